@@ -98,6 +98,25 @@ def test_another_seed_gives_other_suggestions(algorithm):
     assert ask(search(algorithm, SPACE, seed=0)) != ask(search(algorithm, SPACE, seed=1))
 
 
+@pytest.mark.parametrize("algorithm", ["random", "tpe", "hyperband", "asha", "grid"])
+def test_the_first_trial_has_the_defaults_unless_a_grid_is_enumerated(algorithm):
+    space = [
+        {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16, "default": 48},
+        {"name": "optimizer", "kind": "choice", "values": ["sgd", "rmsprop", "adam"], "default": "adam"},
+        {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.5, "step": 0.1,
+         "when": {"name": "optimizer", "in": ["adam"]}},
+    ]  # fmt: skip
+    spec = search(algorithm, space, "min", max_trials=9)
+    first, *others = values_of(ask(spec, count=6))
+    defaults = {"units": 48, "optimizer": "adam"}
+    assert (defaults.items() <= first.items()) == (algorithm != "grid")
+    assert check_values(spec.space, first) == first
+    assert not all(defaults.items() <= values.items() for values in others)
+    assert values_of(ask(spec, count=1)) == [first]
+    later = ask(spec, [TrialRow(number=1, state="completed", score=1.0, values=first)])
+    assert values_of(later)[0] != first
+
+
 @pytest.mark.parametrize("algorithm", ["random", *MODELS])
 def test_no_configuration_is_repeated_until_the_space_is_used_up(algorithm):
     spec = search(algorithm, SMALL, max_trials=10)

@@ -14,6 +14,27 @@ def draw_any(history: History) -> dict[str, Value]:
     return sample(history.search.space, generator(history, history.next_number))
 
 
+def first_values(history: History) -> dict[str, Value] | None:
+    """Return the configuration of a search's first trial: defaults where there are any, other values drawn.
+
+    Returns None if the algorithm has to choose: for later trials, without any default, and for a grid, which
+    is tried in its order.
+    """
+    search = history.search
+    if history.own or search.info.enumerates_grid:
+        return None
+    defaults = {parameter.name: getattr(parameter, "default", None) for parameter in search.space}
+    if all(default is None for default in defaults.values()):
+        return None
+    drawing = generator(history, history.next_number)
+    values: dict[str, Value] = {}
+    for parameter in search.space:
+        if parameter.is_active(values):
+            default = defaults[parameter.name]
+            values[parameter.name] = parameter.sample(drawing) if default is None else default
+    return values
+
+
 def draw_unseen(history: History, name: int | str) -> dict[str, Value] | None:
     """Draw a configuration without a trial; None if there is none left, or none was found.
 

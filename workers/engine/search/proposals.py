@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from jobs.contracts.search_space import Value
 from jobs.contracts.suggest import Answer, Suggestion
+from workers.engine.search.draws import first_values
 from workers.engine.search.duplicates import suggestion_for
 from workers.engine.search.history import History
 
@@ -26,7 +27,7 @@ def one_by_one(start: Callable[[History], Propose]) -> Answerer:
         propose = start(history)
         found: list[Suggestion] = []
         while len(found) < count and history.left > 0:
-            values = propose(history)
+            values = first_values(history) or propose(history)
             if values is None:
                 break
             found.append(suggestion_for(history, values))

@@ -6,7 +6,7 @@ from typing import Any
 
 from jobs.contracts.search import Objective
 from jobs.contracts.suggest import Suggestion, TrialRow
-from workers.engine.search.draws import draw_any
+from workers.engine.search.draws import draw_any, first_values
 from workers.engine.search.duplicates import suggestion_for
 from workers.engine.search.history import History
 
@@ -48,7 +48,7 @@ def promotion(row: TrialRow, epochs: int, why: dict[str, Any]) -> Suggestion:
 
 def new_trial(history: History, *, bracket: int, epochs: int) -> Suggestion:
     """Return a new random trial at the first rung of a bracket, and add it to the history."""
-    fresh = suggestion_for(history, draw_any(history))
+    fresh = suggestion_for(history, first_values(history) or draw_any(history))
     found = fresh.model_copy(update={"bracket": bracket, "epochs": epochs})
     history.add(found)
     return found
