@@ -57,7 +57,12 @@ class FitSpec(Frozen):
     class_weights: ClassWeights | None = None
     augmentation: Augmentation | None = None
     shuffle: bool = True
-    steps_per_execution: int = Field(default=1, ge=1, le=10_000)
+    steps_per_execution: int = Field(
+        default=1,
+        ge=1,
+        le=10_000,
+        description="training steps in one compiled call; on one device, 1 chooses the number by timing",
+    )
     # NumPy, which Keras seeds as well, accepts 32 bits.
     seed: int = Field(default=0, ge=0, lt=2**32)
 

@@ -240,6 +240,8 @@ def test_executions_with_actions_between_epochs_train_one_by_one(file, tmp_path,
         ),  # in the middle of an epoch
         ("workers.engine.training.loops.ProgramLoop", "step_mode", "one"),
         ("workers.engine.training.lockstep", "MAX_BYTES", 0),
+        # The spec fixes the number of steps in a call.
+        ("workers.engine.compiled.training_time.CallLength", "is_fixed", property(lambda _: True, id)),
     ],
 )
 def test_executions_that_cannot_share_a_call_train_one_by_one(

@@ -145,10 +145,30 @@ def test_weights_for_unknown_classes_are_rejected(train):
         train(fit={**BLOBS, "class_weights": {"x": 2.0}})
 
 
-def test_several_steps_per_execution_change_no_metric(train):
-    plain = train()
+def test_as_many_steps_run_in_one_call_as_the_spec_has_which_changes_no_metric(train, monkeypatch):
+    from workers.engine.training.loops import ProgramLoop
+
+    plain, sizes, run = train(), [], ProgramLoop._train
+
+    def spy(self, block, first, end, steps_left):
+        sizes.append(end - first)
+        return run(self, block, first, end, steps_left)
+
+    monkeypatch.setattr(ProgramLoop, "_train", spy)
     fused = train(fit={**BLOBS, "steps_per_execution": 3})
     assert fused.metrics == plain.metrics
+    assert sizes == [3, 1] * 4, "an epoch has 4 steps"
+
+
+def test_a_fixed_number_of_steps_is_lowered_only_for_calls_near_the_watchdogs_limit():
+    from workers.engine.compiled.training_time import CallLength
+
+    length = CallLength(8)
+    length.record(8, 0.001)
+    length.record(8, 9.0)
+    assert (length.steps, length.settled) == (8, True)
+    length.record(8, 11.0)
+    assert length.steps == 4
 
 
 def test_balanced_classes_and_clipping_train(train):

@@ -143,7 +143,7 @@ STEPS = Group(
         F(
             "/fit/steps_per_execution",
             "Steps per execution",
-            "Several steps in one compiled call: faster on small models, slower to stop.",
+            "In one compiled call; pausing waits for its end. On one device, 1 chooses the number by timing.",
         ),
     ),
 )

@@ -49,7 +49,7 @@ class Program:
     Attributes:
         model: the model.
         predict: compiled function of trainable variables, other variables and x.
-        call_length: number of steps in each call.
+        call_length: number of steps in each call, shared by all trainings that do not fix it.
         training_time: time that the trainings of the program have taken.
         vmapped: trains several trainings in one call.
     """

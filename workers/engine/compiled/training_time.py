@@ -13,28 +13,36 @@ MIN_COMPILE_SECONDS = 1.0
 """Lower bound for compiling another way: the measured first call may have come out of the cache."""
 TARGET_CALL_SECONDS = 0.25
 """Target duration of a call: requests are served and progress is reported between calls."""
+MAX_CALL_SECONDS = 10.0
+"""Limit for a call of a fixed number of steps: the watchdog ends a run without progress."""
 
 
 class CallLength:
-    """Number of steps in one call of a program, found by doubling and shared by all users of the program.
+    """Number of steps in one call of a program, found by doubling unless it is fixed.
+
+    Args:
+        fixed: the number of steps, lowered only if a call takes longer than `MAX_CALL_SECONDS`; None finds
+            it.
 
     Attributes:
         steps: number of steps of the next call.
-        settled: whether a call has reached half of the target duration.
+        settled: whether the number is fixed, or a call has reached half of the target duration.
+        is_fixed: whether it was given.
     """
 
-    def __init__(self) -> None:
-        self.steps = 1
-        self.settled = False
+    def __init__(self, fixed: int | None = None) -> None:
+        self.steps = fixed or 1
+        self.is_fixed = self.settled = fixed is not None
 
     def record(self, steps: int, seconds: float) -> None:
         """Adjust the number of steps after a call of `steps` steps that took `seconds`."""
-        if seconds < TARGET_CALL_SECONDS / 2:
+        if not self.is_fixed and seconds < TARGET_CALL_SECONDS / 2:
             # `steps` may be fewer than allowed, at the end of an epoch: then nothing is learned about more.
             self.steps = max(self.steps, 2 * steps)
             return
         self.settled = True
-        if seconds > 2 * TARGET_CALL_SECONDS and self.steps > 1:
+        limit = MAX_CALL_SECONDS if self.is_fixed else 2 * TARGET_CALL_SECONDS
+        if seconds > limit and self.steps > 1:
             self.steps //= 2
 
 

@@ -131,9 +131,9 @@ def _vmap_is_faster(first: Execution, count: int) -> bool:
 
 
 def _vmappable_loop(execution: Execution) -> ProgramLoop | None:
-    """Return the loop of an execution if it runs many steps per call and nothing acts between its epochs."""
+    """Return the loop of an execution if it may run a whole epoch per call and nothing acts between them."""
     training = execution.training
     loop = training.loop
     if not isinstance(loop, ProgramLoop) or loop.step_mode != "many" or training.acts_between_epochs:
         return None
-    return loop
+    return None if loop.call_length.is_fixed else loop

@@ -17,6 +17,7 @@ from workers.engine.compiled.device_feed import Block, DeviceFeed
 from workers.engine.compiled.phases import announce
 from workers.engine.compiled.program import Program
 from workers.engine.compiled.state import State
+from workers.engine.compiled.training_time import CallLength
 from workers.engine.compiled.vmapped import EpochInputs, EpochResult, SharedInputs, StackedState
 from workers.engine.data.batches import Batches
 from workers.engine.data.table import Array
@@ -143,15 +144,24 @@ class ProgramLoop:
         batches: the training data.
         validation_x: rows to predict after each epoch, if they fit into one batch; else None.
         epochs: number of epochs of the training.
+        steps_per_call: fixes the number of steps in one compiled call; None finds it by timing.
 
     Attributes:
         program: the model's compiled functions.
+        call_length: number of steps in each call.
     """
 
     def __init__(
-        self, program: Program, batches: Batches, validation_x: Array | None = None, *, epochs: int
+        self,
+        program: Program,
+        batches: Batches,
+        validation_x: Array | None = None,
+        *,
+        epochs: int,
+        steps_per_call: int | None = None,
     ) -> None:
         self.program = program
+        self.call_length = program.call_length if steps_per_call is None else CallLength(steps_per_call)
         self._epochs, self._steps = epochs, batches.steps
         self._feed = DeviceFeed(batches)
         self._validation_x = validation_x
@@ -160,7 +170,8 @@ class ProgramLoop:
         )
         self._predictions: Array | None = None
         self._precomputed_logs: dict[str, float] | None = None
-        self._fixed_mode: StepMode | None = None
+        # Of the step modes, only "many" has several steps in a call.
+        self._fixed_mode: StepMode | None = "many" if self.call_length.is_fixed else None
         self._newest: State | StackedState = program.state()
         self._hyperparameters = program.hyperparameters()
 
@@ -192,7 +203,7 @@ class ProgramLoop:
         done, newest_logs = first, None
         for block in self._feed.blocks(epoch, first):
             while done < block.end:
-                end = min(done + self.program.call_length.steps, block.end)
+                end = min(done + self.call_length.steps, block.end)
                 steps_left = (self._epochs - epoch + 1) * self._steps - done
                 newest_logs = self._train(block, done, end, steps_left)
                 done = end
@@ -216,7 +227,7 @@ class ProgramLoop:
         began = time.perf_counter()
         # The call that predicts is a program of its own. Every call predicts until the number of steps per
         # call has settled: where an epoch fits into one call, the other program is never compiled.
-        predicts = end == block.batches or not program.call_length.settled
+        predicts = end == block.batches or not self.call_length.settled
         self._predictions = logs = None
         if self.step_mode == "many" and self._validation_x is not None and predicts:
             self._newest, logs, self._predictions = program.train_and_predict(
@@ -226,7 +237,7 @@ class ProgramLoop:
             self._newest = program.train(
                 self.step_mode, self._state, self._hyperparameters, block.data, steps
             )
-        program.call_length.record(len(steps), time.perf_counter() - began)
+        self.call_length.record(len(steps), time.perf_counter() - began)
         return logs
 
     def shared_inputs(self) -> SharedInputs | None:

@@ -73,7 +73,11 @@ class Prepared:
         # The call that trains can also predict one batch of validation rows.
         fits_one_batch = validation is not None and len(validation.x) <= validation.batch_size
         x = validation.x if validation is not None and fits_one_batch else None
-        return ProgramLoop(self.program, self.batches, x, epochs=epochs)
+        # 1 is the default, which leaves the number to the loop.
+        steps = self.spec.fit.steps_per_execution
+        return ProgramLoop(
+            self.program, self.batches, x, epochs=epochs, steps_per_call=steps if steps > 1 else None
+        )
 
     def predict(self, x: Array, batch_size: int) -> Array:
         """Return the model's predictions for all rows, (rows, outputs) float32."""
