@@ -29,6 +29,8 @@ class Rehearse(Frozen):
     threads: int = Field(ge=1)
     platform: str | None = None
     simulated_devices: int = 1
+    preallocate: bool = False
+    memory_fraction: float | None = None
 
 
 class Yield(Frozen):

@@ -42,8 +42,13 @@ class MeshSpec(Frozen):
     batch_axis: str | None = "data"
     simulate: int | None = Field(default=None, ge=1, le=64, description="simulated CPU devices")
     layout: tuple[LayoutRule, ...] = ()
-    preallocate: bool = False
-    memory_fraction: float | None = Field(default=None, gt=0, le=1)
+    preallocate: bool = Field(default=False, description="allocate the memory of each GPU at the start")
+    memory_fraction: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="the largest share of each GPU's memory; JAX's default if absent",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -79,6 +84,10 @@ class MeshSpec(Frozen):
         # By default, the return type of the serializer, any object, would document them.
         model = {key: value for key, value in core_schema["schema"].items() if key != "serialization"}
         return handler({**core_schema, "schema": model})
+
+    def device_kind(self) -> str:
+        """Return the kind of the devices, such as "gpu"; of named devices the part before the colon."""
+        return self.devices if isinstance(self.devices, str) else self.devices[0].partition(":")[0]
 
     def size(self) -> int:
         """Return the number of devices."""

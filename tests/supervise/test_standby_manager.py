@@ -140,6 +140,16 @@ def test_an_invalid_history_file_is_ignored(tmp_path: Path, text: str) -> None:
     assert EnvironmentHistory(file, DEFAULT).most_used(5) == [DEFAULT]
 
 
+def test_no_standby_is_kept_for_tasks_that_take_whole_gpus(tmp_path: Path) -> None:
+    file = tmp_path / "habits.json"
+    history = EnvironmentHistory(file, DEFAULT)
+    half = Environment(1, "cuda", memory_fraction=0.5)
+    history.record(half)
+    history.record(Environment(1, "cuda", preallocate=True))
+    assert history.most_used(5) == [half, DEFAULT]
+    assert EnvironmentHistory(file, DEFAULT).most_used(5) == [half, DEFAULT]
+
+
 def test_a_history_that_cannot_be_saved_still_counts(tmp_path: Path) -> None:
     sharded = Environment(1, "cpu", 1)
     history = EnvironmentHistory(tmp_path / "gone" / "habits.json", DEFAULT)

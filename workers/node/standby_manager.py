@@ -45,7 +45,9 @@ class EnvironmentHistory:
         self._latest = deque(_read(file), maxlen=HISTORY_LENGTH)
 
     def record(self, environment: Environment) -> None:
-        """Note that a task needed this environment."""
+        """Note that a task needed this environment, unless a standby for it would take a whole GPU."""
+        if environment.preallocate:
+            return
         before = self.most_used(HISTORY_LENGTH)
         self._latest.append(environment)
         # Most tasks do not change the order, which is all that a later node needs: no write for those.
@@ -158,9 +160,11 @@ def _read(file: Path) -> Iterable[Environment]:
 
 
 def _is_possible(environment: Environment) -> bool:
-    threads, platform, devices = environment
+    fraction = environment.memory_fraction
     return (
-        1 <= threads <= (os.cpu_count() or 1)
-        and platform in PLATFORMS
-        and 1 <= devices <= MAX_SIMULATED_DEVICES
+        1 <= environment.threads <= (os.cpu_count() or 1)
+        and environment.platform in PLATFORMS
+        and 1 <= environment.simulated_devices <= MAX_SIMULATED_DEVICES
+        and environment.preallocate is False
+        and (fraction is None or 0 < fraction <= 1)
     )

@@ -11,14 +11,27 @@ from jobs.contracts.task_parts import Task
 from jobs.kinds import TASK
 
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
+MEMORY_FRACTION = "XLA_CLIENT_MEM_FRACTION"
+OLD_MEMORY_FRACTION = "XLA_PYTHON_CLIENT_MEM_FRACTION"
+"""The earlier name. JAX refuses to start if both are set."""
 
 
 class Environment(NamedTuple):
-    """The settings of a process that cannot change once JAX is imported."""
+    """The settings of a process that cannot change once JAX is imported.
+
+    Attributes:
+        threads: number of CPU threads.
+        platform: JAX's name of the platform; None lets JAX choose.
+        simulated_devices: number of devices that the CPU is divided into.
+        preallocate: whether JAX allocates GPU memory when it starts. False leaves it to the operator.
+        memory_fraction: the largest share of each GPU's memory that JAX uses; None is JAX's default.
+    """
 
     threads: int
     platform: str | None = None
     simulated_devices: int = 1
+    preallocate: bool = False
+    memory_fraction: float | None = None
 
     @classmethod
     def of(cls, task: Task) -> Self:
@@ -35,7 +48,7 @@ class Environment(NamedTuple):
         )
         # XLA divides the CPU into as many devices as the mesh has.
         wanted = mesh.simulate or (mesh.size() if platform == "cpu" else 1)
-        return cls(task.threads, platform, wanted)
+        return cls(task.threads, platform, wanted, mesh.preallocate, mesh.memory_fraction)
 
     def apply(self) -> None:
         """Set the environment variables of this process."""
@@ -53,8 +66,13 @@ class Environment(NamedTuple):
             TF_CPP_MIN_LOG_LEVEL="2",
             XLA_FLAGS=" ".join(self.xla_flags()),
         )
+        if self.preallocate:
+            os.environ[PREALLOCATE] = "true"
         # Several runners may share a GPU. An operator may set it otherwise.
         os.environ.setdefault(PREALLOCATE, "false")
+        if self.memory_fraction is not None:
+            os.environ.pop(OLD_MEMORY_FRACTION, None)
+            os.environ[MEMORY_FRACTION] = str(self.memory_fraction)
         if self.platform is not None:
             os.environ["JAX_PLATFORMS"] = self.platform
 

@@ -12,7 +12,7 @@ from workers.runner.parent_death import set_process_name
 
 def environment_of(request: Rehearse) -> Environment:
     """Return the process environment to warm up for."""
-    return Environment(request.threads, request.platform, request.simulated_devices)
+    return Environment(**request.model_dump(include=set(Environment._fields)))
 
 
 def warm_up(request: Rehearse) -> None:
