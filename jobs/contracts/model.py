@@ -1,6 +1,6 @@
 """The model of an experiment: a template with its arguments."""
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 else:
     # Computed from the registry, which a type checker cannot do.
     TemplateName = Literal[tuple(TEMPLATES)]
+NOT_AVAILABLE = ("code", "hypermodel", "version", "script")
+"""Kinds of models that later releases will have."""
 
 
 class TemplateModel(Frozen):
@@ -23,6 +25,14 @@ class TemplateModel(Frozen):
     kind: Literal["template"] = "template"
     template: TemplateName
     args: dict[str, Argument] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_kind(cls, body: Any) -> Any:
+        # Without this check, each field of the other kind would be an error of its own.
+        if isinstance(body, dict) and body.get("kind") in NOT_AVAILABLE:
+            raise ValueError(f"kind {body['kind']!r} is not available yet; use 'template'")
+        return body
 
     @model_validator(mode="after")
     def _check_arguments(self) -> Self:

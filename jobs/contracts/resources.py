@@ -1,6 +1,6 @@
 """The resources of a job: pool, slots, priority, restarts."""
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from jobs.contracts.base import Frozen
 from jobs.contracts.problems import Problem
@@ -14,10 +14,17 @@ class Resources(Frozen):
 
     pool: str = Field(default="default", pattern=POOL)
     slots: int = Field(default=1, ge=1, le=1024)
-    hosts: int = Field(default=1, ge=1, le=1, description="only one host is supported yet")
+    hosts: int = Field(default=1, ge=1, description="only 1 is available yet")
     priority: int = Field(default=50, ge=0, le=100)
     max_restarts: int = Field(default=5, ge=0, le=1000)
     memory_gib: float | None = Field(default=None, gt=0, description="cap for the run's memory")
+
+    @field_validator("hosts")
+    @classmethod
+    def _check_hosts(cls, hosts: int) -> int:
+        if hosts > 1:
+            raise ValueError(f"{hosts} hosts: jobs on several hosts are not available yet; use 1")
+        return hosts
 
 
 def unserved(pool: str, slots: int, largest: int) -> Problem | None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from django.db.models import Max, Sum
 from pydantic import ValidationError
 
-from jobs.contracts import checks
+from jobs.contracts import checks, spec_checks
 from jobs.contracts import plan as planning
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan, Situation
@@ -53,6 +53,7 @@ def validate(
     except ValidationError as error:
         return Validation(None, problems(error, body, PREFIX))
     version, found = _data(project, spec)
+    found += spec_checks.problems(spec)
     found += warm_start.problems(project, spec.search)
     profile = version.profile if version is not None else None
     if profile is not None:

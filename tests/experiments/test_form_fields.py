@@ -1,5 +1,7 @@
 """The form is described once; these tests hold the description against the spec."""
 
+import json
+
 import pytest
 
 from jobs.contracts.experiment import ExperimentSpec
@@ -10,7 +12,8 @@ from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.templates.info import TemplateInfo
 from tests.datasets.making import DIABETES, DIGITS
 from webapp.forms.experiment.advice import FORMATS
-from webapp.forms.experiment.rows import FIT_RANGES
+from webapp.forms.experiment.rows import FIT_RANGES, OVERRIDES
+from webapp.forms.experiment.running import PRECISION
 from webapp.forms.experiment.schema import VARIANTS, leaves
 from webapp.forms.experiment.sections import EXEMPT, SECTIONS, covered
 from webapp.forms.experiment.start import starting_spec, suitable_template
@@ -58,6 +61,14 @@ def test_the_advisor_lists_every_policy_and_rejects_unsupported_ones() -> None:
     options = set(leaves()["/precision/policy"].options)
     assert {row.policy for row in FORMATS} == options
     assert {row.policy for row in FORMATS if row.refusal} == set(UNSUPPORTED_POLICIES)
+
+
+def test_the_form_offers_no_policy_that_is_refused() -> None:
+    fields = [*OVERRIDES, *(field for group in PRECISION.groups for field in group.fields)]
+    offered = [field for field in fields if field.pointer.endswith("policy")]
+    assert len(offered) == 2
+    for field in offered:
+        assert UNSUPPORTED_POLICIES.keys().isdisjoint(json.loads(option.value) for option in field.choices)
 
 
 @pytest.mark.parametrize("profile", [DIGITS, DIABETES, None])

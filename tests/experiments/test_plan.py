@@ -134,6 +134,10 @@ def test_pointers_refer_to_the_body(world: World, searching: dict[str, Any]) -> 
     assert wrong(world, searching) == {"/spec/search/space/0/min": "min 64 is above max 16"}
 
 
+ONE_DEVICE = {"shape": [1], "axis_names": ["data"]}
+OVERRIDE = "/spec/precision/overrides/0"
+
+
 @pytest.mark.parametrize(
     ("section", "value", "pointer"),
     [
@@ -145,6 +149,12 @@ def test_pointers_refer_to_the_body(world: World, searching: dict[str, Any]) -> 
         ("mesh", {"shape": [3], "axis_names": ["data"]}, "/spec/fit/batch_size"),
         ("after", {"register": {"model": "m", "what": ["ensemble"]}}, "/spec/after/register"),
         ("resources", {"priority": "high"}, "/spec/resources/priority"),
+        ("resources", {"hosts": 2}, "/spec/resources/hosts"),
+        ("model", {"kind": "code", "digest": "a", "entry": "build"}, "/spec/model/kind"),
+        ("mesh", {**ONE_DEVICE, "memory_fraction": 0.5}, "/spec/mesh/memory_fraction"),
+        ("mesh", {**ONE_DEVICE, "devices": ["tpu:0"], "preallocate": True}, "/spec/mesh/preallocate"),
+        ("precision", {"overrides": [{"match": "a", "policy": "float64"}]}, f"{OVERRIDE}/policy"),
+        ("precision", {"overrides": [{"match": "(", "policy": "float32"}]}, f"{OVERRIDE}/match"),
         ("search", {"space": [{"name": "width", "kind": "boolean"}]}, "/spec/search/space/0/name"),
         ("search", {"space": [SHUFFLE, SHUFFLE]}, "/spec/search/space/1/name"),
         ("search", {"space": [{**SHUFFLE, "when": {"name": "a", "in": [1]}}]}, "/spec/search/space/0/when"),
@@ -190,6 +200,16 @@ def test_each_error_of_a_search_is_reported_at_its_field(
     spec["fit"] = {"epochs": 100}
     body = {**spec, "search": {"space": [SHUFFLE], **search}}
     assert list(wrong(world, body)) == [f"/spec/search/{pointer}"]
+
+
+@pytest.mark.parametrize(
+    ("section", "value"),
+    [("resources", {"hosts": 2}), ("model", {"kind": "hypermodel", "name": "HyperResNet"})],
+)
+def test_a_value_that_a_later_release_will_have_is_not_available_yet(
+    world: World, spec: dict[str, Any], section: str, value: dict[str, Any]
+) -> None:
+    assert "not available yet" in " ".join(wrong(world, {**spec, section: value}).values())
 
 
 def test_brackets_are_planned_with_their_epochs(world: World, spec: dict[str, Any]) -> None:

@@ -27,8 +27,8 @@ class EndpointOut(Answer):
     production: int | None
     previous: int | None
     staging: int | None
-    canary: int | None
-    shadow: int | None
+    canary: int | None = Field(description="Always null: canary releases are not available yet.")
+    shadow: int | None = Field(description="Always null: shadow releases are not available yet.")
     down: bool = Field(
         description="Whether it was taken down: it answers 404, and the stages keep their versions."
     )

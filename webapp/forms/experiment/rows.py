@@ -1,7 +1,8 @@
 """The rows of hyperparameters, objectives, the mesh layout and precision overrides, and default ranges."""
 
-from typing import Any
+from typing import Any, get_args
 
+from jobs.contracts.precision import UNSUPPORTED_POLICIES, Policy
 from webapp.forms.experiment.description import Field, Option, RowKind
 
 SAMPLING = (
@@ -67,9 +68,14 @@ OBJECTIVES = (
         options=(Option('"max"', "the higher the better"), Option('"min"', "the lower the better")),
     ),
 )
+POLICIES = tuple(
+    Option(f'"{policy}"', policy.replace("_", " "))
+    for policy in get_args(Policy)
+    if policy not in UNSUPPORTED_POLICIES
+)
 OVERRIDES = (
     Field("match", "Layers whose name matches", spec="/precision/overrides/*/match", wide=True),
-    Field("policy", "Policy", spec="/precision/overrides/*/policy"),
+    Field("policy", "Policy", spec="/precision/overrides/*/policy", options=POLICIES),
 )
 
 FIT_RANGES: dict[str, dict[str, Any]] = {

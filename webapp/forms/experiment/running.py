@@ -1,7 +1,7 @@
 """The steps for the mesh, precision and resources."""
 
 from webapp.forms.experiment.description import Field, Group, Option, Section
-from webapp.forms.experiment.rows import LAYOUT, OVERRIDES
+from webapp.forms.experiment.rows import LAYOUT, OVERRIDES, POLICIES
 
 F = Field
 
@@ -24,8 +24,8 @@ MESH = Section(
                     "Simulated CPU devices",
                     "As many as the mesh has. Empty: real devices.",
                 ),
-                F("/mesh/memory_fraction", "Memory fraction", "Of each GPU."),
-                F("/mesh/preallocate", "Allocate the memory at start"),
+                F("/mesh/memory_fraction", "Memory fraction", "The largest share of each GPU's memory."),
+                F("/mesh/preallocate", "Allocate the memory at start", "Of GPUs only."),
             ),
             toggle="/mesh",
             initial={
@@ -51,7 +51,7 @@ PRECISION = Section(
         Group(
             "Policy",
             (
-                F("/precision/policy", "Policy"),
+                F("/precision/policy", "Policy", options=POLICIES),
                 F("/precision/loss_scale", "Loss scale", "Dynamic, none, or a number.", kind="scale"),
                 F("/precision/matmul", "Matrix products"),
             ),
