@@ -54,6 +54,13 @@ ALLOWED: dict[Role, frozenset[Action]] = {
     Role.APPROVER: frozenset({A.VIEW, A.APPROVE, A.SERVE}),
     Role.ADMIN: frozenset(Action),
 }
+UNAVAILABLE_ROLES = frozenset({Role.TRAINER})
+"""Roles that cannot be given yet, since nothing needs the permission that they add."""
+
+
+def offered_roles() -> list[Role]:
+    """List the roles that can be given."""
+    return [role for role in Role if role not in UNAVAILABLE_ROLES]
 
 
 def projects_of(user: User) -> QuerySet[Project]:
@@ -103,7 +110,7 @@ def require(user: User, project: Project | None, action: Action) -> None:
         raise NotFound("There is no such project, or you are not a member of it.")
     if action not in allowed:
         # Without a project no role helps: bundled data are read-only for everyone.
-        needed = ", ".join(role.label for role in Role if project and action in ALLOWED[role])
+        needed = ", ".join(role.label for role in offered_roles() if project and action in ALLOWED[role])
         where = f"in {project.slug}" if project else "with bundled data sets"
         hint = f" It takes one of these roles: {needed}." if needed else ""
         raise Forbidden(f"You may not do this {where}.{hint}")

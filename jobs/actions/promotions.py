@@ -68,7 +68,7 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
 
 def _check_stage(stage: str) -> None:
     if stage == "canary":
-        message = "Canary releases are not supported yet; request production or staging."
+        message = "Canary releases are not available yet; request production or staging."
         raise BadInput(message, [Problem("/stage", message)])
     if stage not in STAGES:
         message = f"{stage[:40]!r} is not a stage; choose production or staging"

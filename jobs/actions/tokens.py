@@ -19,6 +19,9 @@ SECRET_BYTES = 32
 SHOWN = len(PREFIX) + 6
 SCOPES = ("read", "write", "approve", "serve", "admin", "worker")
 ADMIN_SCOPES = frozenset({"admin", "worker"})
+UNAVAILABLE_SCOPES = frozenset({"worker"})
+"""Scopes that cannot be given yet, since no request needs them."""
+OFFERED_SCOPES = tuple(scope for scope in SCOPES if scope not in UNAVAILABLE_SCOPES)
 USED_RESOLUTION = timedelta(minutes=1)
 SERVICE_NAME = "installation"
 
@@ -128,7 +131,10 @@ def _checked_scopes(user: User, scopes: Collection[str]) -> list[str]:
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
         fault = f"unknown scope {unknown[0]!r}" if unknown else "a token needs at least one scope"
-        raise BadInput(f"{fault}; choose from {', '.join(SCOPES)}", [Problem("/scopes", fault)])
+        raise BadInput(f"{fault}; choose from {', '.join(OFFERED_SCOPES)}", [Problem("/scopes", fault)])
+    if early := sorted(set(scopes) & UNAVAILABLE_SCOPES):
+        fault = f"the scope {early[0]} is not available yet"
+        raise BadInput(f"{fault}; choose from {', '.join(OFFERED_SCOPES)}", [Problem("/scopes", fault)])
     beyond = sorted(set(scopes) & ADMIN_SCOPES)
     if beyond and not user.is_superuser:
         raise Forbidden(f"The scope {beyond[0]} is only for administrators of the installation.")

@@ -4,6 +4,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from jobs import access
 from jobs.actions import deletions, tokens
 from jobs.actions import people as actions
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound
@@ -90,6 +91,13 @@ class TestProjects:
         with pytest.raises(Forbidden):
             actions.set_role(people.project, people.stranger, Role.VIEWER, by=people.member)
 
+    def test_of_a_role_that_is_not_available_yet_are_not_made(self, people: People) -> None:
+        with pytest.raises(BadInput, match="trainer is not available yet") as refused:
+            actions.set_role(people.project, people.stranger, Role.TRAINER, by=people.owner)
+        assert [problem.pointer for problem in refused.value.problems] == ["/role"]
+        with pytest.raises(Forbidden, match="one of these roles: member, admin"):
+            access.require(people.viewer, people.project, access.Action.WRITE)
+
     def test_the_last_admin_stays(self, people: People) -> None:
         with pytest.raises(Conflict):
             actions.remove_member(people.project, people.owner, by=people.owner)
@@ -150,6 +158,8 @@ class TestTokens:
             tokens.create(people.owner, by=people.owner, scopes=["admin"])
         with pytest.raises(BadInput):
             tokens.create(people.owner, by=people.owner, scopes=["everything"])
+        with pytest.raises(BadInput, match="worker is not available yet"):
+            tokens.create(people.administrator, by=people.administrator, scopes=["worker"])
         with pytest.raises(Forbidden):
             tokens.create(people.owner, by=people.member, scopes=["read"])
 

@@ -13,11 +13,22 @@ def post(people: People, path: str, **fields: str) -> tuple[int, str]:
 
 
 def test_an_unknown_user_is_an_error_of_the_form_which_keeps_its_input(people: People) -> None:
-    status, page = post(people, MEMBERS, user="unknown", role="trainer")
+    status, page = post(people, MEMBERS, user="unknown", role="approver")
     assert status == 422
     assert '<div class="ty-error">There is no person &#x27;unknown&#x27;.</div>' in page
     assert 'value="unknown"' in page
-    assert '<option value="trainer" selected>' in page
+    assert '<option value="approver" selected>' in page
+
+
+def test_a_role_that_is_not_available_yet_is_offered_to_none_and_shown_where_someone_has_it(
+    people: People,
+) -> None:
+    page = browser_of(people.owner).get("/p/yard/settings").content.decode()
+    assert page.count("trainer</option>") == 1
+    row = page.partition('aria-label="Role of trainer"')[2].partition("</tr>")[0]
+    assert "<option selected>trainer</option>" in row
+    status, page = post(people, MEMBERS, user="member", role="trainer")
+    assert (status, people.project.memberships.get(user=people.member).role) == (422, "member")
 
 
 def test_a_missing_user_name_is_an_error_of_the_form(people: People) -> None:

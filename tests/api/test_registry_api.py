@@ -87,6 +87,27 @@ def test_canary_is_422_at_its_field(yard: Yard, call: Any) -> None:
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/stage")
 
 
+@pytest.mark.parametrize(
+    ("body", "pointers"),
+    [
+        ({}, []),
+        ({"canary": None, "traffic": {"production": 100}}, []),
+        ({"canary": 1, "traffic": {"production": 90, "canary": 10}}, ["/canary", "/traffic"]),
+        ({"shadow": 1}, ["/shadow"]),
+    ],
+)
+def test_traffic_other_than_all_to_production_is_not_available_yet(
+    yard: Yard, call: Any, body: dict[str, Any], pointers: list[str]
+) -> None:
+    yard.live()
+    answer = call(yard.approver).send("patch", "/endpoints/digits", body)
+    assert answer.status_code == (422 if pointers else 200)
+    errors = answer.json().get("errors", [])
+    assert [error["pointer"] for error in errors] == pointers
+    assert all("not available yet" in error["message"] for error in errors)
+    assert call(yard.member).send("patch", "/endpoints/digits", body).status_code == 403
+
+
 def test_rollback_without_a_target_is_409(yard: Yard, call: Any) -> None:
     yard.live()
     assert call(yard.approver).post("/models/digits/rollback", {"reason": "x"}).status_code == 409

@@ -5,13 +5,13 @@ from ninja import Query, Router, Status
 from pydantic import Field
 
 from jobs import access
-from jobs.actions import releases
+from jobs.actions import releases, traffic_split
 from jobs.contracts.answers.endpoints import EndpointOut, ServedOut
 from jobs.queries import registry as queries
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate
-from webapp.api.shapes import In
+from webapp.api.shapes import In, Number
 
 router = Router()
 BY_NAME = {"name": "model__name"}
@@ -37,10 +37,30 @@ class UpIn(In):
     reason: str = Field("", max_length=2000)
 
 
+class TrafficIn(In):
+    """The versions among which an endpoint divides its requests. Only the defaults are available yet."""
+
+    canary: Number | None = Field(None, description="The version that answers a part of the requests.")
+    shadow: Number | None = Field(None, description="The version that gets copies of the requests.")
+    traffic: dict[str, int] = Field(
+        traffic_split.ALL_TO_PRODUCTION, description="Percent of the requests by stage."
+    )
+
+
 @router.get("/endpoints/{name}", response=EndpointOut)
 def get_endpoint(request: HttpRequest, name: str) -> EndpointOut:
     """Return an endpoint with its replicas."""
     return queries.shown_endpoint(access.get_endpoint(actor(request), name))
+
+
+@router.patch("/endpoints/{name}", response=EndpointOut, auth=needs("approve"))
+def change_traffic(request: HttpRequest, name: str, body: TrafficIn) -> EndpointOut:
+    """Divide the requests of an endpoint among versions. Values other than the defaults are a 422."""
+    endpoint = access.get_endpoint(actor(request), name)
+    traffic_split.change(
+        endpoint, canary=body.canary, shadow=body.shadow, traffic=body.traffic, by=actor(request)
+    )
+    return queries.shown_endpoint(endpoint)
 
 
 @router.post("/endpoints/{name}/down", response={202: ServedOut}, auth=needs("approve"))

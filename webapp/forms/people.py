@@ -2,8 +2,9 @@
 
 from django import forms
 
+from jobs.access import offered_roles
 from jobs.actions.people import SLUG
-from jobs.actions.tokens import ADMIN_SCOPES, SCOPES
+from jobs.actions.tokens import ADMIN_SCOPES, OFFERED_SCOPES
 from jobs.models import Role
 from webapp.forms.reading import ReadForm
 
@@ -14,7 +15,6 @@ SCOPE_HELP = {
     "approve": "decide promotion requests",
     "serve": "roll back endpoints, act as a prediction server",
     "admin": "manage users and workers, read the audit log",
-    "worker": "reserved for workers; no request needs it yet",
 }
 
 
@@ -48,7 +48,9 @@ class ProjectSettingsForm(ReadForm):
 
 class MemberForm(ReadForm):
     user = forms.CharField(max_length=150, label="User name")
-    role = forms.ChoiceField(choices=Role.choices, initial=Role.MEMBER, label="Role")
+    role = forms.ChoiceField(
+        choices=[(role, role.label) for role in offered_roles()], initial=Role.MEMBER, label="Role"
+    )
 
 
 class PersonForm(ReadForm):
@@ -59,7 +61,7 @@ class PersonForm(ReadForm):
 class TokenForm(ReadForm):
     name = forms.CharField(max_length=100, label="Purpose")
     scopes = forms.MultipleChoiceField(
-        choices=[(scope, f"{scope}: {SCOPE_HELP[scope]}") for scope in SCOPES],
+        choices=[(scope, f"{scope}: {SCOPE_HELP[scope]}") for scope in OFFERED_SCOPES],
         widget=forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"}),
         initial=["read"],
         label="Scopes",

@@ -18,7 +18,6 @@ from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, red
 ROLE_HELP = {
     Role.VIEWER: "sees everything in the project",
     Role.MEMBER: "also creates experiments, data sets and models, and requests promotions",
-    Role.TRAINER: "also runs own training code",
     Role.APPROVER: "sees everything, decides promotion requests and rolls back",
     Role.ADMIN: "may do everything in the project and manages it",
 }
@@ -80,7 +79,8 @@ def _settings_page(request: Request, row: Project, *, status: int = 200, **inste
         "member_form": MemberForm(),
         "members": query.members(row),
         "may_manage": access.can(request.user, row, Action.MANAGE),
-        "roles": [(role, ROLE_HELP[role]) for role in Role],
+        "roles": [(role, ROLE_HELP[role]) for role in access.offered_roles()],
+        "unavailable_roles": access.UNAVAILABLE_ROLES,
         "crumbs": crumbs(("Projects", reverse("projects")), row.name),
     }
     return render(request, "projects/settings.html", context | instead, status=status)

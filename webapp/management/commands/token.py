@@ -15,7 +15,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user")
-        parser.add_argument("--scopes", required=True, help=f"comma-separated: {', '.join(tokens.SCOPES)}")
+        parser.add_argument(
+            "--scopes", required=True, help=f"comma-separated: {', '.join(tokens.OFFERED_SCOPES)}"
+        )
         parser.add_argument(
             "--expires", help="lifetime, such as 12h or 30d; by default the token does not expire"
         )

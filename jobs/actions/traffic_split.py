@@ -1,0 +1,39 @@
+"""Divides the requests of an endpoint among versions. Only the default division is available yet."""
+
+from collections.abc import Mapping
+
+from jobs import access
+from jobs.access import Action
+from jobs.contracts.problems import Problem
+from jobs.errors import BadInput
+from jobs.models import Endpoint, User
+
+ALL_TO_PRODUCTION = {"production": 100}
+"""The traffic of an endpoint by stage, in percent. Other distributions are not available yet."""
+
+
+def change(
+    endpoint: Endpoint, *, canary: int | None, shadow: int | None, traffic: Mapping[str, int], by: User
+) -> None:
+    """Check a change of the versions among which the traffic is divided. The present one is accepted.
+
+    Args:
+        endpoint: whose traffic is divided.
+        canary: number of the version that answers a part of the requests; None for none.
+        shadow: number of the version that gets copies of the requests; None for none.
+        traffic: percent of the requests by stage.
+        by: the acting user.
+
+    Raises:
+        Forbidden: `by` may not change the served versions.
+        BadInput: the change is not available yet.
+    """
+    access.require(by, endpoint.model.project, Action.SERVE)
+    changed = {
+        "canary": canary is not None,
+        "shadow": shadow is not None,
+        "traffic": dict(traffic) != ALL_TO_PRODUCTION,
+    }
+    hint = "not available yet: all requests go to production"
+    if found := [Problem(f"/{name}", hint) for name, differs in changed.items() if differs]:
+        raise BadInput(f"Canary and shadow releases are {hint}.", found)
