@@ -221,10 +221,13 @@ def test_folds_have_their_own_rows_and_train_one_by_one(file, tmp_path, set_cost
     "parts",
     [
         {"fit": {**FIT, "epochs": 2, "ema": {"momentum": 0.9}}},
+        {"fit": {**FIT, "epochs": 2, "steps_per_execution": 2}},
         {"search": {**SEARCH, "pruner": {"kind": "median"}}, "fit": {**FIT, "epochs": 2}},
     ],
 )
-def test_executions_with_actions_between_epochs_train_one_by_one(file, tmp_path, set_cost, parts):
+def test_executions_with_actions_between_epochs_or_a_fixed_length_of_calls_train_one_by_one(
+    file, tmp_path, set_cost, parts
+):
     calls = set_cost(0.5)
     trained(task_of(file, tmp_path, **parts))
     assert calls == []
@@ -240,8 +243,6 @@ def test_executions_with_actions_between_epochs_train_one_by_one(file, tmp_path,
         ),  # in the middle of an epoch
         ("workers.engine.training.loops.ProgramLoop", "step_mode", "one"),
         ("workers.engine.training.lockstep", "MAX_BYTES", 0),
-        # The spec fixes the number of steps in a call.
-        ("workers.engine.compiled.training_time.CallLength", "is_fixed", property(lambda _: True, id)),
     ],
 )
 def test_executions_that_cannot_share_a_call_train_one_by_one(

@@ -48,6 +48,13 @@ class NodeContext:
     memory_per_slot: int
 
 
+def memory_cap(task: Task, share: int) -> int:
+    """Return the largest memory of a run, in bytes: the value in its spec, else the share of its slots."""
+    spec = getattr(task, "spec", None)
+    asked_gib = None if spec is None else spec.resources.memory_gib
+    return int(asked_gib * GIB) if asked_gib else share
+
+
 class AttemptSupervisor:
     """Runs one claimed attempt. `run` never raises: every error becomes the attempt's end."""
 
@@ -155,9 +162,7 @@ class AttemptSupervisor:
         if taking.cancelled():
             return
         runner = taking.result()
-        spec = getattr(task, "spec", None)
-        asked_gib = None if spec is None else spec.resources.memory_gib
-        default_cap = self._node.memory_per_slot * self.assignment.slots
+        share = self._node.memory_per_slot * self.assignment.slots
         reusable = False
         try:
             session = RunnerSession(
@@ -168,7 +173,7 @@ class AttemptSupervisor:
                     self.assignment.job, task, self._node.repository, interval=self._node.timing.news
                 ),
                 self._node.timing,
-                memory_cap=int(asked_gib * GIB) if asked_gib else default_cap,
+                memory_cap=memory_cap(task, share),
                 end=self.end,
             )
             reusable = await session.serve(start, self._ending)

@@ -1,0 +1,223 @@
+"""What each field of the experiment spec changes, for the test that walks over all of them.
+
+A probe takes a spec and returns something that Trainyard makes from it, such as the layers of the model, the
+rows of each part, the environment of the runner or the worker that gets the job. Nothing is trained.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from unittest.mock import MagicMock, patch
+
+import keras
+import numpy as np
+
+from jobs.contracts import estimate
+from jobs.contracts.estimate import History, PastTraining
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.pruning import Curve
+from jobs.contracts.schedules import ReduceOnPlateau
+from jobs.contracts.suggest import SuggestRequest
+from jobs.contracts.task_parts import DatasetFile
+from jobs.kinds.search.payload import SearchPayload, TrialTask
+from jobs.kinds.train.payload import TrainTask
+from tests.engine.helpers import RecordingReport
+from workers.engine.data.dataset import Dataset, load_dataset
+from workers.engine.evaluation.members import MemberPredictions
+from workers.engine.models import mesh
+from workers.engine.models.build import build, measure_scaling
+from workers.engine.models.optimizer import make_optimizer
+from workers.engine.models.precision import scale_loss
+from workers.engine.search.suggest import suggest
+from workers.engine.tasks import ensemble
+from workers.engine.tasks.train import _TrainRun
+from workers.engine.training.execution import Execution
+from workers.engine.training.hooks import hook_for
+from workers.engine.training.prepare import prepare
+from workers.engine.training.pruning import RivalCurves, pruning_check
+from workers.runner import serve
+from workers.supervise.attempt import memory_cap
+
+MEASURED = frozenset({"val_loss", "val_accuracy"})
+
+
+class Files(NamedTuple):
+    """The data sets that the probes read."""
+
+    vectors: DatasetFile
+    images: DatasetFile
+
+    def of(self, spec: ExperimentSpec) -> DatasetFile:
+        needs_images = spec.model.template == "cnn" or spec.fit.augmentation is not None
+        return self.images if needs_images else self.vectors
+
+    def load(self, spec: ExperimentSpec) -> Dataset:
+        return load_dataset(self.of(spec), spec.data)
+
+
+Probe = Callable[[ExperimentSpec, Files], Any]
+
+
+def data(spec: ExperimentSpec, files: Files) -> Any:
+    """Return the features, the targets and the rows of each part."""
+    loaded = files.load(spec)
+    arrays = loaded.x.tolist(), loaded.y.tolist(), [part.tolist() for part in loaded.parts]
+    return (loaded.task, *arrays)
+
+
+def layers(spec: ExperimentSpec, files: Files) -> Any:
+    """Return the layers of the model in training, with their precision."""
+    loaded = files.load(spec)
+    scaling = measure_scaling(loaded.x, loaded.y, loaded.profile)
+    model = build(spec, loaded.profile, scaling, name="t", seed=0, augmented=True)
+    return json.dumps(keras.saving.serialize_keras_object(model), sort_keys=True, default=str)
+
+
+def optimizer(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the optimizer with its schedule over steps, or the learning rates on a plateau."""
+    # Otherwise names are numbered: the second optimizer of a process is "adam_1".
+    keras.backend.clear_session(free_memory=False)
+    made = scale_loss(make_optimizer(spec.fit, steps=10), spec.precision)
+    config = keras.optimizers.serialize(made)
+    return config, _rates(spec, made) if isinstance(spec.fit.schedule, ReduceOnPlateau) else None
+
+
+def _rates(spec: ExperimentSpec, made: Any) -> list[float]:
+    model, hook, rates = SimpleNamespace(optimizer=made), hook_for(spec.fit), []
+    for epoch, loss in enumerate([1.0, *[0.9] * 4, 0.8999, 0.89, *[0.5] * 12], start=1):
+        hook.after_epoch(epoch, {"val_loss": loss, "val_accuracy": epoch / 100}, model)
+        rates.append(float(made.learning_rate))
+    return rates
+
+
+def training(spec: ExperimentSpec, files: Files) -> Any:
+    """Return the batches, loss, metrics and calls of a training."""
+    loaded = files.load(spec)
+    made = prepare(spec, loaded, loaded.parts.train, name="t", seed=spec.fit.seed)
+    table, weights = made.batches.table(1)
+    loop, loss = made.loop(epochs=2), made.model.loss
+    calls = loop.step_mode, loop.call_length.steps, loop.call_length.is_fixed
+    losses = type(loss), type(getattr(loss, "_each_row", None))
+    return table.tolist(), weights.tolist(), losses, sorted(made.validation_metrics()), calls
+
+
+def epochs(spec: ExperimentSpec, files: Files) -> Any:
+    """Return how a training without trials, or a retraining, chooses and counts its epochs."""
+    objective = SearchPayload().objective(spec)
+    task = TrainTask(
+        folder="", spec=spec, dataset=files.vectors, retrain=spec.after.retrain, objective=objective,
+        model_name="t",
+    )  # fmt: skip
+    run = _TrainRun(task, RecordingReport())
+    best, stop = run._trackers(SimpleNamespace(validation_metrics=lambda: MEASURED))  # type: ignore[arg-type]
+    trackers = [tracker and (tracker.metric, tracker.patience, tracker.min_delta) for tracker in (best, stop)]
+    return run._epochs, run._retrain_epochs(10), run._retrains(), trackers
+
+
+def trial(spec: ExperimentSpec, files: Files) -> Any:
+    """Return the measure that chooses the best epoch of a trial."""
+    objective = SearchPayload().objective(spec)
+    plan: dict[str, Any] = {
+        "number": 1,
+        "values": {},
+        "spec": spec,
+        "executions": [{"execution": 1, "seed": 1}],
+    }
+    task = TrialTask.model_validate(
+        {"folder": "", "spec": spec, "objective": objective, "dataset": files.vectors, "trials": [plan]}
+    )
+    context = MagicMock(task=task, trial=task.trials[0])
+    execution = Execution(task.trials[0].executions[0], context)
+    execution._checkpointer = MagicMock()
+    made = execution._training_plan(MagicMock(validation_metrics=lambda: MEASURED), np.arange(3))
+    return made.best.metric if made.best else None
+
+
+def proposals(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the first configurations that the algorithm proposes."""
+    assert spec.search is not None
+    answer = suggest(SuggestRequest(search=spec.search, epochs=spec.fit.epochs, count=80))
+    return [(made.values, made.bracket, made.epochs) for made in answer.suggestions], answer.exhausted
+
+
+def verdicts(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the epochs at which the pruner ends a mediocre training, for trials of several brackets."""
+    curves = [
+        Curve(trial=n, execution=1, epochs=27, over=True, best=((1, 1.0 / n), (9, 0.9 / n)))
+        for n in range(1, 9)
+    ]
+    task: Any = SimpleNamespace(spec=spec, objective=SimpleNamespace(direction="min"))
+    found = []
+    for number in range(1, 50, 6):
+        mine: Any = SimpleNamespace(number=100 + number, until=None, spec=spec)
+        check = pruning_check(task, mine, MagicMock(execution=1), RivalCurves(curves, tuple))
+        assert check is not None
+        found.append([check(epoch, [(1, 0.3)]) is not None for epoch in range(1, 28)])
+    return found
+
+
+def runner(spec: ExperimentSpec, files: Files) -> Any:
+    """Return the environment and the settings with which a runner starts JAX for a task."""
+    task = TrainTask(
+        folder=".", spec=spec, dataset=files.vectors, retrain=None, objective=SearchPayload().objective(spec),
+        model_name="t",
+    )  # fmt: skip
+    configure = MagicMock()
+    replaced = {"configure_jax": configure, "load": MagicMock(), "make_record": lambda *_: {}}
+    replaced |= {"set_process_name": MagicMock(), "newest_step": lambda _: None, "EventReporter": MagicMock()}
+    replaced |= {"Started": MagicMock()}
+    with patch.dict(os.environ), patch.multiple(serve, **replaced):
+        process: Any = serve.Runner(MagicMock(), MagicMock())
+        # It would exempt the objects of all tests from garbage collection.
+        process._frozen = True
+        process._run(task)
+        return dict(os.environ), configure.call_args
+
+
+def distribution(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the devices, the axes and the layout of the model."""
+    assert spec.mesh is not None
+    with patch.object(mesh, "_devices", lambda wanted: [f"cpu:{i}" for i in range(wanted.size())]):
+        made = mesh._distribution(spec.mesh)
+    layout = getattr(made, "_layout_map", None)
+    rules = {} if layout is None else {rule: layout[rule].axes for rule in layout}
+    return made.device_mesh.axis_names, made.device_mesh.shape, made.batch_dim_name, rules
+
+
+def ensemble_weights(spec: ExperimentSpec, files: Files) -> Any:
+    """Return the weights with which the members of an ensemble are combined."""
+    truth = np.arange(12) % 2
+    good = np.column_stack([0.9 - 0.8 * truth, 0.1 + 0.8 * truth])
+    members = [{"name": name, "model": "m", "validation_predictions": "p"} for name in "ab"]
+    task = ensemble.EnsembleTask.model_validate(
+        {
+            "folder": ".",
+            "spec": spec,
+            "ensemble": spec.after.ensemble,
+            "dataset": files.vectors,
+            "members": members,
+        }
+    )
+    names, predictions = ("a", "b"), (good, np.full((12, 2), 0.5))
+    stored = MemberPredictions("multiclass", names, names, np.arange(12), truth, predictions)
+    combine = MagicMock(side_effect=InterruptedError)
+    replaced = {"read_predictions": lambda *_: stored, "load_model": MagicMock(), "combine": combine}
+    with patch.multiple(ensemble, **replaced):
+        try:
+            ensemble.run(task, RecordingReport())  # type: ignore[arg-type]
+        except InterruptedError:
+            return combine.call_args.args[1].tolist()
+    raise AssertionError("nothing was combined")
+
+
+def cap(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the memory above which a run is stopped."""
+    return memory_cap(SimpleNamespace(spec=spec), share=2**30)  # type: ignore[arg-type]
+
+
+def hours(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the estimated device hours."""
+    past = History([PastTraining(epochs=9, best_epoch=9, patience=None)], 1.0, "this experiment")
+    return estimate.of(spec, executions=1, most_epochs=9, history=past).hours

@@ -1,0 +1,150 @@
+"""Probes of the fields that decide about rows of the database: jobs, trials, attempts and versions.
+
+Each returns no primary keys, since those differ between two calls.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.db import transaction
+
+from jobs.actions import attempt_end, pipeline, registration, schedule, suggest
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.suggest import Answer, Suggestion
+from jobs.kinds.train.actions import TrainActions
+from jobs.models import Attempt, Dataset, DatasetVersion, Job
+from jobs.queries import outcomes
+from jobs.states import Outcome
+from tests.factories import make_artifact, make_job, make_job_artifact, make_trials
+from tests.jobs.yard import PretendWorker, Yard, make_yard
+
+
+def _in_new_rows(look: Callable[[ExperimentSpec, Yard], Any]) -> Callable[[ExperimentSpec, object], Any]:
+    """Let a probe begin with the rows of a new installation, and roll its own back."""
+
+    @wraps(look)
+    def probe(spec: ExperimentSpec, _: object) -> Any:
+        with transaction.atomic():
+            produced = look(spec, make_yard())
+            transaction.set_rollback(True)
+        return produced
+
+    return probe
+
+
+def _submit(yard: Yard, spec: ExperimentSpec) -> Job:
+    return yard.submit(**{name: value for name, value in spec.to_json().items() if name != "version"})
+
+
+@_in_new_rows
+def dataset_version(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return the data set and the version that a job reads."""
+    trees = Dataset.objects.create(project=yard.project, slug="trees", name="trees", created_by=yard.owner)
+    for dataset, number in ((yard.dataset.dataset, 2), (trees, 1)):
+        table = make_artifact()
+        ready = DatasetVersion.State.READY
+        DatasetVersion.objects.create(
+            dataset=dataset, number=number, state=ready, table=table, profile_json={}
+        )
+    version = DatasetVersion.objects.get(pk=_submit(yard, spec).payload.dataset_version)
+    return version.dataset.slug, version.number
+
+
+@_in_new_rows
+def executions(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return the trainings of a trial."""
+    PretendWorker(slots=4)
+    job = _submit(yard, spec)
+    ticket = suggest.claim(job.pk)
+    assert ticket is not None
+    values = {"learning_rate": 0.01}
+    suggest.add(ticket, Answer(suggestions=(Suggestion(values=values),)))
+    return list(
+        job.trials.get().executions.order_by("number").values_list("number", "seed", "repeat", "fold")
+    )
+
+
+@_in_new_rows
+def request(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return how many trials are requested at once, and how many earlier ones the algorithm gets to know."""
+    PretendWorker(slots=4)
+    assert spec.search is not None
+    if spec.search.warm_start is not None:
+        earlier = yard.submit(search=spec.search.model_dump(mode="json", exclude={"warm_start"}))
+        for trial in make_trials(earlier):
+            trial.values = {"learning_rate": trial.number / 100}
+            trial.save(update_fields=["values"])
+        # The test cannot know the number of a job that does not exist yet.
+        spec = spec.model_copy(update={"search": spec.search.model_copy(update={"warm_start": earlier.pk})})
+    ticket = suggest.claim(_submit(yard, spec).pk)
+    assert ticket is not None
+    return ticket.request["count"], len(ticket.request["trials"])
+
+
+@_in_new_rows
+def ranking(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return the numbers of the best trials, and the size of the Pareto front."""
+    job = _submit(yard, spec)
+    make_trials(job)
+    best = [trial.number for trial in outcomes.best_trials(job, limit=3)]
+    return best, len(outcomes.pareto_front(job).members)
+
+
+@_in_new_rows
+def patience_with_failures(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return the state of a search of which two trials have failed."""
+    worker = PretendWorker(slots=2)
+    job = _submit(yard, spec)
+    ticket = suggest.claim(job.pk)
+    assert ticket is not None
+    found = tuple(Suggestion(values={"learning_rate": rate}) for rate in (0.01, 0.02))
+    suggest.add(ticket, Answer(suggestions=found))
+    schedule.place()
+    for attempt in worker.claim_all():
+        attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "x", "message": "x"})
+    pipeline.advance_all()
+    job.refresh_from_db()
+    return job.state
+
+
+@_in_new_rows
+def retrained(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return the number of trainings that follow a search."""
+    job = _submit(yard, spec)
+    make_trials(job)
+    return len(TrainActions().children(job, spec))
+
+
+@_in_new_rows
+def versions(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return the versions that are registered."""
+    job = _submit(yard, spec)
+    quantized = make_job(by=yard.owner, project=yard.project, kind="quantize", parent=job, state="completed")
+    for source in (job, quantized):
+        make_job_artifact(source)
+    return [(version.model.name, version.what) for version in registration.register_outputs(job)]
+
+
+@_in_new_rows
+def placement(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return the pool and the slots that a job gets, and whether it overtakes an older one."""
+    for pool in ("default", "large"):
+        PretendWorker(slots=3, pool=pool, name=pool)
+    older = yard.submit(resources={"slots": 2, "pool": spec.resources.pool})
+    job = _submit(yard, spec)
+    schedule.place()
+    placed = Attempt.objects.filter(job__in=(older, job)).select_related("worker").order_by("pk")
+    return [(attempt.job_id == job.pk, attempt.worker.pool, attempt.slots) for attempt in placed]
+
+
+@_in_new_rows
+def restarts(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return the state of a job whose worker was lost."""
+    worker = PretendWorker(slots=4)
+    job = _submit(yard, spec)
+    schedule.place()
+    (attempt,) = worker.claim_all()
+    attempt_end.finish(attempt.pk, Outcome.LOST)
+    job.refresh_from_db()
+    return job.state
