@@ -87,7 +87,7 @@ class MeshSpec(Frozen):
 
     def device_kind(self) -> str:
         """Return the kind of the devices, such as "gpu"; of named devices the part before the colon."""
-        return self.devices if isinstance(self.devices, str) else self.devices[0].partition(":")[0]
+        return self.devices if isinstance(self.devices, str) else "".join(self.devices[:1]).partition(":")[0]
 
     def size(self) -> int:
         """Return the number of devices."""
