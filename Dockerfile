@@ -1,6 +1,8 @@
 # One image for all services; docker-compose.yml has the command of each.
 FROM python:3.13-slim AS build
-COPY requirements.lock /build/
+# For NVIDIA GPUs: docker build --build-arg LOCK=requirements-gpu.lock
+ARG LOCK=requirements.lock
+COPY ${LOCK} /build/requirements.lock
 RUN python -m venv /opt/trainyard \
  && /opt/trainyard/bin/pip install --no-cache-dir --require-hashes -r /build/requirements.lock
 

@@ -2,7 +2,7 @@
 #   make demo PYTHON=python3.13  PYTHON selects the interpreter
 #   make test ARGS="-k queue"    ARGS are passed to the command
 .POSIX:
-.PHONY: help setup setup-dev demo up test chaos lint
+.PHONY: help setup setup-dev setup-gpu demo up test test-gpu chaos lint
 ARGS =
 PYTHON =
 RUN = .venv/bin/python
@@ -10,9 +10,11 @@ PYTEST = $(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --no-loadscope
 
 help:
 	@echo 'make setup   install into .venv'
+	@echo 'make setup-gpu   the same with the packages for NVIDIA GPUs; all other goals keep them'
 	@echo 'make demo    install, then run the whole flow on real data (ARGS=--exit: a script runs all steps)'
 	@echo 'make up      install, then run everything; Ctrl-C stops'
 	@echo 'make test    install with the development tools, then run all tests (ARGS= is passed to pytest)'
+	@echo 'make test-gpu   install with the packages for GPUs, then run the tests that need one'
 	@echo 'make chaos   kill processes at random moments: each kind 25 times, and 200 times in searches of every algorithm'
 	@echo 'make lint    check formatting, lint, types, import rules and deployment settings'
 
@@ -22,6 +24,9 @@ setup:
 setup-dev:
 	@PYTHON="$(PYTHON)" sh scripts/setup requirements-dev.lock
 
+setup-gpu:
+	@PYTHON="$(PYTHON)" sh scripts/setup requirements-gpu.lock
+
 demo: setup
 	@exec $(RUN) manage.py demo $(ARGS)
 
@@ -30,6 +35,10 @@ up: setup
 
 test: setup-dev
 	@exec sh scripts/with-postgres $(PYTEST) $(ARGS)
+
+test-gpu:
+	@PYTHON="$(PYTHON)" sh scripts/setup requirements-dev.lock requirements-gpu.lock
+	@exec $(RUN) -m pytest -m gpu tests/gpu $(ARGS)
 
 chaos: setup-dev
 	@TRAINYARD_CHAOS=1 TRAINYARD_CHAOS_KILLS=$${TRAINYARD_CHAOS_KILLS:-25} \

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-gpu.lock")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -68,9 +68,16 @@ def test_the_requirements_of_locked_packages_are_locked_too(lock: str) -> None:
                 assert needed in locked, f"{name} needs {needed}: nothing installs from {lock}"
 
 
-def test_the_development_lock_holds_the_other_one_unchanged() -> None:
-    main, development = (entries(lock) for lock in LOCKS)
-    assert {name: block for name, block in development.items() if name in main} == main
+@pytest.mark.parametrize("lock", LOCKS[1:])
+def test_the_other_locks_hold_the_main_one_unchanged(lock: str) -> None:
+    main = entries("requirements.lock")
+    assert {name: block for name, block in entries(lock).items() if name in main} == main
+
+
+def test_the_gpu_lock_has_the_cuda_plugin_of_its_jaxlib() -> None:
+    # JAX ignores a plugin of another version, and would use the CPU.
+    locked = {name: block.split("\\")[0].split("==")[1].strip() for name, block in entries(LOCKS[2]).items()}
+    assert locked["jax-cuda13-plugin"] == locked["jax-cuda13-pjrt"] == locked["jaxlib"]
 
 
 def test_every_locked_npm_package_has_one_version_and_a_hash() -> None:

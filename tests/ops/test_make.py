@@ -2,13 +2,15 @@
 
 import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-GOALS = ("setup", "demo", "up", "test", "chaos", "lint")
+GOALS = ("setup", "setup-gpu", "demo", "up", "test", "test-gpu", "chaos", "lint")
 SCRIPTS = ("find-python", "lint", "setup", "with-postgres")
 
 
@@ -33,6 +35,42 @@ def test_every_documented_goal_exists_and_is_listed_by_help(goal: str) -> None:
 def test_arguments_reach_the_command() -> None:
     assert re.search(r"-m pytest .*-k queue", run("make", "--dry-run", "test", "ARGS=-k queue").stdout)
     assert "manage.py demo --exit" in run("make", "--dry-run", "demo", "ARGS=--exit").stdout
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A folder with lock files, an installer that does nothing, and a Python that makes an empty .venv."""
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    for name in ("requirements.lock", "requirements-gpu.lock"):
+        (tmp_path / name).write_text(f"{name}==1\n")
+    programs = tmp_path / ".local" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "uv").write_text("#!/bin/sh\n")
+    (programs / "python").write_text(
+        '#!/bin/sh\ncase "$*" in *"-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;\n'
+        f'*"print(sys.executable)"*) echo "$0" ;; *) exec {sys.executable} "$@" ;; esac\n'
+    )
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    return tmp_path
+
+
+def test_a_venv_that_supports_gpus_keeps_this_support(clone: Path) -> None:
+    stamp = clone / ".venv" / ".built-from"
+    python = str(clone / ".local" / "bin" / "python")
+    environment = {"PYTHON": python, "HOME": str(clone), "PATH": "/usr/bin:/bin"}
+
+    def set_up() -> list[str]:
+        command = ["sh", "scripts/setup", "requirements.lock"]
+        subprocess.run(command, cwd=clone, env=environment, capture_output=True, check=True)
+        return stamp.read_text().splitlines()
+
+    stamp.parent.mkdir()
+    stamp.write_text("requirements-gpu.lock of another version\n")
+    lines = set_up()
+    assert [line.split()[0] for line in lines] == ["requirements.lock", "requirements-gpu.lock"]
+    stamp.write_text(f"{lines[1]}\n")
+    assert set_up() == [lines[1]], "the packages for GPUs include all others"
 
 
 def test_every_make_command_in_the_readme_exists() -> None:
