@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from workers.serving.versions.gpu_environment import gpu_variables
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -60,7 +62,12 @@ def is_loopback(host: str) -> bool:
 
 def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
     """Parse the command line; `TRAINYARD_SERVING_*` variables set the defaults."""
-    given = _parser(environment).parse_args(arguments)
+    parser = _parser(environment)
+    given = parser.parse_args(arguments)
+    try:
+        gpu_variables(environment)
+    except ValueError as error:
+        parser.error(str(error))
     limits = Limits(
         max_batch=given.max_batch,
         queue_rows=given.queue_rows,

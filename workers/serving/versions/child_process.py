@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from jobs.contracts.signature import Signature
 from workers.serving.frames import BEAT_SECONDS, Decoder, Frame, InvalidFrame, encode
+from workers.serving.versions.gpu_environment import gpu_variables
 from workers.serving.versions.seen_sizes import Sizes
 
 Array = npt.NDArray[Any]
@@ -72,7 +73,7 @@ def child_environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
     }
-    return {**passed, "PYTHONPATH": str(_ROOT), "PYTHONUNBUFFERED": "1"}
+    return {**passed, **gpu_variables(os.environ), "PYTHONPATH": str(_ROOT), "PYTHONUNBUFFERED": "1"}
 
 
 class LoadedModel(NamedTuple):
