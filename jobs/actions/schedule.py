@@ -17,10 +17,12 @@ from django.db.models import Count, F, QuerySet, Sum
 
 from jobs import clock, queue
 from jobs.actions.transition import move
+from jobs.contracts.device_checks import lacks
 from jobs.errors import StaleState
 from jobs.kinds import kinds_that
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.queries import batches
+from jobs.queries.devices import mesh_of, why_none_fits
 from jobs.queries.waiting import at_limit, slots_of
 from jobs.states import FINAL, WAITING, Desired, JobState
 
@@ -30,10 +32,14 @@ UNCLAIMED_SECONDS = 15.0
 
 @dataclass
 class LiveWorker:
-    """A live worker and the number of its free slots."""
+    """A live worker, the number of its free slots, and the first job that waits for them.
+
+    Jobs behind that one are not placed on this worker.
+    """
 
     row: Worker
     free: int
+    blocked_by: Job | None = None
 
 
 @dataclass
@@ -43,21 +49,19 @@ class Pool:
     Attributes:
         workers: those that accept work.
         draining: how many workers finish their attempts and accept no more.
-        blocked_by: the first job that waits for slots; those behind it are not placed.
     """
 
     workers: list[LiveWorker] = field(default_factory=list)
     draining: int = 0
-    blocked_by: Job | None = None
 
-    def fitting(self, needed: int) -> LiveWorker | None:
-        """Return the worker with the most free slots, if it has enough."""
-        freest = max(self.workers, key=lambda worker: worker.free, default=None)
-        return freest if freest is not None and freest.free >= needed else None
+    def suitable(self, job: Job) -> list[LiveWorker]:
+        """Return the workers that have the devices for a job, busy or not."""
+        mesh = mesh_of(job)
+        return [each for each in self.workers if not lacks(mesh, job.slots, each.row.device_names)]
 
-    def lanes(self, needed: int) -> int:
-        """Return how many attempts of this size an otherwise empty pool can run at once."""
-        return sum(worker.row.slots // needed for worker in self.workers)
+    def lanes(self, job: Job) -> int:
+        """Return how many attempts of a job an otherwise empty pool can run at once."""
+        return sum(worker.row.slots // job.slots for worker in self.suitable(job))
 
     def largest(self) -> int:
         """Return the number of slots of the largest worker, busy or not."""
@@ -94,9 +98,11 @@ def place() -> int:
     for candidate in waiting:
         job = candidate.job
         pool = pools[job.pool]
-        worker = pool.fitting(job.slots)
+        worker = None
         try:
-            reason = _why_waiting(candidate, pool, worker, used, running)
+            suitable = pool.suitable(job)
+            worker = _freest(suitable, job.slots)
+            reason = _why_waiting(candidate, pool, suitable, used, running)
         # A revision that no longer parses must not stop the other jobs.
         except ValueError as error:
             reason = f"Its spec is invalid: {error}"[:500]
@@ -153,7 +159,7 @@ def _jobs() -> list[Candidate]:
     # A root whose own task is done only waits for its later steps.
     return [
         Candidate(job)
-        for job in _waiting_jobs().select_related("project", "root")
+        for job in _waiting_jobs().select_related("project", "root", "revision")
         if not job.payload.task_done
     ]
 
@@ -165,9 +171,10 @@ def _next_batches(pools: dict[str, Pool]) -> Iterator[Candidate]:
         trials[trial.job_id].append(trial)
     searches = Job.objects.select_related("project", "revision").in_bulk(trials)
     for pk, search in searches.items():
-        lanes = pools[search.pool].lanes(search.slots)
+        lanes = 0
         # `place` reports an invalid spec.
         with suppress(ValueError):
+            lanes = pools[search.pool].lanes(search)
             lanes = min(lanes, _parallel(search) or lanes)
         for batch in batched(trials[pk], batches.size(search, len(trials[pk]), lanes)):
             yield Candidate(search, batch)
@@ -176,19 +183,19 @@ def _next_batches(pools: dict[str, Pool]) -> Iterator[Candidate]:
 def _why_waiting(
     candidate: Candidate,
     pool: Pool,
-    worker: LiveWorker | None,
+    suitable: list[LiveWorker],
     used: dict[int | None, int],
     running: dict[int, int],
 ) -> str | None:
     """Return why a candidate waits, as a sentence; None if it can be placed.
 
-    A job that waits for slots blocks the pool. One that waits for its project's quota or its search's limit
-    does not, since no free slot would help it.
+    A job that waits for slots blocks the workers that have its devices. One that waits for its project's
+    quota or its search's limit does not, since no free slot would help it.
 
     Args:
         candidate: the first candidate that is not placed yet.
         pool: its pool.
-        worker: a worker with enough free slots; None if there is none.
+        suitable: the workers of the pool that have the devices for it.
         used: the number of slots in use, by project.
         running: the number of open attempts, by search.
     """
@@ -198,15 +205,25 @@ def _why_waiting(
     if pool.largest() < job.slots:
         largest = f"the largest worker of pool {job.pool} has {pool.largest()}"
         return f"It needs {job.slots} slots on one worker; {largest}."
+    if not suitable:
+        return why_none_fits(job, [worker.row for worker in pool.workers])
     quota = job.project.max_slots if job.project is not None else None
     if quota is not None and used[job.project_id] + job.slots > quota:
         return f"Project {job.project} uses {used[job.project_id]} of its {slots_of(quota)}."
     if candidate.trials and (limit := _parallel(job)) is not None and running[job.pk] >= limit:
         return at_limit(limit)
-    if pool.blocked_by is not None:
-        first = pool.blocked_by
+    if _freest(suitable, job.slots) is not None:
+        return None
+    if (first := suitable[0].blocked_by) is not None and all(worker.blocked_by for worker in suitable):
         return f"Job {first.pk} is ahead of it and waits for {slots_of(first.slots)}."
-    return _no_room(job, pool) if worker is None else None
+    return _no_room(job, suitable)
+
+
+def _freest(workers: list[LiveWorker], needed: int) -> LiveWorker | None:
+    """Return the worker with the most free slots, if it has enough."""
+    open_ = (worker for worker in workers if worker.blocked_by is None)
+    freest = max(open_, key=lambda worker: worker.free, default=None)
+    return freest if freest is not None and freest.free >= needed else None
 
 
 def _no_worker(name: str, pool: Pool) -> str:
@@ -215,15 +232,16 @@ def _no_worker(name: str, pool: Pool) -> str:
     return f"No worker runs in pool {name}; start one with: manage.py worker --pool {name}"
 
 
-def _no_room(job: Job, pool: Pool) -> str:
-    """Return why no worker has enough free slots, and block the pool unless its disks are full."""
-    full = [worker.row for worker in pool.workers if worker.row.info.get("no_space")]
-    if len(full) == len(pool.workers):
-        # The pool is not blocked: all its jobs wait for this reason, and each shows it.
+def _no_room(job: Job, suitable: list[LiveWorker]) -> str:
+    """Return why no worker has enough free slots, and block the workers unless their disks are full."""
+    full = [worker.row for worker in suitable if worker.row.info.get("no_space")]
+    if len(full) == len(suitable):
+        # The workers are not blocked: all their jobs wait for this reason, and each shows it.
         return f"The disk of {full[0].name} is nearly full; once space is free, the job starts automatically."
-    total = sum(worker.row.slots for worker in pool.workers)
-    free = max(worker.free for worker in pool.workers)
-    pool.blocked_by = job
+    total = sum(worker.row.slots for worker in suitable)
+    free = max(worker.free for worker in suitable)
+    for worker in suitable:
+        worker.blocked_by = worker.blocked_by or job
     return f"It needs {job.slots} of the {slots_of(total)} of pool {job.pool}; {max(free, 0)} free now."
 
 

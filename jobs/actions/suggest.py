@@ -17,8 +17,9 @@ from jobs.contracts.search_space import Values, check_values
 from jobs.contracts.suggest import Answer, Suggestion
 from jobs.errors import StaleFence
 from jobs.kinds.search.payload import SearchPayload
-from jobs.models import Attempt, Execution, Job, Trial, User, Worker
+from jobs.models import Attempt, Execution, Job, Trial, User
 from jobs.queries import batches, outcomes, warm_start
+from jobs.queries.devices import live_workers
 from jobs.states import FINAL, TRIAL_FINAL, Desired, TrialState
 
 REQUEST_SECONDS = 3.0
@@ -80,9 +81,9 @@ def _room(root: Job, search: SearchSpec) -> int:
 
 def _lanes(root: Job, search: SearchSpec) -> int:
     """Return how many attempts of a search could run at once."""
-    live = Worker.objects.live(root.pool)
-    capacity = sum(slots // root.slots for slots in live.values_list("slots", flat=True))
-    taken = Attempt.objects.open().filter(worker__pool=root.pool).exclude(job=root)
+    live = live_workers(root)
+    capacity = sum(worker.slots // root.slots for worker in live)
+    taken = Attempt.objects.open().filter(worker__in=live).exclude(job=root)
     capacity -= sum(taken.values_list("slots", flat=True)) // root.slots
     # At least one with a live worker: its trial waits in the queue while all slots are taken.
     return min(search.parallel_trials or capacity, max(capacity, 1 if live else 0))

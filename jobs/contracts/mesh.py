@@ -85,9 +85,16 @@ class MeshSpec(Frozen):
         model = {key: value for key, value in core_schema["schema"].items() if key != "serialization"}
         return handler({**core_schema, "schema": model})
 
-    def device_kind(self) -> str:
-        """Return the kind of the devices, such as "gpu"; of named devices the part before the colon."""
-        return self.devices if isinstance(self.devices, str) else "".join(self.devices[:1]).partition(":")[0]
+    @property
+    def kind(self) -> str:
+        """Return the kind of its devices, such as `cpu`, `gpu` or `tpu`."""
+        first = self.devices if isinstance(self.devices, str) else next(iter(self.devices), "cpu")
+        return first.split(":")[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the devices that it asks for by name; empty if any device of its kind will do."""
+        return () if isinstance(self.devices, str) else self.devices
 
     def size(self) -> int:
         """Return the number of devices."""

@@ -10,6 +10,7 @@ from pydantic import Field
 from jobs.contracts import estimate, monitors, space_size
 from jobs.contracts.base import Frozen
 from jobs.contracts.checks import roles_differ, warnings
+from jobs.contracts.device_checks import describe_missing, lacks
 from jobs.contracts.estimate import History
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.mesh import LayoutRule, MeshSpec
@@ -49,6 +50,8 @@ class Situation(NamedTuple):
     total_slots: int
     largest_worker: int
     history: History | None = None
+    devices: tuple[tuple[str, ...], ...] = ()
+    """The names of the devices of each live worker of the pool."""
 
 
 class PlannedVariable(Frozen):
@@ -304,3 +307,10 @@ def _of_plan(spec: ExperimentSpec, space: SpaceSize | None, now: Situation) -> I
         yield from _of_pruner(spec.search, spec.fit.epochs)
     if (found := unserved(spec.resources.pool, spec.resources.slots, now.largest_worker)) is not None:
         yield Problem(f"/resources{found.pointer}", found.message)
+    elif spec.mesh is not None and all(
+        lacks(spec.mesh, spec.resources.slots, names) for names in now.devices
+    ):
+        sentence = describe_missing(spec.mesh, spec.resources.slots, spec.resources.pool, now.devices)
+        yield Problem(
+            "/mesh/devices", f"{sentence[:1].lower()}{sentence[1:]}: the job would wait for one that has"
+        )

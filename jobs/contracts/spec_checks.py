@@ -32,7 +32,7 @@ def _check_overrides(precision: PrecisionSpec) -> Iterator[Problem]:
 
 
 def _check_gpu_memory(mesh: MeshSpec) -> Iterator[Problem]:
-    kind = mesh.device_kind()
+    kind = mesh.kind
     if kind in ("cpu", "tpu"):
         sentence = f"sets the memory of GPUs, but the mesh has {kind} devices; leave it out"
         if mesh.preallocate:

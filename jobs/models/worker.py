@@ -40,3 +40,8 @@ class Worker(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def device_names(self) -> tuple[str, ...]:
+        """Return the names of its devices, such as `gpu:0`."""
+        return tuple(device["name"] for device in self.devices)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from django.db.models import Max, Sum
 from pydantic import ValidationError
 
-from jobs.contracts import checks, spec_checks
+from jobs.contracts import checks, device_checks, spec_checks
 from jobs.contracts import plan as planning
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan, Situation
@@ -55,6 +55,7 @@ def validate(
     version, found = _data(project, spec)
     found += spec_checks.problems(spec)
     found += warm_start.problems(project, spec.search)
+    found += device_checks.problems(spec)
     profile = version.profile if version is not None else None
     if profile is not None:
         found += checks.problems(spec, profile)
@@ -91,13 +92,17 @@ def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None
 
 def situation(project: Project, spec: ExperimentSpec, experiment: Experiment | None = None) -> Situation:
     """Return the slots and earlier durations that a plan depends on."""
-    workers = Worker.objects.live(spec.resources.pool)
-    slots = workers.aggregate(total=Sum("slots"), largest=Max("slots"))
+    workers = list(Worker.objects.live(spec.resources.pool))
     held = Attempt.objects.open().filter(worker__in=workers)
     taken = held.aggregate(taken=Sum("slots"))["taken"] or 0
-    total = slots["total"] or 0
-    history = duration_history.history(project, spec, experiment)
-    return Situation(max(total - taken, 0), total, slots["largest"] or 0, history)
+    total = sum(worker.slots for worker in workers)
+    return Situation(
+        max(total - taken, 0),
+        total,
+        max((worker.slots for worker in workers), default=0),
+        duration_history.history(project, spec, experiment),
+        tuple(worker.device_names for worker in workers),
+    )
 
 
 def resource_warnings(job: Job) -> list[Problem]:

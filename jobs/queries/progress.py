@@ -15,8 +15,9 @@ from django.db.models import Count, Q, Sum
 
 from jobs import clock
 from jobs.contracts.events import PhaseName
-from jobs.models import Execution, Job, Worker
+from jobs.models import Execution, Job
 from jobs.queries import later_steps, outcomes, running_executions, steps, trial_durations
+from jobs.queries.devices import live_workers
 from jobs.queries.trial_durations import TrialDurations
 from jobs.states import FINAL, JobState, TrialState
 
@@ -98,8 +99,7 @@ def _seconds_left(job: Job, open_units: float, running: Running) -> float | None
     if job.revision is None or job.parent_id is not None:
         return _own_seconds_left(job)
     # The number of attempts that the slots of the pool can run at the same time.
-    slots = Worker.objects.live(job.pool).values_list("slots", flat=True)
-    concurrency = max(sum(each // job.slots for each in slots), 1)
+    concurrency = max(sum(worker.slots // job.slots for worker in live_workers(job)), 1)
     spec, search = steps.effective_spec(job), _measured_search(job)
     durations = trial_durations.measure(search) if search is not None else None
     if search is job:

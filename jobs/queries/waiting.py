@@ -7,6 +7,7 @@ from django.db.models import Sum
 
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.queries import outcomes
+from jobs.queries.devices import live_workers, why_none_fits
 from jobs.states import WAITING, Desired, TrialState
 
 NEXT = "Queued at a runner, after other trials."
@@ -53,10 +54,9 @@ def _shared_reason(search: Job) -> str:
         return f"The search was requested to be {search.desired}."
     if search.state in WAITING and search.why_waiting:
         return search.why_waiting
-    live = Worker.objects.live(search.pool)
-    workers = dict(live.values_list("pk", "slots"))
+    workers = {worker.pk: worker.slots for worker in live_workers(search)}
     if not workers:
-        return f"No worker runs in pool {search.pool}."
+        return why_none_fits(search, list(Worker.objects.live(search.pool)))
     running = search.trials.running().count()
     limit = outcomes.search_of(search).parallel_trials
     if limit is not None and running >= limit:

@@ -11,7 +11,7 @@ from jobs.contracts import measures, space_size
 from jobs.contracts.search_space import FloatParameter
 from jobs.queries import plan
 from tests.experiments.conftest import World
-from tests.factories import make_experiment, make_job, make_trials
+from tests.factories import make_experiment, make_job, make_trials, make_worker
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "experiment-spec.md"
 
@@ -291,6 +291,55 @@ def test_a_layout_is_suggested(world: World, spec: dict[str, Any]) -> None:
     ]
     assert found.variables[0].path == "dense_1/kernel"
     assert found.variables[0].bytes == 64 * 32 * 4
+
+
+GPUS = {"devices": "gpu", "shape": [2], "axis_names": ["data"]}
+
+
+@pytest.mark.parametrize(
+    ("mesh", "slots", "pointer", "message"),
+    [
+        ({}, 1, "/resources/slots", "a mesh of 2 GPUs needs 2 slots, one for each GPU; it has 1"),
+        ({"devices": ["gpu:0", "gpu:1"]}, 1, "/resources/slots", "needs 2 slots"),
+        ({"simulate": 2}, 2, "/mesh/simulate", "only CPU devices can be simulated"),
+        ({"devices": ["cuda:0", "gpu:1"]}, 2, "/mesh/devices/0", "'cuda:0' is not the name of a device"),
+        ({"devices": ["gpu:1", "gpu:1"]}, 2, "/mesh/devices", "names a device twice"),
+        ({"devices": ["gpu:0", "cpu:1"]}, 2, "/mesh/devices", "devices of several kinds"),
+        ({"devices": ["gpu:0"]}, 2, "/mesh/devices", "needs 2 devices, but 1 are named"),
+        ({"devices": []}, 2, "/mesh/devices", "needs 2 devices, but 0 are named"),
+    ],
+)
+def test_a_mesh_that_no_worker_could_run_is_refused(
+    world: World, spec: dict[str, Any], mesh: dict[str, Any], slots: int, pointer: str, message: str
+) -> None:
+    body = {**spec, "mesh": {**GPUS, **mesh}, "resources": {"slots": slots}}
+    assert message in wrong(world, body)[f"/spec{pointer}"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "mesh", "warning"),
+    [
+        ([], {}, "no worker of pool default has a GPU: the job would wait"),
+        (["gpu:0"], {}, "the job needs 2 GPUs on one worker, and the largest of pool default has 1"),
+        (["gpu:0", "gpu:1"], {}, None),
+        (
+            ["gpu:0", "gpu:1"],
+            {"devices": ["gpu:0", "gpu:2"]},
+            "no worker of pool default has gpu:0 and gpu:2",
+        ),
+        (["gpu:0", "gpu:1", "gpu:2"], {"devices": ["gpu:0", "gpu:2"]}, None),
+    ],
+)
+def test_gpus_that_no_worker_has_give_a_warning(
+    world: World, spec: dict[str, Any], devices: list[str], mesh: dict[str, Any], warning: str | None
+) -> None:
+    make_worker(slots=4, devices=[{"name": name, "kind": "NVIDIA H200"} for name in devices])
+    verdict = plan.validate(world.project, {**spec, "mesh": {**GPUS, **mesh}, "resources": {"slots": 2}})
+    assert verdict.problems == []
+    assert verdict.plan is not None
+    shown = next((each.message for each in verdict.plan.warnings if each.pointer == "/mesh/devices"), None)
+    assert (shown is None) == (warning is None)
+    assert warning is None or warning in (shown or "")
 
 
 def test_unusual_settings_give_warnings(world: World, spec: dict[str, Any]) -> None:

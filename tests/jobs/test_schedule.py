@@ -1,8 +1,11 @@
+from typing import Any
+
 from pytest_django import DjangoAssertNumQueries
 
 from jobs import clock
 from jobs.actions import attempt_end, pipeline, schedule, workers
 from jobs.models import Attempt, Job, Project, Worker
+from jobs.queries import waiting
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, suggest_from_grid
 
 
@@ -45,6 +48,51 @@ def test_a_job_larger_than_any_worker_shows_that_and_blocks_no_other(yard: Yard)
     worker = PretendWorker(slots=2)
     assert "the largest worker of pool default has 2" in waits(huge)
     assert [a.job_id for a in worker.claim_all()] == [small.pk]
+
+
+def gpu_mesh(size: int) -> dict[str, Any]:
+    mesh = {"devices": "gpu", "shape": [size], "axis_names": ["data"]}
+    return {"mesh": mesh, "resources": {"slots": size}}
+
+
+def test_a_job_with_a_gpu_mesh_waits_for_a_worker_with_the_gpus_and_blocks_no_other(yard: Yard) -> None:
+    double, single, plain = yard.submit(**gpu_mesh(2)), yard.submit(**gpu_mesh(1)), yard.submit()
+    cpu = PretendWorker(slots=4, name="cpu")
+    assert waits(single).startswith("No worker of pool default has a GPU; ")
+    assert [a.job_id for a in cpu.claim_all()] == [plain.pk]
+    one = PretendWorker(slots=2, name="one", gpus=1)
+    assert waits(double).startswith(
+        "The job needs 2 GPUs on one worker, and the largest of pool default has 1"
+    )
+    assert [a.job_id for a in one.claim_all()] == [single.pk]
+
+
+def test_a_job_that_waits_for_a_busy_gpu_does_not_block_workers_without_one(yard: Yard) -> None:
+    PretendWorker(slots=1, name="gpu", gpus=1)
+    schedule.place()
+    yard.submit(**gpu_mesh(1))
+    schedule.place()
+    second, third, plain = yard.submit(**gpu_mesh(1)), yard.submit(**gpu_mesh(1)), yard.submit()
+    cpu = PretendWorker(slots=1, name="cpu")
+    assert waits(second) == "It needs 1 of the 1 slot of pool default; 0 free now."
+    assert f"Job {second.pk} is ahead of it" in waits(third)
+    assert [a.job_id for a in cpu.claim_all()] == [plain.pk]
+
+
+def test_the_trials_of_a_search_on_gpus_run_on_workers_with_gpus(yard: Yard) -> None:
+    job = yard.submit(search=SEARCH, **gpu_mesh(1))
+    cpu, gpu = PretendWorker(slots=8, name="cpu"), PretendWorker(slots=2, name="gpu", gpus=2)
+    pipeline.advance_all()
+    suggest_from_grid(job)
+    Worker.objects.filter(name="gpu").update(state=Worker.State.DRAINING)
+    schedule.place()
+    job.refresh_from_db()
+    assert set(waiting.reasons(job).values()) == {
+        "No worker of pool default has a GPU; the Workers page shows why a worker uses no GPU."
+    }
+    Worker.objects.filter(name="gpu").update(state=Worker.State.UP)
+    schedule.place()
+    assert (len(cpu.claim_all()), len(gpu.claim_all())) == (0, 2)
 
 
 def test_a_projects_quota_bounds_its_slots(yard: Yard) -> None:

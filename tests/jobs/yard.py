@@ -99,9 +99,10 @@ def make_yard() -> Yard:
 class PretendWorker:
     """A worker whose runners report the events of the test."""
 
-    def __init__(self, *, slots: int = 1, pool: str = "default", name: str = "w") -> None:
+    def __init__(self, *, slots: int = 1, pool: str = "default", name: str = "w", gpus: int = 0) -> None:
+        devices = [{"name": f"gpu:{number}", "kind": "NVIDIA H200"} for number in range(gpus)]
         self.row: WorkerRow = workers.register(
-            name=name, host="h", pid=1, pool=pool, slots=slots, devices=[], info={}
+            name=name, host="h", pid=1, pool=pool, slots=slots, devices=devices, info={}
         )
         self.spool: dict[int, int] = {}
 

@@ -4,16 +4,26 @@ import asyncio
 import json
 import os
 import signal
+from dataclasses import replace
 
 import psutil
 import pytest
 
-from jobs.contracts.events import ArtifactWritten, CheckpointCommitted, Metric, Progress, Started
+from jobs.contracts.events import (
+    ArtifactWritten,
+    CheckpointCommitted,
+    Metric,
+    Progress,
+    Started,
+    Warned,
+)
 from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
 from tests.supervise.conftest import SECRET, Bench, until
+from workers.supervise import attempt
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.attempt_repository import DatabaseUnavailable
+from workers.supervise.devices import Devices
 from workers.supervise.launcher import SpawnLauncher
 
 
@@ -64,6 +74,35 @@ async def test_a_runners_environment_contains_no_secret(
     assert seen["KERAS_BACKEND"] == "jax"
     assert not any("hunter22" in value for value in seen.values())
     assert not any(name.startswith(("TRAINYARD", "DJANGO")) for name in seen)
+
+
+async def test_a_job_that_trains_on_the_cpu_of_a_machine_with_gpus_has_a_warning(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.node = replace(bench.node, no_gpu="JAX's CUDA plugin is not installed.")
+    await bench.run(["points", 0, 1], attempt=1)
+    monkeypatch.setattr(attempt, "needs_jax", lambda _task: True)
+    await bench.run(["points", 0, 1], attempt=2)
+    warned = {
+        pk: [event for event in bench.repository.events[pk] if isinstance(event, Warned)] for pk in (1, 2)
+    }
+    assert warned[1] == [], "the task does not need JAX"
+    assert [(w.code, w.message) for w in warned[2]] == [("no_gpu", "JAX's CUDA plugin is not installed.")]
+
+
+async def test_an_attempt_has_its_gpus_to_itself_until_it_ends(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt, "needs_jax", lambda _task: True)
+    bench.node = replace(bench.node, devices=Devices({"gpu:2": "2", "gpu:3": "3"}))
+    first = bench.start(["environment"], ["hang"], attempt=1)
+    await until(lambda: bench.repository.lines(1))
+    await bench.run(["environment"], attempt=2)
+    first.supervisor.end(AttemptEnd(Outcome.KILLED))
+    await first.ended()
+    await bench.run(["environment"], attempt=3, root=2)
+    seen = [json.loads(bench.repository.lines(pk)[0].line)["CUDA_VISIBLE_DEVICES"] for pk in (1, 2, 3)]
+    assert seen == ["2", "3", "2"]
 
 
 async def test_invalid_event_lines_are_logged_and_ignored(bench: Bench) -> None:

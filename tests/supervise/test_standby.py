@@ -45,7 +45,7 @@ async def test_a_standby_becomes_the_runner_of_the_first_task_with_its_key(
     runner = await pool.take(KEY)
     assert (runner.pid, pool.standbys.all) == (waiting, [])
     await pool.give_back(runner, KEY)
-    stranger = await pool.take(KEY._replace(root=8))
+    stranger = await pool.take(KEY._replace(root=8, devices="1"))
     assert stranger.pid != waiting
     assert (await pool.take(KEY)).pid == waiting
 
@@ -77,6 +77,15 @@ async def test_a_killed_standby_is_not_handed_out(pool: RunnerPool, tmp_path: Pa
     await pool.standbys.clear(lambda _: False)
     assert not pool.standbys.all
     assert (await pool.take(KEY)).pid != runner.pid
+
+
+async def test_an_idle_runner_ends_when_another_job_gets_its_device(pool: RunnerPool) -> None:
+    runner = await pool.take(KEY)
+    await pool.give_back(runner, KEY)
+    await pool.give_back(await pool.take(KEY._replace(devices="1")), KEY._replace(devices="1"))
+    assert psutil.pid_exists(runner.pid)
+    await pool.take(KEY._replace(root=8))
+    assert not psutil.pid_exists(runner.pid), "it would keep the memory that it has used on the GPU"
 
 
 async def test_a_standby_ends_when_another_task_gets_its_device(pool: RunnerPool, tmp_path: Path) -> None:

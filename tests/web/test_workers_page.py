@@ -1,5 +1,6 @@
 """The warm processes of a worker, on its page and over REST."""
 
+import html
 import time
 from datetime import timedelta
 from typing import Any
@@ -51,3 +52,25 @@ def test_a_worker_without_warm_processes_shows_so(browser: Client, rows: list[An
 def test_a_lost_worker_has_no_warm_processes(browser: Client) -> None:
     row = worker(STANDBY.model_dump(), lease_until=timezone.now() - timedelta(minutes=1))
     assert "No standby process" in browser.get(f"/workers/{row.pk}").content.decode()
+
+
+def test_a_gpu_is_shown_with_its_model_and_uuid(browser: Client) -> None:
+    gpu = {
+        "name": "gpu:3",
+        "kind": "NVIDIA H200",
+        "uuid": "GPU-8932f937",
+        "memory_bytes": 8,
+        "memory_used": 1,
+    }
+    row = worker(devices=[gpu])
+    assert "gpu:3 NVIDIA H200" in " ".join(text_of(browser.get("/workers")).split())
+    assert "GPU-8932f937" in text_of(browser.get(f"/workers/{row.pk}"))
+    assert browser.get(f"/api/v1/workers/{row.pk}").json()["devices"] == [gpu]
+
+
+def test_a_worker_that_cannot_use_its_gpus_shows_the_reason(browser: Client) -> None:
+    reason = "This machine has gpu:0, but JAX's CUDA plugin is not installed."
+    row = factories.make_worker(info={"no_gpu": reason})
+    for page in ("/workers", f"/workers/{row.pk}"):
+        assert html.unescape(text_of(browser.get(page))).count(reason) == 1
+    assert browser.get(f"/api/v1/workers/{row.pk}").json()["info"] == {"no_gpu": reason}

@@ -36,6 +36,12 @@ class BadCheckpoint(EngineError):
     code = "bad_checkpoint"
 
 
+class NoAccelerator(EngineError):
+    """The process was given a GPU or a TPU, but JAX cannot use it."""
+
+    code = "no_gpu"
+
+
 class NanLoss(EngineError):
     """The loss became NaN or infinite."""
 

@@ -1,7 +1,6 @@
 """Reads the machine's devices, memory, load and package versions."""
 
 import functools
-import importlib
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -10,7 +9,9 @@ from typing import Any
 
 import psutil
 
-PACKAGES = ("trainyard", "keras", "jax", "jaxlib", "numpy")
+from workers.node.accelerators import PLUGINS, Accelerators
+
+PACKAGES = ("trainyard", "keras", "jax", "jaxlib", *PLUGINS, "numpy")
 # Importing JAX alone would exceed a smaller default.
 MIN_MEMORY_CAP = 2 * 2**30
 # The rest is left to the node itself and the operating system.
@@ -20,24 +21,20 @@ USABLE_SHARE = 0.9
 class Inventory:
     """Reads the machine without importing JAX, which would allocate the devices."""
 
-    def __init__(self) -> None:
-        self._nvml = _nvml()
+    def __init__(self, accelerators: Accelerators) -> None:
+        self.accelerators = accelerators
         # The first call returns zeros: it only sets the start of the interval that the next one measures.
         psutil.cpu_percent(percpu=True)
 
-    @property
-    def accelerators(self) -> list[str]:
-        """The device names that CUDA_VISIBLE_DEVICES accepts."""
-        return [str(index) for index in range(self._nvml.nvmlDeviceGetCount())] if self._nvml else []
-
     def devices(self) -> list[dict[str, Any]]:
-        """Return the GPUs, or the CPU cores of a machine without GPUs; memory in bytes, load from 0 to 1."""
-        return self._gpu_devices() if self._nvml else _cpu_devices()
+        """Return the worker's GPUs, or else the CPU cores; memory in bytes, load from 0 to 1."""
+        return self.accelerators.devices() or _cpu_devices()
 
     def info(self) -> dict[str, Any]:
-        """Return the machine's memory in bytes, its load, and package versions."""
-        memory = psutil.virtual_memory()
+        """Return the machine's memory in bytes, its load, package versions, and why GPUs are not used."""
+        memory, problem = psutil.virtual_memory(), self.accelerators.problem
         return {
+            **({} if problem is None else {"no_gpu": problem}),
             "python": platform.python_version(),
             "packages": _versions(),
             "cores": cores(),
@@ -45,25 +42,6 @@ class Inventory:
             "memory_bytes": memory.total,
             "memory_used": memory.total - memory.available,
         }
-
-    def _gpu_devices(self) -> list[dict[str, Any]]:
-        found = []
-        for index in range(self._nvml.nvmlDeviceGetCount()):
-            handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
-            memory = self._nvml.nvmlDeviceGetMemoryInfo(handle)
-            load = self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
-            name = self._nvml.nvmlDeviceGetName(handle)
-            found.append(
-                {
-                    "name": f"gpu:{index}",
-                    # Older versions of pynvml return bytes.
-                    "kind": name.decode() if isinstance(name, bytes) else name,
-                    "memory_bytes": memory.total,
-                    "memory_used": memory.used,
-                    "load": load,
-                }
-            )
-        return found
 
 
 def cores() -> int:
@@ -130,16 +108,3 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:  # running from a checkout
             continue
     return found
-
-
-def _nvml() -> Any:
-    """Return NVIDIA's management library, or None on a machine without an NVIDIA device."""
-    try:
-        pynvml = importlib.import_module("pynvml")  # installed by the gpu extra
-    except ImportError:
-        return None
-    try:
-        pynvml.nvmlInit()
-        return pynvml if pynvml.nvmlDeviceGetCount() else None
-    except pynvml.NVMLError:
-        return None

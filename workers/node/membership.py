@@ -42,13 +42,15 @@ log = logging.getLogger(__name__)
 class NodeResources:
     """The resources of a node that outlive a worker id: folders, runners, devices."""
 
-    def __init__(self, settings: NodeSettings, folder: NodeFolder, pool: RunnerPool, slots: int) -> None:
+    def __init__(
+        self, settings: NodeSettings, folder: NodeFolder, pool: RunnerPool, slots: int, inventory: Inventory
+    ) -> None:
         self.settings = settings
         self.folder = folder
         self.pool = pool
         self.slots = slots
-        self.inventory = Inventory()
-        self.devices = Devices(self.inventory.accelerators)
+        self.inventory = inventory
+        self.devices = Devices({gpu.name: gpu.cuda_id for gpu in inventory.accelerators.gpus})
         self.suggestion_process = SuggestionProcess(
             folder.root / "oracle", timeout=settings.timing.suggestion
         )
@@ -82,6 +84,7 @@ class NodeResources:
             compile_caches=self.caches,
             threads_per_slot=self.threads_per_slot,
             memory_per_slot=memory_per_slot(self.slots),
+            no_gpu=self.inventory.accelerators.problem,
         )
 
     def disk_shortage(self) -> str | None:

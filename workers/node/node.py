@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import os
 import signal
 from functools import partial
 
 from jobs.actions import attempt_end
-from workers.node import compile_cache, hints
+from workers.node import accelerators, compile_cache, hints
+from workers.node.gpu_claims import GpuClaims
 from workers.node.inventory import Inventory, cores, memory_per_slot
 from workers.node.membership import Membership, NodeResources
 from workers.node.node_folder import NodeFolder, clean_up_dead_nodes
@@ -28,7 +30,11 @@ class Node:
     """Owns the node's folder, its runners and its hint socket. They outlive the worker ids of the node."""
 
     def __init__(self, settings: NodeSettings, folder: NodeFolder, *, secrets: set[str]) -> None:
-        slots = settings.slots or len(Inventory().accelerators) or cores()
+        self._claims = GpuClaims()
+        found = accelerators.find(settings.slots, os.environ, self._claims)
+        if found.problem is not None:
+            log.warning("%s", found.problem)
+        slots = settings.slots or len(found.gpus) or cores()
         self._settings = settings
         self._timing = settings.timing
         self._folder = folder
@@ -42,7 +48,7 @@ class Node:
             module=settings.runner,
             fork_servers=fork_servers if settings.forks else None,
         )
-        self._resources = NodeResources(settings, folder, self._pool, slots)
+        self._resources = NodeResources(settings, folder, self._pool, slots, Inventory(found))
         self._membership: Membership | None = None
         self._draining, self._killed = asyncio.Event(), asyncio.Event()
 
@@ -63,6 +69,8 @@ class Node:
             self._folder.socket.unlink(missing_ok=True)
             await self._pool.close()
             await self._resources.suggestion_process.close()
+            # Only now: the runners have released the GPUs' memory.
+            self._claims.close()
 
     async def _run_as_worker(self) -> None:
         worker_id = await self._register()

@@ -107,7 +107,7 @@ class StandbyManager:
             await standbys.clear()
             return
         # A standby opens the device that the next task would get.
-        devices = ",".join(self.devices.next_free(1)) or None
+        devices = ",".join(self.devices.next(1)) or None
         keys = [StandbyKey(environment, devices) for environment in self.history.most_used(self.max_standbys)]
         await standbys.clear(lambda standby: standby.key not in keys)
         now, timing = time.monotonic(), self.timing

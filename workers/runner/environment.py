@@ -39,13 +39,8 @@ class Environment(NamedTuple):
         mesh = getattr(getattr(task, "spec", None), "mesh", None)
         if mesh is None:
             return cls(task.threads)
-        # `devices` is a kind of device, or the names of some, such as "cuda:0". JAX calls NVIDIA's platform
-        # "cuda".
-        platform = (
-            {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}.get(mesh.devices)
-            if isinstance(mesh.devices, str)
-            else mesh.devices[0].split(":")[0]
-        )
+        # JAX calls NVIDIA's platform "cuda".
+        platform = "cuda" if mesh.kind == "gpu" else mesh.kind
         # XLA divides the CPU into as many devices as the mesh has.
         wanted = mesh.simulate or (mesh.size() if platform == "cpu" else 1)
         return cls(task.threads, platform, wanted, mesh.preallocate, mesh.memory_fraction)

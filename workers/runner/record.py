@@ -4,6 +4,7 @@ import functools
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -20,6 +21,8 @@ def make_record(task: Task, environment: Environment) -> dict[str, Any]:
     # Tasks that do not need JAX have not imported it, and must not do so for their record.
     jax = sys.modules.get("jax")
     devices = [] if jax is None else jax.devices()
+    # Inside this process, devices are numbered from 0.
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     return {
         "python": platform.python_version(),
         "packages": versions(),
@@ -28,11 +31,18 @@ def make_record(task: Task, environment: Environment) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": environment.threads,
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
-        "devices": [{"id": d.id, "platform": d.platform, "kind": d.device_kind} for d in devices],
+        "devices": [_device(each, visible) for each in devices],
         "seed": None if spec is None else spec.fit.seed,
         "spec_digest": None if spec is None else spec.digest(),
         "dataset_digest": None if dataset is None else dataset.digest,
     }
+
+
+def _device(device: Any, visible: Sequence[str]) -> dict[str, Any]:
+    found = {"id": device.id, "platform": device.platform, "kind": device.device_kind}
+    if device.platform == "gpu" and device.id < len(visible):
+        found["cuda_visible_device"] = visible[device.id]
+    return found
 
 
 # Cached, because the lookup reads every folder of sys.path. Forks inherit the result.

@@ -8,6 +8,7 @@ from jobs.contracts.control import Rehearse, Start
 from jobs.contracts.events import Failed, Ready, Result, RunnerEvent, Started, Yielded
 from jobs.contracts.task_parts import Task
 from workers.engine.report import TaskInterrupted
+from workers.runner.accelerator import use_accelerator
 from workers.runner.control_reader import ControlReader
 from workers.runner.environment import Environment, read_task
 from workers.runner.event_reporter import EventReporter
@@ -88,6 +89,7 @@ class Runner:
             spec = getattr(task, "spec", None)
             configure_jax(task.compile_cache, "default" if spec is None else spec.precision.matmul)
             import_keras()
+            use_accelerator(environment)
         # `os`, because importing pathlib would slow the start of a runner.
         os.makedirs(task.folder, exist_ok=True)  # noqa: PTH103
         run = load(task)

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from jobs.contracts.control import Rehearse
+from workers.runner.accelerator import use_accelerator
 from workers.runner.environment import PREALLOCATE, Environment
 from workers.runner.libraries import configure_jax, import_keras
 from workers.runner.parent_death import set_process_name
@@ -20,6 +21,7 @@ def warm_up(request: Rehearse) -> None:
 
     Raises:
         RuntimeError: JAX would preallocate most of a GPU's memory for a task that may never come.
+        NoAccelerator: JAX cannot use the GPU of this standby.
     """
     set_process_name("ty-standby")
     # The priority is not lowered for a warm-up: the threads that XLA starts would keep it, and without
@@ -32,6 +34,7 @@ def warm_up(request: Rehearse) -> None:
     configure_jax(request.compile_cache, "default")
     # After the environment is set: Keras and JAX read it when they are imported.
     import_keras()
+    use_accelerator(environment_of(request))
     from workers.engine.tasks import warmup
 
     warmup.warm_up(Path(request.folder), threads=request.threads)

@@ -3,12 +3,15 @@
 import asyncio
 import logging
 import shutil
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jobs.contracts.control import Start
+from jobs.contracts.events import Warned
+from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.task_parts import Task
 from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
@@ -46,6 +49,8 @@ class NodeContext:
     compile_caches: Path
     threads_per_slot: int
     memory_per_slot: int
+    no_gpu: str | None = None
+    """Why GPUs of the machine are not used, if it has some."""
 
 
 def memory_cap(task: Task, share: int) -> int:
@@ -113,11 +118,17 @@ class AttemptSupervisor:
         # The owner may have stopped the job while its files were downloaded.
         if self._stop_request.requested:
             self.end(self._stop_request.ending())
-        devices = self._node.devices.take(self.assignment.slots)
+        devices = self._take_devices(task)
         try:
             return self._ending.result() if self.ended else await self._run(task, folder, devices)
         finally:
             self._node.devices.give_back(devices)
+
+    def _take_devices(self, task: Task) -> tuple[str, ...]:
+        if not _may_use_gpus(task):
+            return ()
+        mesh = _mesh_of(task)
+        return self._node.devices.take(self.assignment.slots, mesh.names if mesh is not None else ())
 
     async def _prepare(self, folder: Path) -> Task:
         threads = self._node.threads_per_slot * self.assignment.slots
@@ -139,6 +150,8 @@ class AttemptSupervisor:
         recording = asyncio.create_task(recorder.run())
         recording.add_done_callback(self._on_recorded)
         try:
+            if node.no_gpu is not None and _may_use_gpus(task):
+                recorder.add(Warned(time=time.time(), code="no_gpu", message=node.no_gpu))
             await self._run_on_runner(key, recorder, task, Start(task=str(folder / "spec.json")))
             # Only now: the end of the session reads the last log lines.
             recorder.close()
@@ -212,3 +225,14 @@ class AttemptSupervisor:
             except DatabaseUnavailable as error:
                 log.warning("attempt %s: %s", self.assignment.attempt, error)
                 await asyncio.sleep(backoff.next())
+
+
+def _may_use_gpus(task: Task) -> bool:
+    """Return whether a task gets GPUs where there are some. A mesh of CPU devices leaves them to others."""
+    mesh = _mesh_of(task)
+    return needs_jax(task) and (mesh is None or mesh.kind != "cpu")
+
+
+def _mesh_of(task: Task) -> MeshSpec | None:
+    mesh: MeshSpec | None = getattr(getattr(task, "spec", None), "mesh", None)
+    return mesh

@@ -1,24 +1,40 @@
-"""Allocates accelerators to attempts. On a machine without accelerators, attempts share the cores."""
+"""Allocates GPUs to attempts. On a machine without GPUs, attempts share the cores."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 
 class Devices:
-    """Allocates devices by name, lowest first, so that a search gets its warm runner's device again."""
+    """Allocates the least used GPUs. With more slots than GPUs, several attempts share a GPU.
 
-    def __init__(self, names: Sequence[str] = ()) -> None:
-        self._names = list(names)
-        self._allocated: set[str] = set()
+    Among equals it takes the first ones, so that a search gets its warm runner's GPU again.
 
-    def next_free(self, count: int) -> tuple[str, ...]:
-        """Return the devices that `take` would allocate, without allocating them."""
-        return tuple([name for name in self._names if name not in self._allocated][:count])
+    Args:
+        ids: the entries of CUDA_VISIBLE_DEVICES by the names of the GPUs.
+    """
 
-    def take(self, count: int) -> tuple[str, ...]:
-        """Allocate `count` free devices, or as many as there are."""
-        chosen = self.next_free(count)
-        self._allocated.update(chosen)
+    def __init__(self, ids: Mapping[str, str] | None = None) -> None:
+        self._ids = dict(ids or {})
+        self._users = Counter[str]()
+
+    def next(self, count: int, names: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the entries of CUDA_VISIBLE_DEVICES that `take` would allocate, without allocating them."""
+        if names:
+            return tuple(self._ids[name] for name in names if name in self._ids)
+        # Sorting keeps the order of equals.
+        ranked = sorted(self._ids.values(), key=lambda each: self._users[each])[:count]
+        return tuple(each for each in self._ids.values() if each in ranked)
+
+    def take(self, count: int, names: Sequence[str] = ()) -> tuple[str, ...]:
+        """Allocate GPUs and return their entries of CUDA_VISIBLE_DEVICES.
+
+        Args:
+            count: how many GPUs; fewer are returned if there are fewer.
+            names: allocates these, in this order, even if other attempts use them.
+        """
+        chosen = self.next(count, names)
+        self._users.update(chosen)
         return chosen
 
-    def give_back(self, names: Sequence[str]) -> None:
-        self._allocated.difference_update(names)
+    def give_back(self, ids: Sequence[str]) -> None:
+        self._users.subtract(ids)

@@ -16,7 +16,7 @@ from workers.supervise.fork_servers import ForkOrSpawnLauncher, ForkServers
 from workers.supervise.launcher import RUNNER, Launcher, SpawnLauncher
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.secret_masking import SecretMasker
-from workers.supervise.standby import StandbyKey, Standbys
+from workers.supervise.standby import StandbyKey, Standbys, share_devices
 from workers.supervise.usage import ProcessTree
 
 log = logging.getLogger(__name__)
@@ -72,6 +72,8 @@ class RunnerPool:
                 del self._idle[runner]
                 self._busy.add(runner)
                 return runner
+        # An idle runner keeps the GPU memory that its tasks have used.
+        await self._discard_idle(lambda runner: share_devices(self._idle[runner].devices, key.devices))
         await self._make_room()
         taken = self.standbys.take(key.standby_key) if needs_jax else None
         if taken is None:

@@ -108,14 +108,18 @@ class Standbys:
 
     async def clear_devices(self, devices: str | None) -> None:
         """End the standbys that use one of `devices`, which a task is about to get."""
-        needed = set((devices or "").split(",")) - {""}
-        await self.clear(lambda standby: not needed.isdisjoint((standby.key.devices or "").split(",")))
+        await self.clear(lambda standby: share_devices(standby.key.devices, devices))
 
     async def _drop(self, standby: Standby) -> None:
         if self._standbys.get(standby.key) is standby:
             # Removed before the first await, so that nothing else takes or ends it.
             del self._standbys[standby.key]
             await asyncio.shield(self.end(standby.runner))
+
+
+def share_devices(first: str | None, second: str | None) -> bool:
+    """Return whether two values of CUDA_VISIBLE_DEVICES have a device in common."""
+    return bool(first and second) and not set(first.split(",")).isdisjoint(second.split(","))
 
 
 def _is_ready(line: bytes) -> bool:

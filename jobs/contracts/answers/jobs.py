@@ -1,7 +1,7 @@
 """Declares the answers about jobs: steps, progress, attempts and checkpoints."""
 
 from datetime import datetime
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from pydantic import Field
 
@@ -104,6 +104,7 @@ class DeviceRecordOut(TypedDict):
     id: int
     platform: str
     kind: str
+    cuda_visible_device: NotRequired[Annotated[str, Field(description="The GPU's number on its machine.")]]
 
 
 class RecordOut(TypedDict, total=False):

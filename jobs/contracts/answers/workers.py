@@ -23,7 +23,8 @@ class DeviceOut(TypedDict):
     """A device of a worker."""
 
     name: str
-    kind: str
+    kind: Annotated[str, Field(description="`cpu`, or the model of the GPU.")]
+    uuid: NotRequired[Annotated[str, Field(description="Of a GPU, as `nvidia-smi` shows it.")]]
     memory_bytes: NotRequired[int]
     memory_used: NotRequired[int]
     load: NotRequired[Annotated[float, Field(description="From 0 to 1.")]]
@@ -51,6 +52,7 @@ class WorkerInfoOut(TypedDict, total=False):
     consumer: ConsumerOut
     runners: int
     no_space: str
+    no_gpu: Annotated[str, Field(description="Why GPUs of the machine are not used.")]
 
 
 class WorkerOut(Answer):

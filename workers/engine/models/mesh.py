@@ -48,8 +48,8 @@ def _distribution(mesh: MeshSpec) -> Any:
 
 
 def _devices(mesh: MeshSpec) -> list[str]:
-    kind = mesh.devices if isinstance(mesh.devices, str) else None
-    names = distribution.list_devices(kind) if kind is not None else list(mesh.devices)
+    # Devices that the mesh names are the only ones that this process sees, and have new numbers in it.
+    names = distribution.list_devices(mesh.kind)
     if len(names) < mesh.size():
-        raise BadSpec(f"the mesh needs {mesh.size()} {mesh.devices} devices, this process has {len(names)}")
+        raise BadSpec(f"the mesh needs {mesh.size()} {mesh.kind} devices, this process has {len(names)}")
     return names[: mesh.size()]
