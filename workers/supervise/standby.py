@@ -119,7 +119,9 @@ class Standbys:
 
 def share_devices(first: str | None, second: str | None) -> bool:
     """Return whether two values of CUDA_VISIBLE_DEVICES have a device in common."""
-    return bool(first and second) and not set(first.split(",")).isdisjoint(second.split(","))
+    if not first or not second:
+        return False
+    return not set(first.split(",")).isdisjoint(second.split(","))
 
 
 def _is_ready(line: bytes) -> bool:
