@@ -171,7 +171,7 @@ def test_a_gpu_that_cannot_be_used_is_explained(claims: GpuClaims, monkeypatch: 
     [
         ({"jaxlib": "0.12.0.1", "jax-cuda13-plugin": "0.12.0.1"}, None),
         ({"jaxlib": "0.12.0.1", "jax-cuda12-plugin": "0.12.0.1"}, None),
-        ({"jaxlib": "0.12.0.1"}, "is not installed. Run `make setup-gpu`"),
+        ({"jaxlib": "0.12.0.1"}, "is not installed. Run make setup-gpu"),
         (
             {"jaxlib": "0.12.0.1", "jax-cuda13-plugin": "0.11.2"},
             "jax-cuda13-plugin 0.11.2 does not fit jaxlib",

@@ -10,7 +10,7 @@ from workers.node.gpus import VISIBLE, DriverError, Gpu, Nvml, visible
 
 PLUGINS = ("jax-cuda13-plugin", "jax-cuda12-plugin")
 """JAX's support of CUDA; `requirements-gpu.lock` installs the first one."""
-HOW_TO_INSTALL = "Run `make setup-gpu`, then restart the worker"
+HOW_TO_INSTALL = "Run make setup-gpu, then restart the worker"
 ON_CPU = "This worker trains on the CPU and takes no job with a GPU mesh."
 
 
