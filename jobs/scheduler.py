@@ -14,7 +14,17 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections
 
 from jobs import hints
-from jobs.actions import attempt_end, collection, datasets, leases, pipeline, promotions, retention, schedule
+from jobs.actions import (
+    attempt_end,
+    collection,
+    datasets,
+    leases,
+    pipeline,
+    promotions,
+    retention,
+    schedule,
+    traffic,
+)
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +33,7 @@ LEASE_SECONDS = 10.0
 IDLE_SECONDS = 0.5
 SWEEP_SECONDS = 2.0
 RETENTION_SECONDS = 30.0
+TRAFFIC_SECONDS = 60.0
 CATALOGUE_SECONDS = 3600.0
 COLLECTION_SECONDS = 3600.0
 COLLECTION_FIRST = 120.0
@@ -99,6 +110,7 @@ def run(stop: Event) -> None:
     periodic = [
         Every(SWEEP_SECONDS, sweep),
         Every(RETENTION_SECONDS, retention.sweep),
+        Every(TRAFFIC_SECONDS, traffic.fold),
         Every(CATALOGUE_SECONDS, datasets.ensure_bundled),
         Every(COLLECTION_SECONDS, collecting, first=COLLECTION_FIRST),
     ]

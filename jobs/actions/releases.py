@@ -9,7 +9,7 @@ from django.db.models import Min
 
 from jobs import access, clock, hints, signing
 from jobs.access import Action
-from jobs.actions import audit
+from jobs.actions import audit, traffic
 from jobs.contracts.problems import Problem
 from jobs.contracts.release import Release, ReleasedVersion, ReplicaReport
 from jobs.errors import BadInput, Conflict, NotFound, StaleState
@@ -335,6 +335,8 @@ def _released(version: ModelVersion) -> ReleasedVersion:
 def record_report(report: ReplicaReport, *, by: User) -> Replica:
     """Store a prediction server's report on an endpoint, and complete promotions that are now served.
 
+    Its counts of requests are added, unless an earlier delivery of the same report has added them.
+
     Raises:
         NotFound: the endpoint does not exist, or `by` may not report for its servers.
     """
@@ -345,10 +347,12 @@ def record_report(report: ReplicaReport, *, by: User) -> Replica:
             endpoint=endpoint,
             defaults={
                 "generation": report.generation,
-                "report": report.model_dump(mode="json"),
+                "report": report.model_dump(mode="json", exclude={"traffic"}),
                 "seen": clock.now(),
             },
         )
+        if report.traffic is not None:
+            traffic.record(replica, report.traffic)
         _complete(endpoint)
     return replica
 

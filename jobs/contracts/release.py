@@ -6,6 +6,7 @@ from pydantic import Field
 
 from jobs.contracts.answers.base import JsonObject
 from jobs.contracts.base import Frozen
+from jobs.contracts.traffic import TrafficReport
 
 
 class ReleasedVersion(Frozen):
@@ -43,6 +44,24 @@ class SignedRelease(Frozen):
     key: str = Field(description="The first 16 hexadecimal digits of the public key's SHA-256.")
 
 
+class ModelProcess(Frozen):
+    """The process that computes the predictions of one version."""
+
+    version: int
+    pid: int
+    memory_bytes: int | None = Field(default=None, description="Memory that it shares with no other process.")
+    waiting: int = Field(default=0, description="Rows that wait for it.")
+
+
+class ServerProcess(Frozen):
+    """The process of a prediction server."""
+
+    host: str = Field(max_length=200)
+    pid: int
+    started: float = Field(description="Unix time of its start.")
+    memory_bytes: int | None = Field(default=None, description="Memory that it shares with no other process.")
+
+
 class ReplicaReport(Frozen):
     """The report of a prediction server about one endpoint."""
 
@@ -54,3 +73,8 @@ class ReplicaReport(Frozen):
         default_factory=dict, description="The state of each version, by number."
     )
     error: str | None = None
+    server: ServerProcess | None = None
+    processes: tuple[ModelProcess, ...] = ()
+    traffic: TrafficReport | None = Field(
+        default=None, description="Requests since the last confirmed report."
+    )

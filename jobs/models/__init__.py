@@ -21,6 +21,7 @@ from jobs.models.registry import (
     ReleaseRecord,
     Replica,
 )
+from jobs.models.traffic import TrafficCount
 from jobs.models.trial import Execution, Trial, TrialDecision
 from jobs.models.worker import Worker
 
@@ -58,6 +59,7 @@ __all__ = [
     "Replica",
     "Revision",
     "Role",
+    "TrafficCount",
     "Trial",
     "TrialDecision",
     "User",

@@ -200,6 +200,9 @@ class Replica(models.Model):
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="replicas")
     generation = models.PositiveIntegerField(default=0)
     report = models.JSONField(default=dict)
+    # Counts of requests are added only if (run, sequence) is greater, so a repeated report adds nothing.
+    run = models.BigIntegerField(default=0, help_text="start of the server in the last report with counts")
+    sequence = models.BigIntegerField(default=0, help_text="the last report with counts of this run")
     seen = models.DateTimeField()
 
     class Meta:

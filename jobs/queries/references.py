@@ -61,6 +61,7 @@ NOT_REFERRING: dict[str, str] = {
     "ModelVersion.lineage": "names data and jobs, which their own rows keep",
     "ModelVersion.metrics": "numbers",
     "ModelVersion.signature": "names and shapes",
+    "TrafficCount.counts_json": "numbers",
     "Trial.error": "a message",
     "Trial.rungs": "numbers",
     "Trial.values": "hyperparameters; digests are in the revision",

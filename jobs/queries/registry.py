@@ -183,6 +183,8 @@ def shown_replica(replica: Replica, now: datetime | None = None) -> ReplicaOut:
         loading=report.loading,
         versions=report.versions,
         error=report.error,
+        server=report.server,
+        processes=list(report.processes),
         seen=replica.seen,
     )
 

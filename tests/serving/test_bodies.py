@@ -10,8 +10,10 @@ import numpy as np
 import psutil
 import pytest
 
+from jobs.contracts.release import ReleasedVersion
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.app import ServingApp
+from workers.serving.asgi import Receive, Request
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.pool import BodyWorkers
 from workers.serving.errors import BadRequest, DeadlineExceeded, Saturated
@@ -21,6 +23,7 @@ from workers.serving.protocols.target import Target
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
 from workers.serving.settings import Limits
+from workers.serving.traffic import Traffic
 from workers.serving.versions.version import LoadedVersion
 
 ONE = Signature(
@@ -51,6 +54,7 @@ def processes() -> list[psutil.Process]:
 class _Version:
     def __init__(self, signature: Signature) -> None:
         self._signature = signature
+        self.approved = ReleasedVersion(number=1, digest="", bytes=0, signature={})
 
     def signature_now(self) -> Signature:
         return self._signature
@@ -69,14 +73,15 @@ class _SwappingCatalog:
 async def test_a_body_is_parsed_again_if_another_version_serves_by_then(codec: BodyCodec) -> None:
     other = ONE.model_copy(update={"outputs": (TensorSpec(name="z", dtype="float32", shape=()),)})
     catalog = cast(Catalog, _SwappingCatalog(ONE, other, other))
-    app = ServingApp(catalog, Metrics(), Limits(), None, codec)
+    app = ServingApp(catalog, Metrics(), Traffic(1), Limits(), None, codec)
     parsed: list[Signature] = []
 
     async def parse(signature: Signature) -> int:
         parsed.append(signature)
         return len(parsed)
 
-    _, signature, call = await app._parsed(Target("m"), parse)
+    request = Request({"method": "POST", "raw_path": b"/", "headers": []}, cast(Receive, None))
+    _, signature, call = await app._parsed(request, Target("m"), parse)
     assert (parsed, signature, call) == ([ONE, other], other, 2)
 
 

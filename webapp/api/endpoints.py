@@ -1,13 +1,17 @@
 """Operations on endpoints and the versions that they serve."""
 
+from typing import Literal
+
 from django.http import HttpRequest
-from ninja import Query, Router, Status
+from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from jobs import access
 from jobs.actions import releases, traffic_split
 from jobs.contracts.answers.endpoints import EndpointOut, ServedOut
+from jobs.contracts.answers.traffic import TrafficOut
 from jobs.queries import registry as queries
+from jobs.queries import traffic
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate
@@ -61,6 +65,24 @@ def change_traffic(request: HttpRequest, name: str, body: TrafficIn) -> Endpoint
         endpoint, canary=body.canary, shadow=body.shadow, traffic=body.traffic, by=actor(request)
     )
     return queries.shown_endpoint(endpoint)
+
+
+class TrafficQuery(Schema):
+    """The time and the version of the requests."""
+
+    range: Literal["15m", "1h", "6h", "1d", "7d", "30d"] = Field("1h", description="The time until now.")
+    version: int | None = Field(None, ge=0, le=2**31 - 1, description="Only requests to this version.")
+
+
+@router.get("/endpoints/{name}/traffic", response=TrafficOut)
+def get_traffic(request: HttpRequest, name: str, wanted: Query[TrafficQuery]) -> TrafficOut:
+    """Return the requests to an endpoint: rate, latency, errors and batches over time.
+
+    Percentiles come from histograms whose buckets are 4 % wide, so they are at most 2 % from the measured
+    value. Counts of 10 s are kept for an hour, of a minute for a day, and of an hour for 30 days.
+    """
+    endpoint = access.get_endpoint(actor(request), name)
+    return traffic.of_endpoint(endpoint, wanted.range, version=wanted.version)
 
 
 @router.post("/endpoints/{name}/down", response={202: ServedOut}, auth=needs("approve"))

@@ -27,6 +27,7 @@ from workers.serving.protocols.tfs_predict import Array, PredictCall
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
 from workers.serving.settings import Limits
+from workers.serving.traffic import Traffic
 
 logger = logging.getLogger("trainyard.serving")
 
@@ -49,11 +50,13 @@ class ServingApp:
         self,
         catalog: Catalog,
         metrics: Metrics,
+        traffic: Traffic,
         limits: Limits,
         authenticator: Authenticator | None,
         bodies: BodyCodec,
     ) -> None:
-        self._catalog, self._metrics, self._limits = catalog, metrics, limits
+        self._catalog, self._limits = catalog, limits
+        self._metrics, self._traffic = metrics, traffic
         self._authenticator, self._bodies = authenticator, bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -104,7 +107,7 @@ class ServingApp:
         async def parse(signature: Signature) -> PredictCall:
             return await self._bodies.parse_predict(body, signature, deadline)
 
-        picked, signature, call = await self._parsed(target, parse)
+        picked, signature, call = await self._parsed(request, target, parse)
         outputs = await picked.version.predict(call.arrays, request, deadline)
         answer = await self._bodies.encode_predict(outputs, signature, rows=call.rows, deadline=deadline)
         return Response(answer, headers=_with_version_headers(picked, JSON))
@@ -127,28 +130,35 @@ class ServingApp:
         return Response(answer, headers=_with_version_headers(picked, JSON))
 
     async def _parsed[Call](
-        self, target: Target, parse: Callable[[Signature], Awaitable[Call]]
+        self, request: Request, target: Target, parse: Callable[[Signature], Awaitable[Call]]
     ) -> tuple[PickedVersion, Signature, Call]:
         """Return the version that answers, its signature and the call parsed for it.
 
         The version is picked after the body is read, which may take long, and again after a long body was
         parsed: another version may serve by then.
         """
-        picked = self._catalog.pick(target)
+        picked = self._pick(request, target)
         while True:
             signature = picked.version.signature_now()
             call = await parse(signature)
-            picked = self._catalog.pick(target)
+            picked = self._pick(request, target)
             if picked.version.signature_now() == signature:
                 return picked, signature, call
+
+    def _pick(self, request: Request, target: Target) -> PickedVersion:
+        picked = self._catalog.pick(target)
+        request.version = picked.version.approved.number
+        return picked
 
     async def _with_metrics(
         self, request: Request, target: Target, api: str, answer: Awaitable[Response]
     ) -> Response:
-        status = 200
+        status = 500
         self._bodies.open_requests += 1
         try:
-            return await answer
+            response = await answer
+            status = response.status
+            return response
         except ServingError as error:
             status = error.status
             raise
@@ -156,7 +166,9 @@ class ServingApp:
             self._bodies.open_requests -= 1
             # Callers choose unknown names freely, and each would create a set of labels that stays in memory.
             if target.model in self._catalog.endpoints:
-                self._metrics.request_done(target.model, api, status, time.monotonic() - request.arrived)
+                seconds = time.monotonic() - request.arrived
+                self._metrics.request_done(target.model, api, status, seconds)
+                self._traffic.of(target.model, request.version).count_request(status, seconds)
 
     def _statuses(self, target: Target) -> list[tfs_views.VersionStatus]:
         try:
@@ -214,7 +226,7 @@ class ServingApp:
         async def parse(signature: Signature) -> InferCall:
             return await self._bodies.parse_infer(body, header_length, signature, deadline)
 
-        picked, signature, call = await self._parsed(target, parse)
+        picked, signature, call = await self._parsed(request, target, parse)
         outputs = await picked.version.predict(call.arrays, request, deadline)
         number = picked.version.approved.number
         answer = await self._bodies.encode_infer(call, outputs, target.model, number, signature, deadline)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+from jobs.contracts.traffic import NO_VERSION
 from workers.serving.bodies.packed import PackedBody, coding_of
 from workers.serving.errors import BadRequest, BodyTooLarge, ClientGone
 
@@ -35,12 +36,17 @@ class Response:
 
 
 class Request:
-    """One HTTP request. Times are in seconds of the monotonic clock."""
+    """One HTTP request. Times are in seconds of the monotonic clock.
 
-    __slots__ = ("_headers", "_receive", "arrived", "method", "path")
+    Attributes:
+        version: the number of the version that was chosen to answer; 0 until then.
+    """
+
+    __slots__ = ("_headers", "_receive", "arrived", "method", "path", "version")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.arrived = time.monotonic()
+        self.version = NO_VERSION
         self.method: str = scope["method"]
         # Undecoded: a %2F or %3A inside a model name must not count as a separator
         self.path: str = scope["raw_path"].decode("ascii", "replace")

@@ -31,7 +31,10 @@ class Counter:
         self._values: defaultdict[Labels, float] = defaultdict(float)
 
     def add(self, amount: float = 1, **labels: str) -> None:
-        self._values[tuple(labels.items())] += amount
+        self.add_to(tuple(labels.items()), amount)
+
+    def add_to(self, labels: Labels, amount: float = 1) -> None:
+        self._values[labels] += amount
 
     def lines(self) -> Iterator[str]:
         for labels, value in self._values.items():
@@ -62,13 +65,15 @@ class Histogram:
         self._sums: defaultdict[Labels, float] = defaultdict(float)
 
     def observe(self, value: float, **labels: str) -> None:
-        key = tuple(labels.items())
-        counts = self._counts.get(key)
+        self.observe_at(tuple(labels.items()), value)
+
+    def observe_at(self, labels: Labels, value: float) -> None:
+        counts = self._counts.get(labels)
         if counts is None:
-            counts = self._counts[key] = [0] * (len(self._bounds) + 1)
+            counts = self._counts[labels] = [0] * (len(self._bounds) + 1)
         # `bisect_left`, because a bucket includes its upper bound.
         counts[bisect_left(self._bounds, value)] += 1
-        self._sums[key] += value
+        self._sums[labels] += value
 
     def lines(self) -> Iterator[str]:
         """Yield the samples, with cumulative counts as the format requires."""
@@ -102,6 +107,8 @@ class Metrics:
             "trainyard_serving_load_seconds", "Load and warm-up of a version.", _SECONDS
         )
         self.child_restarts = Counter("trainyard_serving_child_restarts_total", "Children that died.")
+        # Of the counter and the histogram of requests: made once, because each request needs them.
+        self._request_labels: dict[tuple[str, str, int], tuple[Labels, Labels]] = {}
         self._families: list[Counter | Gauge | Histogram] = [
             *(self.requests, self.latency, self.runtime, self.queuing, self.batch_rows),
             *(self.load_seconds, self.child_restarts),
@@ -113,16 +120,22 @@ class Metrics:
 
     def request_done(self, model: str, api: str, status: int, seconds: float) -> None:
         """Count one prediction request for a model that exists."""
-        self.requests.add(model_name=model, status="OK" if status < 400 else str(status))
-        self.latency.observe(seconds * 1e6, model_name=model, API=api, entrypoint="REST")
+        labels = self._request_labels.get((model, api, status))
+        if labels is None:
+            name, shown = ("model_name", model), "OK" if status < 400 else str(status)
+            labels = (name, ("status", shown)), (name, ("API", api), ("entrypoint", "REST"))
+            self._request_labels[model, api, status] = labels
+        self.requests.add_to(labels[0])
+        self.latency.observe_at(labels[1], seconds * 1e6)
 
     def batch_observer(self, model: str) -> Callable[[int, float, float], None]:
         """Return a callback for a batch's rows, seconds queued and seconds run."""
+        labels = (("model_name", model),)
 
         def observe(rows: int, queued: float, ran: float) -> None:
-            self.batch_rows.observe(rows, model_name=model)
-            self.queuing.observe(queued * 1e6, model_name=model)
-            self.runtime.observe(ran * 1e6, model_name=model)
+            self.batch_rows.observe_at(labels, rows)
+            self.queuing.observe_at(labels, queued * 1e6)
+            self.runtime.observe_at(labels, ran * 1e6)
 
         return observe
 

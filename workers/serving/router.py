@@ -6,6 +6,7 @@ import json
 import secrets
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from workers.serving.releases.polling import Reporter, poll_releases
 from workers.serving.releases.state import StateFile
 from workers.serving.releases.verification import ReleaseVerifier
 from workers.serving.settings import Settings
+from workers.serving.traffic import Traffic, next_run
 from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.spare_child import SpareChild
@@ -34,6 +36,7 @@ from workers.serving.versions.version import LoadedVersion, VersionContext
 
 # The time for open requests to end after a signal.
 _SHUTDOWN_SECONDS = 10
+_LAST_REPORT_SECONDS = 2
 
 
 class Router:
@@ -43,8 +46,8 @@ class Router:
         home, limits = settings.home, settings.limits
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._dashboard = Dashboard(settings.dashboard, settings.token_file)
-        self._reporter = Reporter(self._dashboard, replica_name(home / "replica"))
-        metrics = Metrics()
+        metrics, self._traffic = Metrics(), Traffic(next_run(home / "run"))
+        self._reporter = Reporter(self._dashboard, replica_name(home / "replica"), self._traffic)
         artifacts = Artifacts(home / "artifacts", settings.artifacts, self._dashboard)
         self._spare_child = SpareChild(
             ChildCommand(home / "compiled", limits.max_batch, limits.child_threads, limits.max_programs)
@@ -54,6 +57,7 @@ class Router:
             self._spare_child,
             limits,
             metrics,
+            self._traffic,
             SeenSizesFolder(home / "sizes"),
             self._reporter.changed,
         )
@@ -85,7 +89,8 @@ class Router:
         metrics.add_gauge("trainyard_serving_generation", "Generation that answers.", self._generations)
         authenticator = TokenAuthenticator(self._dashboard) if settings.needs_token else None
         self._body_workers = BodyWorkers(limits.body_workers)
-        self.app = ServingApp(self._catalog, metrics, limits, authenticator, BodyCodec(self._body_workers))
+        bodies = BodyCodec(self._body_workers)
+        self.app = ServingApp(self._catalog, metrics, self._traffic, limits, authenticator, bodies)
         self._loops: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -95,6 +100,7 @@ class Router:
         self._loops = [
             asyncio.create_task(poll_releases(self._dashboard, self._catalog)),
             asyncio.create_task(self._reporter.run(self._catalog)),
+            asyncio.create_task(self._reporter.close_intervals()),
             asyncio.create_task(self._body_workers.prepare()),
         ]
 
@@ -105,9 +111,16 @@ class Router:
             loop.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
         await self._catalog.close()
+        await self._report_last_counts()
         await self._spare_child.close()
         await self._body_workers.close()
         await self._dashboard.close()
+
+    async def _report_last_counts(self) -> None:
+        self._traffic.close_interval(time.time())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_REPORT_SECONDS):
+                await self._reporter.send_reports(self._catalog)
 
     def _versions(self) -> list[tuple[Labels, LoadedVersion]]:
         return [

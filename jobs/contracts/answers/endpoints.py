@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from jobs.contracts.answers.base import Answer, Stored, Time
-from jobs.contracts.release import SignedRelease
+from jobs.contracts.release import ModelProcess, ServerProcess, SignedRelease
 
 
 class ReplicaOut(Answer):
@@ -15,6 +15,8 @@ class ReplicaOut(Answer):
     loading: int | None = Field(description="The generation that it is loading.")
     versions: dict[str, str] = Field(description="The state of each version.")
     error: str | None
+    server: ServerProcess | None = Field(description="Its process; null if it does not report it.")
+    processes: list[ModelProcess] = Field(description="The processes that compute the predictions.")
     seen: Time
 
 

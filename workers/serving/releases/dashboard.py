@@ -10,10 +10,16 @@ from jobs.contracts.release import ReplicaReport
 from workers.serving.releases.artifacts import ArtifactRefused
 
 _POLL_SECONDS = 25
+# A token may be replaced later, so 401 and 403 are not among them.
+_FINAL_REFUSALS = (400, 404, 413, 422)
 
 
 class DashboardUnavailable(OSError):
     """The dashboard did not answer, or its answer was invalid."""
+
+
+class ReportRefused(Exception):
+    """The dashboard does not accept a report, and would not accept it later."""
 
 
 class Poll(NamedTuple):
@@ -60,6 +66,7 @@ class Dashboard:
         """Report the versions that one endpoint serves.
 
         Raises:
+            ReportRefused: the report is invalid, or its endpoint was deleted.
             DashboardUnavailable: the report was not received.
         """
         try:
@@ -70,6 +77,8 @@ class Dashboard:
             )
         except httpx.HTTPError as error:
             raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
+        if answer.status_code in _FINAL_REFUSALS:
+            raise ReportRefused(f"{answer.status_code}: {answer.text[:200]}")
         if answer.is_error:
             raise DashboardUnavailable(
                 f"the report was answered with {answer.status_code}: {answer.text[:200]}"

@@ -3,11 +3,13 @@
 import asyncio
 import logging
 import random
-from collections.abc import Sequence
+import time
 
-from jobs.contracts.release import ReplicaReport
+from workers.serving.processes import ProcessFacts
 from workers.serving.releases.catalog import Catalog
-from workers.serving.releases.dashboard import Dashboard
+from workers.serving.releases.dashboard import Dashboard, ReportRefused
+from workers.serving.releases.endpoint import Endpoint
+from workers.serving.traffic import Traffic
 
 logger = logging.getLogger("trainyard.serving")
 
@@ -36,10 +38,11 @@ async def poll_releases(dashboard: Dashboard, catalog: Catalog) -> None:
 
 
 class Reporter:
-    """Reports every endpoint after each change and at each heartbeat."""
+    """Reports every endpoint after each change and at the end of each interval of counts."""
 
-    def __init__(self, dashboard: Dashboard, replica: str) -> None:
-        self._dashboard, self._replica = dashboard, replica
+    def __init__(self, dashboard: Dashboard, replica: str, traffic: Traffic) -> None:
+        self._dashboard, self._replica, self._traffic = dashboard, replica, traffic
+        self._processes = ProcessFacts()
         self._pending = asyncio.Event()
         self._connected = True
 
@@ -50,23 +53,37 @@ class Reporter:
     async def run(self, catalog: Catalog) -> None:
         """Send reports until cancelled."""
         while True:
-            await self._send_reports(
-                [endpoint.report(self._replica) for endpoint in catalog.endpoints.values()]
-            )
-            try:
-                async with asyncio.timeout(HEARTBEAT_SECONDS):
-                    await self._pending.wait()
-            except TimeoutError:
-                pass
+            await self.send_reports(catalog)
+            await self._pending.wait()
             self._pending.clear()
 
-    async def _send_reports(self, reports: Sequence[ReplicaReport]) -> None:
+    async def close_intervals(self) -> None:
+        """Close an interval of counts and request a report every `HEARTBEAT_SECONDS` of the clock."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS - time.time() % HEARTBEAT_SECONDS)
+            self._traffic.close_interval(time.time())
+            self.changed()
+
+    async def send_reports(self, catalog: Catalog) -> None:
+        """Report every endpoint once. Counts that do not arrive are sent again with the next report."""
+        await self._processes.refresh(catalog)
         try:
-            for report in reports:
-                await self._dashboard.report(report)
+            for endpoint in list(catalog.endpoints.values()):
+                await self._send(endpoint)
         except OSError as error:
             if self._connected:
                 logger.warning("reports cannot be delivered: %s", error)
             self._connected = False
         else:
             self._connected = True
+
+    async def _send(self, endpoint: Endpoint) -> None:
+        traffic = self._traffic.report(endpoint.model)
+        facts = {**self._processes.of(endpoint), "traffic": traffic}
+        try:
+            await self._dashboard.report(endpoint.report(self._replica).model_copy(update=facts))
+        except ReportRefused as error:
+            # The same report would be refused again, and those of other endpoints must not wait for it.
+            logger.warning("a report about %s was refused: %s", endpoint.model, error)
+        if traffic is not None and self._traffic.confirm(endpoint.model):
+            self.changed()

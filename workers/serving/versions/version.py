@@ -20,6 +20,7 @@ from workers.serving.metrics import Metrics
 from workers.serving.protocols.tfs_views import State, VersionStatus
 from workers.serving.releases.artifacts import ArtifactRefused
 from workers.serving.settings import Limits
+from workers.serving.traffic import Traffic
 from workers.serving.versions.batcher import Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, LoadedModel
 from workers.serving.versions.seen_sizes import SeenSizesFolder
@@ -54,6 +55,7 @@ class VersionContext:
     spare_child: SpareChild
     limits: Limits
     metrics: Metrics
+    traffic: Traffic
     seen_sizes: SeenSizesFolder
     changed: Callable[[], None]
 
@@ -84,7 +86,7 @@ class LoadedVersion:
         self._child: ChildProcess | None = None
         self._failures = 0
         self._seen = context.seen_sizes.of(model)
-        observe = context.metrics.batch_observer(model)
+        self._observe_batch = context.metrics.batch_observer(model)
         limits = context.limits
         self._batcher = Batcher(
             BatchLimits(
@@ -94,7 +96,7 @@ class LoadedVersion:
                 limits.compile_seconds,
                 limits.answer_bytes,
             ),
-            observe=observe,
+            observe=self._record_batch,
             answered=self._record_sizes,
         )
         self._task = asyncio.create_task(self._run())
@@ -248,6 +250,11 @@ class LoadedVersion:
             return await child.load(path, self._context.limits.load_seconds, self._seen.recent())
         finally:
             watch.cancel()
+
+    def _record_batch(self, rows: int, queued: float, ran: float) -> None:
+        self._observe_batch(rows, queued, ran)
+        tally = self._context.traffic.of(self.model, self.approved.number)
+        tally.count_batch(rows, self._batcher.waiting_rows)
 
     def _record_sizes(self, sizes: Sequence[tuple[int, ...]]) -> None:
         if self.signature is not None and any(None in spec.shape for spec in self.signature.inputs):

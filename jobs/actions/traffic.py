@@ -1,0 +1,110 @@
+"""Adds each report of prediction requests once, and folds old intervals into longer ones."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from jobs import clock
+from jobs.contracts.traffic import INTERVAL_SECONDS, Counts, Tally, TrafficReport
+from jobs.models import Replica, TrafficCount
+
+KEPT = (
+    (INTERVAL_SECONDS, timedelta(hours=1)),
+    (60, timedelta(days=1)),
+    (3600, timedelta(days=30)),
+)
+"""How long intervals of each length are kept. Older ones are folded into the next length, or removed."""
+
+CLOCK_TOLERANCE = 15.0
+"""Seconds that a server's clock may differ, or a report may take, before its intervals are moved."""
+
+BATCH = 500
+"""Rows per transaction: other writers of SQLite wait for it."""
+
+
+def record(replica: Replica, report: TrafficReport) -> bool:
+    """Add the counts of a report, in the caller's transaction; return whether they are new.
+
+    A server repeats a report until its answer arrives, so a report may come twice, and a report of an
+    earlier run of the server may come late.
+    """
+    newer = Q(run__lt=report.run) | Q(run=report.run, sequence__lt=report.sequence)
+    claimed = Replica.objects.filter(newer, pk=replica.pk)
+    # The row stays locked until the transaction ends, so no other transaction changes this server's counts.
+    if not claimed.update(run=report.run, sequence=report.sequence):
+        return False
+    now = clock.now().timestamp()
+    for interval in report.intervals:
+        found = _place(interval.start + _offset(report.sent, now), now)
+        if found is not None:
+            for version in interval.versions:
+                _add(replica.pk, version.version, *found, [version.counts])
+    return True
+
+
+def _offset(sent: float, now: float) -> int:
+    """Return the seconds to add to the intervals of a server whose clock is wrong."""
+    ahead = now - sent
+    if abs(ahead) <= CLOCK_TOLERANCE:
+        return 0
+    return round(ahead / INTERVAL_SECONDS) * INTERVAL_SECONDS
+
+
+def _place(start: int, now: float) -> tuple[datetime, int] | None:
+    """Return the stored interval for an interval of a report; None if it is too old."""
+    start = min(start, _floor(now, INTERVAL_SECONDS))
+    for seconds, kept in KEPT:
+        if now - start <= kept.total_seconds():
+            return datetime.fromtimestamp(_floor(start, seconds), UTC), seconds
+    return None
+
+
+def _floor(time: float, seconds: int) -> int:
+    return int(time // seconds) * seconds
+
+
+def _add(replica: int, version: int, start: datetime, seconds: int, counts: Iterable[Counts]) -> None:
+    """Add counts to a stored interval. The caller holds the lock of the replica's row."""
+    tally = Tally()
+    for each in counts:
+        tally.add(each)
+    row, created = TrafficCount.objects.get_or_create(
+        replica_id=replica, version=version, start=start, seconds=seconds
+    )
+    if not created:
+        tally.add(row.counts)
+    row.requests, row.failed = tally.succeeded + tally.failed, tally.failed
+    row.counts_json = tally.counts().model_dump(mode="json", exclude_defaults=True)
+    row.save(update_fields=["requests", "failed", "counts_json"])
+
+
+def fold() -> int:
+    """Fold old intervals into longer ones, and remove the oldest; return how many rows were removed."""
+    removed = 0
+    longer = [seconds for seconds, _ in KEPT[1:]]
+    for (seconds, kept), into in zip(KEPT, [*longer, None], strict=True):
+        # Only complete intervals of the next length, so that each is usually written once.
+        oldest = _floor((clock.now() - kept).timestamp(), into or seconds)
+        due = Q(seconds=seconds, start__lt=datetime.fromtimestamp(oldest, UTC))
+        oldest_first = TrafficCount.objects.filter(due).order_by("start").values_list("replica", flat=True)
+        while replica := oldest_first.first():
+            removed += _fold(replica, due, into)
+    return removed
+
+
+def _fold(replica: int, due: Q, into: int | None) -> int:
+    """Fold the oldest due rows of one replica into intervals of `into` seconds; return their number."""
+    with transaction.atomic():
+        Replica.objects.select_for_update().filter(pk=replica).first()
+        rows = list(TrafficCount.objects.filter(due, replica=replica).order_by("start")[:BATCH])
+        if into is not None:
+            folded: dict[tuple[int, datetime], list[Counts]] = {}
+            for row in rows:
+                start = datetime.fromtimestamp(_floor(row.start.timestamp(), into), UTC)
+                folded.setdefault((row.version, start), []).append(row.counts)
+            for (version, start), counts in folded.items():
+                _add(replica, version, start, into, counts)
+        TrafficCount.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    return len(rows)

@@ -1,0 +1,71 @@
+"""Reads facts about the processes of this server: their ids, memory and queues."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from jobs.contracts.release import ModelProcess, ServerProcess
+from workers.serving.releases.catalog import Catalog
+from workers.serving.releases.endpoint import Endpoint
+
+# The kernel walks all pages of a process to sum up its memory.
+_MEMORY_SECONDS = 30.0
+
+
+class ProcessFacts:
+    """The facts about the processes of this server. Their memory is read at most every 30 s."""
+
+    def __init__(self) -> None:
+        self._started = time.time()
+        self._memory: dict[int, int | None] = {}
+        self._read_at = float("-inf")
+
+    async def refresh(self, catalog: Catalog) -> None:
+        """Read the memory of new processes, and that of all if it was last read long ago."""
+        pids = {version.child_pid for each in catalog.endpoints.values() for version in each.available()}
+        running = {os.getpid(), *(pid for pid in pids if pid is not None)}
+        if is_due := time.monotonic() - self._read_at > _MEMORY_SECONDS:
+            self._read_at = time.monotonic()
+        unread = running if is_due else running - self._memory.keys()
+        if unread:
+            found = await asyncio.to_thread(_read_memory, unread)
+            self._memory = {pid: found.get(pid, self._memory.get(pid)) for pid in running}
+
+    def of(self, endpoint: Endpoint) -> dict[str, Any]:
+        """Return the fields of a report about the processes of an endpoint."""
+        versions = [version for version in endpoint.available() if version.child_pid is not None]
+        return {
+            "server": ServerProcess(
+                host=socket.gethostname()[:200],
+                pid=os.getpid(),
+                started=self._started,
+                memory_bytes=self._memory.get(os.getpid()),
+            ),
+            "processes": tuple(
+                ModelProcess(
+                    version=version.approved.number,
+                    pid=version.child_pid or 0,
+                    memory_bytes=self._memory.get(version.child_pid or 0),
+                    waiting=version.waiting_rows,
+                )
+                for version in versions
+            ),
+        }
+
+
+def _read_memory(pids: Iterable[int]) -> dict[int, int | None]:
+    return {pid: private_bytes(pid) for pid in pids}
+
+
+def private_bytes(pid: int) -> int | None:
+    """Return the bytes of memory that a process shares with no other one; None if unknown."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return None
+    kilobytes = [int(line.split()[1]) for line in lines if line.startswith("Private_")]
+    return sum(kilobytes) * 1024 if kilobytes else None
