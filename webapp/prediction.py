@@ -4,8 +4,10 @@ import contextlib
 import functools
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 from django.conf import settings
@@ -26,6 +28,15 @@ def address() -> str:
         return str(urls["serving"]).rstrip("/")
     except (OSError, ValueError, KeyError, TypeError):
         return DEFAULT
+
+
+def curl_line(model: str, body: str) -> str:
+    """Return a command that sends a request to the production version of a model."""
+    parts = ["curl", "-s"]
+    # On the loopback address, the prediction server asks for no token.
+    if urlsplit(address()).hostname not in ("127.0.0.1", "localhost", "::1"):
+        parts += ["-H", '"Authorization: Bearer $TOKEN"']
+    return " ".join([*parts, f"{address()}/v1/models/{model}:predict", "-d", shlex.quote(body)])
 
 
 def predict(model: str, version: int, instances: list[Any]) -> Any:

@@ -1,17 +1,30 @@
-"""Lists endpoints, and shows one with its generation, replicas and history."""
+"""Lists endpoints, and shows one with its requests, replicas and history."""
+
+from typing import Any
 
 from django.http import HttpResponse
 from django.urls import path, reverse
 
 from jobs import access
+from jobs.contracts.answers.endpoints import ReplicaOut
+from jobs.contracts.release import ModelProcess
 from jobs.models import Endpoint
-from jobs.queries import paging, releases
+from jobs.queries import paging, releases, traffic
 from jobs.queries import registry as queries
 from webapp import prediction
+from webapp.pages import tryout
 from webapp.pages.registry import rollback_context
 from webapp.pages.shortcuts import Request, crumbs, page, render, valid_choice
 
 HISTORY_ROWS = 10
+STATES = {
+    "START": "preparing",
+    "LOADING": "preparing",
+    "AVAILABLE": "ready",
+    "UNLOADING": "stopping",
+    "END": "failed",
+}
+"""The state of a version at a prediction server, by the name of TensorFlow Serving."""
 
 
 @page
@@ -23,9 +36,10 @@ def endpoints(request: Request) -> HttpResponse:
     if live_only:
         rows = rows.exclude(production=None, staging=None)
     listed = paging.page_of(rows, cursor=request.GET.get("cursor"))
+    rates = traffic.recent_rates(listed.items)
     context = {
         "page": listed,
-        "rows": [(row, _summary(row)) for row in listed.items],
+        "rows": [(row, _summary(row), rates.get(row.pk)) for row in listed.items],
         "live_only": live_only,
         "address": prediction.address(),
     }
@@ -42,18 +56,43 @@ def _summary(row: Endpoint) -> dict[str, int]:
 def endpoint(request: Request, name: str) -> HttpResponse:
     """Show one endpoint; `?part=now` is the part that is reloaded live."""
     row = access.get_endpoint(request.user, name)
-    context = {
-        "endpoint": row,
-        "model": row.model,
-        "replicas": [queries.shown_replica(replica) for replica in queries.replicas_of(row)],
-        "history": list(releases.of_endpoint(row)[:HISTORY_ROWS]),
-        "address": prediction.address(),
-        "crumbs": crumbs(("Endpoints", reverse("endpoints")), name),
-        **_summary(row),
-        **rollback_context(request, row.model, row),
-    }
     part = valid_choice(request.GET.get("part"), ("now",), "")
+    context = {"endpoint": row, "model": row.model, **_now(row)}
+    if not part:
+        context |= {
+            "history": list(releases.of_endpoint(row)[:HISTORY_ROWS]),
+            "address": prediction.address(),
+            "crumbs": crumbs(("Endpoints", reverse("endpoints")), name),
+            **_first_request(row),
+            **rollback_context(request, row.model, row),
+        }
     return render(request, "endpoints/endpoint.html", context, partial=part)
+
+
+def _now(row: Endpoint) -> dict[str, Any]:
+    """Return the replicas with their processes and requests of the last minute."""
+    asked = {replica.name: replica for replica in traffic.by_replica(row)}
+    shown = [queries.shown_replica(replica) for replica in queries.replicas_of(row)]
+    replicas = [(replica, asked.get(replica.name), _processes(replica)) for replica in shown]
+    return {"replicas": replicas, **_summary(row)}
+
+
+def _processes(replica: ReplicaOut) -> list[tuple[str, str, ModelProcess | None]]:
+    """Return the version, state and process of each loaded version of a replica."""
+    processes = {str(process.version): process for process in replica.processes}
+    return [
+        (number, STATES.get(state, state.lower()) if replica.live else "gone", processes.get(number))
+        for number, state in sorted(replica.versions.items(), key=lambda item: -int(item[0]))
+    ]
+
+
+def _first_request(row: Endpoint) -> dict[str, Any]:
+    """Return how to send the first request, until there was one."""
+    if traffic.was_asked(row):
+        return {"was_asked": True}
+    version = row.production if not row.is_down else None
+    example = tryout.example_body(version) if version is not None else ""
+    return {"was_asked": False, "curl": prediction.curl_line(row.model.name, example) if example else ""}
 
 
 urls = [

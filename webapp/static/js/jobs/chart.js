@@ -1,4 +1,4 @@
-// The base of live charts: they follow a job, fit their width, use the colours of the theme, show the values at the
+// The base of live charts: they follow a job if they have one, fit their width, use the colours of the theme, show the values at the
 // pointer, and survive when the part of the page around them is replaced.
 /** @import { AlignedData, Options, Series } from "uplot" */
 /** @import { Scale } from "../charts/axes.js" */
@@ -83,9 +83,23 @@ export class Chart extends HTMLElement {
     return this.getAttribute("key") ?? "";
   }
 
+  /**
+   * Return the name in the settings that an axis follows: charts with a common x axis have a name for it.
+   * @param {"x" | "y"} _axis
+   */
+  keyOf(_axis) {
+    return this.key;
+  }
+
   /** @param {"x" | "y"} axis */
   scale(axis) {
-    return this.key ? scaleOf(this.key, axis) : {};
+    const key = this.keyOf(axis);
+    return key ? scaleOf(key, axis) : {};
+  }
+
+  /** @param {string | null} chart */
+  follows(chart) {
+    return this.key !== "" && (chart === this.keyOf("x") || chart === this.keyOf("y"));
   }
 
   connectedCallback() {
@@ -101,10 +115,9 @@ export class Chart extends HTMLElement {
     this.resize.observe(this);
     this.theme.observe(document.documentElement, { attributeFilter: ["data-bs-theme"] });
     this.ignoreSettings = settings.onChange(({ kind, chart }) => {
-      if (this.key && (kind === "all" || (kind === "axes" && chart === this.key))) this.rebuild();
+      if (this.key && (kind === "all" || (kind === "axes" && this.follows(chart)))) this.rebuild();
     });
-    const start = cursorOfPage();
-    this.stop = follow(this.job, start, (events) => this.onEvents(events));
+    this.stop = this.job ? follow(this.job, cursorOfPage(), (events) => this.onEvents(events)) : () => {};
     this.begin();
   }
 
@@ -145,7 +158,7 @@ export class Chart extends HTMLElement {
     this.chart.over.addEventListener("click", (event) => {
       if (Math.abs(event.clientX - this.pressed) < LEAST_DRAG) this.clicked();
     });
-    this.chart.over.addEventListener("dblclick", () => this.key && settings.set(this.key, { xrange: null }));
+    this.chart.over.addEventListener("dblclick", () => this.key && settings.set(this.keyOf("x"), { xrange: null }));
     this.legend = legendOf(this.chart, picture.legend);
     if (this.legend) this.append(this.legend);
     this.append(this.note);
@@ -234,7 +247,7 @@ export class Chart extends HTMLElement {
     const range = draggedRange(chart);
     if (!range || !this.key) return;
     chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-    settings.set(this.key, { xrange: range.map((end) => String(Number(end.toPrecision(6)))).join("..") });
+    settings.set(this.keyOf("x"), { xrange: range.map((end) => String(Number(end.toPrecision(6)))).join("..") });
   }
 
   /** @param {uPlot} chart */

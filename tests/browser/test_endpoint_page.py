@@ -1,0 +1,140 @@
+"""The page of an endpoint with requests: figures, charts with one time axis, versions, replicas, live."""
+
+import re
+import time
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from jobs.actions import releases
+from jobs.contracts.histogram import bucket_of
+from jobs.contracts.release import ModelProcess, ReplicaReport, ServerProcess
+from jobs.contracts.traffic import Counts, TrafficInterval, TrafficReport, VersionCounts
+from jobs.models import Endpoint, ModelVersion, RegisteredModel, User
+from tests import factories
+from tests.browser.looking import Look
+from tests.people import People
+
+Open = Callable[..., Page]
+
+
+def released(people: People) -> RegisteredModel:
+    """Make a model whose third version was rolled back to the second."""
+    model = factories.make_model("digits", project=people.project, by=people.member, versions=3)
+    for version in model.versions.order_by("number"):
+        release(model, version, by=people.owner)
+    releases.rollback(endpoint_of(model), reason="wrong sevens", by=people.owner)
+    return model
+
+
+def endpoint_of(model: RegisteredModel) -> Endpoint:
+    related = ("model__project", "production", "previous", "staging")
+    return Endpoint.objects.select_related(*related).get(model=model)
+
+
+def release(model: RegisteredModel, version: ModelVersion, *, by: User) -> None:
+    promotion = factories.make_promotion(version, by=by, state="approved")
+    releases.promote(endpoint_of(model), promotion, by=by)
+
+
+def ask(model: RegisteredModel, *, by: User, sequence: int, ages: range, requests: int = 40) -> None:
+    """Report requests of some intervals, as a prediction server would."""
+    now = time.time()
+    intervals = [
+        TrafficInterval(
+            start=int((now - age) // 10) * 10,
+            versions=tuple(
+                VersionCounts(version=version, counts=counts(requests * version + age % 7, version))
+                for version in (2, 3)
+            ),
+        )
+        for age in ages
+    ]
+    report = ReplicaReport(
+        replica="machine-1",
+        model=model.name,
+        generation=4,
+        versions={"2": "AVAILABLE", "3": "LOADING"},
+        server=ServerProcess(host="machine", pid=71, started=now - 4000, memory_bytes=61_000_000),
+        processes=(ModelProcess(version=2, pid=80, memory_bytes=54_000_000, waiting=12),),
+        traffic=TrafficReport(run=1, sequence=sequence, sent=now, intervals=tuple(intervals)),
+    )
+    releases.record_report(report, by=by)
+
+
+def counts(requests: int, version: int) -> Counts:
+    middle = bucket_of(4000 * version)
+    latency = {middle + step: max(1, requests // (abs(step) + 2)) for step in range(-6, 30, 3)}
+    return Counts(
+        latency=latency,
+        errors={400: 2, 503: version % 2},
+        batches={0: requests // 4, bucket_of(16): requests // 8},
+        rows=requests * 3,
+        waiting=requests % 11,
+    )
+
+
+def test_an_endpoint_shows_its_requests_and_follows_them(people: People, open_as: Open, look: Look) -> None:
+    model = released(people)
+    page = open_as(people.owner, "/endpoints/digits")
+    expect(page.get_by_text("No requests yet")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy", exact=True)).to_be_visible()
+    ask(model, by=people.owner, sequence=1, ages=range(20, 600, 10))
+    expect(page.get_by_role("region", name="Latency", exact=True)).to_be_visible()
+    expect(page.get_by_text("No requests yet")).to_be_hidden()
+    figures = page.locator(".ty-traffic-figures")
+    expect(figures).to_contain_text(re.compile(r"p99\s*[\d.]+ ms"))
+    expect(figures).to_contain_text("400 invalid input")
+    before = page.locator("ty-traffic").get_attribute("data-end")
+    band = page.get_by_role("region", name="Versions in production")
+    expect(
+        band.get_by_role("link", name=re.compile("v2 in production.*rolled back.*wrong sevens"))
+    ).to_be_visible()
+    replicas = page.get_by_role("region", name="Replicas")
+    for text in ("machine, process 71", "61.0 MB", "54.0 MB", "12"):
+        expect(replicas).to_contain_text(text)
+    expect(page.locator("ty-traffic")).not_to_have_attribute("data-end", before or "")
+    look(page, "endpoint-traffic")
+
+
+def test_the_charts_of_an_endpoint_have_one_time_axis_and_it_is_in_the_address(
+    people: People, open_as: Open
+) -> None:
+    model = released(people)
+    ask(model, by=people.owner, sequence=1, ages=range(20, 600, 10))
+    page = open_as(people.owner, "/endpoints/digits?range=15m&version=3")
+    expect(page.get_by_role("button", name="15 min")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_label("Version", exact=True)).to_have_value("3")
+    chart = page.locator('[data-chart="requests"] .u-over')
+    box = chart.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + 40, steps=4)
+    page.mouse.up()
+    whole = page.get_by_role("button", name=re.compile(r"\d+:\d+:\d+ – "))
+    expect(whole).to_be_visible()
+    assert "ax.time.xrange=" in page.url
+    ends = page.evaluate(
+        """() => [...document.querySelectorAll("ty-traffic-chart")].flatMap(
+            ({chart}) => chart ? [Math.round(chart.scales.x.min)] : [])"""
+    )
+    assert len(ends) > 1
+    assert len(set(ends)) == 1, "all charts show the same time"
+    whole.click()
+    expect(whole).to_have_count(0)
+    page.get_by_role("button", name="1 day").click()
+    assert "range=1d" in page.url
+    page.go_back()
+    expect(page.get_by_role("button", name="15 min")).to_have_attribute("aria-pressed", "true")
+
+
+def test_rolling_back_is_the_one_solid_danger_button(people: People, open_as: Open) -> None:
+    released(people)
+    page = open_as(people.owner, "/endpoints/digits")
+    solid = page.locator("main .btn-danger:visible")
+    expect(solid).to_have_count(1)
+    expect(solid).to_have_text(re.compile("Roll back to v1"))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_role("link", name="Roll back").click()
+    expect(page.locator("#rollback")).to_be_in_viewport()

@@ -1,0 +1,197 @@
+"""Counts of prediction requests: added once, folded into longer intervals, and read as figures over time."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError
+
+from jobs import clock
+from jobs.actions import promotions, releases, traffic
+from jobs.contracts.histogram import bucket_of
+from jobs.contracts.release import ReplicaReport
+from jobs.contracts.traffic import Counts, TrafficInterval, TrafficReport, VersionCounts
+from jobs.models import Replica, TrafficCount
+from jobs.queries import traffic as queries
+from tests.people import browser_of
+from tests.registry.conftest import Yard
+
+NOW = datetime(2026, 3, 1, 12, 0, 7, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_clock(monkeypatch, NOW)
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, moment: datetime) -> None:
+    monkeypatch.setattr(clock, "now", lambda: moment)
+    monkeypatch.setattr(clock, "estimate", lambda: moment)
+
+
+def counts(requests: int = 1, *, milliseconds: float = 10.0, **more: Any) -> Counts:
+    return Counts(latency={bucket_of(milliseconds * 1000): requests}, **more)
+
+
+def interval(start: datetime, version: int, given: Counts) -> TrafficInterval:
+    return TrafficInterval(
+        start=int(start.timestamp()), versions=(VersionCounts(version=version, counts=given),)
+    )
+
+
+def send(
+    yard: Yard,
+    *intervals: TrafficInterval,
+    sequence: int = 1,
+    run: int = 1,
+    replica: str = "here",
+    sent: datetime = NOW,
+) -> None:
+    report = TrafficReport(run=run, sequence=sequence, sent=sent.timestamp(), intervals=intervals)
+    whole = ReplicaReport(replica=replica, model=yard.model.name, generation=1, traffic=report)
+    yard.owner.is_service = True
+    releases.record_report(whole, by=yard.owner)
+
+
+def ago(seconds: float) -> datetime:
+    start = NOW - timedelta(seconds=seconds)
+    return datetime.fromtimestamp(start.timestamp() // 10 * 10, UTC)
+
+
+def asked() -> int:
+    return sum(row.requests for row in TrafficCount.objects.all())
+
+
+def test_a_repeated_report_and_one_of_an_earlier_run_are_not_counted_again(yard: Yard) -> None:
+    send(yard, interval(ago(20), 1, counts(3)))
+    send(yard, interval(ago(20), 1, counts(3)))
+    send(yard, interval(ago(20), 1, counts(4)), sequence=2)
+    assert asked() == 7
+    send(yard, interval(ago(10), 1, counts(5)), run=2)
+    send(yard, interval(ago(20), 1, counts(9)), sequence=3)
+    assert asked() == 12
+    send(yard, interval(ago(20), 1, counts(1)), replica="there")
+    assert asked() == 13
+
+
+def test_a_write_that_fails_halfway_leaves_nothing_and_its_repetition_is_counted(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = (interval(ago(30), 1, counts(2)), interval(ago(20), 1, counts(3)))
+    add, calls = traffic._add, []
+
+    def fail_at_the_second(*arguments: Any) -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            raise DatabaseError("the disk is full")
+        add(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(traffic, "_add", fail_at_the_second)
+        with pytest.raises(DatabaseError):
+            send(yard, *both)
+    assert (asked(), Replica.objects.count()) == (0, 0)
+    send(yard, *both)
+    assert asked() == 5
+
+
+def test_intervals_of_a_server_whose_clock_is_wrong_are_moved_to_their_time(yard: Yard) -> None:
+    wrong = timedelta(hours=3, seconds=4)
+    send(yard, interval(ago(20) - timedelta(hours=3), 1, counts(3)), sent=NOW - wrong)
+    assert TrafficCount.objects.get().start == ago(20)
+    send(yard, interval(NOW + timedelta(days=4) - timedelta(seconds=7), 1, counts(3)), sequence=2)
+    assert TrafficCount.objects.latest("start").start == ago(0), "none is in the future"
+
+
+def test_old_intervals_are_folded_into_longer_ones_without_losing_a_request(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for sequence in range(1, 13):
+        send(yard, interval(ago(10 * sequence), 1 + sequence % 2, counts(1, rows=2)), sequence=sequence)
+    assert TrafficCount.objects.count() == 12
+    set_clock(monkeypatch, NOW + timedelta(hours=2))
+    traffic.fold()
+    minutes = TrafficCount.objects.filter(seconds=60)
+    assert (minutes.count(), TrafficCount.objects.count(), asked()) == (4, 4, 12)
+    assert sum(row.counts.rows for row in minutes) == 24
+    # A report that was delayed by an outage is added to its minute.
+    send(yard, interval(ago(60), 1, counts(5)), sequence=20, sent=NOW + timedelta(hours=2))
+    assert (TrafficCount.objects.count(), asked()) == (4, 17)
+    set_clock(monkeypatch, NOW + timedelta(days=3))
+    traffic.fold()
+    assert (set(TrafficCount.objects.values_list("seconds", flat=True)), asked()) == ({3600}, 17)
+    set_clock(monkeypatch, NOW + timedelta(days=32))
+    assert traffic.fold() == 2
+    assert not TrafficCount.objects.exists()
+
+
+def test_figures_merge_replicas_and_versions(yard: Yard) -> None:
+    yard.live()
+    send(yard, interval(ago(20), 1, counts(97, milliseconds=10, rows=40, batches={0: 10}, waiting=3)))
+    slow = counts(3, milliseconds=500, errors={400: 5, 503: 1})
+    send(yard, interval(ago(20), 2, slow), replica="there")
+    answer = queries.of_endpoint(yard.endpoint, "15m")
+    assert (answer.step_seconds, len(answer.points), answer.end) == (10, 90, ago(3))
+    total = answer.total
+    assert (total.requests, total.failed, total.errors) == (106, 6, {"400": 5, "503": 1})
+    assert total.versions == {"1": 97, "2": 9}
+    assert total.p50_ms == pytest.approx(10, rel=0.02)
+    assert total.p99_ms == pytest.approx(500, rel=0.02)
+    assert (total.batch_mean, total.batch_p95, total.waiting) == (4, 1, 3)
+    (point,) = [point for point in answer.points if point.requests]
+    assert (point.at, point.requests_per_second) == (ago(20), 10.6)
+    assert {replica.name: replica.requests for replica in answer.replicas} == {"here": 97, "there": 9}
+    only = queries.of_endpoint(yard.endpoint, "15m", version=2).total
+    assert (only.requests, only.p50_ms) == (9, pytest.approx(500, rel=0.02))
+
+
+@pytest.mark.parametrize("range_", queries.RANGES)
+def test_every_range_has_every_request_of_its_time_once(yard: Yard, range_: str) -> None:
+    for sequence, age in enumerate((20, 3000, 5 * 3600, 20 * 3600, 6 * 86_400, 29 * 86_400), start=1):
+        send(yard, interval(ago(age), 1, counts(1)), sequence=sequence)
+    traffic.fold()
+    answer = queries.of_endpoint(yard.endpoint, range_)
+    expected = 1 + list(queries.RANGES).index(range_)
+    assert answer.total.requests == expected
+    assert sum(point.requests for point in answer.points) == expected
+
+
+def test_the_band_shows_the_versions_in_production_and_who_changed_them(yard: Yard) -> None:
+    yard.live()
+    yard.live()
+    promotions.approve(yard.pending(stage="staging"), by=yard.approver)
+    releases.rollback(yard.endpoint, reason="wrong sevens", by=yard.approver)
+    releases.take_down(yard.endpoint, reason="leak", by=yard.owner)
+    served = queries.served_versions(yard.endpoint, since=NOW - timedelta(days=9999))
+    assert [(one.version, one.kind) for one in served] == [
+        (1, "promote"),
+        (2, "promote"),
+        (1, "rollback"),
+        (None, "take_down"),
+    ]
+    assert (served[2].by, served[2].reason) == ("approver", "wrong sevens")
+    assert [one.end for one in served] == [*(one.begin for one in served[1:]), None]
+    assert len(queries.served_versions(yard.endpoint, since=served[3].begin)) == 1
+
+
+def test_only_those_who_see_the_endpoint_read_its_traffic_and_bad_input_names_its_field(yard: Yard) -> None:
+    send(yard, interval(ago(20), 1, counts(3)))
+    path = "/api/v1/endpoints/digits/traffic"
+    answer = browser_of(yard.viewer).get(path, {"range": "1h"})
+    assert answer.json()["total"]["requests"] == 3
+    assert browser_of(yard.stranger).get(path).status_code == 404
+    for query in ({"range": "2h"}, {"version": "x"}, {"version": "-1"}):
+        refused = browser_of(yard.viewer).get(path, query)
+        assert refused.status_code == 422
+        assert next(iter(query)) in refused.content.decode()
+
+
+def test_the_page_shows_how_to_send_the_first_request_until_there_is_one(yard: Yard) -> None:
+    assert "No version is in production" in browser_of(yard.member).get("/endpoints/digits").content.decode()
+    yard.live()
+    page = browser_of(yard.member).get("/endpoints/digits").content.decode()
+    assert "No requests yet" in page
+    assert "curl -s http://127.0.0.1:8501/v1/models/digits:predict -d" in page
+    send(yard, interval(ago(20), 1, counts(30)))
+    assert "No requests yet" not in browser_of(yard.member).get("/endpoints/digits").content.decode()
+    assert "0.500/s" in " ".join(browser_of(yard.member).get("/endpoints").content.decode().split())
