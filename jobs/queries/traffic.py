@@ -1,8 +1,8 @@
 """Reads the requests to an endpoint over time and by replica, and the versions in production."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from jobs.contracts.answers.traffic import (
     TrafficPoint,
 )
 from jobs.contracts.histogram import percentile
-from jobs.contracts.traffic import INTERVAL_SECONDS, Tally
+from jobs.contracts.traffic import INTERVAL_SECONDS, Counts, Tally
 from jobs.models import Endpoint, TrafficCount
 from jobs.queries import releases
 
@@ -41,16 +41,16 @@ RECENT = timedelta(minutes=1)
 class _Sum:
     """The counts of one point, of all versions and by version."""
 
-    tally: Tally
-    versions: defaultdict[int, int]
+    tally: Tally = field(default_factory=Tally)
+    versions: Counter[int] = field(default_factory=Counter)
 
-    def add(self, row: TrafficCount) -> None:
-        self.tally.add(row.counts)
-        self.versions[row.version] += row.requests
+    def add(self, version: int, requests: int, counts: Counts) -> None:
+        self.tally.add(counts)
+        self.versions[version] += requests
 
-
-def _empty() -> _Sum:
-    return _Sum(Tally(), defaultdict(int))
+    def merge(self, other: "_Sum") -> None:
+        self.tally.add(other.tally)
+        self.versions.update(other.versions)
 
 
 def of_endpoint(endpoint: Endpoint, range_: str, *, version: int | None = None) -> TrafficOut:
@@ -68,10 +68,12 @@ def of_endpoint(endpoint: Endpoint, range_: str, *, version: int | None = None) 
     rows = _rows(endpoint, first, end)
     if version is not None:
         rows = rows.filter(version=version)
-    total, points = _empty(), defaultdict(_empty)
+    points: defaultdict[int, _Sum] = defaultdict(_Sum)
     for row in rows.iterator():
-        total.add(row)
-        points[int(row.start.timestamp()) // step * step].add(row)
+        points[int(row.start.timestamp()) // step * step].add(row.version, row.requests, row.counts)
+    total = _Sum()
+    for point in points.values():
+        total.merge(point)
     return TrafficOut(
         endpoint=endpoint.model.name,
         begin=_time(first),
@@ -80,7 +82,7 @@ def of_endpoint(endpoint: Endpoint, range_: str, *, version: int | None = None) 
         since=_all(endpoint).aggregate(since=Min("start"))["since"],
         total=TrafficFigures(**_figures(total, end - first)),
         points=[
-            TrafficPoint(at=_time(at), **_figures(points.get(at) or _empty(), min(step, end - at)))
+            TrafficPoint(at=_time(at), **_figures(points.get(at) or _Sum(), min(step, end - at)))
             for at in range(first, end, step)
         ],
         served=served_versions(endpoint, since=_time(first)),

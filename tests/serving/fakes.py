@@ -97,6 +97,19 @@ class FakeDashboard:
     def last_report(self, model: str) -> dict[str, Any]:
         return next((report for report in reversed(self.reports) if report["model"] == model), {})
 
+    def requests(self, model: str) -> dict[int, dict[str, int]]:
+        """Return the sums of the reported counts of a model, by run of the server."""
+        reports = [report["traffic"] for report in self.reports if report["model"] == model]
+        once = {(sent["run"], sent["sequence"]): sent for sent in reports if sent}
+        found: dict[int, dict[str, int]] = {}
+        for (run, _), sent in sorted(once.items()):
+            sums = found.setdefault(run, {"ok": 0, "failed": 0, "rows": 0})
+            for counts in (each["counts"] for part in sent["intervals"] for each in part["versions"]):
+                sums["ok"] += sum(counts["latency"].values())
+                sums["failed"] += sum(counts["errors"].values())
+                sums["rows"] += counts["rows"]
+        return found
+
     def serves(self, model: str, generation: int, seconds: float = 120.0) -> None:
         """Wait until a report lists the generation as serving."""
         until(lambda: self.last_report(model).get("generation") == generation, seconds)

@@ -118,6 +118,9 @@ def test_a_killed_router_leaves_no_child_and_starts_again_without_the_dashboard(
     with running(tmp_path, dashboard) as first:
         dashboard.publish(Release(model="m", generation=7, production=3, versions=(version,), issued_at="x"))
         dashboard.serves("m", 7)
+        for instances in ([[1, 1, 1, 1]], [[1, 1, 1, 1]] * 3, [[1]]):
+            httpx.post(f"{first.url}/v1/models/m:predict", json={"instances": instances})
+        until(lambda: [*dashboard.requests("m").values()] == [{"ok": 2, "failed": 1, "rows": 4}])
         children = first.children()
         assert children
         dashboard.close()
@@ -129,6 +132,11 @@ def test_a_killed_router_leaves_no_child_and_starts_again_without_the_dashboard(
         answer = client.post("/v1/models/m:predict", content=b'{"instances": [[1, 1, 1, 1]]}')
         assert answer.json() == {"predictions": [[4.0, 1.0]]}
         assert answer.headers["x-trainyard-model-version"] == "3"
+        # Counted while the dashboard was down, under a run that is higher than the killed one's.
+        later = FakeDashboard(int(dashboard.url.rpartition(":")[2]))
+        until(lambda: [*later.requests("m").values()] == [{"ok": 1, "failed": 0, "rows": 1}])
+        assert min(later.requests("m")) > max(dashboard.requests("m"))
+        later.close()
 
 
 def test_an_ended_router_ends_its_children(dashboard: FakeDashboard, tmp_path: Path) -> None:

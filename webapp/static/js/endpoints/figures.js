@@ -151,6 +151,6 @@ export function summaryOf(total) {
     ["p95", ms(total.p95_ms), "1 in 20 takes longer"],
     ["p99", ms(total.p99_ms), "1 in 100 takes longer"],
     ["Errors", requests ? percent(failed / requests) : "–", most ? `${most[1]} × ${statusWords(most[0])}` : "none"],
-    ["Batch", total.batch_mean === null ? "–" : shown(total.batch_mean), "rows in the mean"],
+    ["Batch", total.batch_mean === null ? "–" : shown(total.batch_mean), "rows on average"],
   ];
 }
