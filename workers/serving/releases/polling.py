@@ -45,6 +45,7 @@ class Reporter:
         self._processes = ProcessFacts()
         self._pending = asyncio.Event()
         self._connected = True
+        self._refused: set[str] = set()
 
     def changed(self) -> None:
         """Request a report. Several changes in one turn of the event loop make one report."""
@@ -84,6 +85,10 @@ class Reporter:
             await self._dashboard.report(endpoint.report(self._replica).model_copy(update=facts))
         except ReportRefused as error:
             # The same report would be refused again, and those of other endpoints must not wait for it.
-            logger.warning("a report about %s was refused: %s", endpoint.model, error)
+            if endpoint.model not in self._refused:
+                logger.warning("reports about %s are refused: %s", endpoint.model, error)
+            self._refused.add(endpoint.model)
+        else:
+            self._refused.discard(endpoint.model)
         if traffic is not None and self._traffic.confirm(endpoint.model):
             self.changed()

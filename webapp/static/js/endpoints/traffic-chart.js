@@ -15,7 +15,7 @@ import { tip } from "../charts/tip.js";
 import { Chart } from "../jobs/chart.js";
 import { drawMarks } from "../jobs/marks.js";
 import { grouped } from "../trials/words.js";
-import { KINDS, shown } from "./figures.js";
+import { shown } from "./figures.js";
 import { seconds } from "./store.js";
 import { momentWords, timeMarks } from "./times.js";
 
@@ -42,7 +42,6 @@ export class TrafficChart extends Chart {
 
   /** @override */
   begin() {
-    this.kind = KINDS.find(({ id }) => id === this.key) ?? KINDS[0];
     this.setAttribute("aria-label", `${this.kind.title}, ${this.kind.unit}, over time. Use the arrow keys.`);
     this.store.addEventListener("change", this.onData);
     this.rebuild();
@@ -184,10 +183,11 @@ export class TrafficChart extends Chart {
   /** @returns {Table} */
   table() {
     const { data } = this.store;
-    const head = [{ label: "from" }, ...this.lines.map(({ label }) => ({ label, num: true }))];
+    const lines = data ? this.kind.lines(data) : []; // the chart itself is not on the page now
+    const head = [{ label: "from" }, ...lines.map(({ label }) => ({ label, num: true }))];
     const rows = (data?.points ?? []).map(({ at }, place) => [
       momentWords(seconds(at), 1, false, true),
-      ...this.lines.map(({ values }) => this.written(values[place])),
+      ...lines.map(({ values }) => this.written(values[place])),
     ]);
     return { head, rows: rows.reverse() };
   }

@@ -25,11 +25,11 @@ class TrafficTile extends Tile {
    * @param {TrafficKind} kind
    * @param {TrafficStore} store
    */
-  constructor({ id, title, unit }, store) {
-    super({ id, title });
-    this.unit = unit;
-    this.chart = /** @type {TrafficChart} */ (el("ty-traffic-chart", { key: id }));
-    this.chart.store = store;
+  constructor(kind, store) {
+    super(kind);
+    this.unit = kind.unit;
+    this.chart = /** @type {TrafficChart} */ (el("ty-traffic-chart", { key: kind.id }));
+    Object.assign(this.chart, { kind, store });
   }
 
   /**
@@ -96,7 +96,7 @@ class TrafficElement extends HTMLElement {
     this.drawTools();
     this.drawFigures();
     band.draw(data);
-    if (appeared) this.grid?.invalidate();
+    if (appeared || settings.asTable) this.grid?.invalidate(); // a table does not follow the requests by itself
   };
 
   /** The controls are kept, so that the focus stays on the one in use. */
