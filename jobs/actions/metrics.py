@@ -91,8 +91,8 @@ def store(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric
 def too_many_warning(refused: int) -> Warned:
     """Return the warning about series that `store` refused."""
     message = (
-        f"An execution may have {MAX_SERIES} metrics with different names; {refused} more were not stored as "
-        "curves. Use one name for a metric whose name changes at each step."
+        f"An execution may have {MAX_SERIES} metrics with different names; {refused} more were not stored "
+        "and have no curves. Use one name for a metric whose name changes at each step."
     )
     return Warned(time=time.time(), code="too_many_metrics", message=message)
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from jobs.contracts import fit_checks, measures
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.probes import MOST_VALUES, configurations
-from jobs.contracts.problems import Problem, first
+from jobs.contracts.problems import Problem, first, warning
 from jobs.contracts.profile import Profile
 from jobs.contracts.search import Objective
 from jobs.contracts.search_space import Value, Values
@@ -148,21 +148,31 @@ def _variants(spec: ExperimentSpec) -> Iterator[tuple[str, Value, ExperimentSpec
 
 def warnings(spec: ExperimentSpec, profile: Profile | None) -> list[Problem]:
     """Return settings that are valid but probably not intended."""
-    found = []
-    if spec.model.info.layers is None:
-        layout = " and the layout is not checked" if spec.mesh else ""
-        sentence = f"the memory of {spec.model.template} is unknown{layout} until it is built"
-        found.append(Problem("/model/template", sentence))
-    found += [
+    return [
+        *_unknown_memory_warnings(spec, profile),
         *_search_warnings(spec),
         *fit_checks.warnings(spec, profile),
         *_after_warnings(spec),
         *_device_warnings(spec),
     ]
+
+
+def _unknown_memory_warnings(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]:
+    checked = "the memory and the layout" if spec.mesh else "the memory"
+    if spec.model.info.layers is None:
+        yield warning(
+            "/model/template",
+            f"{checked} of {spec.model.template} cannot be checked before a worker builds it, so the job may "
+            "fail when it starts",
+            "Run one training before a search, and read its memory in the tab System",
+        )
     if profile is not None and roles_differ(spec, profile):
-        sentence = "not the data set's own target, features or task: memory and layout are unknown yet"
-        found.append(Problem("/data", sentence))
-    return found
+        yield warning(
+            "/data",
+            f"target, features or task are not those of the data set, so {checked} cannot be checked and the "
+            "job may fail when it starts",
+            "Run one training before a search, or upload a version of the data set with these roles",
+        )
 
 
 def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
@@ -172,16 +182,23 @@ def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
     for pointer, objective in _objectives(spec):
         best = measures.direction(objective.metric)
         if best != objective.direction:
-            sentence = f"{'higher' if best == 'max' else 'lower'} values of {objective.metric} are better"
-            yield Problem(f"{pointer}/direction", f"{sentence}; this search looks for the worst")
+            yield warning(
+                f"{pointer}/direction",
+                f"{'higher' if best == 'max' else 'lower'} values of {objective.metric} are better, so this "
+                "search looks for the worst",
+                f"Set the direction to {best}",
+            )
     if search.trainings() == 1:
-        sentence = (
-            "with a single execution, the effect of the seed cannot be separated from that of the values"
+        yield warning(
+            "/search/executions_per_trial",
+            "with one execution per trial a lucky seed can make a trial the best",
+            "Use 2 or more executions per trial to see the effect of the seed as a spread",
         )
-        yield Problem("/search/executions_per_trial", sentence)
     if any(parameter.name == "epochs" for parameter in search.space) and spec.fit.early_stopping is None:
-        yield Problem(
-            "/search/space", "without early stopping, trials with different epochs have different budgets"
+        yield warning(
+            "/search/space",
+            "without early stopping trials with more epochs train longer, and can be the best for this alone",
+            "Add early stopping, or remove epochs from the search space",
         )
 
 
@@ -189,32 +206,55 @@ def _after_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
     retrain = spec.after.retrain
     if retrain is None:
         return
-    if retrain.epochs_factor > 1:
+    if retrain.include_validation and retrain.epochs_factor > 1:
         # int(best × factor) exceeds best once best × (factor − 1) is 1. Without the subtraction, rounding
         # would make it 6 epochs instead of 5 under a factor of 1.2.
         least = math.ceil(1 / (retrain.epochs_factor - 1) - 1e-9)
         if least > 1:
-            sentence = f"int(best epoch × {retrain.epochs_factor:g}) adds no epoch below {least} epochs"
-            yield Problem("/after/retrain/epochs_factor", sentence)
+            yield warning(
+                "/after/retrain/epochs_factor",
+                f"int(best epoch × {retrain.epochs_factor:g}) adds no epoch if the best epoch is below "
+                f"{least}, so the final training is then no longer on its additional rows",
+                "Use a factor of 2 to add epochs after every best epoch, or keep it if the best one is late",
+            )
     if (
         spec.search is not None
         and not any(p.name not in TRAINING_ONLY for p in spec.search.space)
         and spec.after.ensemble
     ):
-        sentence = "the members differ only in how they were trained: the gain will probably be small"
-        yield Problem("/after/ensemble", sentence)
+        yield warning(
+            "/after/ensemble",
+            "the members will be the same model with other seeds, so the ensemble will probably gain little",
+            "Search a hyperparameter of the model or the optimizer, such as units or learning_rate",
+        )
 
 
 def _device_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
     mesh, policy = spec.mesh, spec.precision.policy
     if policy.startswith("mixed_") and (mesh is None or mesh.devices == "cpu"):
-        yield Problem("/precision/policy", f"{policy} is faster on GPUs and TPUs, but slower on CPUs")
-    if mesh is not None and mesh.simulate is not None:
-        sentence = (
-            "simulated devices share the machine's cores: the results are correct, but there is no speed-up"
+        yield warning(
+            "/precision/policy",
+            f"{policy} makes training faster on GPUs and TPUs, but slower on CPUs",
+            "Choose float32 unless the pool has GPUs or TPUs",
         )
-        yield Problem("/mesh/simulate", sentence)
+    if mesh is None:
+        return
+    if mesh.simulate is not None:
+        yield warning(
+            "/mesh/simulate",
+            "simulated devices share the machine's cores, so the results are correct, but training is slower",
+            "Use them to test a layout, and train on real devices or without a mesh",
+        )
         if spec.resources.slots > 1:
-            yield Problem("/resources/slots", "a simulated mesh needs only one slot")
-    if mesh is not None and mesh.size() > 1 and mesh.batch_axis is None and not mesh.layout:
-        yield Problem("/mesh", "no batch axis and no layout rule: every device computes the same")
+            yield warning(
+                "/resources/slots",
+                f"a simulated mesh uses one slot, so {spec.resources.slots - 1} of the "
+                f"{spec.resources.slots} would be reserved without use",
+                "Set slots to 1",
+            )
+    if mesh.size() > 1 and mesh.batch_axis is None and not mesh.layout:
+        yield warning(
+            "/mesh",
+            f"there is no batch axis and no layout rule, so all {mesh.size()} devices compute the same",
+            "Set the batch axis to divide the batch, or add a layout rule to divide the weights",
+        )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from jobs.contracts import measures
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.monitors import TRAINING_LOSS
-from jobs.contracts.problems import Problem, escaped
+from jobs.contracts.problems import Problem, escaped, warning
 from jobs.contracts.profile import Profile
 from jobs.contracts.schedules import Constant, ReduceOnPlateau
 
@@ -91,26 +91,49 @@ def _check_folds(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
 
 def warnings(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]:
     """Yield fit settings that are valid but probably not intended."""
-    fit = spec.fit
-    if fit.early_stopping is None and fit.epochs > 50:
-        yield Problem(
-            "/fit/early_stopping", f"without early stopping, every training runs all {fit.epochs} epochs"
-        )
-    if fit.early_stopping is not None and fit.early_stopping.patience >= fit.epochs:
-        yield Problem(
-            "/fit/early_stopping/patience",
-            f"early stopping has no effect: patience must be below {fit.epochs} epochs",
-        )
+    yield from _early_stopping_warnings(spec)
     yield from _loss_under_class_weights(spec)
-    early, schedule = fit.early_stopping, fit.schedule
-    if early is not None and isinstance(schedule, ReduceOnPlateau) and early.patience <= schedule.patience:
-        sentence = "early stopping has no larger patience, so it ends the training before the rate is reduced"
-        yield Problem("/fit/schedule/patience", sentence)
-    if fit.schedule is not None and not isinstance(fit.schedule, Constant) and any(_searched(spec, "epochs")):
-        sentence = "the schedule depends on the epochs, so trials of different lengths have different rates"
-        yield Problem("/fit/schedule", sentence)
+    yield from _schedule_warnings(spec)
     if profile is not None:
         yield from _batch_warnings(spec, profile)
+
+
+def _early_stopping_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
+    early, epochs = spec.fit.early_stopping, spec.fit.epochs
+    if early is None and epochs > 50:
+        yield warning(
+            "/fit/early_stopping",
+            f"without early stopping every training runs all {epochs} epochs, even if it stops improving",
+            "Add early stopping to save this time",
+        )
+    if early is not None and early.patience >= epochs:
+        yield warning(
+            "/fit/early_stopping/patience",
+            f"early stopping has no effect: its patience of {early.patience} is not below {epochs} epochs",
+            f"Set the patience below {epochs}, or train for more epochs",
+        )
+
+
+def _schedule_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
+    early, schedule = spec.fit.early_stopping, spec.fit.schedule
+    on_plateau = isinstance(schedule, ReduceOnPlateau)
+    if early is not None and isinstance(schedule, ReduceOnPlateau) and early.patience <= schedule.patience:
+        yield warning(
+            "/fit/schedule/patience",
+            f"early stopping, with a patience of {early.patience}, ends the training before the learning "
+            "rate is reduced",
+            f"Set this patience below {early.patience}, or that of early stopping above {schedule.patience}",
+        )
+    if schedule is None or on_plateau or isinstance(schedule, Constant):
+        return
+    if any(_searched(spec, "epochs")):
+        yield warning(
+            "/fit/schedule",
+            "the schedule depends on the epochs, so trials of different lengths have different learning "
+            "rates",
+            "Choose a constant learning rate or reduction on a plateau, or remove epochs from the search "
+            "space",
+        )
 
 
 def _loss_under_class_weights(spec: ExperimentSpec) -> Iterator[Problem]:
@@ -119,23 +142,37 @@ def _loss_under_class_weights(spec: ExperimentSpec) -> Iterator[Problem]:
     if not weighted or spec.search is None:
         return
     early, retrain, objective = spec.fit.early_stopping, spec.after.retrain, spec.search.objective.metric
-    why = "class weights change the probabilities, so val_loss may rise from the first epochs on"
+    why = f"class weights change the probabilities, so val_loss may rise while {objective} improves, and "
     if early is not None and early.monitor == "val_loss" != objective:
-        sentence = f"{why} while {objective} improves; leave it empty to stop by the objective"
-        yield Problem("/fit/early_stopping/monitor", sentence)
+        yield warning(
+            "/fit/early_stopping/monitor",
+            f"{why}training may end at a poor epoch",
+            "Leave the monitor empty to stop by the objective",
+        )
     if retrain is not None and retrain.monitor == "val_loss" != objective:
-        sentence = f"{why} while {objective} improves; leave it empty to choose the epoch by the objective"
-        yield Problem("/after/retrain/monitor", sentence)
+        yield warning(
+            "/after/retrain/monitor",
+            f"{why}retraining may choose a poor epoch",
+            "Leave the monitor empty to choose the epoch by the objective",
+        )
 
 
 def _batch_warnings(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     fit, rows = spec.fit, training_rows(spec, profile)
     if fit.batch_size > rows:
-        sentence = f"larger than the number of training rows (about {rows}): every epoch is one step"
-        yield Problem("/fit/batch_size", sentence)
+        yield warning(
+            "/fit/batch_size",
+            f"the batch is larger than the training rows (about {rows}), so every epoch is one step and the "
+            "weights are updated only once",
+            f"Use at most {rows}; 32 or 64 is usual for few rows",
+        )
     steps = math.ceil(rows / fit.batch_size)
     if fit.steps_per_execution > steps:
-        yield Problem("/fit/steps_per_execution", f"an epoch has only {steps} steps")
+        yield warning(
+            "/fit/steps_per_execution",
+            f"an epoch has only {steps} steps, so the rest of the number has no effect",
+            f"Set at most {steps}",
+        )
 
 
 def training_rows(spec: ExperimentSpec, profile: Profile) -> int:

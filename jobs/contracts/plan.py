@@ -7,21 +7,15 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from jobs.contracts import estimate, monitors, space_size
+from jobs.contracts import estimate, monitors, plan_warnings, space_size
 from jobs.contracts.base import Frozen
 from jobs.contracts.checks import roles_differ, warnings
-from jobs.contracts.device_checks import describe_missing, lacks
 from jobs.contracts.estimate import History
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.mesh import LayoutRule, MeshSpec
 from jobs.contracts.probes import extremes
-from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
-from jobs.contracts.pruning import MedianPruner
-from jobs.contracts.resources import unserved
-from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import ChoiceParameter, FixedParameter, Parameter, Value, grid
-from jobs.contracts.space_size import SpaceSize
 from jobs.contracts.summary import Line, summary
 from jobs.contracts.values import apply_values
 from jobs.contracts.variables import (
@@ -138,7 +132,11 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
     objective = spec.search.objective if spec.search is not None else None
     chosen_by, stopped_by = monitors.of_training(objective, retrain, spec.fit.early_stopping)
     stops = retrain is not None or spec.fit.early_stopping is not None
-    found = [*warnings(spec, profile), *_of_plan(spec, space, now)]
+    found = [
+        *warnings(spec, profile),
+        *plan_warnings.of_search(spec, space),
+        *plan_warnings.of_workers(spec, now.largest_worker, now.devices),
+    ]
     return Plan(
         kind=jobs[0],
         trials=trials,
@@ -273,44 +271,3 @@ def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[LayoutRule]:
     axis = next((name for name in mesh.axis_names if name != mesh.batch_axis), None) if mesh else None
     if mesh is not None and axis is not None:
         yield from suggest_layout(mesh, variables(spec.model, profile), axis)
-
-
-def _of_search(search: SearchSpec, space: SpaceSize) -> Iterator[Problem]:
-    if search.info.enumerates_grid and search.max_trials < space.grid:
-        size, first = space.formatted(space.grid), search.max_trials
-        sentence = f"the grid has {size} configurations; only the first {first} will run"
-        yield Problem("/search/max_trials", sentence)
-    elif space.exact and space.distinct is not None and search.max_trials > space.distinct:
-        sentence = f"the space has only {space_size.format_count(space.distinct)} distinct configurations"
-        yield Problem("/search/max_trials", sentence)
-
-
-def _of_pruner(search: SearchSpec, epochs: int) -> Iterator[Problem]:
-    pruner = search.pruner
-    if isinstance(pruner, MedianPruner):
-        if pruner.warmup_epochs + pruner.interval >= epochs:
-            yield Problem(
-                "/search/pruner/warmup_epochs", f"the pruner has no effect on trainings of {epochs} epochs"
-            )
-        elif pruner.startup_trials >= search.max_trials:
-            sentence = f"the pruner has no effect with {search.max_trials} trials"
-            yield Problem("/search/pruner/startup_trials", sentence)
-    elif pruner is not None and pruner.min_epochs >= epochs:
-        yield Problem(
-            "/search/pruner/min_epochs", f"the pruner has no effect on trainings of {epochs} epochs"
-        )
-
-
-def _of_plan(spec: ExperimentSpec, space: SpaceSize | None, now: Situation) -> Iterator[Problem]:
-    if spec.search is not None and space is not None:
-        yield from _of_search(spec.search, space)
-        yield from _of_pruner(spec.search, spec.fit.epochs)
-    if (found := unserved(spec.resources.pool, spec.resources.slots, now.largest_worker)) is not None:
-        yield Problem(f"/resources{found.pointer}", found.message)
-    elif spec.mesh is not None and all(
-        lacks(spec.mesh, spec.resources.slots, names) for names in now.devices
-    ):
-        sentence = describe_missing(spec.mesh, spec.resources.slots, spec.resources.pool, now.devices)
-        yield Problem(
-            "/mesh/devices", f"{sentence[:1].lower()}{sentence[1:]}: the job would wait for one that has"
-        )

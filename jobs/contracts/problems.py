@@ -16,6 +16,11 @@ class Problem(NamedTuple):
     message: str
 
 
+def warning(pointer: str, consequence: str, next_step: str) -> Problem:
+    """Return a warning about a valid setting: its consequence, and the next step."""
+    return Problem(pointer, f"{consequence}. {next_step}.")
+
+
 def problems(error: ValidationError, body: Any, prefix: str = "") -> list[Problem]:
     """List the problems of a body, with pointers that start with `prefix`, for example `/spec`."""
     return from_items(error.errors(include_url=False), body, prefix)

@@ -3,7 +3,7 @@
 from pydantic import Field, field_validator
 
 from jobs.contracts.base import Frozen
-from jobs.contracts.problems import Problem
+from jobs.contracts.problems import Problem, warning
 
 POOL = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 """The names that a pool may have."""
@@ -36,12 +36,15 @@ def unserved(pool: str, slots: int, largest: int) -> Problem | None:
         largest: the slots of the largest worker that runs in the pool; 0 if none runs.
     """
     if largest == 0:
-        message = (
-            f"no worker is running in pool {pool!r}: the job will wait for one. Start one with: "
-            f"manage.py worker --pool {pool}"
+        return warning(
+            "/pool",
+            f"no worker is running in pool {pool!r}, so the job will wait",
+            f"Start one with manage.py worker --pool {pool}, or choose another pool",
         )
-        return Problem("/pool", message)
     if slots > largest:
-        message = f"the largest worker has {largest} slots: the job would wait for a larger one"
-        return Problem("/slots", message)
+        return warning(
+            "/slots",
+            f"the largest worker of the pool has {largest} slots, so the job will wait for a larger one",
+            f"Set at most {largest} slots, or start a worker with {slots}",
+        )
     return None

@@ -10,6 +10,7 @@ from jobs.contracts.model_reports.base import MetricValue
 from jobs.contracts.model_reports.ensemble import Candidate, EnsembleReport
 from jobs.kinds.ensemble.payload import EnsembleTask, Member
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
+from tests.next_steps import has_next_step
 from workers.engine.data.dataset import load_dataset
 from workers.engine.evaluation.members import (
     BadMembers,
@@ -136,10 +137,9 @@ def test_an_ensemble_no_better_than_its_best_member_has_a_warning(tmp_path):
     assert result["best_single"] == "good"
     comparison = read(report)
     assert [each.title for each in comparison.members] == ["Retrain trial 2", "bad"]
-    assert (
-        "the best single member, Retrain trial 2, with"
-        in dict(ensemble_warnings(comparison, (good, bad)))["ensemble_not_better"]
-    )
+    message = dict(ensemble_warnings(comparison, (good, bad)))["ensemble_not_better"]
+    assert "the best single member, Retrain trial 2, with" in message
+    assert has_next_step(message)
 
 
 def stored(folder, name, rows, y_pred):

@@ -209,7 +209,7 @@ def test_a_loss_without_class_weights_that_ends_trainings_with_them_has_a_warnin
     found = {warning.pointer: warning.message for warning in checks.warnings(asked, DIGITS_PROFILE)}
     assert ("/fit/early_stopping/monitor" in found) is warned
     if warned:
-        assert "leave it empty to stop by the objective" in found["/fit/early_stopping/monitor"]
+        assert "Leave the monitor empty to stop by the objective" in found["/fit/early_stopping/monitor"]
 
 
 def test_a_retraining_is_never_monitored_on_its_training_rows() -> None:

@@ -95,7 +95,7 @@ def test_all_integers_of_a_logarithmic_range_are_distinct_values(
     assert found is not None
     assert (found.grid_size, found.distinct) == (9, 60)
     at = {warning.pointer: warning.message for warning in found.warnings}
-    assert at["/search/max_trials"] == "the space has only 60 distinct configurations"
+    assert at["/search/max_trials"].startswith("the space has only 60 distinct configurations")
 
 
 def test_memory_is_that_of_the_largest_configuration(world: World, searching: dict[str, Any]) -> None:
@@ -352,7 +352,7 @@ def test_unusual_settings_give_warnings(world: World, spec: dict[str, Any]) -> N
     found = plan.validate(world.project, body).plan
     assert found is not None
     at = {warning.pointer: warning.message for warning in found.warnings}
-    assert "adds no epoch below 5 epochs" in at["/after/retrain/epochs_factor"]
+    assert "adds no epoch if the best epoch is below 5" in at["/after/retrain/epochs_factor"]
     assert {"/fit/early_stopping", "/precision/policy", "/resources/pool"} <= at.keys()
 
 

@@ -141,7 +141,9 @@ def test_training_without_a_second_phase_keeps_the_best_epoch(warm, base, iris):
 def test_a_useless_second_phase_and_a_reached_cap_are_reported_as_warnings(warm, base, iris):
     retrain = {"patience": 3, "epochs_cap": 2, "epochs_factor": 1.2}
     events = warm.run(train_task(base / "warned", iris, retrain=retrain))
-    assert {e.code for e in of(events, "warning")} == {"retrain_adds_nothing", "cap_reached"}
+    warnings = {e.code: e.message for e in of(events, "warning")}
+    assert warnings.keys() == {"retrain_adds_nothing", "cap_reached"}
+    assert "Set epochs_factor to at least 1.5 and retrain." in warnings["retrain_adds_nothing"]
 
 
 def test_a_failed_trial_reports_its_error_and_the_next_one_starts(warm, base, iris):

@@ -197,7 +197,10 @@ def ensemble_warnings(comparison: EnsembleReport, members: Sequence[Member]) -> 
     seed_variants = [m.label for m in members if any(o.values == m.values for o in members if o is not m)]
     if seed_variants:
         names = ", ".join(seed_variants)
-        message = f"{names} differ only by their random seed: an ensemble of them gains little"
+        message = (
+            f"{names} differ only by their random seed, so an ensemble of them gains little. Retrain trials "
+            "with different values, or search hyperparameters of the model."
+        )
         warnings.append(("members_differ_by_seed_only", message))
     metric, direction = primary_metric(comparison.task)
     single = comparison.candidate(comparison.best_single)
@@ -206,15 +209,17 @@ def ensemble_warnings(comparison: EnsembleReport, members: Sequence[Member]) -> 
     # Without a value of both, no improvement is shown
     if ours is None or best is None or not (ours > best if direction == "max" else ours < best):
         message = (
-            f"on validation data the ensemble's {metric} {_shown(ours)} does not beat "
-            f"the best single member, {best_member}, with {_shown(best)}"
+            f"on validation data the ensemble's {metric} {_shown(ours)} does not beat the best single "
+            f"member, {best_member}, with {_shown(best)}. Serve {best_member} instead, or ensemble members "
+            "whose errors differ more."
         )
         warnings.append(("ensemble_not_better", message))
     held_out = comparison.fit.loss_held_out
     if held_out is not None and single.loss is not None and held_out > single.loss:
         message = (
             "on validation rows that they were not fitted on, the weights are worse than "
-            f"{best_member}: they may overfit the validation rows"
+            f"{best_member}: they may overfit the validation rows. Use a larger validation part, or serve "
+            f"{best_member} instead."
         )
         warnings.append(("ensemble_may_overfit", message))
     return warnings

@@ -177,17 +177,26 @@ def quantization_warnings(comparison: QuantizationReport) -> list[tuple[str, str
     warnings = []
     size = comparison.bytes.file
     if size.after >= size.before:
-        message = f"the file is not smaller: {size.before:,} bytes before, {size.after:,} after"
+        message = (
+            f"the file is not smaller: {size.before:,} bytes before, {size.after:,} after. Keep the "
+            "original; quantization pays for larger layers."
+        )
         warnings.append(("quantized_not_smaller", message))
     metric, direction = primary_metric(comparison.task)
     before = comparison.metrics["original"][metric].value
     after = comparison.metrics["quantized"][metric].value
     # A metric is None if a prediction is NaN or infinite. Without the original's there is nothing to compare.
     if after is None:
-        message = f"the quantized model's test {metric} is undefined"
+        message = (
+            f"the quantized model's test {metric} is undefined, because it predicts values that are not "
+            "finite. Keep the original."
+        )
         warnings.append(("quantized_less_accurate", message))
     elif before is not None and is_worse(direction, before, after):
-        message = f"test {metric} changed from {before:.4g} to {after:.4g}"
+        message = (
+            f"the quantized model is worse: test {metric} changed from {before:.4g} to {after:.4g}. Keep "
+            "the original, or accept the loss if size or speed matters more."
+        )
         warnings.append(("quantized_less_accurate", message))
     return warnings
 

@@ -7,6 +7,7 @@ metrics are those of the first training, as the second has been trained on these
 for the final evaluation.
 """
 
+import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -233,10 +234,12 @@ class _TrainRun:
     ) -> tuple[Prepared, int]:
         epochs = self._retrain_epochs(first.best_epoch)
         if epochs == first.best_epoch:
+            least = math.ceil(100 * (epochs + 1) / epochs) / 100
             self._report.warning(
                 "retrain_adds_nothing",
-                f"int({first.best_epoch} × factor) is {epochs}: the second training has no more epochs than "
-                "the first needed",
+                f"the final training has more rows but no more epochs: best epoch {epochs} × epochs_factor "
+                f"is below {epochs + 1}, so the model may be trained too little. Set epochs_factor to at "
+                f"least {least:g} and retrain.",
             )
         self._report.log(
             f"best epoch {first.best_epoch}; retraining on training and validation data for {epochs} epochs"

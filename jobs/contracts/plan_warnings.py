@@ -1,0 +1,84 @@
+"""Warns of a search that cannot run as planned, and of slots and devices that no worker has."""
+
+from collections.abc import Collection, Iterator
+
+from jobs.contracts import space_size
+from jobs.contracts.device_checks import describe_missing, lacks
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.problems import Problem, warning
+from jobs.contracts.pruning import MedianPruner
+from jobs.contracts.resources import unserved
+from jobs.contracts.search import SearchSpec
+from jobs.contracts.space_size import SpaceSize
+
+
+def of_search(spec: ExperimentSpec, space: SpaceSize | None) -> Iterator[Problem]:
+    """Yield the warnings about the number of trials and about the pruner."""
+    if spec.search is not None and space is not None:
+        yield from _of_trials(spec.search, space)
+        yield from _of_pruner(spec.search, spec.fit.epochs)
+
+
+def _of_trials(search: SearchSpec, space: SpaceSize) -> Iterator[Problem]:
+    if search.info.enumerates_grid and search.max_trials < space.grid:
+        size, first = space.formatted(space.grid), search.max_trials
+        yield warning(
+            "/search/max_trials",
+            f"the grid has {size} configurations, of which only the first {first} will run, so later values "
+            "are never tried",
+            "Raise max_trials, make the grid coarser, or choose another algorithm",
+        )
+    elif space.exact and space.distinct is not None and search.max_trials > space.distinct:
+        size = space_size.format_count(space.distinct)
+        yield warning(
+            "/search/max_trials",
+            f"the space has only {size} distinct configurations, so the search ends after {size} trials or "
+            "repeats some",
+            f"Set max_trials to {size}, or widen the search space",
+        )
+
+
+def _of_pruner(search: SearchSpec, epochs: int) -> Iterator[Problem]:
+    pruner = search.pruner
+    if isinstance(pruner, MedianPruner):
+        if pruner.warmup_epochs + pruner.interval >= epochs:
+            yield warning(
+                "/search/pruner/warmup_epochs",
+                f"the pruner ends no trial, because trainings of {epochs} epochs are over before it first "
+                "looks",
+                f"Set warmup_epochs and interval to less than {epochs} in total",
+            )
+        elif pruner.startup_trials >= search.max_trials:
+            yield warning(
+                "/search/pruner/startup_trials",
+                f"the pruner ends no trial, because it lets the first {pruner.startup_trials} complete and "
+                f"the search has {search.max_trials}",
+                f"Set startup_trials below {search.max_trials}",
+            )
+    elif pruner is not None and pruner.min_epochs >= epochs:
+        yield warning(
+            "/search/pruner/min_epochs",
+            f"the pruner ends no trial, because none has more than {epochs} epochs",
+            f"Set min_epochs below {epochs}",
+        )
+
+
+def of_workers(spec: ExperimentSpec, largest: int, devices: Collection[Collection[str]]) -> Iterator[Problem]:
+    """Yield the warnings about slots and devices that no worker of the pool has.
+
+    Args:
+        spec: the experiment.
+        largest: the slots of the largest worker of the pool; 0 if none runs.
+        devices: the names of the devices of each worker.
+    """
+    resources = spec.resources
+    found = unserved(resources.pool, resources.slots, largest)
+    if found is not None:
+        yield Problem(f"/resources{found.pointer}", found.message)
+    elif spec.mesh is not None and all(lacks(spec.mesh, resources.slots, names) for names in devices):
+        sentence = describe_missing(spec.mesh, resources.slots, resources.pool, devices)
+        yield warning(
+            "/mesh/devices",
+            f"{sentence[:1].lower()}{sentence[1:]}, so the job will wait for one that has",
+            "Start such a worker, or change the devices of the mesh",
+        )

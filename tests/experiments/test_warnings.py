@@ -1,0 +1,94 @@
+"""Warnings of the plan: each has the consequence of a setting and the next step."""
+
+from typing import Any
+
+import pytest
+
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.plan import Situation, make_plan
+from jobs.contracts.profile import Profile
+from tests.datasets.making import DIGITS
+from tests.next_steps import has_next_step
+
+PROFILE = Profile.model_validate(DIGITS)
+BASE: dict[str, Any] = {"data": {"dataset": "digits"}, "model": {"kind": "template", "template": "mlp"}}
+UNITS = {"name": "units", "kind": "choice", "values": [8, 16]}
+SEED = {"name": "seed", "kind": "choice", "values": [1, 2]}
+EPOCHS = {"name": "epochs", "kind": "choice", "values": [5, 10]}
+ROOM = Situation(free_slots=4, total_slots=4, largest_worker=4)
+
+
+def search(*space: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"search": {"executions_per_trial": 2, "space": list(space or (UNITS,)), "max_trials": 2, **more}}
+
+
+def stopping(**fit: Any) -> dict[str, Any]:
+    return {"fit": {"early_stopping": {"monitor": "val_loss", "patience": 5}, **fit}}
+
+
+WRONG_WAY = {"metric": "val_accuracy", "direction": "min"}
+RIGHT_WAY = {"metric": "val_accuracy", "direction": "max"}
+WEIGHTED = {"class_weights": "balanced"}
+CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
+    ({"data": {"dataset": "digits", "task": "multiclass", "target": "other"}}, ROOM, {"/data"}),
+    (search(objective=WRONG_WAY), ROOM, {"/search/objective/direction"}),
+    (search(executions_per_trial=1), ROOM, {"/search/executions_per_trial"}),
+    (search(EPOCHS), ROOM, {"/search/space"}),
+    ({**search(SEED), "after": {"retrain": {"top": 2}, "ensemble": {}}}, ROOM, {"/after/ensemble"}),
+    ({"after": {"retrain": {"epochs_factor": 1.2}}}, ROOM, {"/after/retrain/epochs_factor"}),
+    ({"precision": {"policy": "mixed_float16"}}, ROOM, {"/precision/policy"}),
+    (
+        {
+            "mesh": {"shape": [2], "axis_names": ["x"], "batch_axis": None, "simulate": 2},
+            "resources": {"slots": 3},
+        },
+        ROOM,
+        {"/mesh", "/mesh/simulate", "/resources/slots"},
+    ),
+    ({"fit": {"epochs": 60}}, ROOM, {"/fit/early_stopping"}),
+    (stopping(epochs=5), ROOM, {"/fit/early_stopping/patience"}),
+    (stopping(schedule={"kind": "reduce_on_plateau", "patience": 5}), ROOM, {"/fit/schedule/patience"}),
+    ({**search(EPOCHS), **stopping(schedule={"kind": "cosine"})}, ROOM, {"/fit/schedule"}),
+    ({"fit": {"batch_size": 4096}}, ROOM, {"/fit/batch_size"}),
+    ({"fit": {"steps_per_execution": 5000}}, ROOM, {"/fit/steps_per_execution"}),
+    (
+        {
+            **search(objective=RIGHT_WAY),
+            **stopping(**WEIGHTED),
+            "after": {"retrain": {"monitor": "val_loss", "epochs_factor": 2}},
+        },
+        ROOM,
+        {"/fit/early_stopping/monitor", "/after/retrain/monitor"},
+    ),
+    (search(algorithm="grid", max_trials=1), ROOM, {"/search/max_trials"}),
+    (search(max_trials=9), ROOM, {"/search/max_trials"}),
+    (search(pruner={"kind": "median", "warmup_epochs": 50}), ROOM, {"/search/pruner/warmup_epochs"}),
+    (search(pruner={"kind": "median", "startup_trials": 5}), ROOM, {"/search/pruner/startup_trials"}),
+    (search(pruner={"kind": "asha", "min_epochs": 50}), ROOM, {"/search/pruner/min_epochs"}),
+    ({}, Situation(0, 0, 0), {"/resources/pool"}),
+    ({"resources": {"slots": 9}}, ROOM, {"/resources/slots"}),
+]
+
+
+@pytest.mark.parametrize(("settings", "now", "pointers"), CASES, ids=lambda case: "")
+def test_a_warning_has_its_consequence_and_the_next_step(
+    settings: dict[str, Any], now: Situation, pointers: set[str]
+) -> None:
+    spec = ExperimentSpec.model_validate({**BASE, "fit": {"epochs": 50}, **settings})
+    found = {w.pointer: w.message for w in make_plan(spec, PROFILE, now, ["train"]).warnings}
+    assert pointers <= found.keys()
+    assert [message for message in found.values() if not has_next_step(message)] == []
+
+
+def test_a_schedule_that_follows_the_metric_needs_no_warning_when_epochs_are_searched() -> None:
+    spec = ExperimentSpec.model_validate(
+        {**BASE, **search(EPOCHS), "fit": {"schedule": {"kind": "reduce_on_plateau"}}}
+    )
+    assert "/fit/schedule" not in {w.pointer for w in make_plan(spec, PROFILE, ROOM, ["search"]).warnings}
+
+
+def test_a_retraining_without_the_validation_rows_has_no_warning_about_its_epochs() -> None:
+    after = {"retrain": {"include_validation": False}}
+    spec = ExperimentSpec.model_validate({**BASE, "after": after})
+    found = {w.pointer for w in make_plan(spec, PROFILE, ROOM, ["train"]).warnings}
+    assert "/after/retrain/epochs_factor" not in found
