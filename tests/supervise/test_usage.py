@@ -1,7 +1,9 @@
 """CPU and memory of a runner and its descendants."""
 
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import psutil
@@ -42,6 +44,7 @@ def test_the_memory_of_a_grandchild_counts_whichever_thread_started_its_parent(
 
 
 BURN = "while True: sum(range(1000))"
+BURN_BRIEFLY = "import time, sys\nwhile time.process_time() < 1.2: pass\nsys.stdin.read()"
 BURN_ON_REQUEST = f"input(); {BURN}"
 
 
@@ -61,8 +64,24 @@ def test_the_seconds_that_a_process_used_before_do_not_count(burning: psutil.Pop
     assert tree.measure().cpu_percent == 0.0
     samples = []
     wait_for(lambda: samples.append(tree.measure().cpu_percent) or samples[-1] > 0, "a sample of its CPU", 60)
-    # One thread uses one core at most. The clock of processes ticks every 10 ms, so a short sample is rough.
-    assert samples[-1] < 1000
+    assert samples[-1] <= 100 * (os.cpu_count() or 1)
+
+
+def test_a_process_that_one_sample_misses_does_not_count_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = ProcessTree(os.getpid())
+    with psutil.Popen([sys.executable, "-c", BURN_BRIEFLY], stdin=subprocess.PIPE) as process:
+        found = [process]
+        monkeypatch.setattr(usage, "_descendants", lambda root: list(found))
+        wait_for(lambda: sum(process.cpu_times()[:2]) > 1, "a process that has used CPU", 60)
+        tree.measure()
+        monkeypatch.setattr(usage.os, "cpu_count", lambda: 1000)
+        found.clear()
+        tree.measure()
+        found.append(process)
+        begin, own = time.monotonic(), sum(process.cpu_times()[:2])
+        percent = tree.measure().cpu_percent
+        assert percent * (time.monotonic() - begin) / 100 < own / 2
+        process.stdin.close()
 
 
 def test_a_process_that_starts_to_work_counts_from_then_on() -> None:

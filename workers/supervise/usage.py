@@ -1,5 +1,6 @@
 """Measures CPU and memory of a runner and its descendants."""
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -50,7 +51,8 @@ class ProcessTree:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._seconds: dict[int, float] = {}
+        # CPU seconds by process: its pid, and when it was created, since pids are reused.
+        self._seconds: dict[tuple[int, float], float] = {}
         self._began = time.time()
         self._measured_at = time.monotonic()
 
@@ -60,7 +62,7 @@ class ProcessTree:
         Shared pages count for each process, so a tree of forks seems larger than it is. The first sample of
         a process that is older than this object counts no CPU: a warm runner has worked on earlier tasks.
         """
-        before, self._seconds = self._seconds, {}
+        before, self._seconds = self._seconds, self._still_existing()
         memory, used = 0, 0.0
         try:
             root = psutil.Process(self._pid)
@@ -72,15 +74,21 @@ class ProcessTree:
                 with process.oneshot():
                     times = process.cpu_times()
                     memory += process.memory_info().rss
-                    is_older = process.create_time() < self._began
+                    key = (process.pid, process.create_time())
             except psutil.Error:
                 continue  # it ended meanwhile
             seconds = times.user + times.system
-            self._seconds[process.pid] = seconds
-            used += seconds - before.get(process.pid, seconds if is_older else 0.0)
+            self._seconds[key] = seconds
+            used += seconds - before.get(key, seconds if key[1] < self._began else 0.0)
         now = time.monotonic()
         elapsed, self._measured_at = now - self._measured_at, now
-        return Usage(100.0 * used / elapsed if elapsed > 0 else 0.0, memory)
+        # The clock of processes ticks every 10 ms, so in a short time it may show more than all cores.
+        cores = min(used / elapsed, os.cpu_count() or 1) if elapsed > 0 else 0.0
+        return Usage(100.0 * cores, memory)
+
+    def _still_existing(self) -> dict[tuple[int, float], float]:
+        """Return the known processes that exist: the next sample may not find one whose parent just ended."""
+        return {key: seconds for key, seconds in self._seconds.items() if psutil.pid_exists(key[0])}
 
 
 def _descendants(root: psutil.Process) -> list[psutil.Process]:
