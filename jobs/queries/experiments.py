@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 
 from jobs import access
 from jobs.contracts.answers.experiments import BestOut, ExperimentOut, RevisionOut
-from jobs.models import Experiment, Job, Project, Revision, Trial, User
+from jobs.models import AuditEvent, Experiment, Job, Project, Revision, Trial, User
 from jobs.queries.outcomes import objective_of
 
 SORTS = {"name": "name", "created": "created", "updated": "updated", "state": "last_state", "id": "pk"}
@@ -198,6 +198,12 @@ class RevisionWithChanges:
     def text(self) -> str:
         """Return the spec as JSON text."""
         return json.dumps(self.revision.spec_json, indent=2)
+
+
+def last_change(experiment: Experiment) -> AuditEvent | None:
+    """Return the audit row of the newest change of an experiment."""
+    rows = AuditEvent.objects.filter(target=f"experiment:{experiment.pk}", action__startswith="experiment.")
+    return rows.select_related("actor").order_by("-pk").first()
 
 
 def revisions(experiment: Experiment) -> list[RevisionWithChanges]:

@@ -316,3 +316,51 @@ def test_only_arguments_of_the_selected_schedule_and_optimizer_are_shown_and_kep
     at(page, "/search/evaluation/folds").fill("3")
     settled(page, "ok")
     expect(page.locator("[data-plan]")).to_contain_text("12 trials × 6")
+
+
+def test_back_in_the_browser_leads_to_the_step_before(form: Page) -> None:
+    page = form
+    page.locator("[name=name]").fill("kept")
+    step(page, "Model")
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_role("heading", name="Training", exact=True)).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Model", exact=True)).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("heading", name="Data", exact=True)).to_be_visible()
+    expect(page.locator("[name=name]")).to_have_value("kept")
+    page.go_forward()
+    expect(page.get_by_role("heading", name="Model", exact=True)).to_be_visible()
+
+
+def test_the_second_of_two_tabs_shows_both_versions_and_saves_the_chosen_values(
+    form: Page, open_as: Open, people: People, watch: Watch, look: Look
+) -> None:
+    first = form
+    first.locator("[name=name]").fill("two tabs")
+    first.get_by_role("button", name="Save draft").click()
+    first.wait_for_url("**/edit*")
+    second = open_as(people.member, first.url)
+    settled(second, "ok")
+    for page, units, epochs in ((first, "32", "7"), (second, "48", "100")):
+        step(page, "Model")
+        at(page, "/model/args/units").fill(units)
+        step(page, "Training")
+        at(page, "/fit/epochs").fill(epochs)
+        page.get_by_role("button", name="Save draft").click()
+    expect(second.get_by_role("alert").first).to_contain_text("owner saved another one")
+    watch.ignore("409")
+    rows = second.locator(".ef-conflict tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.filter(has_text="model.args.units").get_by_role("radio").first).to_be_checked()
+    expect(rows.filter(has_text="fit.epochs").get_by_role("radio").last).to_be_checked()
+    look(second, "experiment-conflict")
+    second.get_by_role("button", name="Take all of theirs").click()
+    rows.filter(has_text="model.args.units").get_by_role("radio").last.focus()
+    second.keyboard.press("ArrowLeft")
+    second.get_by_role("button", name="Continue editing").click()
+    settled(second, "ok")
+    assert (spec(second)["model"]["args"]["units"], spec(second)["fit"]["epochs"]) == (48, 7)
+    second.get_by_role("button", name="Save draft").click()
+    second.wait_for_url("**/edit*")
+    expect(second.locator("#toasts")).to_contain_text("The draft is saved.")

@@ -1,6 +1,8 @@
 """Shows the form that creates and revises experiments. It calls the same actions as the API."""
 
 import json
+from dataclasses import replace
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpResponse
@@ -12,14 +14,25 @@ from jobs.actions import experiments as actions
 from jobs.contracts.formats.importing import READERS
 from jobs.contracts.problems import Problem
 from jobs.contracts.templates import TEMPLATES
-from jobs.errors import BadInput, TrainyardError
+from jobs.errors import BadInput, StaleState, TrainyardError
 from jobs.models import Experiment, Project
-from webapp.forms.experiment import advice, rows, start
+from jobs.queries import experiments as queries
+from webapp.forms.experiment import advice, conflict, rows, start
 from webapp.forms.experiment.sections import SECTIONS
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 from webapp.pages.experiments import in_project
-from webapp.pages.shortcuts import Request, crumbs, form_page, notify, problems_of, redirect, render, url
+from webapp.pages.shortcuts import (
+    Request,
+    crumbs,
+    form_page,
+    notify,
+    problems_of,
+    redirect,
+    render,
+    url,
+    valid_choice,
+)
 
 Json = dict[str, Any]
 
@@ -43,28 +56,98 @@ def edit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     experiment = in_project(request, project, id, Action.WRITE)
     if request.method == "POST":
         return _save_or_submit(request, experiment.project, experiment)
-    newest = experiment.revisions.order_by("-number").first()
-    spec = experiment.draft if experiment.draft is not None else newest.spec_json if newest else {}
-    given = {
-        "name": experiment.name,
-        "tags": ", ".join(experiment.tags),
-        "notes": experiment.notes,
-        "version": experiment.version,
-        "spec": _text(spec),
-    }
-    return _show(request, experiment.project, experiment, given)
+    return _show(request, experiment.project, experiment, _given(experiment, conflict.saved(experiment)))
+
+
+def _given(experiment: Experiment, document: Json) -> Json:
+    """Return the form's fields with the values of a document, to be saved over the present version."""
+    base = json.dumps(conflict.saved(experiment))
+    return {**document, "spec": _text(document["spec"]), "version": str(experiment.version), "base": base}
 
 
 def _save_or_submit(request: Request, project: Project, experiment: Experiment | None) -> HttpResponse:
-    given = {name: request.POST.get(name, "") for name in ("name", "tags", "notes", "version", "spec")}
+    given = {
+        name: request.POST.get(name, "") for name in ("name", "tags", "notes", "version", "spec", "base")
+    }
     try:
         spec = _parse_spec(given["spec"])
-        if request.POST.get("do") == "submit":
-            return _submit(request, project, experiment, given, spec)
-        return _save(request, project, experiment, given, spec)
+        if experiment is not None and "resolve" in request.POST:
+            return _resolve(request, experiment, given, spec)
+        return _save_as_asked(request, project, experiment, given, spec)
     except TrainyardError as error:
         # The form is shown with the user's input, which an error page would lose.
         return _show(request, project, experiment, given, problems=problems_of(error), status=error.status)
+
+
+def _save_as_asked(
+    request: Request, project: Project, experiment: Experiment | None, given: Json, spec: Any
+) -> HttpResponse:
+    save = _submit if request.POST.get("do") == "submit" else _save
+    try:
+        return save(request, project, experiment, given, spec)
+    except StaleState:
+        if experiment is None:
+            raise
+        return _show_conflict(request, experiment, given, spec)
+
+
+def _show_conflict(request: Request, experiment: Experiment, given: Json, spec: Any) -> HttpResponse:
+    """Show the fields that differ from the version that was saved meanwhile, to choose a value for each."""
+    experiment.refresh_from_db()
+    mine, theirs = _both(experiment, given, spec)
+    found = conflict.choices(mine, theirs, _base(experiment, given))
+    if not found:  # both saved the same
+        given["version"] = str(experiment.version)
+        return _save_as_asked(request, experiment.project, experiment, given, spec)
+    trail = ("Experiments", url("experiments", experiment.project.slug))
+    own = (experiment.name, url("experiment", experiment.project.slug, experiment.pk))
+    context = {
+        "experiment": experiment,
+        "choices": [replace(one, side=_selected(request, one)) for one in found],
+        "given": {name: given[name] for name in ("name", "tags", "notes", "spec", "base")},
+        "last": queries.last_change(experiment),
+        "do": request.POST.get("do"),
+        "crumbs": crumbs(trail, own, "Choose"),
+    }
+    return render(request, "experiments/conflict.html", context, status=HTTPStatus.CONFLICT)
+
+
+def _selected(request: Request, choice: conflict.Choice) -> conflict.Side:
+    """Return the side that was chosen before another version was saved again, else the one to begin with."""
+    return valid_choice(request.POST.get(f"take:{choice.id}"), ("mine", "theirs"), choice.side)
+
+
+def _resolve(request: Request, experiment: Experiment, given: Json, spec: Any) -> HttpResponse:
+    """Save the chosen values, or show them in the form; ask again if another version was saved meanwhile."""
+    if request.POST["resolve"] != str(experiment.version):
+        return _show_conflict(request, experiment, given, spec)
+    mine, theirs = _both(experiment, given, spec)
+    taken = {one.id for one in conflict.choices(mine, theirs, None) if _selected(request, one) == "theirs"}
+    chosen = conflict.merged(mine, theirs, taken)
+    given = _given(experiment, chosen)
+    if request.POST.get("do") == "edit":
+        return _show(request, experiment.project, experiment, given, is_merged=True)
+    return _save_as_asked(request, experiment.project, experiment, given, chosen["spec"])
+
+
+def _both(experiment: Experiment, given: Json, spec: Any) -> tuple[Json, Json]:
+    """Return the version of the form and the saved one, as documents that can be compared."""
+    mine = conflict.document(name=given["name"], tags=given["tags"], notes=given["notes"], spec=spec)
+    return _comparable(experiment, mine), conflict.saved(experiment)
+
+
+def _base(experiment: Experiment, given: Json) -> Json | None:
+    """Return the version that the form was opened with; None if the request does not have it."""
+    try:
+        base = read_json(given["base"].encode())
+    except Malformed:
+        return None
+    return _comparable(experiment, base) if isinstance(base, dict) else None
+
+
+def _comparable(experiment: Experiment, document: Json) -> Json:
+    # A revision has every default, which a draft may leave out.
+    return document if experiment.draft is not None else conflict.with_defaults(document)
 
 
 def _parse_spec(text: str) -> Any:
@@ -113,6 +196,7 @@ def _show(
     given: Json,
     *,
     problems: tuple[Problem, ...] = (),
+    is_merged: bool = False,
     status: int = 200,
 ) -> HttpResponse:
     trail = [("Experiments", url("experiments", project.slug))]
@@ -123,6 +207,7 @@ def _show(
         "experiment": experiment,
         "given": given,
         "problems": problems,
+        "is_merged": is_merged,
         "sections": SECTIONS,
         "space_kinds": rows.SPACE,
         "layout_fields": rows.LAYOUT,

@@ -1,5 +1,5 @@
 // Forms: the summary of errors takes the focus, selects marked data-submit submit at once, and leaving a form marked
-// data-guard with unsaved changes asks first.
+// data-guard with unsaved changes asks first; one marked data-unsaved has such changes from the start.
 import { findAll } from "./elements.js";
 
 findAll(document, "[data-problems]", HTMLElement)[0]?.focus();
@@ -8,9 +8,9 @@ document.addEventListener("change", ({ target }) => {
   if (target instanceof HTMLSelectElement && target.matches("[data-submit]")) target.form?.requestSubmit();
 });
 
-const guarded = document.querySelector("form[data-guard]");
+const guarded = findAll(document, "form[data-guard]", HTMLFormElement)[0];
 if (guarded) {
-  let changed = false;
+  let changed = "unsaved" in guarded.dataset;
   guarded.addEventListener("input", () => {
     changed = true;
   });

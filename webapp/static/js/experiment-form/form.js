@@ -30,6 +30,10 @@ const check = new Check(form, sheet);
 /** @type {Verdict} */
 let last = { state: "busy" };
 
+/** Remove the reasons why the server refused the form. Not every one is a problem of the spec, which the check would repeat. */
+const forgetRefusal = () => document.getElementById("server-problems")?.remove();
+sheet.onChange(forgetRefusal);
+
 check.addEventListener("verdict", (event) => {
   const { detail } = /** @type {CustomEvent<Verdict>} */ (event);
   const { errors = [] } = detail;
@@ -37,7 +41,7 @@ check.addEventListener("verdict", (event) => {
   form.dataset.verdict = detail.state;
   plan.show(detail);
   if (detail.state === "busy" || detail.state === "away") return;
-  document.getElementById("server-problems")?.remove();
+  if (errors.length) forgetRefusal(); // the same problems are now at their fields
   problems.show(errors);
   json.showProblems(errors);
   mesh.showPlan(detail.plan ?? null);
@@ -55,7 +59,6 @@ sheet.addEventListener("broken", (event) => {
 
 // The guard of unsaved changes listens for input: it must also be notified of changes by buttons.
 sheet.addEventListener("change", () => form.dispatchEvent(new Event("input")));
-if ("unsaved" in form.dataset) form.dispatchEvent(new Event("input"));
 
 // Choosing a policy in the advisor is the same as choosing it in the field.
 form.addEventListener("click", (event) => {

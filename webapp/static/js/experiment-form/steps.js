@@ -1,4 +1,5 @@
-// The steps: one section at a time, named in the address, opened by links, buttons or Alt + arrow.
+// The steps: one section at a time, named in the address, opened by links, buttons or Alt + arrow. Each step that is opened
+// is an entry of the browser's history, so that Back leads to the step before.
 import { closest, find, findAll } from "../elements.js";
 
 export class Steps {
@@ -8,7 +9,8 @@ export class Steps {
     this.sections = findAll(form, "[data-section]", HTMLElement);
     form.addEventListener("click", (event) => this.onClick(event));
     form.addEventListener("keydown", (event) => this.onKey(event));
-    addEventListener("hashchange", () => this.open(location.hash.slice(1), { keep: false }));
+    // Also after a change of the address by hand. Without a hash it is the step that the page began with.
+    addEventListener("popstate", () => this.open(location.hash.slice(1) || this.sections[0].id, { keep: false }));
     this.open(location.hash.slice(1) || this.sections[0].id, { focus: false, keep: false });
   }
 
@@ -26,13 +28,14 @@ export class Steps {
   open(id, { focus = true, keep = true } = {}) {
     const section = this.sections.find((one) => one.id === id);
     if (!section) return;
+    const moves = section !== this.sections[this.current];
     for (const one of this.sections) one.hidden = one !== section;
     for (const link of this.links) {
       if (link.dataset.step === id) link.setAttribute("aria-current", "step");
       else link.removeAttribute("aria-current");
     }
     this.links.find((link) => link.dataset.step === id)?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    if (keep) history.replaceState(null, "", `#${id}`);
+    if (keep && moves) history.pushState(null, "", `#${id}`);
     if (focus) find(section, "h2", HTMLElement).focus({ preventScroll: true });
     if (focus) scrollTo({ top: 0 });
   }
