@@ -66,38 +66,39 @@ def database_url() -> str:
 @pytest.fixture(scope="session")
 def server(django_db_setup: None, django_db_blocker: object) -> Iterator[str]:
     """Run a web server on the test database and yield its address."""
-    port = free_port()
+    port, log = free_port(), settings.HOME / "web-of-tests.log"
+    process = start_server(port, log)
+    try:
+        yield wait_until_up(port, process, log)
+    finally:
+        process.terminate()
+        process.wait(timeout=15)
+
+
+def start_server(port: int, log: Path) -> "subprocess.Popen[bytes]":
+    """Start a web server on the test database."""
     command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port)]
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "webapp.settings.test",
         "TRAINYARD_DATABASE_URL": database_url(),
     }
-    log = (settings.HOME / "web-of-tests.log").open("wb")
     flags = ["--ws", "websockets-sansio", "--lifespan", "off", "--log-level", "warning"]
-    process = subprocess.Popen([*command, *flags], cwd=ROOT, env=environment, stdout=log, stderr=log)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        wait_until_up(address, process)
-        yield address
-    finally:
-        process.terminate()
-        process.wait(timeout=15)
-        log.close()
+    with log.open("wb") as file:
+        return subprocess.Popen([*command, *flags], cwd=ROOT, env=environment, stdout=file, stderr=file)
 
 
-def wait_until_up(address: str, process: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + START_SECONDS
+def wait_until_up(port: int, process: "subprocess.Popen[bytes]", log: Path) -> str:
+    """Return the address of a server as soon as it answers."""
+    address, deadline = f"http://127.0.0.1:{port}", time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        assert process.poll() is None, (settings.HOME / "web-of-tests.log").read_text()
+        assert process.poll() is None, log.read_text()
         try:
             if httpx.get(f"{address}/healthz", trust_env=False).is_success:
-                return
+                return address
         except httpx.TransportError:
             time.sleep(0.1)
-    raise AssertionError(
-        f"no answer in {START_SECONDS} s: {(settings.HOME / 'web-of-tests.log').read_text()}"
-    )
+    raise AssertionError(f"no answer in {START_SECONDS} s: {log.read_text()}")
 
 
 @pytest.fixture(scope="package")
@@ -148,17 +149,18 @@ def watch() -> Watch:
 def open_as(
     server: str, chromium: Browser, watch: Watch, transactional_db: None
 ) -> Iterator[Callable[..., Page]]:
-    """Open a page as a user, or anonymously for None; `goto` accepts relative addresses."""
+    """Open a page as a user, or anonymously for None; `goto` accepts relative addresses.
+
+    `at` is the address of another server.
+    """
     contexts: list[BrowserContext] = []
 
-    def open_page(user: User | None, path: str = "/") -> Page:
-        context = chromium.new_context(base_url=server, viewport=WIDE, reduced_motion="reduce")
+    def open_page(user: User | None, path: str = "/", *, at: str = server) -> Page:
+        context = chromium.new_context(base_url=at, viewport=WIDE, reduced_motion="reduce")
         contexts.append(context)
         if user is not None:
             morsel = browser_of(user).cookies[settings.SESSION_COOKIE_NAME]
-            context.add_cookies(
-                [{"name": settings.SESSION_COOKIE_NAME, "value": morsel.value, "url": server}]
-            )
+            context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": morsel.value, "url": at}])
         page = context.new_page()
         page.set_default_timeout(PAGE_TIMEOUT)
         watch.follow(page)

@@ -87,6 +87,27 @@ def test_an_open_request_offers_approval_as_soon_as_its_gates_have_passed(filled
     assert "<main" not in card
 
 
+def test_an_open_page_of_a_request_follows_its_approval(filled: Yard) -> None:
+    waiting = PromotionRequest.objects.latest("pk")
+    browser, path = browser_of(filled.owner), f"/approvals/{waiting.pk}"
+    page = browser.get(path).content.decode()
+
+    def part(name: str, was: str) -> Any:
+        query = {"part": name, "was": was}
+        return browser.get(path, query_params=query, headers={"HX-Request": "true"})
+
+    before = (("gates", "pending"), ("decide", "pending"), ("thread", "0"))
+    for name, was in before:
+        assert f"part={name}&amp;was={was}" in page
+        assert part(name, was).status_code == 204, "nothing has changed"
+    promotions.approve(waiting, comment="well done", by=filled.approver)
+    gates, outcome, thread = (part(name, was) for name, was in before)
+    assert "approved" in gates.content.decode()
+    assert "well done" in thread.content.decode()
+    assert "Released as generation" in outcome.content.decode()
+    assert "This request is now approved." in outcome.headers["HX-Trigger"]
+
+
 def test_approving_on_the_page_releases(filled: Yard) -> None:
     waiting = PromotionRequest.objects.latest("pk")
     answer = browser_of(filled.approver).post(f"/approvals/{waiting.pk}/approve", {"comment": "fine"})

@@ -47,13 +47,18 @@ def approvals(request: Request) -> HttpResponse:
 def approval(request: Request, promotion_id: int) -> HttpResponse:
     """Show one request.
 
-    Two parts are reloaded live: `?part=gates`, and `?part=decide&was=STATE` once the state differs.
+    Three parts are reloaded live: `?part=gates` and `?part=decide` once the state is no longer `was`, and
+    `?part=thread` once the number of its entries is not.
     """
     row = access.get_promotion(request.user, promotion_id)
-    part = valid_choice(request.GET.get("part"), ("gates", "decide"), "")
-    # htmx then leaves the form as it is, with a comment that the user is typing.
-    if part == "decide" and request.GET.get("was") == row.state:
+    part = valid_choice(request.GET.get("part"), ("gates", "decide", "thread"), "")
+    was = request.GET.get("was")
+    now = str(row.decisions.count()) if part == "thread" else row.state
+    # htmx then leaves the part as it is, with a comment that the user is typing.
+    if part and was == now:
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
+    if part == "decide" and was is not None:
+        notify(request, f"This request is now {row.get_state_display().lower()}.", level="info")
     return render(request, "promotions/promotion.html", _context(request, row), partial=part)
 
 
@@ -77,6 +82,7 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "figures": [(name, value, theirs.get(name)) for name, value in mine.items()],
         "thread": queries.thread(row),
         "is_open": is_open,
+        "is_live": is_open or row.state == PromotionRequest.State.APPROVED,
         "is_pending": row.state == PromotionRequest.State.PENDING,
         "why_not": queries.decision_refusal(row, user) if is_open else None,
         "may_withdraw": is_open

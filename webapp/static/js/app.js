@@ -3,6 +3,7 @@ import "./theme.js";
 import "./nav.js";
 import "./time.js";
 import "./copy.js";
+import "./connection/guard.js";
 import "./dialogs.js";
 import "./toasts.js";
 import "./keyboard.js";

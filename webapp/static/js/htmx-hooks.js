@@ -1,10 +1,15 @@
 // htmx: every change carries the CSRF token, and relative times in new parts of a page are shown at once.
+import { refuse } from "./connection/notice.js";
+import { answers, ask } from "./connection/server.js";
 import { closest } from "./elements.js";
 import { csrfToken } from "./post.js";
 import { refresh } from "./time.js";
 import { toast } from "./toasts.js";
 
-/** @typedef {CustomEvent<{ ctx: { request: { method?: string, headers: Record<string, string> } } }>} RequestEvent */
+/**
+ * @typedef {{ sourceEvent?: Event, request: { method?: string, headers: Record<string, string> } }} RequestContext
+ * @typedef {CustomEvent<{ ctx: RequestContext }>} RequestEvent
+ */
 
 document.addEventListener("htmx:config:request", (event) => {
   const { request } = /** @type {RequestEvent} */ (event).detail.ctx;
@@ -19,7 +24,15 @@ document.addEventListener("htmx:before:request", (event) => {
     event.preventDefault();
   }
 });
+// While the server does not answer, nothing is requested: parts that follow it wait, and a click is answered by the notice.
+document.addEventListener("htmx:before:request", (event) => {
+  if (answers()) return;
+  event.preventDefault();
+  if (/** @type {RequestEvent} */ (event).detail.ctx.sourceEvent?.isTrusted) refuse("Nothing was changed");
+});
 document.addEventListener("htmx:after:swap", ({ target }) =>
   refresh((target instanceof Element && target.parentElement) || document),
 );
-document.addEventListener("htmx:error", () => toast("The server did not answer.", { level: "error" }));
+document.addEventListener("htmx:error", async () => {
+  if (await ask()) toast("The server did not answer. Try again.", { level: "error" });
+});

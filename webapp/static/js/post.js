@@ -23,5 +23,5 @@ export function post(url) {
     form.append(input);
   }
   document.body.append(form);
-  form.submit();
+  form.requestSubmit();
 }

@@ -1,6 +1,7 @@
 // The experiment form: one spec object, shown as fields and as JSON, validated by the server as it changes.
 
 /** @import { Verdict } from "./types.js" */
+import { answers } from "../connection/server.js";
 import { byId, closest, find } from "../elements.js";
 import { Check } from "./check.js";
 import { Exchange } from "./exchange.js";
@@ -55,6 +56,10 @@ sheet.addEventListener("broken", (event) => {
   form.dataset.verdict = "bad";
   plan.show(last);
   problems.show(errors);
+});
+
+document.addEventListener("ty:server", () => {
+  if (answers() && last.state === "away") check.schedule(0);
 });
 
 // The guard of unsaved changes listens for input: it must also be notified of changes by buttons.

@@ -72,8 +72,8 @@ export class Curves extends Chart {
     if (this.trial) query.set("trial", this.trial);
     else if (this.only) query.set("trials", this.only.join());
     else query.set("newest", String(MAX_LINES));
-    const response = await fetch(`/api/v1/jobs/${this.job}/metrics?${query}`);
-    if (!response.ok) {
+    const response = await fetch(`/api/v1/jobs/${this.job}/metrics?${query}`).catch(() => null);
+    if (!response?.ok) {
       this.note.textContent = "The curves could not be loaded; reload the page to try again.";
       return;
     }

@@ -1,14 +1,15 @@
 // <ty-history job [key]>: the score of each trial and the best so far. Dragging filters the trials, here and in the table;
 // a click selects one. With the chart in focus, arrows go from trial to trial.
 
+import { fenceOf, fitsScale, hidesOutliers } from "../charts/axes.js";
+import { themeColour } from "../charts/colours.js";
 /** @import uPlot from "uplot" */
 /** @import { AlignedData, Options, Series } from "uplot" */
 /** @import { Fence, Scale } from "../charts/axes.js" */
 /** @import { TipText } from "../charts/tip.js" */
 /** @import { Drawing, Values } from "./chart.js" */
 /** @import { ChangeKind, View } from "../trials/view.js" */
-import { fenceOf, fitsScale, hidesOutliers } from "../charts/axes.js";
-import { themeColour } from "../charts/colours.js";
+import { go } from "../connection/guard.js";
 import { viewOf } from "../trials/view.js";
 import { grouped, number, trials } from "../trials/words.js";
 import { Chart } from "./chart.js";
@@ -295,7 +296,7 @@ class History extends Chart {
   press(event) {
     const trial = this.at === undefined ? undefined : this.view.store.number[this.indices[this.at]];
     if (event.key === "x" && trial) this.view.toggleSelected(trial);
-    else if (event.key === "Enter" && trial) location.assign(`/jobs/${this.job}/trials/${trial}`);
+    else if (event.key === "Enter" && trial) go(`/jobs/${this.job}/trials/${trial}`);
     else return super.press(event);
     return true;
   }

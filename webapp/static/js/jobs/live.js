@@ -1,8 +1,11 @@
 // One WebSocket for the whole tab. Each follower gets every event of its job once and in order: after a broken connection
 // the socket subscribes again from the last cursor, so no event is missed or repeated.
+import { reportLive } from "../connection/notice.js";
+import { answers, ask } from "../connection/server.js";
 import { findAll } from "../elements.js";
 
 const FIRST_WAIT = 500;
+const REPORTED_AFTER = 2000; // most connections are open again by then
 const LONGEST_WAIT = 10000;
 
 /** @typedef {"metric" | "log" | "state" | "trial" | "execution" | "progress" | "phase" | "attempt" | "artifact" | "warning" | "checkpoint"} Type */
@@ -21,6 +24,13 @@ const followers = new Map();
 /** @type {WebSocket | null} */
 let socket = null;
 let wait = FIRST_WAIT;
+let retry = 0;
+let report = 0;
+/** Why a closed connection is not opened again, by its code. @type {Record<number, string>} */
+const REFUSALS = {
+  4401: "You are logged out. Reload this page to log in again.",
+  4429: "More than 20 of your pages have live updates. Close some of them, then reload this one.",
+};
 
 /** Return the cursor that the page was rendered at. */
 export function cursorOfPage() {
@@ -72,18 +82,39 @@ function connect() {
   socket = opened;
   opened.addEventListener("open", () => {
     wait = FIRST_WAIT;
-    setConnectionState("live");
+    clearTimeout(report);
+    report = 0;
+    reportLive("");
     for (const job of followers.keys()) subscribe(opened, job);
   });
   opened.addEventListener("message", (message) => dispatch(JSON.parse(message.data)));
   opened.addEventListener("close", (event) => {
     socket = null;
-    setConnectionState("away");
-    if (event.code === 4401 || followers.size === 0) return;
-    setTimeout(connect, wait * (0.5 + Math.random()));
+    if (event.code in REFUSALS) {
+      reportLive(REFUSALS[event.code]);
+      return;
+    }
+    if (followers.size === 0) return;
+    ask();
+    report ||= setTimeout(reportInterruption, REPORTED_AFTER);
+    retry = setTimeout(connect, wait * (0.5 + Math.random()));
     wait = Math.min(wait * 2, LONGEST_WAIT);
   });
 }
+
+function reportInterruption() {
+  report = 0;
+  if (answers() && socket?.readyState !== WebSocket.OPEN) {
+    reportLive("The connection is opened again by itself; this page then shows what happened meanwhile.");
+  }
+}
+
+// A server that is back is not waited for.
+document.addEventListener("ty:server", () => {
+  if (!answers() || socket || followers.size === 0) return;
+  clearTimeout(retry);
+  connect();
+});
 
 /** @param {{ type: string, job: number, cursor: number, items: LiveEvent[] }} frame */
 function dispatch(frame) {
@@ -93,9 +124,4 @@ function dispatch(frame) {
   const fresh = frame.items.filter((event) => event.cursor > follower.cursor);
   follower.cursor = Math.max(follower.cursor, frame.cursor);
   if (fresh.length) for (const listener of follower.listeners) listener(fresh);
-}
-
-/** @param {"live" | "away"} state */
-function setConnectionState(state) {
-  document.documentElement.dataset.live = state;
 }

@@ -69,8 +69,11 @@ class Log extends HTMLElement {
     const { q, level } = this.filter;
     const query = new URLSearchParams({ newest: "true", q, level, limit: "2000" });
     if (this.trial) query.set("trial", this.trial);
-    const response = await fetch(`/api/v1/jobs/${this.job}/logs?${query}`);
-    if (!response.ok) return;
+    const response = await fetch(`/api/v1/jobs/${this.job}/logs?${query}`).catch(() => null);
+    if (!response?.ok) {
+      this.setStatus("The log could not be loaded; reload the page to try again.");
+      return;
+    }
     this.lines.replaceChildren();
     this.shown = 0;
     this.last = 0;

@@ -3,6 +3,7 @@ import "./curves.js";
 import "./history.js";
 import "./log.js";
 import "../trials/table.js";
+import { answers } from "../connection/server.js";
 import { find, findAll } from "../elements.js";
 import { refresh } from "../time.js";
 import { follow } from "./live.js";
@@ -42,9 +43,9 @@ function inUse(element) {
  * @param {string} address
  */
 async function replacePart(element, address) {
-  if (inUse(element)) return false;
-  const response = await fetch(address, { headers: { "HX-Request": "true" } });
-  if (!response.ok) return false;
+  if (inUse(element) || !answers()) return false;
+  const response = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => null);
+  if (!response?.ok) return false;
   const fresh = document.createElement("template");
   fresh.innerHTML = await response.text();
   if (inUse(element)) return false;
@@ -125,6 +126,10 @@ if (head) {
     schedule(head);
   });
   awaitPending(head);
+  document.addEventListener("ty:server", () => {
+    structural = true; // what changed meanwhile is unknown
+    if (answers()) schedule(head, 0);
+  });
   if (!head.dataset.final) setInterval(() => document.visibilityState === "visible" && schedule(head, 0), STEADY);
 }
 defineCharts();

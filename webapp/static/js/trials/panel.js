@@ -1,12 +1,13 @@
 // <ty-charts job>: all charts of a search as a grid, with the filters and the selection that they share.
 
-/** @import { Content } from "../charts/tile.js" */
-/** @import { Chart, Scene } from "./types.js" */
-/** @import { ChangeKind, View } from "./view.js" */
 import { hidesOutliers, scaleOf } from "../charts/axes.js";
 import { Grid } from "../charts/grid.js";
 import { settings } from "../charts/settings.js";
 import { Tile } from "../charts/tile.js";
+/** @import { Content } from "../charts/tile.js" */
+/** @import { Chart, Scene } from "./types.js" */
+/** @import { ChangeKind, View } from "./view.js" */
+import { go } from "../connection/guard.js";
 import { CHARTS } from "./charts/all.js";
 import { Chips } from "./chips.js";
 import { el } from "./dom.js";
@@ -94,7 +95,7 @@ class SearchTile extends Tile {
    * @param {number} trial
    */
   open(trial) {
-    location.assign(`/jobs/${this.panel.job}/trials/${trial}`);
+    go(`/jobs/${this.panel.job}/trials/${trial}`);
   }
 }
 
