@@ -56,7 +56,7 @@ def notice(page: Page, text: str) -> None:
 
 
 def leave(page: Page, watch: Watch) -> None:
-    """Close a page whose requests fail, as the browser's console reports each of them."""
+    """Close a page before its server ends, or after it: the browser's console reports each failed request."""
     page.close()
     watch.errors.clear()
 
@@ -131,7 +131,7 @@ def test_a_page_whose_connection_closed_reports_it_and_follows_the_job_again(
     expect(page.locator("#job-head")).to_contain_text("completed")
     page.get_by_role("link", name="Queue").click()
     page.wait_for_url("**/queue")
-    watch.errors.clear()
+    leave(page, watch)
 
 
 def test_a_form_that_is_sent_before_the_loss_is_known_stays(
