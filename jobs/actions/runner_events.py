@@ -16,6 +16,9 @@ from jobs.queries import outcomes
 from jobs.queries.codec import Event, metric_event
 from jobs.states import JobState, TrialState
 
+MOST_RESUMED = 100
+"""Only the first ones of an attempt are kept: those that continue the work of the attempt before it."""
+
 Files = Mapping[str, store.StoredFile]
 RESULT_FIELDS = ("score", "best_epoch", "epochs", "metrics", "best")
 """Fields of the event of an execution's end that are stored in its row."""
@@ -52,6 +55,9 @@ def record(attempt: Attempt, batch: Sequence[contract.RunnerEvent], stored: File
             bodies.append(recorder.public(event))
         else:
             bodies.append(recorder.record(event))
+    # Afterwards, since the event `Started` replaces the record.
+    recorder.record_resumed([event for event in accepted if isinstance(event, contract.Resumed)])
+    recorder.record_phase(accepted)
     return [body for body in bodies if body is not None]
 
 
@@ -200,6 +206,29 @@ class _Recorder:
             for event in events
         ]
         Checkpoint.objects.bulk_create(rows, ignore_conflicts=True)
+
+    def record_resumed(self, events: Sequence[contract.Resumed]) -> None:
+        """Write from which checkpoints trainings continued."""
+        if not events:
+            return
+        fields = {"trial", "execution", "epoch", "saved", "loaded"}
+        record = self.attempt.record
+        resumed = [*record.get("resumed", []), *(event.model_dump(include=fields) for event in events)]
+        self.attempt.record = {**record, "resumed": resumed[:MOST_RESUMED]}
+        self.attempt.save(update_fields=["record"])
+
+    def record_phase(self, events: Sequence[contract.RunnerEvent]) -> None:
+        """Write the phase of a trial that the last of these events leaves; a progress ends it."""
+        phase = self.attempt.record.get("phase")
+        now = phase
+        for event in events:
+            if isinstance(event, contract.Phase) and event.trial is not None:
+                now = {"trial": event.trial, "name": event.name}
+            elif isinstance(event, contract.Progress | contract.TrialDone):
+                now = None
+        if now != phase:
+            self.attempt.record = {**self.attempt.record, "phase": now}
+            self.attempt.save(update_fields=["record"])
 
     def _trial(self, event: contract.RunnerEvent) -> Trial | None:
         return None if event.trial is None else self.trials[event.trial]

@@ -167,6 +167,15 @@ class CheckpointCommitted(_Event):
     bytes: int
 
 
+class Resumed(_Event):
+    """A training continues from a checkpoint that another process wrote."""
+
+    type: Literal["resumed"] = "resumed"
+    epoch: int = Field(description="epochs completed")
+    saved: str = Field(max_length=64, description="sha256 of the weights in the checkpoint")
+    loaded: str = Field(max_length=64, description="sha256 of the weights that the training continues with")
+
+
 class ArtifactWritten(_Event):
     """A file below the attempt's folder is complete and is to be stored."""
 
@@ -226,6 +235,7 @@ RunnerEvent = Annotated[
     | TrialDone
     | ExecutionDone
     | CheckpointCommitted
+    | Resumed
     | ArtifactWritten
     | Warned
     | Result

@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from jobs.contracts.answers.jobs import ResumptionOut
 from jobs.models import Attempt, Checkpoint, Job, Trial
 from jobs.states import FINAL, Outcome
 
@@ -11,6 +12,22 @@ SHOWN = 3
 """The newest losses are shown; all are among the attempts."""
 NEVER_RAN = ("unclaimed",)
 """Error codes of attempts that ended before they began."""
+
+
+class Resumption(NamedTuple):
+    """A training that was continued from a checkpoint.
+
+    Attributes:
+        name: the trial and its execution, in words; empty for a job without trials.
+        epoch: epochs that the checkpoint had completed.
+        saved: SHA-256 of the weights in the checkpoint, as the process that wrote it recorded it.
+        loaded: SHA-256 of the weights that the training continued with.
+    """
+
+    name: str
+    epoch: int
+    saved: str
+    loaded: str
 
 
 class Restart(NamedTuple):
@@ -22,6 +39,7 @@ class Restart(NamedTuple):
         cause: a sentence.
         restarted: a sentence about the attempt that continues the work; empty if none does.
         ended: when the attempt ended.
+        resumed: the trainings that the next attempt continued, with their weights; at most `SHOWN`.
     """
 
     attempt: int
@@ -29,6 +47,7 @@ class Restart(NamedTuple):
     cause: str
     restarted: str
     ended: dt.datetime | None
+    resumed: tuple[Resumption, ...] = ()
 
 
 def of_job(job: Job) -> list[Restart]:
@@ -48,14 +67,29 @@ def _restart(attempt: Attempt, job: Job, trials: Sequence[Trial]) -> Restart:
     message = str((attempt.error or {}).get("message") or "its worker was lost").strip()
     cause = message[:1].upper() + message[1:] + ("" if message.endswith((".", "!", "?")) else ".")
     numbers = tuple(trial.number for trial in trials)
-    return Restart(attempt.number, numbers, cause, _restarted(attempt, job, trials), attempt.ended)
-
-
-def _restarted(attempt: Attempt, job: Job, trials: Sequence[Trial]) -> str:
     later = job.attempts.filter(number__gt=attempt.number)
     if trials:
         later = later.filter(trials__in=trials)
     following = later.order_by("number").first()
+    restarted = _restarted(following, job, trials)
+    return Restart(attempt.number, numbers, cause, restarted, attempt.ended, _resumed(following, numbers))
+
+
+def _resumed(following: Attempt | None, trials: Sequence[int]) -> tuple[Resumption, ...]:
+    """Return the trainings of these trials that the next attempt continued from a checkpoint."""
+    rows = [] if following is None else following.record.get("resumed", [])
+    return tuple(
+        Resumption(_name(row), row["epoch"], row["saved"], row["loaded"])
+        for row in rows
+        if not trials or row["trial"] in trials
+    )[:SHOWN]
+
+
+def _name(row: ResumptionOut) -> str:
+    return "" if row["trial"] is None else f"trial {row['trial']}, execution {row['execution']}"
+
+
+def _restarted(following: Attempt | None, job: Job, trials: Sequence[Trial]) -> str:
     # The record is written when its runner has begun.
     if following is not None and following.record:
         if (step := following.resumed_from) is None:

@@ -69,3 +69,21 @@ def test_a_nul_is_refused_with_its_field_on_every_page(people: People) -> None:
     browser = browser_of(people.owner)
     assert browser.get("/audit", {"actor": "a\0b"}).status_code == 422
     assert browser.get("/p/a%00b/members").status_code == 404
+
+
+def test_removing_someone_who_is_no_member_shows_it_on_the_settings_page(people: People) -> None:
+    browser = browser_of(people.owner)
+    for name, message in (
+        ("stranger", "stranger is not a member of yard."),
+        ("nobody", "There is no person"),
+    ):
+        answer = browser.post(f"{MEMBERS}/{name}/remove", follow=True)
+        assert answer.redirect_chain == [("/p/yard/settings", 303)]
+        assert message in answer.content.decode()
+
+
+def test_a_chosen_role_is_changed_by_a_button_and_not_by_the_choice(people: People) -> None:
+    page = browser_of(people.owner).get("/p/yard/settings").content.decode()
+    form = page.partition('aria-label="Role of viewer"')[2].partition("</form>")[0]
+    assert "data-when-changed" in form
+    assert "data-submit" not in form

@@ -111,6 +111,19 @@ def test_a_training_interrupted_within_an_epoch_ends_with_the_same_bits(train, t
     assert_same(final_state(tmp_path, "unbroken"), final_state(tmp_path, "broken"))
 
 
+def test_a_resumed_training_reports_that_its_weights_are_those_of_the_checkpoint(train, tmp_path):
+    train()
+    saved = final_state(tmp_path, "c")
+    train(resume=saved)
+    ((_, reported),) = train.report.of("resumed")
+    assert reported["epoch"] == saved.state["epoch"] > 0
+    assert reported["saved"] == reported["loaded"] == saved.weights != ""
+    saved.arrays["model"][0] += 1
+    train(resume=saved)
+    ((_, reported),) = train.report.of("resumed")
+    assert reported["loaded"] != reported["saved"], "the digest is of the loaded weights"
+
+
 def test_a_finished_training_resumes_as_finished(train, tmp_path):
     first = train()
     again = train(resume=final_state(tmp_path, "c"))

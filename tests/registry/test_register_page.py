@@ -1,5 +1,7 @@
 """Registering a model of a job as a version, on the pages."""
 
+import re
+
 import pytest
 
 from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel
@@ -34,6 +36,21 @@ def test_a_finished_training_leads_to_a_new_model_and_its_version(people: People
     assert Job.objects.filter(kind="register").exists(), "a worker validates that it loads"
     page = text_of(browser.get(f"/jobs/{made.job_id}", {"tab": "artifacts"}))
     assert "digits-for-real v1" in page
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_one_click_registers_under_the_name_that_fits(
+    people: People, made: JobArtifact, existing: bool
+) -> None:
+    if existing:
+        factories.make_model("digits-for-real", project=people.project, by=people.owner)
+    browser = browser_of(people.member)
+    page = browser.get(f"/jobs/{made.job_id}").content.decode()
+    form = page.partition(f'action="{register(made)}"')[2].partition("</form>")[0]
+    fields = dict(re.findall(r'name="(model|name)" value="([^"]*)"', form))
+    assert fields == {("model" if existing else "name"): "digits-for-real"}
+    number = 2 if existing else 1
+    assert browser.post(register(made), fields)["Location"] == f"/models/digits-for-real/versions/{number}"
 
 
 def test_it_becomes_the_next_version_of_an_existing_model(people: People, made: JobArtifact) -> None:

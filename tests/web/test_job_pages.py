@@ -10,8 +10,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.html import escape
 
+from jobs.actions import runner_events
+from jobs.contracts import events as contract
 from jobs.kinds import KINDS
-from jobs.models import Attempt, Checkpoint, Job, MetricSeries
+from jobs.models import Attempt, Checkpoint, Job, MetricSeries, Trial
 from jobs.queries import home
 from tests.factories import (
     SEARCH,
@@ -148,6 +150,28 @@ def test_a_lost_attempt_of_a_search_names_its_trials_and_each_trial_shows_it(
     assert cause not in text_of(browser.get(f"/jobs/{search.pk}/trials/{second.number}"))
 
 
+def test_a_restart_shows_the_digests_of_the_weights_that_were_saved_and_loaded(
+    browser: Client, search: Job
+) -> None:
+    first = search.trials.get(number=1)
+    lost = make_attempt(search, make_worker(), trial=first)
+    Attempt.objects.filter(pk=lost.pk).update(state="ended", outcome="lost")
+    following = make_attempt(search, make_worker(), trial=first)
+    resumed = {"trial": 1, "execution": 2, "epoch": 7, "saved": "a" * 64, "loaded": "a" * 64}
+    Attempt.objects.filter(pk=following.pk).update(
+        record={"python": "3", "resumed": [resumed, resumed | {"trial": 2}]}, resumed_from=70
+    )
+    same = "Trial 1, execution 2: weights after epoch 7, the same in the checkpoint"
+    for address in (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/1"):
+        page = text_of(browser.get(address))
+        assert same in page
+        assert "a" * 12 in page
+        assert "Trial 2, execution 2" not in page, "another trial's"
+    Attempt.objects.filter(pk=following.pk).update(record={"resumed": [resumed | {"loaded": "b" * 64}]})
+    page = text_of(browser.get(f"/jobs/{search.pk}"))
+    assert (same in page, "not those of the checkpoint" in page) == (False, True)
+
+
 def test_an_attempt_that_ended_on_request_or_never_ran_is_no_restart(browser: Client, search: Job) -> None:
     worker = make_worker()
     for outcome, error in (
@@ -171,6 +195,57 @@ def test_a_phase_without_progress_is_shown_while_the_task_runs(browser: Client, 
     assert "compiling" in text_of(browser.get(f"/jobs/{training.pk}"))
     Job.objects.filter(pk=training.pk).update(state="paused")
     assert "compiling" not in text_of(browser.get(f"/jobs/{training.pk}"))
+
+
+def test_the_phase_of_a_trial_is_shown_on_its_page_and_on_that_of_its_search(
+    browser: Client, search: Job
+) -> None:
+    search.trials.update(state="running", score=None, finished=None)
+    trial = search.trials.get(number=2)
+    attempt = make_attempt(search, make_worker(), trial=trial)
+    Trial.objects.filter(pk=trial.pk).update(attempt=attempt.number)
+    addresses = {n: f"/jobs/{search.pk}/trials/{n}" for n in (1, 2)} | {0: f"/jobs/{search.pk}"}
+
+    def report(*events: contract.RunnerEvent) -> list[bool]:
+        runner_events.record(Attempt.objects.get(pk=attempt.pk), events, {})
+        return ["choosing the faster way" in text_of(browser.get(addresses[n])) for n in (0, 1, 2)]
+
+    timing = contract.Phase(time=1, trial=2, name="timing")
+    progress = contract.Progress(time=1, trial=2, done=1, total=2, unit="epochs")
+    assert report(timing) == [True, False, True]
+    assert report(progress) == [False, False, False]
+    assert report(progress, timing) == [True, False, True]
+    Attempt.objects.update(state="ended")
+    assert "choosing the faster way" not in text_of(browser.get(addresses[2]))
+
+
+def test_a_step_that_does_not_train_has_no_empty_chart(browser: Client, people: People) -> None:
+    experiment = make_experiment(project=people.project, by=people.owner)
+    pages = {}
+    for kind in ("train", "ensemble"):
+        step = make_job(experiment=experiment, by=people.owner, kind=kind, state="completed")
+        pages[kind] = browser.get(f"/jobs/{step.pk}").content.decode()
+    assert [("<ty-curves" in page) for page in pages.values()] == [True, False]
+    assert re.search(r"<ty-curves[^>]* final", pages["train"]), "nothing is awaited"
+
+
+def test_a_button_that_is_refused_shows_the_reason_on_its_page(browser: Client, search: Job) -> None:
+    Job.objects.filter(pk=search.pk).update(state="completed", desired="running")
+    here = f"/jobs/{search.pk}/trials/1"
+    answer = browser.post(f"{here}/again", headers={"referer": f"http://testserver{here}"})
+    assert (answer.status_code, answer["Location"]) == (303, here)
+    assert 'data-level="error"' in browser.get(here).content.decode()
+    assert browser.post(f"{here}/again").status_code == 409, "without a page to return to"
+
+
+@pytest.mark.parametrize("value", ["32", "many"])
+def test_queueing_into_a_search_that_has_ended_leads_back_to_its_trials(
+    browser: Client, search: Job, value: str
+) -> None:
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    answer = browser.post(f"/jobs/{search.pk}/trials", {"value-units": value}, follow=True)
+    assert answer.redirect_chain == [(f"/jobs/{search.pk}?tab=trials", 303)]
+    assert 'data-level="error"' in answer.content.decode()
 
 
 def test_the_values_of_a_trial_are_queued_again(browser: Client, search: Job) -> None:
@@ -462,13 +537,14 @@ def test_all_problems_of_a_change_are_shown_with_the_name_of_their_hyperparamete
     assert "3 problems to fix" in page and "Nothing has changed yet" in page
 
 
-def test_an_error_page_links_to_the_page_before(browser: Client, search: Job) -> None:
-    came_from = f"/jobs/{search.pk}?tab=trials"
-    answer = browser.post(f"/jobs/{search.pk}/resume", headers={"referer": f"http://testserver{came_from}"})
-    page = answer.content.decode()
-    assert answer.status_code == 409 and "only a paused one can resume" in page
-    assert f'href="{escape(came_from)}"' in page
-    elsewhere = browser.post(f"/jobs/{search.pk}/resume", headers={"referer": "https://example.org/x"})
+def test_an_error_page_links_to_the_page_before(people: People) -> None:
+    viewer, settings = browser_of(people.viewer), "/p/yard/settings"
+    answer = viewer.post(
+        settings, {"name": "Mine"}, headers={"referer": "http://testserver/projects?a=1&b=2"}
+    )
+    assert answer.status_code == 403
+    assert f'href="{escape("/projects?a=1&b=2")}"' in answer.content.decode()
+    elsewhere = viewer.post(settings, {"name": "Mine"}, headers={"referer": "https://example.org/x"})
     assert "example.org" not in elsewhere.content.decode()
 
 

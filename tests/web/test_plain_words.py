@@ -23,3 +23,8 @@ def test_a_json_value_is_shown_in_words(value: object, words: str) -> None:
 @pytest.mark.parametrize(("share", "shown"), [(0.427, "43 %"), (0, "0 %"), (None, "–"), ("", "–")])
 def test_an_unknown_share_is_a_dash(share: object, shown: str) -> None:
     assert percent(share) == shown
+
+
+def test_digests_in_a_text_are_shortened() -> None:
+    assert in_words({"digest": "a" * 64, "rows": 3}) == "digest aaaaaaaaaaaa…, rows 3"
+    assert in_words("a" * 63) == "a" * 63, "no digest"

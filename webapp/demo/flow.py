@@ -11,27 +11,40 @@ from dataclasses import dataclass, field
 import httpx
 
 from webapp.demo.client import Body, Client, DemoError, wait_for
-from webapp.demo.spec import DATASET, MIN_ACCURACY, MODEL, PROJECT, SPEC
+from webapp.demo.spec import DATASET, MIN_ACCURACY, MODEL, PROJECT, SPEC, WATCHED_SPEC
 
 Report = Callable[[str], None]
 
 JOB_SECONDS = 1200.0
 STEP_SECONDS = 180.0
+PERSON_SECONDS = 2.0
+UNDECIDED = ("gating", "pending", "approved")
+"""States of a request that is not decided, or whose release is being made."""
 FINAL = ("completed", "failed", "stopped")
 
 
 @dataclass
 class Flow:
-    """One run of the workflow. `trainer` and `approver` are the clients of two users."""
+    """One run of the workflow. `trainer` and `approver` are the clients of two users.
+
+    Attributes:
+        web: the address of the dashboard.
+        serving: the address of the prediction server.
+        by_hand: whether the last approval is left to a person at the pages.
+        submitted: called with the job's id once it is submitted.
+    """
 
     trainer: Client
     approver: Client
+    web: str
     serving: str
     report: Report
+    by_hand: bool = False
+    submitted: Callable[[int], None] = lambda _job: None
     facts: dict[str, str] = field(default_factory=dict)
 
-    def run(self) -> None:
-        """Run all steps.
+    def run(self) -> Body | None:
+        """Run all steps. With `by_hand`, end with the request whose approval is left to a person; return it.
 
         Raises:
             DemoError: a step failed.
@@ -40,11 +53,15 @@ class Flow:
         job = self.search()
         versions = {entry["what"]: entry["number"] for entry in job["results"]["versions"]}
         first, second = versions["best"], versions["ensemble"]
-        self.promote(first, "The best single model of the search.")
+        self.approve(self.request(first, "The best single model of the search."), first)
         self.predict(first)
-        self.promote(second, "The ensemble of the best three.")
+        request = self.request(second, "The ensemble of the best three.")
+        if self.by_hand:
+            return request
+        self.approve(request, second)
         self.predict(second)
         self.roll_back(second)
+        return None
 
     def prepare(self) -> None:
         """Create the project with both users, and wait for the data set."""
@@ -59,11 +76,12 @@ class Flow:
 
     def search(self) -> Body:
         """Submit the experiment and report its progress until it ends."""
-        body = {"project": PROJECT, "name": "Digits search", "spec": SPEC}
+        body = {"project": PROJECT, "name": "Digits search", "spec": WATCHED_SPEC if self.by_hand else SPEC}
         plan = self.trainer.post("/experiments/validate", body)["plan"]
         experiment = self.trainer.post("/experiments", body)
         job_id = self.trainer.post(f"/experiments/{experiment['id']}/submit")["job"]
         self.report(f"Job {job_id}: {plan['trials']} trials, {plan['executions']} executions on digits.")
+        self.submitted(job_id)
         started = time.monotonic()
         job = self._watch(job_id)
         if job["state"] != "completed":
@@ -90,8 +108,8 @@ class Flow:
             time.sleep(2)
         raise DemoError(f"job {job_id} did not end in {JOB_SECONDS:.0f} s")
 
-    def promote(self, version: int, comment: str) -> None:
-        """Request a promotion, check that self-approval is refused, approve it, and wait for the release."""
+    def request(self, version: int, comment: str) -> Body:
+        """Request a promotion, wait for its gates, and check that self-approval is refused."""
         wait_for(
             lambda: self._candidate(version), seconds=STEP_SECONDS, what=f"version {version} to validate"
         )
@@ -107,12 +125,30 @@ class Flow:
             raise DemoError(f"promotion {promotion['id']} is {gated['state']}: {gates}")
         if (status := self.trainer.refused(f"{address}/approve", {"comment": "my own"})) != 403:
             raise DemoError(f"{self.trainer.name} could approve their own request: {status}")
-        accept = [gate["name"] for gate in gated["gates"] if gate["state"] == "not_evaluated"]
+        return gated
+
+    def approve(self, request: Body, version: int) -> None:
+        """Approve a request as the second person, and wait for the release."""
+        address = f"/promotions/{request['id']}"
+        accept = [gate["name"] for gate in request["gates"] if gate["state"] == "not_evaluated"]
         self.approver.post(f"{address}/approve", {"comment": "Looks correct.", "accept": accept})
         live = wait_for(lambda: self._released(address), seconds=STEP_SECONDS, what="the release")
         self.report(
             f"{self.approver.name} approved: version {version} is live, generation {live['generation']}."
         )
+
+    def wait_for_person(self, request: Body) -> None:
+        """Ask a person to decide a request, wait until it is decided, and report what can follow."""
+        who = self.approver.name
+        self.report(f"The last approval is yours: version {request['version']} of {MODEL} waits for {who}.")
+        self.report(f"  As {who}, open {self.web}/approvals/{request['id']} and approve it.")
+        while (promotion := self.trainer.get(f"/promotions/{request['id']}"))["state"] in UNDECIDED:
+            time.sleep(PERSON_SECONDS)
+        if promotion["state"] != "released":
+            self.report(f"The request is {promotion['state']}; the first version stays live.")
+            return
+        self.report(f"Version {promotion['version']} is live, generation {promotion['generation']}.")
+        self.report(f"  Roll it back on {self.web}/endpoints/{MODEL}: answers change within a second.")
 
     def _candidate(self, version: int) -> bool:
         state = self.trainer.get(f"/models/{MODEL}/versions/{version}")["state"]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from urllib.parse import urlencode
 
 from jobs import clock
 from jobs.actions import people, tokens
@@ -14,17 +15,22 @@ SCOPES = {TRAINER: ["read", "write", "serve"], APPROVER: ["read", "write", "appr
 
 @dataclass(frozen=True)
 class DemoPerson:
-    """A demo user with an API token and a login link."""
+    """A demo user with an API token."""
 
     name: str
     token: str
-    login: str
 
 
 def create_demo_person(name: str) -> DemoPerson:
-    """Return a demo user with a new token and login link; create the user if needed."""
+    """Return a demo user with a new token; create the user if needed."""
     user = accounts().filter(username=name).first() or people.add_person(name, by=None)
     _, token = tokens.create(
         user, by=user, scopes=SCOPES[name], name="demo", expires=clock.now() + TOKEN_LIFETIME
     )
-    return DemoPerson(name, token, people.create_login_link(user, by=None))
+    return DemoPerson(name, token)
+
+
+def demo_login_link(name: str, page: str) -> str:
+    """Return the path of a new link that logs a demo user in once and opens `page`."""
+    user = accounts().get(username=name)
+    return f"{people.create_login_link(user, by=None)}?{urlencode({'next': page}, safe='/')}"

@@ -39,3 +39,15 @@ SPEC: dict[str, Any] = {
         "register": {"model": MODEL, "what": ["best", "ensemble", "quantized"]},
     },
 }
+
+# A person who watches needs trainings of some seconds, for example to kill the runner of one.
+WATCHED_SPEC: dict[str, Any] = SPEC | {
+    "fit": SPEC["fit"] | {"batch_size": 16, "early_stopping": {"monitor": "val_loss", "patience": 20}},
+    "search": SPEC["search"]
+    | {
+        "space": [
+            {"name": "units", "kind": "int", "min": 128, "max": 512, "step": 128},
+            *SPEC["search"]["space"][1:],
+        ]
+    },
+}

@@ -6,6 +6,7 @@ from allauth.mfa.utils import is_mfa_enabled
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render as bare_render
 from django.urls import path, reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -43,7 +44,7 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
     """Log a user in by a one-time link.
 
     A GET request changes nothing, because mail scanners and previews open links too; the button sends a
-    POST request. A second factor is still required if the user has one.
+    POST request. A second factor is still required if the user has one. `?next=` is the page to open then.
     """
     try:
         if request.method != "POST":
@@ -54,6 +55,10 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
         return bare_render(request, "error_bare.html", {"error": error, "status": 404}, status=404)
     # Django's login() reads it.
     user.backend = BACKEND
+    wanted = request.GET.get("next", "")
+    # The address comes from the client: one of another site would make this an open redirect.
+    if url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure()):
+        return _logged_in(request, user, wanted)
     if not user.has_usable_password():
         notify(request, "Set a password here to log in without a link.", level="info")
         return _logged_in(request, user, reverse("account"))

@@ -110,8 +110,14 @@ def _next_steps(
     return {
         "best_model": made,
         "may_train": may_train,
-        "register_as": registry.model_name_for(row) if may_train and made is None else "",
+        **(registration_context(row) if may_train and (made is None or made.digest) else {}),
     }
+
+
+def registration_context(row: Job) -> dict[str, Any]:
+    """Return the name under which a model of this job is registered, and the project's model names."""
+    names = registry.model_names(row.project) if row.project is not None else []
+    return {"register_as": registry.model_name_for(row), "model_names": names}
 
 
 def _bars(result: ImportanceAnswer) -> list[tuple[str, float]]:

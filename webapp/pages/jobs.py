@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.urls import path, reverse
 
@@ -15,9 +16,10 @@ from jobs.kinds import public_names
 from jobs.kinds.inputs import submittable_kinds
 from jobs.models import Job
 from jobs.queries import jobs as shown
-from jobs.queries import outcomes, paging, restarts, scoring, trials, waiting
+from jobs.queries import outcomes, paging, phases, restarts, scoring, trials, waiting
 from jobs.states import FINAL, Desired, JobState
 from webapp.forms.search_changes import ReviseForm
+from webapp.pages import job_overview
 from webapp.pages import job_tabs as tabs
 from webapp.pages.shortcuts import (
     Request,
@@ -96,6 +98,7 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         trail.append((row.parent.title or f"Job {row.parent_id}", reverse("job", args=[row.parent_id])))
     here = reverse("job", args=[row.pk])
     detail = shown.detail(row)
+    unregistered = _unregistered(row, detail.results)
     lost = restarts.of_job(row)
     return {
         "job": row,
@@ -111,7 +114,11 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "crumbs": crumbs(*trail, row.title or f"Job {row.pk}"),
         "may_write": access.can(request.user, row.project, Action.WRITE),
         "commands": _commands(row),
-        "unregistered": _unregistered(row, detail.results),
+        "may_kill_runner": settings.TRAINYARD_DEMO
+        and row.state in (JobState.STARTING, JobState.RUNNING)
+        and access.can(request.user, row.project, Action.MANAGE),
+        "unregistered": unregistered,
+        **(job_overview.registration_context(row) if unregistered else {}),
         "is_final": row.state in FINAL,
         "restarts": lost,
         "is_search": row.facts.has_trials,
@@ -140,6 +147,7 @@ def _search_context(row: Job) -> dict[str, Any]:
     best = outcomes.best_trials(row, limit=1).first()
     scores = ranking.scores.get(best.pk, ()) if best is not None else ()
     return {
+        "phases": phases.of_search(row),
         "counts": [(state, count) for state, count in trials.trial_counts(row).items() if count],
         "why_trials_wait": [
             (reason, [number for number, why in reasons.items() if why == reason])

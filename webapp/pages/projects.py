@@ -122,9 +122,12 @@ def remove_member(request: Request, project: str, username: str) -> HttpResponse
     # A reload of the page of the error, which is at this address, is a GET request.
     if request.method != "POST":
         return redirect("project_settings", row.slug)
-    person = actions.find_person(username)
     try:
+        person = actions.find_person(username)
         actions.remove_member(row, person, by=request.user)
+    except NotFound as error:  # removed meanwhile: there is no row in which to show it
+        notify(request, error.message, level="error")
+        return redirect("project_settings", row.slug)
     except Conflict as error:
         return _member_refused(request, row, username, error)
     notify(request, f"{person.username} is no longer a member of {row.name}.")

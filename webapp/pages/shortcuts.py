@@ -50,7 +50,7 @@ def form_page[**P](view: View[P]) -> Guarded:
 
 
 def action[**P](view: View[P]) -> Guarded:
-    """Allow POST requests of logged-in users."""
+    """Allow POST requests of logged-in users, from buttons: a refusal is shown on the page of the button."""
     return _guarded(view, ("POST",))
 
 
@@ -68,10 +68,11 @@ def _guarded[**P](view: View[P], methods: tuple[str, ...]) -> Guarded:
             _refuse_nul(request)
             return view(request, *args, **kwargs)  # type: ignore[arg-type] # the user was checked above
         except TrainyardError as error:
-            return error_response(request, error)
+            return refuse(request, error)
         except ObjectDoesNotExist:  # deleted between the check of the permission and the change
-            return error_response(request, NotFound("This was deleted meanwhile."))
+            return refuse(request, NotFound("This was deleted meanwhile."))
 
+    refuse = _refuse_on_page if methods == ("POST",) else error_response
     return respond
 
 
@@ -81,6 +82,16 @@ def _refuse_nul(request: HttpRequest) -> None:
         raise NotFound("There is no such page.")
     if named := [*names_with_nul(request.GET), *names_with_nul(request.POST)]:
         raise nul_refused([f"/{name}" for name in named])
+
+
+def _refuse_on_page(request: HttpRequest, error: TrainyardError) -> HttpResponse:
+    """Show the message on the page from which the request came; an error page if that is not known."""
+    came_from = referrer(request)
+    # Several problems with their fields do not fit in a short notice.
+    if is_partial(request) or not came_from or (isinstance(error, BadInput) and len(error.problems) > 1):
+        return error_response(request, error)
+    notify(request, error.message, level="error")
+    return redirect(came_from)
 
 
 def error_response(request: HttpRequest, error: TrainyardError) -> HttpResponse:

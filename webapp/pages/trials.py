@@ -6,9 +6,9 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import ensembles, trials
-from jobs.errors import BadInput
+from jobs.errors import BadInput, Conflict
 from jobs.models import Trial
-from jobs.queries import decisions, outcomes, restarts, scoring, trial_details, waiting
+from jobs.queries import decisions, outcomes, phases, restarts, scoring, trial_details, waiting
 from jobs.queries import ensembles as ensemble_queries
 from jobs.queries import jobs as job_queries
 from jobs.queries import trials as queries
@@ -38,11 +38,15 @@ def queue_trial(request: Request, job_id: int) -> HttpResponse:
     if request.method != "POST":
         return redirect(url("job", row.pk, tab="trials", sort=request.GET.get("sort")))
     form = TrialForm(space_of(row), request.POST)
-    if form.is_valid():
+    # A search that has ended refuses valid and invalid values alike: its page has no form for their errors.
+    if form.is_valid() or not queries.accepts_trials(row):
         try:
             trial_row = trials.queue_by_hand(row, form.values, by=request.user)
         except BadInput as error:
             form.add_problems(error)
+        except Conflict as error:
+            notify(request, error.message, level="error")
+            return redirect(url("job", row.pk, tab="trials"))
         else:
             notify(request, f"Trial {trial_row.number} is queued.")
             return redirect(url("job", row.pk, tab="trials"))
@@ -78,6 +82,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "most_checkpoints": trial_details.MAX_CHECKPOINTS,
         "removed": row.checkpoints.exclude(removed=None).count(),
         "attempts": trial_details.attempts(row),
+        "phase": phases.of_search(row.job).get(row.number, ""),
         "why_waiting": waiting.reasons(row.job).get(row.number, ""),
         "metric_pairs": pair_metrics(names),
         "objective": outcomes.objective_of(row.job),

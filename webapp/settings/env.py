@@ -111,6 +111,15 @@ def public_url() -> str:
     return url
 
 
+def demo(public: str) -> bool:
+    """Return whether this is a demo, as `manage.py demo` sets it; a public installation cannot be one."""
+    if (is_demo := flag("TRAINYARD_DEMO")) and public:
+        raise ImproperlyConfigured(
+            "TRAINYARD_DEMO=1 allows to kill runners on the pages; unset it, or TRAINYARD_PUBLIC_URL"
+        )
+    return is_demo
+
+
 def allowed_hosts(public: str) -> list[str]:
     """Return the allowed host names: loopback, the public address, `TRAINYARD_ALLOWED_HOSTS`."""
     hosts = words("TRAINYARD_ALLOWED_HOSTS")

@@ -13,6 +13,7 @@ HOME = env.home()
 SECRET_KEY = env.secret_key(HOME)
 DEBUG = env.flag("TRAINYARD_DEBUG")
 PUBLIC_URL = env.public_url()
+TRAINYARD_DEMO = env.demo(PUBLIC_URL)
 # With a public address of https://, cookies, redirects and HSTS require TLS.
 SECURE = PUBLIC_URL.startswith("https://")
 ALLOWED_HOSTS = env.allowed_hosts(PUBLIC_URL)

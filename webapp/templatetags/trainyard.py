@@ -4,6 +4,7 @@ Templates need no `{% load %}`, because the settings list this module as built-i
 """
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ from webapp.templatetags import words
 from webapp.templatetags.states import look
 
 register = template.Library()
+DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 SPRITE = "vendor/tabler-icons-3.51.0/sprite.svg"
 
 
@@ -351,12 +353,20 @@ def percent(share: float | None) -> str:
 
 
 @register.filter
+def phase_words(phase: str) -> str:
+    """Show a phase of a task in words; empty for one that people need not know."""
+    return words.PHASES.get(phase, "")
+
+
+@register.filter
 def in_words(value: Any) -> str:
-    """Show a JSON value in words: items separated by commas, yes and no, and none for null."""
+    """Show a JSON value in words: items separated by commas, yes and no, none for null, digests shortened."""
     if isinstance(value, dict):
         value = [f"{name} {in_words(item)}" for name, item in value.items()]
     if value is None or value == []:
         return "none"
     if isinstance(value, list):
         return ", ".join(in_words(item) for item in value)
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return DIGEST.sub(lambda found: f"{found[0][:12]}…", str(value))

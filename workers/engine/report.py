@@ -98,6 +98,16 @@ class Report(Protocol):
             execution: number of the execution; None outside a search.
         """
 
+    def resumed(self, *, epoch: int, saved: str, loaded: str, execution: int | None = None) -> None:
+        """Report that a training continues from a checkpoint.
+
+        Args:
+            epoch: epochs completed.
+            saved: SHA-256 of the weights in the checkpoint, as its writer recorded it.
+            loaded: SHA-256 of the weights that the training continues with.
+            execution: number of the execution; None outside a search.
+        """
+
     def artifact(self, role: Role, path: str, *, name: str, meta: dict[str, Any] | None = None) -> None:
         """Report that the file `path`, relative to `folder`, is complete."""
 

@@ -18,6 +18,7 @@ from jobs.contracts.events import (
     Phase,
     PhaseName,
     Progress,
+    Resumed,
     Role,
     TrialBegun,
     TrialDone,
@@ -156,6 +157,18 @@ class EventReporter:
                 manifest=manifest,
                 bytes=size,
                 execution=execution,
+            )
+        )
+
+    def resumed(self, *, epoch: int, saved: str, loaded: str, execution: int | None = None) -> None:
+        self._writer.send(
+            Resumed(
+                time=time.time(),
+                trial=self._trial,
+                execution=execution,
+                epoch=epoch,
+                saved=saved,
+                loaded=loaded,
             )
         )
 

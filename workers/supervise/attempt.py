@@ -23,6 +23,7 @@ from workers.supervise.backoff import Backoff
 from workers.supervise.devices import Devices
 from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.event_validation import EventValidator
+from workers.supervise.pid_file import write_pid_file
 from workers.supervise.rival_scores import RivalScores
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_session import RunnerSession
@@ -178,6 +179,7 @@ class AttemptSupervisor:
         share = self._node.memory_per_slot * self.assignment.slots
         reusable = False
         try:
+            write_pid_file(self._node.attempts / str(self.assignment.attempt), runner.pid)
             session = RunnerSession(
                 runner,
                 recorder,

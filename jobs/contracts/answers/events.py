@@ -102,6 +102,15 @@ class CheckpointEvent(_Event):
     bytes: int
 
 
+class ResumedEvent(_Event):
+    """A training continues from a checkpoint."""
+
+    type: Literal["resumed"]
+    epoch: int
+    saved: Annotated[str, Field(description="SHA-256 of the weights in the checkpoint.")]
+    loaded: Annotated[str, Field(description="SHA-256 of the weights that the training continues with.")]
+
+
 class ArtifactEvent(_Event):
     """A file was made."""
 
@@ -140,6 +149,7 @@ type EventOut = Annotated[
     | TrialEvent
     | ExecutionEvent
     | CheckpointEvent
+    | ResumedEvent
     | ArtifactEvent
     | WarningEvent
     | RevisedEvent,

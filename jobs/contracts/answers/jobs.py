@@ -107,6 +107,23 @@ class DeviceRecordOut(TypedDict):
     cuda_visible_device: NotRequired[Annotated[str, Field(description="The GPU's number on its machine.")]]
 
 
+class ResumptionOut(TypedDict):
+    """A training that an attempt continued from a checkpoint; equal digests mean equal weights."""
+
+    trial: int | None
+    execution: int | None
+    epoch: int
+    saved: Annotated[str, Field(description="SHA-256 of the weights in the checkpoint.")]
+    loaded: Annotated[str, Field(description="SHA-256 of the weights that the training continued with.")]
+
+
+class TrialPhaseOut(TypedDict):
+    """The work of an attempt on a trial while its progress is not known."""
+
+    trial: int
+    name: PhaseName
+
+
 class RecordOut(TypedDict, total=False):
     """The conditions of a result beside its spec; empty until the attempt has started."""
 
@@ -121,6 +138,8 @@ class RecordOut(TypedDict, total=False):
     seed: int | None
     spec_digest: str | None
     dataset_digest: str | None
+    resumed: NotRequired[list[ResumptionOut]]
+    phase: NotRequired[TrialPhaseOut | None]
 
 
 class AttemptOut(Answer):

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from webapp.demo.client import Client, DemoError, wait_for
 from webapp.demo.flow import Flow
-from webapp.demo.people import APPROVER, TRAINER, DemoPerson, create_demo_person
+from webapp.demo.people import APPROVER, TRAINER, create_demo_person, demo_login_link
 from webapp.ops.home import Home
 from webapp.ops.parts import ROOT
 
@@ -42,12 +42,12 @@ class Command(BaseCommand):
         port = given["port"] if given["port"] is not None else (0 if ends else 8000)
         serving_port = given["serving_port"] if given["serving_port"] is not None else (0 if ends else 8501)
         urls_file = Home(settings.TRAINYARD_HOME).urls_file
-        up = _start(host, port, serving_port)
+        up = _start(host, port, serving_port, by_hand=not ends)
         # SIGTERM raises KeyboardInterrupt, like Ctrl-C; otherwise this process would end and `up` would not.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             urls = wait_for(lambda: _urls(up, urls_file), seconds=START_SECONDS, what="the services to start")
-            self._show(urls, ends=ends)
+            self._run_flow(urls, ends=ends)
             if not ends:
                 up.wait()
         except DemoError as error:
@@ -57,36 +57,40 @@ class Command(BaseCommand):
         finally:
             _stop(up)
 
-    def _show(self, urls: dict[str, Any], *, ends: bool) -> None:
+    def _run_flow(self, urls: dict[str, Any], *, ends: bool) -> None:
+        web, serving = urls["web"], urls["serving"]
         people = [create_demo_person(TRAINER), create_demo_person(APPROVER)]
+        trainer, approver = (Client(web, person.token, person.name) for person in people)
+        flow = Flow(trainer, approver, web, serving, self._report, by_hand=not ends)
         if not ends:
-            self._show_logins(urls["web"], people)
-        trainer, approver = (Client(urls["web"], person.token, person.name) for person in people)
-        flow = Flow(trainer, approver, urls["serving"], self._report)
-        flow.run()
+            flow.submitted = lambda job: self._show_logins(web, job)
+        request = flow.run()
         seconds = time.monotonic() - self._began
-        self._report("All steps succeeded:")
+        self._report("All steps succeeded:" if request is None else "All steps but the last succeeded:")
         for name, value in (flow.facts | {"in all": f"{seconds:.0f} s"}).items():
             self._report(f"  {name:38} {value}")
-        if not ends:
-            # A link works once, so those from before the flow may have been used.
-            self._show_logins(urls["web"], [create_demo_person(TRAINER), create_demo_person(APPROVER)])
+        if request is not None:
+            flow.wait_for_person(request)
 
     def _report(self, text: str) -> None:
         seconds = int(time.monotonic() - self._began)
         self.stdout.write(f"demo | {seconds // 60}:{seconds % 60:02} {text}")
         self.stdout.flush()
 
-    def _show_logins(self, url: str, people: list[DemoPerson]) -> None:
-        self._report(f"Dashboard: {url} — log in as each user in a separate browser profile:")
-        for person in people:
-            self._report(f"  {person.name:6} {url}{person.login}")
-        self._report("Ctrl-C stops everything.")
+    def _show_logins(self, url: str, job: int) -> None:
+        """Print a login link for each user; it opens the page that the user needs."""
+        self._report(f"Dashboard: {url}. Each link logs in once; open them in two browser profiles.")
+        self._report(f"  {TRAINER} follows the job: {url}{demo_login_link(TRAINER, f'/jobs/{job}')}")
+        self._report(f"  {APPROVER} approves:      {url}{demo_login_link(APPROVER, '/approvals')}")
+        self._report('The job page of this demo has a button "Kill a runner". Ctrl-C stops everything.')
 
 
-def _start(host: str, port: int, serving_port: int) -> "subprocess.Popen[bytes]":
+def _start(host: str, port: int, serving_port: int, *, by_hand: bool = False) -> "subprocess.Popen[bytes]":
     arguments = ["up", "--host", host, "--port", str(port), "--serving-port", str(serving_port)]
-    environment = os.environ | {"TRAINYARD_HOME": str(settings.TRAINYARD_HOME)}
+    environment = os.environ | {"TRAINYARD_HOME": str(settings.TRAINYARD_HOME), "TRAINYARD_DEMO": "1"}
+    if by_hand:
+        # Frequent, so that a runner can be killed in the middle of a short training.
+        environment.setdefault("TRAINYARD_CHECKPOINT_SECONDS", "0.25")
     # In its own session, so that Ctrl-C reaches only this command, which then stops the rest in order.
     return subprocess.Popen(  # noqa: S603  a fixed command with checked arguments
         [sys.executable, str(ROOT / "manage.py"), *arguments], env=environment, start_new_session=True

@@ -1,6 +1,7 @@
 """Reads and writes the normalized file of a dataset version; equal data gives equal bytes."""
 
 import hashlib
+import io
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +19,19 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> str:
 
     Its bytes depend only on the arrays, so equal data has an equal digest on every machine.
     """
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+    _write_archive(path, arrays)
+    return file_digest(path)
+
+
+def npz_digest(arrays: Mapping[str, Array]) -> str:
+    """Return the SHA-256 of the file that `write_npz` would write."""
+    file = io.BytesIO()
+    _write_archive(file, arrays)
+    return hashlib.sha256(file.getbuffer()).hexdigest()
+
+
+def _write_archive(target: Path | io.BytesIO, arrays: Mapping[str, Array]) -> None:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             # A fixed time, since `np.savez` would store the present one.
             member = zipfile.ZipInfo(f"{name}.npy", date_time=ZIP_EPOCH)
@@ -27,7 +40,6 @@ def write_npz(path: Path, arrays: Mapping[str, Array]) -> str:
                 np.lib.format.write_array(
                     file, np.asarray(array, order="C"), version=(2, 0), allow_pickle=False
                 )
-    return file_digest(path)
 
 
 def read_arrays(path: Path) -> dict[str, Array]:

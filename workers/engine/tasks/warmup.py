@@ -95,6 +95,9 @@ class NullReport:
     ) -> None:
         """See `Report.checkpoint`."""
 
+    def resumed(self, *, epoch: int, saved: str, loaded: str, execution: int | None = None) -> None:
+        """See `Report.resumed`."""
+
     def artifact(self, role: Role, path: str, *, name: str, meta: dict[str, Any] | None = None) -> None:
         """See `Report.artifact`."""
 

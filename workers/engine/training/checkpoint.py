@@ -27,7 +27,7 @@ import ml_dtypes  # noqa: F401
 import numpy as np
 
 from jobs.contracts.task_parts import CheckpointFolder
-from workers.engine.data.store import file_digest, write_npz
+from workers.engine.data.store import file_digest, npz_digest, write_npz
 from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
 from workers.engine.killpoint import kill_point
@@ -35,6 +35,8 @@ from workers.engine.training.shared_files import HISTORY, FilePart, SharedFiles,
 
 MANIFEST = "manifest.json"
 STATE = "state.json"
+WEIGHTS = "model"
+"""The group of arrays that holds the weights."""
 KEEP = 2
 """Number of recorded checkpoints kept on disk: the newest, and one more in case it is damaged."""
 
@@ -55,12 +57,15 @@ class Snapshot:
         history: metrics of each epoch.
         lasting: names of groups whose list is replaced whenever its contents change. Such a group is written
             once, and linked by the next checkpoints until it is replaced.
+        weights: SHA-256 of the file of the group `model`, as its writer recorded it; empty before it is
+            written.
     """
 
     arrays: dict[str, list[Array]]
     state: dict[str, Any] = field(default_factory=dict)
     history: list[dict[str, float]] = field(default_factory=list)
     lasting: frozenset[str] = frozenset()
+    weights: str = ""
 
 
 class CommittedCheckpoint(NamedTuple):
@@ -144,14 +149,23 @@ def _write_files(folder: Path, snapshot: Snapshot, shared: SharedFiles) -> FileP
 
 
 def _write_group(path: Path, arrays: list[Array]) -> None:
+    write_npz(path, _named(arrays))
+    _sync(path)
+
+
+def _named(arrays: Iterable[Array]) -> dict[str, Array]:
+    """Return the arrays under the names and in the types in which they are stored."""
     # NPZ supports only NumPy's own types. Registered ones, such as bfloat16, have `isbuiltin` 2 and are
     # stored as integers of the same width.
-    named = {
+    return {
         f"{i:05d}": array.view(f"u{array.dtype.itemsize}") if array.dtype.isbuiltin == 2 else array
         for i, array in enumerate(arrays)
     }
-    write_npz(path, named)
-    _sync(path)
+
+
+def weights_digest(arrays: Iterable[Array]) -> str:
+    """Return the SHA-256 of the file in which a checkpoint would store these weights."""
+    return npz_digest(_named(arrays))
 
 
 def _write_manifest(folder: Path, history: FilePart, *, step: int, fence: int) -> None:
@@ -223,10 +237,12 @@ def read(folder: Path) -> Snapshot:
     for group, dtypes in body["dtypes"].items():
         with np.load(folder / f"{group}.npz", allow_pickle=False) as stored:
             arrays[group] = [stored[f"{i:05d}"].view(np.dtype(dtype)) for i, dtype in enumerate(dtypes)]
-    part = json.loads((folder / MANIFEST).read_text()).get("history")
+    manifest = json.loads((folder / MANIFEST).read_text())
+    part = manifest.get("history")
     state = body["state"]
     history = state.pop("history", []) if part is None else read_history(folder, part["bytes"])
-    return Snapshot(arrays, state, history)
+    weights = manifest["files"].get(f"{WEIGHTS}.npz", {})
+    return Snapshot(arrays, state, history, weights=weights.get("sha256", ""))
 
 
 def delete_old(parent: Path, fence: int, recorded: str | None, keep: int = KEEP) -> None:

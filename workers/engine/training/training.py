@@ -19,6 +19,7 @@ from workers.engine.models.optimizer import ensure_built
 from workers.engine.models.precision import has_changing_metrics, scaling_metrics
 from workers.engine.models.variables import assign, values
 from workers.engine.report import TaskInterrupted
+from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.early_stopping import BestTracker
 from workers.engine.training.hooks import unwrap_optimizer
@@ -66,6 +67,7 @@ class Training:
         """Prepare to train from the first epoch, or from where the snapshot was taken."""
         if resume is not None:
             self._restore(resume)
+            self._report_resumption(resume)
             # No epoch follows that would report its progress.
             if self.is_finished:
                 self._plan.on_progress(self._epoch)
@@ -228,7 +230,7 @@ class Training:
         plan = self._plan
         return Snapshot(
             arrays={
-                "model": self._values(self._model.variables),
+                checkpoint.WEIGHTS: self._values(self._model.variables),
                 "optimizer": self._values(self._model.optimizer.variables),
                 "metrics": self._epoch_metrics,
                 "best": self._best_weights,
@@ -252,7 +254,7 @@ class Training:
 
     def _restore(self, snapshot: Snapshot) -> None:
         state, plan = snapshot.state, self._plan
-        self._assign(self._model.variables, snapshot.arrays["model"])
+        self._assign(self._model.variables, snapshot.arrays[checkpoint.WEIGHTS])
         self._assign(self._model.optimizer.variables, snapshot.arrays["optimizer"])
         self._loop.load()
         # Modes differ by rounding: in another one the training would not continue as it began.
@@ -273,6 +275,16 @@ class Training:
             self._verdict = Verdict.model_validate(state["verdict"])
         if state.get("hook"):
             plan.hook.restore(state["hook"])
+
+    def _report_resumption(self, snapshot: Snapshot) -> None:
+        """Report the digest of the weights that the loop continues with, beside that of the checkpoint."""
+        self._loop.sync()
+        self._plan.report.resumed(
+            epoch=self._epoch,
+            saved=snapshot.weights,
+            loaded=checkpoint.weights_digest(self._values(self._model.variables)),
+            execution=self._plan.execution,
+        )
 
     def _values(self, variables: Any) -> list[Array]:
         """Return the values without padding, so that a training can be resumed at any width."""

@@ -1,4 +1,4 @@
-// <ty-curves job names [trial | trials] [key] [mark]>: live curves, with a line at the epoch `mark`. First it subscribes,
+// <ty-curves job names [label] [trial | trials] [key] [mark] [final]>: live curves, with a line at the epoch `mark`. First it subscribes,
 // then it loads the points so far, then it adds those that arrived meanwhile. A point is identified by its series and x,
 // so adding it twice changes nothing.
 
@@ -63,7 +63,8 @@ export class Curves extends Chart {
     this.lines = new Map();
     this.total = 0;
     this.waiting = [];
-    this.setAttribute("aria-label", `Curves of ${this.names.join(" and ")}. Use the arrow keys.`);
+    const title = this.getAttribute("label") ?? this.names.join(" and ");
+    this.setAttribute("aria-label", `Curves of ${title}. Use the arrow keys.`);
     this.load();
   }
 
@@ -107,7 +108,7 @@ export class Curves extends Chart {
     if (trial && !this.trial) label += ` trial ${trial}`;
     if (execution) label += ` #${execution}`;
     if (!trial && job !== this.job) label += ` job ${job}`;
-    label = label.trim() || name;
+    label = label.trim() || this.getAttribute("label") || name;
     const line = this.lines.get(label) ?? { name, trial: trial || null, execution, points: new Map() };
     this.lines.set(label, line);
     return line;
@@ -340,7 +341,10 @@ export class Curves extends Chart {
     const points = `${grouped(this.shown)} of ${grouped(this.total)} points`;
     const hidden = this.lines.size > lines ? `, the newest ${lines} of ${this.lines.size} lines` : "";
     const outside = this.outside ? `; ${this.outside}` : "";
-    this.note.textContent = this.total ? points + hidden + outside : "No points yet; they appear as they are measured.";
+    const none = this.hasAttribute("final")
+      ? "No points were recorded."
+      : "No points yet; they appear as they are measured.";
+    this.note.textContent = this.total ? points + hidden + outside : none;
   }
 }
 

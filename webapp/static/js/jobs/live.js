@@ -8,7 +8,7 @@ const FIRST_WAIT = 500;
 const REPORTED_AFTER = 2000; // most connections are open again by then
 const LONGEST_WAIT = 10000;
 
-/** @typedef {"metric" | "log" | "state" | "trial" | "execution" | "progress" | "phase" | "attempt" | "artifact" | "warning" | "checkpoint"} Type */
+/** @typedef {"metric" | "log" | "state" | "trial" | "execution" | "progress" | "phase" | "attempt" | "artifact" | "warning" | "checkpoint" | "resumed"} Type */
 /**
  * An event of a job. Which fields beyond `cursor`, `type` and `time` it has depends on its type.
  * @typedef {{
