@@ -11,6 +11,7 @@ from jobs.contracts.answers.base import ErrorOut, SignatureOut
 from jobs.contracts.answers.endpoints import EndpointOut, ReplicaOut
 from jobs.contracts.answers.registry import LineageOut, ModelOut, ReleaseOut, VersionOut
 from jobs.contracts.release import ReplicaReport
+from jobs.kinds.train.payload import TrainPayload
 from jobs.models import Endpoint, Job, ModelVersion, Project, RegisteredModel, ReleaseRecord, Replica, User
 from jobs.queries import releases
 
@@ -50,14 +51,22 @@ def free_name(job: Job) -> str:
 def model_name_for(job: Job) -> str:
     """Return the name of the registered model that fits a job: that of its spec, else of its experiment.
 
-    A name that a model of another project has gets the job's number.
+    A retrained trial gets the name that fits its search. A name that a model of another project has gets the
+    job's number.
     """
+    job = _search_of(job) or job
     wanted = job.revision.spec.after.register_ if job.revision is not None else None
     name = wanted.model if wanted is not None else _name_from(job) or f"job-{job.pk}"
     if RegisteredModel.everything.filter(name=name).exclude(project=job.project).exists():
         suffix = f"-{job.pk}"
         return f"{name[: 63 - len(suffix)]}{suffix}"
     return name
+
+
+def _search_of(job: Job) -> Job | None:
+    """Return the search of the trial that a training retrains, if it still exists."""
+    source = job.payload.source if isinstance(job.payload, TrainPayload) else None
+    return Job.objects.filter(pk=source.search, project=job.project).first() if source is not None else None
 
 
 def _name_from(job: Job) -> str:

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from jobs.actions.payloads import change_payload
+from jobs.kinds.train.payload import SourceTrial
 from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel
 from tests import factories
 from tests.markup import text_of
@@ -79,3 +81,13 @@ def test_only_models_are_registered_and_only_by_those_who_may(people: People, ma
     viewer = browser_of(people.viewer)
     assert viewer.post(register(made), {"name": "mine"}).status_code == 403
     assert register(made) not in viewer.get(f"/jobs/{made.job_id}", {"tab": "artifacts"}).content.decode()
+
+
+def test_a_retrained_trial_is_registered_under_the_name_that_fits_its_search(
+    people: People, made: JobArtifact
+) -> None:
+    experiment = factories.make_experiment("Digits search", project=people.project, by=people.owner)
+    search = factories.make_job(experiment=experiment, by=people.owner, state="completed")
+    change_payload(made.job, source=SourceTrial(search=search.pk, trial=1))
+    page = browser_of(people.member).get(f"/jobs/{made.job_id}").content.decode()
+    assert 'name="name" value="digits-search"' in page

@@ -100,4 +100,7 @@ def test_killed_at(point, base, iris, unbroken, server):
         events = process.run(train_task(folder, iris, fence=2, resume=known, **SPEC))
     assert events[-1].type == "result", events[-1]
     assert (remains(folder), events[-1].result) == unbroken
+    resumed = [event for event in events if event.type == "resumed"]
+    assert len(resumed) == bool(known), "nothing can be resumed before the first checkpoint is reported"
+    assert all(event.loaded == event.saved != "" for event in resumed), "other weights than were saved"
     assert not list((folder / "checkpoints").glob(".tmp-*"))

@@ -328,7 +328,10 @@ export class Rows {
     const parent = before.find((row) => row?.name === name) ?? before.at(-1);
     const fitting = parent?.name === name ? parent?.values?.filter((value) => values.includes(String(value))) : null;
     /** @type {Condition} */
-    const condition = { name: parent?.name ?? "", in: fitting?.length ? fitting : [parent?.values?.[0] ?? true] };
+    const condition = {
+      name: parent?.name ?? "",
+      in: fitting?.length ? fitting : [parent?.values?.[0] ?? parent?.min ?? parent?.value ?? true],
+    };
     this.sheet.edit(() => {
       const row = this.sheet.space[index];
       row.when = row.when === undefined ? condition : [...conditionsOf(row), condition];
