@@ -188,3 +188,29 @@ def test_a_missing_page_shows_an_error_page(people: People, open_as: Open, watch
     expect(page.get_by_role("heading", name="Not found")).to_be_visible()
     watch.ignore("404")
     look(page, "not-found")
+
+
+def test_a_role_changes_by_its_button_which_appears_with_the_choice(open_as: Open, people: People) -> None:
+    page = open_as(people.owner, "/p/yard/settings")
+    row = page.get_by_role("row").filter(has=page.get_by_label("Role of viewer"))
+    change = row.get_by_role("button", name="Change")
+    expect(change).to_be_hidden()
+    row.get_by_label("Role of viewer").select_option("member")
+    expect(change).to_be_visible()
+    assert people.project.memberships.get(user=people.viewer).role == "viewer"
+    change.click()
+    expect(page.get_by_role("status")).to_contain_text("viewer is member of The yard.")
+    assert people.project.memberships.get(user=people.viewer).role == "member"
+
+
+def test_a_narrow_screen_shows_whole_titles_of_search_results(open_as: Open, people: People) -> None:
+    factories.make_experiment(
+        "A name that is longer than half a line", project=people.project, by=people.owner
+    )
+    page = open_as(people.owner, "/projects")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.keyboard.press("Control+k")
+    page.keyboard.type("A name that")
+    title = page.get_by_role("option").first.locator(".ty-elide")
+    expect(title).to_have_text("A name that is longer than half a line")
+    assert title.evaluate("element => element.scrollWidth <= element.clientWidth"), "it is cut"

@@ -151,7 +151,7 @@ def test_an_administrator_of_a_demo_kills_the_runner_of_a_trial(
     assert 'data-confirm="Kill a runner of this job?"' in page
     answer = browser.post(address, follow=True)
     assert runner.wait(10) == -9
-    assert "after epoch 7 of trial 1" in text_of(answer)
+    assert f"Process {runner.pid} of trial 1 is killed." in text_of(answer)
     assert AuditEvent.objects.filter(action="demo.kill_runner", actor=people.owner).exists()
 
 

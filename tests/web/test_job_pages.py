@@ -248,6 +248,16 @@ def test_queueing_into_a_search_that_has_ended_leads_back_to_its_trials(
     assert 'data-level="error"' in answer.content.decode()
 
 
+def test_a_change_to_a_search_that_has_ended_leads_back_to_its_page(
+    browser: Client, wide_search: Job
+) -> None:
+    typed = REVISED | {"revise-revision": "1", "revise-max_trials": "9"}
+    Job.objects.filter(pk=wide_search.pk).update(state="completed")
+    answer = browser.post(f"/jobs/{wide_search.pk}/revise", typed, follow=True)
+    assert answer.redirect_chain == [(f"/jobs/{wide_search.pk}", 303)]
+    assert 'data-level="error"' in answer.content.decode()
+
+
 def test_the_values_of_a_trial_are_queued_again(browser: Client, search: Job) -> None:
     answer = browser.post(f"/jobs/{search.pk}/trials/2/again")
     assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{search.pk}/trials/3")

@@ -21,8 +21,8 @@ def kill_runner(request: Request, job_id: int) -> HttpResponse:
     what = f"trial {killed.trial}" if killed.trial is not None else f"job {row.pk}"
     notify(
         request,
-        f"Process {killed.pid} is killed after epoch {killed.epoch} of {what}. "
-        "This page shows when it resumes, and with which weights.",
+        f"Process {killed.pid} of {what} is killed. "
+        "This page shows from which epoch it resumes, and with which weights.",
     )
     return redirect("job", row.pk)
 

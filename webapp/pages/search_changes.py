@@ -6,10 +6,10 @@ from django.urls import path
 from jobs import access
 from jobs.access import Action
 from jobs.actions import search_changes
-from jobs.errors import BadInput
+from jobs.errors import BadInput, Conflict
 from jobs.models import Job
 from webapp.forms.search_changes import ReviseForm
-from webapp.pages.jobs import job_page
+from webapp.pages.jobs import job_page, may_revise
 from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render
 
 
@@ -19,19 +19,24 @@ def revise_job(request: Request, job_id: int) -> HttpResponse:
     row = access.get_job(request.user, job_id, Action.WRITE)
     if request.method != "POST":
         return redirect("job", row.pk)
-    form = ReviseForm(row, request.POST)
+    form, status = ReviseForm(row, request.POST), 422
     if form.is_valid():
         seen, comment = form.cleaned_data["revision"], form.cleaned_data["comment"]
         try:
             made = search_changes.revise(row, form.changes, by=request.user, seen=seen, comment=comment)
-        except BadInput as error:
+        except (BadInput, Conflict) as error:
+            row.refresh_from_db()
+            if not may_revise(row):  # it has ended, and its page has no form any more
+                notify(request, error.message, level="error")
+                return redirect("job", row.pk)
             form.add_problems(error)
+            status = error.status
         else:
             notify(request, f"Job {row.pk} continues with revision {made.number}.")
             return redirect("job", row.pk)
     else:
         _preview(row, form)
-    return job_page(request, row, "overview", status=422, revise_form=form)
+    return job_page(request, row, "overview", status=status, revise_form=form)
 
 
 @action

@@ -21,6 +21,7 @@ const REFRESH_EVENTS = new Set([
   "artifact",
   "warning",
   "checkpoint",
+  "resumed",
 ]);
 const LIVE_TABS = new Set(["overview", "artifacts", "attempts", "trial"]);
 
