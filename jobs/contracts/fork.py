@@ -1,8 +1,9 @@
-"""The protocol between a supervisor and a fork server: one JSON object per datagram.
+"""The protocol of fork servers: one JSON object per datagram.
 
-The supervisor sends a `ForkRequest` with the file descriptors of `STREAMS`. The fork server sends
-`{"ready": pid}` once; `{"forked": pid}` or `{"failed": errno}` for each request, in order; and
-`{"ended": pid, "status": s}` for each runner, with the status as `subprocess` reports it.
+A request comes with the file descriptors of the child. A supervisor of runners sends a `ForkRequest` with those
+of `STREAMS`; the prediction server sends `{}` with one socket. The fork server sends `{"ready": pid}` once;
+`{"forked": pid}` or `{"failed": errno}` for each request, in order; and `{"ended": pid, "status": s}` for each
+child that belongs to it, with the status as `subprocess` reports it.
 """
 
 from pydantic import BaseModel

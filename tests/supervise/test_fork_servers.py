@@ -13,7 +13,7 @@ import pytest
 
 from jobs.contracts.fork import STREAMS, ForkRequest
 from workers.runner.environment import Environment
-from workers.runner.forkserver import Server
+from workers.runner.forkserver import runner_server
 from workers.supervise import fork_servers as fork_servers_module
 from workers.supervise.fork_servers import MAX_FORK_SERVERS, ForkServers
 
@@ -48,7 +48,7 @@ class FakeForkServer:
 async def fork_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ForkServers]:
     FakeForkServer.made, FakeForkServer.imports = [], asyncio.Event()
     FakeForkServer.imports.set()
-    monkeypatch.setattr(fork_servers_module, "ForkServer", FakeForkServer)
+    monkeypatch.setattr(fork_servers_module, "RunnerForkServer", FakeForkServer)
     made = ForkServers(tmp_path / "runners", 3600.0, "workers.runner")
     yield made
     await made.close()
@@ -131,7 +131,7 @@ def test_a_failed_fork_is_reported_and_the_server_continues(monkeypatch: pytest.
     monkeypatch.setattr(os, "fork", no_fork)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs, Path(os.devnull).open() as null:
-        server = Server(theirs)
+        server = runner_server(theirs)
         before = len(list(OPEN.iterdir()))
         request = ForkRequest(folder="/", environment={}, module="none").model_dump_json().encode()
         for sent in (request, b"nonsense"):

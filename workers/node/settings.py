@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from workers.forking.client import can_fork
 from workers.node.disk import min_free_bytes
 from workers.runner.environment import Environment
-from workers.supervise.fork_server import can_fork
 from workers.supervise.launcher import RUNNER
 from workers.supervise.timing import Timing
 

@@ -1,4 +1,4 @@
-"""Sets the parent-death signal and the name of this process (Linux prctl)."""
+"""Sets the parent-death signal, the subreaper flag and the name of this process (Linux prctl)."""
 
 import ctypes
 import os
@@ -7,6 +7,7 @@ import sys
 
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def die_with_parent(parent: int) -> None:
@@ -29,6 +30,13 @@ def die_with_parent(parent: int) -> None:
         raise SystemExit(
             f"the process that started this one (pid {parent}) has ended; the parent is now {os.getppid()}"
         )
+
+
+def become_subreaper() -> bool:
+    """Make descendants whose parent ends children of this process; return whether the kernel agreed."""
+    if sys.platform != "linux":
+        return False
+    return bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def set_process_name(name: str) -> None:

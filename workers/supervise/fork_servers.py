@@ -9,17 +9,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from workers.forking.client import Child
 from workers.runner.environment import Environment
 from workers.supervise.environment import runner_environment
-from workers.supervise.fork_server import ForkServer
-from workers.supervise.launcher import Child, RunnerDescriptors, SpawnLauncher
+from workers.supervise.fork_server import RunnerForkServer
+from workers.supervise.launcher import RunnerDescriptors, SpawnLauncher
 
 log = logging.getLogger(__name__)
 
 # Each takes about 250 MB of memory.
 MAX_FORK_SERVERS = 3
 
-Start = asyncio.Task[ForkServer | None]
+Start = asyncio.Task[RunnerForkServer | None]
 
 
 @dataclass
@@ -33,7 +34,7 @@ class ForkServers:
     _endings: set[asyncio.Task[None]] = field(default_factory=set)
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
-    async def server_for(self, environment: Environment) -> ForkServer | None:
+    async def server_for(self, environment: Environment) -> RunnerForkServer | None:
         """Return a server that is ready, after its imports if it is new; None if none can be started now."""
         start = self._starts.get(environment)
         if start is not None and (server := _result(start)) is not None and not server.alive:
@@ -48,7 +49,7 @@ class ForkServers:
         await asyncio.wait({start})
         return _result(start)
 
-    def servers(self) -> dict[Environment, ForkServer | None]:
+    def servers(self) -> dict[Environment, RunnerForkServer | None]:
         """Return all servers by environment; None for one that is starting or failed to start."""
         return {environment: _result(start) for environment, start in self._starts.items()}
 
@@ -67,12 +68,12 @@ class ForkServers:
         self._drop_where(lambda _server: True)
         await self._wait_for_ends()
 
-    async def _start(self, environment: Environment) -> ForkServer | None:
+    async def _start(self, environment: Environment) -> RunnerForkServer | None:
         folder = self.folder / f"forkserver-{next(self._numbers)}"
         try:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True, mode=0o700)
-            return await ForkServer.start(
+            return await RunnerForkServer.start(
                 folder, environment, variables=runner_environment(folder), module=self.module
             )
         # The failed start stays in `_starts`, so it is not tried again before the next sweep.
@@ -90,7 +91,7 @@ class ForkServers:
         self._drop(min(free, key=lambda environment: servers[environment].last_used))
         return True
 
-    def _drop_where(self, should_end: Callable[[ForkServer], bool]) -> None:
+    def _drop_where(self, should_end: Callable[[RunnerForkServer], bool]) -> None:
         for environment, start in list(self._starts.items()):
             if start.done() and ((server := _result(start)) is None or should_end(server)):
                 self._drop(environment)
@@ -127,10 +128,10 @@ class ForkOrSpawnLauncher:
         return await SpawnLauncher(self.fork_servers.module).launch(folder, environment, descriptors)
 
 
-async def _end(server: ForkServer) -> None:
+async def _end(server: RunnerForkServer) -> None:
     await server.end()
     await asyncio.to_thread(shutil.rmtree, server.folder, ignore_errors=True)
 
 
-def _result(start: Start) -> ForkServer | None:
+def _result(start: Start) -> RunnerForkServer | None:
     return start.result() if start.done() and not start.cancelled() else None

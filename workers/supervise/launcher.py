@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from workers.forking.client import Child
+
 RUNNER = "workers.runner"
 """The module that a runner executes."""
 
@@ -19,14 +21,6 @@ class RunnerDescriptors(NamedTuple):
     stdout: int
     stderr: int
     events: int
-
-
-@dataclass(frozen=True)
-class Child:
-    """A started process. `ended` gets its exit status, negative for a signal, once it has ended."""
-
-    pid: int
-    ended: "asyncio.Future[int]"
 
 
 class Launcher(Protocol):

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import BinaryIO, Self, cast
 
 from jobs.contracts.control import Control
-from workers.supervise.launcher import Child, Launcher, RunnerDescriptors
+from workers.forking.client import Child
+from workers.supervise.launcher import Launcher, RunnerDescriptors
 from workers.supervise.line_splitter import LineSplitter
 from workers.supervise.log_file import LogFile
 from workers.supervise.pid_file import remove_pid_file, write_pid_file
