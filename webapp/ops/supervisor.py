@@ -86,10 +86,14 @@ class Supervisor:
         # In a thread, so that a signal during a long migration is answered.
         lines = await asyncio.to_thread(self.prepare, web)
         self._start_parts(listener, web, serving_port)
-        await self._wait_until_ready(Readiness(web=web, serving=serving))
+        readiness = Readiness(web=web, serving=serving, token_file=self.home.serving_token_file)
+        await self._wait_until_ready(readiness)
         self.home.write_urls({"web": web, "serving": serving, "pid": os.getpid()})
         predict = f"{serving}/v1/models/MODEL:predict"
         self.console.message(f"Ready. Dashboard: {web} · predictions: {predict} · Ctrl-C stops.")
+        for name, error in (await readiness.unready_models()).items():
+            reason = f"it could not be loaded: {error}" if error else "it is still loading"
+            self.console.message(f"Model {name} does not answer predictions yet: {reason}.", error=True)
         for line in lines:
             self.console.terminal_message(line)
         # Until it is cancelled; each service restarts its part in a task of its own.
