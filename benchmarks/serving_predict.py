@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,16 +87,19 @@ def build_model(path: Path) -> None:
 @contextlib.contextmanager
 def ours(folder: Path, model: Path, names: Sequence[str] = ("m",)) -> Iterator[Server]:
     """Start our server from a state file, without a dashboard. It serves the same file by several names."""
+    with serving(folder, dict.fromkeys(names, model), {}) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def serving(folder: Path, models: Mapping[str, Path], variables: Mapping[str, str]) -> Iterator[Server]:
+    """Start our server for several models, with additional environment variables."""
     key = Ed25519PrivateKey.generate()
-    file = model.read_bytes()
-    digest = hashlib.sha256(file).hexdigest()
-    stored = folder / "store" / digest[:2] / digest
-    stored.parent.mkdir(parents=True, exist_ok=True)
-    stored.write_bytes(file)
-    version = ReleasedVersion(number=1, digest=digest, bytes=len(file), signature={})
     endpoints = {}
-    for name in names:
-        release = Release(model=name, generation=1, production=1, versions=(version,), issued_at="")
+    for name, model in models.items():
+        release = Release(
+            model=name, generation=1, production=1, versions=(_store(folder, model),), issued_at=""
+        )
         signature = base64.b64encode(key.sign(release.signed_bytes())).decode()
         signed = SignedRelease(release=release, signature=signature, key="")
         endpoints[name] = EndpointState(serving=signed, newest=signed)
@@ -115,8 +118,17 @@ def ours(folder: Path, model: Path, names: Sequence[str] = ("m",)) -> Iterator[S
         *("--token-file", str(folder / "token"), "--public-key-file", str(folder / "key")),
         *("--home", str(home), "--artifacts", str(folder / "store"), "--address-file", str(address)),
     ]
-    with _process(command, folder / "ours.log") as pid:
+    with _process(command, folder / "ours.log", variables) as pid:
         yield Server(_address(address)["url"], pid)
+
+
+def _store(folder: Path, model: Path) -> ReleasedVersion:
+    file = model.read_bytes()
+    digest = hashlib.sha256(file).hexdigest()
+    stored = folder / "store" / digest[:2] / digest
+    stored.parent.mkdir(parents=True, exist_ok=True)
+    stored.write_bytes(file)
+    return ReleasedVersion(number=1, digest=digest, bytes=len(file), signature={})
 
 
 @contextlib.contextmanager
@@ -131,15 +143,15 @@ def peer(folder: Path, model: Path, name: str, python: str) -> Iterator[Server]:
     """
     address = folder / f"{name}.json"
     command = [python, "-m", f"benchmarks.peers.serving_{name}", str(model), str(address)]
-    with _process(command, folder / f"{name}.log") as pid:
+    with _process(command, folder / f"{name}.log", {}) as pid:
         content = _address(address)
         yield Server(content["url"], pid, content.get("path", PREDICT_PATH))
 
 
 @contextlib.contextmanager
-def _process(command: list[str], log: Path) -> Iterator[int]:
+def _process(command: list[str], log: Path, variables: Mapping[str, str]) -> Iterator[int]:
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
+        process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **variables})
         try:
             yield process.pid
         finally:

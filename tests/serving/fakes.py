@@ -192,6 +192,10 @@ class ServerProcess:
         pids = [int(line.split()[-1]) for line in text.splitlines() if line.startswith(start)]
         return psutil.Process(pids[0]) if pids and psutil.pid_exists(pids[0]) else None
 
+    def fork_server(self) -> psutil.Process | None:
+        """Return the process that forks model children, once its imports are done."""
+        return next((one for one in self.children() if one.name() == "ty-modelforks"), None)
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()

@@ -1,7 +1,6 @@
 """SIGKILL of a child and of the router: no wrong answer is given, and no process is left behind."""
 
 import asyncio
-import time
 from pathlib import Path
 
 import httpx
@@ -80,33 +79,38 @@ def test_a_child_that_stops_for_a_moment_is_kept(
     dashboard.serves("paused", 2)
 
 
-def is_idle(process: psutil.Process) -> bool:
-    """Return whether the process uses no CPU time for a moment."""
-    before = process.cpu_times().user
-    time.sleep(1)
-    return 0 < before == process.cpu_times().user
+def test_children_survive_their_fork_server_and_the_next_start_makes_another(
+    server: ServerProcess, dashboard: FakeDashboard, telling: dict[int, ReleasedVersion]
+) -> None:
+    first, child = until(server.fork_server), until(lambda: server.child_of("telling", 2))
+    first.kill()
+    until(lambda: not first.is_running() or first.status() == psutil.STATUS_ZOMBIE)
+    dashboard.publish(release(telling, "forked", 1, 1))
+    dashboard.serves("forked", 1)
+    second = until(server.fork_server)
+    assert second != first
+    # The new child has the fork server's command line: it is a fork, and no new interpreter.
+    assert until(lambda: server.child_of("forked")).cmdline() == second.cmdline()
+    assert server.child_of("telling", 2) == child
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        answer = client.post("/v1/models/telling:predict", content=b'{"instances": [[1, 1, 1, 1]]}')
+        assert answer.json() == {"predictions": [[8.0, 2.0]]}
+    dashboard.publish(Release(model="forked", generation=2, production=None, versions=(), issued_at="x"))
+    dashboard.serves("forked", 2)
 
 
 @pytest.mark.chaos
-def test_a_stopped_spare_child_delays_no_load(
+def test_a_stopped_fork_server_is_replaced(
     server: ServerProcess, dashboard: FakeDashboard, telling: dict[int, ReleasedVersion]
 ) -> None:
-    def spares() -> list[psutil.Process]:
-        text = httpx.get(f"{server.url}/monitoring/prometheus/metrics").text
-        serving = {int(line.split()[-1]) for line in text.splitlines() if "child_pid{" in line}
-        # The router's other children parse and encode large bodies.
-        models = [one for one in server.children() if "workers.serving.child" in one.cmdline()]
-        return [one for one in models if one.pid not in serving]
-
-    (spare,) = until(lambda: len(found := spares()) == 1 and found)  # the others end
-    until(lambda: is_idle(spare))  # its imports are done
-    spare.suspend()
-    time.sleep(2.5)  # as long as it takes to notice
-    dashboard.publish(release(telling, "spared", 1, 1))
-    dashboard.serves("spared", 1)
-    assert not spare.is_running()
-    dashboard.publish(Release(model="spared", generation=2, production=None, versions=(), issued_at="x"))
-    dashboard.serves("spared", 2)
+    stopped = until(server.fork_server)
+    stopped.suspend()
+    dashboard.publish(release(telling, "unforked", 1, 1))
+    dashboard.serves("unforked", 1)
+    assert "--fork-server" not in until(lambda: server.child_of("unforked")).cmdline()
+    until(lambda: not stopped.is_running() or stopped.status() == psutil.STATUS_ZOMBIE)
+    dashboard.publish(Release(model="unforked", generation=2, production=None, versions=(), issued_at="x"))
+    dashboard.serves("unforked", 2)
 
 
 @pytest.mark.chaos
@@ -122,7 +126,7 @@ def test_a_killed_router_leaves_no_child_and_starts_again_without_the_dashboard(
             httpx.post(f"{first.url}/v1/models/m:predict", json={"instances": instances})
         until(lambda: [*dashboard.requests("m").values()] == [{"ok": 2, "failed": 1, "rows": 4}])
         children = first.children()
-        assert children
+        assert {"ty-model", "ty-modelforks"} <= {child.name() for child in children}
         dashboard.close()
         first.kill()
         _, alive = psutil.wait_procs(children, timeout=30)

@@ -36,6 +36,12 @@ def test_a_child_does_not_load_libraries_that_no_model_needs(server: ServerProce
     assert not packages & {"sklearn", "pandas"}
 
 
+def test_a_child_of_a_tiny_model_shares_most_of_its_memory(server: ServerProcess) -> None:
+    child = until(lambda: server.child_of("telling", 2))
+    memory = child.memory_full_info()
+    assert memory.uss < 60 * 2**20 < memory.rss
+
+
 def test_rows_and_columns_are_answered_with_the_version_in_headers(
     client: httpx.Client, telling: dict[int, ReleasedVersion]
 ) -> None:

@@ -30,8 +30,8 @@ from workers.serving.releases.verification import ReleaseVerifier
 from workers.serving.settings import Settings
 from workers.serving.traffic import Traffic, next_run
 from workers.serving.versions.child_process import ChildCommand
+from workers.serving.versions.child_starter import ChildStarter
 from workers.serving.versions.seen_sizes import SeenSizesFolder
-from workers.serving.versions.spare_child import SpareChild
 from workers.serving.versions.version import LoadedVersion, VersionContext
 
 # The time for open requests to end after a signal.
@@ -49,12 +49,13 @@ class Router:
         metrics, self._traffic = Metrics(), Traffic(next_run(home / "run"))
         self._reporter = Reporter(self._dashboard, replica_name(home / "replica"), self._traffic)
         artifacts = Artifacts(home / "artifacts", settings.artifacts, self._dashboard)
-        self._spare_child = SpareChild(
-            ChildCommand(home / "compiled", limits.max_batch, limits.child_threads, limits.max_programs)
+        self._child_starter = ChildStarter(
+            ChildCommand(home / "compiled", limits.max_batch, limits.child_threads, limits.max_programs),
+            forks=settings.fork_children,
         )
         context = VersionContext(
             artifacts,
-            self._spare_child,
+            self._child_starter,
             limits,
             metrics,
             self._traffic,
@@ -95,8 +96,8 @@ class Router:
 
     def start(self) -> None:
         """Apply the saved releases, and start to poll the dashboard."""
+        self._child_starter.prepare()
         self._catalog.resume()
-        self._spare_child.prepare()
         self._loops = [
             asyncio.create_task(poll_releases(self._dashboard, self._catalog)),
             asyncio.create_task(self._reporter.run(self._catalog)),
@@ -112,7 +113,7 @@ class Router:
         await asyncio.gather(*self._loops, return_exceptions=True)
         await self._catalog.close()
         await self._report_last_counts()
-        await self._spare_child.close()
+        await self._child_starter.close()
         await self._body_workers.close()
         await self._dashboard.close()
 

@@ -42,6 +42,8 @@ class Settings:
     artifacts: Path | None = None
     address_file: Path | None = None
     allow_anonymous: bool = False
+    # Otherwise each model child is a new interpreter.
+    fork_children: bool = True
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -86,6 +88,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         artifacts=given.artifacts,
         address_file=given.address_file,
         allow_anonymous=environment.get("TRAINYARD_SERVING_OPEN") == "1",
+        fork_children=environment.get("TRAINYARD_SERVING_FORK") != "0",
         limits=limits,
     )
 

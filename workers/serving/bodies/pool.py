@@ -12,7 +12,12 @@ import numpy.typing as npt
 
 from workers.serving.errors import DeadlineExceeded, Saturated, Unavailable
 from workers.serving.frames import Frame
-from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess
+from workers.serving.versions.child_process import (
+    ChildExited,
+    ChildFailed,
+    ChildProcess,
+    child_environment,
+)
 
 logger = logging.getLogger("trainyard.serving")
 
@@ -30,6 +35,10 @@ class BodyWorkerCommand:
         """Return the command line for a worker with the socket `descriptor`."""
         command = [sys.executable, "-m", "workers.serving.bodies"]
         return [*command, "--socket", str(descriptor), "--parent", str(os.getpid())]
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment of a worker."""
+        return child_environment()
 
 
 class BodyWorkers:

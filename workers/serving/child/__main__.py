@@ -1,31 +1,38 @@
 """Command line of a model child: `python -m workers.serving.child`.
 
-Without `--model` it is a spare child: it does its imports, which take longest, and waits for the router to
-send a model.
+With `--fork-server` the process serves no model: it does the imports once, which takes most of the time and
+memory of a child, and forks children for the router.
 """
 
 import argparse
+import contextlib
+import importlib
+import json
 import logging
 import os
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 # Keras reads its backend when it is imported, so it is set before everything else.
 os.environ["KERAS_BACKEND"] = "jax"
 
+from workers.forking.server import Server, prepare_to_fork
 from workers.runner.libraries import import_keras
-from workers.runner.parent_death import die_with_parent
+from workers.runner.parent_death import die_with_parent, set_process_name
 from workers.serving.child.connection import Connection
 from workers.serving.errors import plain_text
 from workers.serving.frames import InvalidFrame
 
 logger = logging.getLogger("trainyard.serving.child")
+# The modules of a child, also those that JAX imports only when it is used.
+_NEEDED = ("workers.serving.child.serve", "jax.experimental.multihost_utils", "jaxlib.mlir.dialects.mhlo")
 
 
 def main() -> int:
-    """Serve one model over the inherited socket; return the exit status."""
+    """Serve one model, or forks, over the inherited socket; return the exit status."""
     given = _arguments()
     die_with_parent(given.parent)
     # The router handles Ctrl-C, and ends its children after their last requests.
@@ -33,40 +40,59 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     # It logs every platform that is not available.
     logging.getLogger("jax").setLevel(logging.WARNING)
-    connection = Connection(socket.socket(fileno=given.socket))
-    # The size of XLA's thread pool on the CPU.
-    os.environ["NPROC"] = str(given.threads)
+    connection = socket.socket(fileno=given.socket)
     import_keras()
-    # Imports JAX, so its environment must be set before.
+    if given.fork_server:
+        return _serve_forks(connection, given)
+    return _serve_model(connection, given)
+
+
+def _serve_forks(connection: socket.socket, given: argparse.Namespace) -> int:
+    """Fork model children, which become children of the router, until the router closes the connection."""
+
+    def run(_request: object, descriptors: Sequence[int], parent: int) -> int:
+        die_with_parent(parent)
+        return _serve_model(socket.socket(fileno=descriptors[0]), given)
+
+    set_process_name("ty-modelforks")
+    for module in _NEEDED:
+        importlib.import_module(module)
+    prepare_to_fork()
+    # The router has closed the connection.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        Server(connection, streams=1, parse=json.loads, run=run, detached=True).serve()
+    return 0
+
+
+def _serve_model(connection: socket.socket, given: argparse.Namespace) -> int:
+    """Serve one model over a connection to the router; return the exit status."""
+    set_process_name("ty-model")
+    # Imports JAX, whose environment is complete now.
     from workers.serving.child.serve import load_and_serve
 
+    frames = Connection(connection)
     try:
         load_and_serve(
-            connection,
-            model=given.model,
-            cache=given.compile_cache,
-            max_batch=given.max_batch,
-            max_programs=given.max_programs,
+            frames, cache=given.compile_cache, max_batch=given.max_batch, max_programs=given.max_programs
         )
     except (ConnectionError, InvalidFrame) as error:
         logger.info("the connection to the router ended: %s", error)
     except Exception as error:
         logger.exception("the model could not be served")
         reason = plain_text(f"{type(error).__name__}: {error}", limit=500)
-        connection.send({"op": "failed", "error": reason})
+        frames.send({"op": "failed", "error": reason})
         return 1
     return 0
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m workers.serving.child")
-    parser.add_argument("--model", type=Path, help="path of a verified .keras file")
+    parser.add_argument("--fork-server", action="store_true", help="fork children instead of serving a model")
     parser.add_argument("--socket", type=int, required=True, help="inherited descriptor of a unix socket")
     parser.add_argument("--parent", type=int, required=True, help="process id of the router")
     parser.add_argument("--compile-cache", type=Path, required=True)
     parser.add_argument("--max-batch", type=int, default=64)
     parser.add_argument("--max-programs", type=int, default=256)
-    parser.add_argument("--threads", type=int, default=1)
     return parser.parse_args()
 
 

@@ -1,17 +1,28 @@
 """Loads a `.keras` file as a pure function of weights and inputs, with its signature."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 import keras
+import numpy as np
 from jax import numpy as jnp
 
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.engine.models.outputs import output_names
 from workers.serving.protocols.dtypes import computed_dtype, served_dtype
+
+_DRAWN = (
+    keras.initializers.Orthogonal,
+    keras.initializers.RandomNormal,
+    keras.initializers.RandomUniform,
+    keras.initializers.TruncatedNormal,
+    keras.initializers.VarianceScaling,
+    keras.initializers.Zeros,
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,8 @@ def load(path: Path) -> PureModel:
     Raises:
         ValueError: it cannot be loaded, was never built, or has tensors of unsupported types.
     """
-    model = keras.saving.load_model(path, compile=False, safe_mode=True)
+    with _variables_begin_as_zeros():
+        model = keras.saving.load_model(path, compile=False, safe_mode=True)
     # A Sequential model has its graph in a private Functional model.
     functional = getattr(model, "_functional", None) or model
     if not getattr(functional, "inputs", None):
@@ -69,6 +81,30 @@ def load(path: Path) -> PureModel:
         outputs=_specs(output_names(functional), functional.outputs),
     )
     return PureModel(jax.device_put(weights), signature, functional)
+
+
+@contextlib.contextmanager
+def _variables_begin_as_zeros() -> Iterator[None]:
+    """Have variables with random initial values begin as zeros: the file replaces the values of all of them.
+
+    Drawing the values would take most of the time of a load, because JAX compiles programs for it.
+    """
+    # Private: Keras has no public way to build a layer without drawing its values.
+    draw = keras.Variable._initialize_with_initializer
+
+    def initialize(variable: Any, initializer: Any) -> None:
+        if isinstance(initializer, _DRAWN):
+            zeros = np.zeros(variable.shape, jax.dtypes.canonicalize_dtype(variable.dtype))
+            # `jnp.zeros` would compile a program, too.
+            variable._initialize(jax.device_put(zeros))
+        else:
+            draw(variable, initializer)
+
+    keras.Variable._initialize_with_initializer = initialize
+    try:
+        yield
+    finally:
+        keras.Variable._initialize_with_initializer = draw
 
 
 def _specs(names: Sequence[str], tensors: Sequence[Any]) -> tuple[TensorSpec, ...]:

@@ -11,6 +11,7 @@ from workers.serving.child import model as models
 from workers.serving.child.ahead import AheadCompiler
 from workers.serving.child.connection import Connection
 from workers.serving.child.failures import failure_of
+from workers.serving.child.memory import return_unused
 from workers.serving.child.programs import Programs
 from workers.serving.child.sizes import Sizes
 from workers.serving.frames import Frame
@@ -20,14 +21,11 @@ logger = logging.getLogger("trainyard.serving.child")
 _WARM_SECONDS = 20.0
 
 
-def load_and_serve(
-    connection: Connection, *, model: Path | None, cache: Path, max_batch: int, max_programs: int
-) -> None:
-    """Answer predict frames until the router closes the connection.
+def load_and_serve(connection: Connection, *, cache: Path, max_batch: int, max_programs: int) -> None:
+    """Load the model that the first frame names, then answer predict frames until the router disconnects.
 
     Args:
         connection: the connection to the router.
-        model: the file to load; if None, the first frame names it.
         cache: the folder of the compile cache.
         max_batch: the number of rows of the largest bucket, a power of two.
         max_programs: programs that are kept for a model with open sizes.
@@ -45,13 +43,10 @@ def load_and_serve(
     # heartbeat goes on, because JAX releases Python's lock meanwhile.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     connection.start_heartbeat()
-    seen: list[Sizes] = []
-    if model is None:
-        connection.send({"op": "spare"})
-        if (frame := connection.read()) is None:
-            return
-        model = Path(frame.header["model"])
-        seen = [tuple(tuple(shape) for shape in sizes) for sizes in frame.header["seen"]]
+    if (frame := connection.read()) is None:
+        return
+    model = Path(frame.header["model"])
+    seen: list[Sizes] = [tuple(tuple(shape) for shape in sizes) for sizes in frame.header["seen"]]
     began = time.monotonic()
     programs = Programs(models.load(model), max_batch, max_programs)
     ahead = AheadCompiler(programs)
@@ -64,6 +59,7 @@ def load_and_serve(
     # Exempts the loaded objects from garbage collection, which would delay requests.
     gc.collect()
     gc.freeze()
+    return_unused()
     seconds = round(time.monotonic() - began, 3)
     logger.info("warmed %s in %.2f s", model.name, seconds)
     signature = programs.model.signature.model_dump(mode="json")

@@ -1,13 +1,14 @@
-"""Spawns a model child, sends it a model and batches, and receives its outputs."""
+"""Starts a model child, sends it a model and batches, and receives its outputs."""
 
 import asyncio
 import contextlib
 import math
 import os
+import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.contracts.signature import Signature
+from workers.forking.client import Child, ForkServer
 from workers.serving.frames import BEAT_SECONDS, Decoder, Frame, InvalidFrame, encode
 from workers.serving.versions.gpu_environment import gpu_variables
 from workers.serving.versions.seen_sizes import Sizes
@@ -45,6 +47,9 @@ class Command(Protocol):
     def arguments(self, descriptor: int) -> list[str]:
         """Return the command line for a child with the socket `descriptor`."""
 
+    def variables(self) -> dict[str, str]:
+        """Return the environment of a child."""
+
 
 @dataclass(frozen=True)
 class ChildCommand:
@@ -57,12 +62,24 @@ class ChildCommand:
 
     def arguments(self, descriptor: int) -> list[str]:
         """Return the command line for a child with the socket `descriptor`."""
+        return [*self._shared(), "--socket", str(descriptor), "--parent", str(os.getpid())]
+
+    def fork_server(self) -> list[str]:
+        """Return the command line of a fork server for such children, without its socket and parent."""
+        return [*self._shared(), "--fork-server"]
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment of a child."""
+        # NPROC is the size of XLA's thread pool on the CPU. The others size the BLAS of NumPy, which would
+        # start its threads when it is imported; forks do not inherit them.
+        pools = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        return {**child_environment(), **dict.fromkeys(pools, str(self.threads))}
+
+    def _shared(self) -> list[str]:
         return [
             *(sys.executable, "-m", "workers.serving.child"),
-            *("--socket", str(descriptor), "--parent", str(os.getpid())),
             *("--compile-cache", str(self.compile_cache)),
-            *("--max-batch", str(self.max_batch), "--threads", str(self.threads)),
-            *("--max-programs", str(self.max_programs)),
+            *("--max-batch", str(self.max_batch), "--max-programs", str(self.max_programs)),
         ]
 
 
@@ -89,37 +106,61 @@ class ChildProcess(asyncio.Protocol):
     Attributes:
         ended: resolved when the child has closed its connection.
         is_compiling: whether the running batch needs a new program.
-        has_imported: whether its imports are done; from then on it sends a beat every `BEAT_SECONDS`.
     """
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = loop.create_future()
         self.is_compiling = False
-        self.has_imported = False
         self._heard = time.monotonic()
         self._decoder = Decoder()
         self._answer: asyncio.Future[Frame] | None = None
         self._transport: asyncio.WriteTransport
-        self._process: asyncio.subprocess.Process
+        self._process: Child
         self._requests = 0
 
     @classmethod
     async def spawn(cls, command: Command) -> "ChildProcess":
-        """Start a child. Returns once the process runs, before its imports are done.
+        """Start a child as a new interpreter. Returns before its imports are done.
 
         Must be called on the main thread: the child is killed when the thread that spawned it ends.
+
+        Raises:
+            OSError: it could not be started.
         """
-        router_socket, child_socket = socket.socketpair()
-        with child_socket:
+
+        async def start(descriptor: int) -> Child:
             process = await asyncio.create_subprocess_exec(
-                *command.arguments(child_socket.fileno()),
-                pass_fds=[child_socket.fileno()],
-                env=child_environment(),
+                *command.arguments(descriptor),
+                pass_fds=[descriptor],
+                env=command.variables(),
                 stdin=asyncio.subprocess.DEVNULL,
                 # A signal to the process group, such as Ctrl-C, must reach the router alone: it drains first.
                 start_new_session=True,
             )
+            return Child(process.pid, asyncio.create_task(process.wait()))
+
+        return await cls._start(start)
+
+    @classmethod
+    async def fork(cls, server: ForkServer, timeout: float) -> "ChildProcess":
+        """Start a child by a fork server. One that does not answer within `timeout` seconds is killed.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        return await cls._start(lambda descriptor: server.fork(b"{}", [descriptor], timeout=timeout))
+
+    @classmethod
+    async def _start(cls, start: Callable[[int], Awaitable[Child]]) -> "ChildProcess":
+        router_socket, child_socket = socket.socketpair()
+        with child_socket:
+            try:
+                process = await start(child_socket.fileno())
+            # BaseException: a child of a cancelled start ends with its connection.
+            except BaseException:
+                router_socket.close()
+                raise
         _, child = await asyncio.get_running_loop().create_unix_connection(cls, sock=router_socket)
         child._process = process
         return child
@@ -190,16 +231,14 @@ class ChildProcess(asyncio.Protocol):
     async def stop(self, grace: float = 2.0) -> None:
         """Close the connection, which ends the child; kill it after `grace` seconds."""
         self._transport.close()
-        try:
-            async with asyncio.timeout(grace):
-                await self._process.wait()
-        except TimeoutError:
-            self.kill()
-            await self._process.wait()
+        await asyncio.wait({self._process.ended}, timeout=grace)
+        self.kill()
+        await asyncio.shield(self._process.ended)
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+        if not self._process.ended.done():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # A cast instead of a check: uvloop's transports are not subclasses of asyncio's.
@@ -225,9 +264,6 @@ class ChildProcess(asyncio.Protocol):
         match frame.header["op"]:
             case "beat":
                 pass
-            # A load may be sent before this, too.
-            case "spare":
-                self.has_imported = True
             case "compiling":
                 self.is_compiling = True
             case "outputs" | "ready":

@@ -1,61 +1,78 @@
-"""Keeps one spare child whose imports are done, which saves the slowest part of a load or restart."""
+"""Starts model children as forks of one process that has done their imports."""
 
 import asyncio
 import logging
 
+from workers.forking.client import ForkServer, can_fork
+from workers.runner.parent_death import become_subreaper
 from workers.serving.versions.child_process import ChildCommand, ChildProcess
 
 logger = logging.getLogger("trainyard.serving")
-# A spare that has sent nothing for this long is stopped.
-_SILENT_SECONDS = 2.0
+# A fork takes 0.02 s. A fork server that needs longer than this is replaced.
+_FORK_SECONDS = 5.0
 
 
-class SpareChild:
-    """Provides children.
+class ChildStarter:
+    """Starts children.
 
-    The next spare is started only after the previous one has loaded, to leave it the CPU.
+    A fork is ready for a model at once, and shares the memory of the libraries with all others. Children
+    belong to this process and survive their fork server; the next start then makes a new one. Where there is
+    none, a child is a new interpreter, which is slower.
     """
 
-    def __init__(self, command: ChildCommand) -> None:
-        self._command = command
-        self._spare: ChildProcess | None = None
-        self._starting: asyncio.Task[None] | None = None
-        self._closed = False
-
-    async def take(self) -> ChildProcess:
-        """Return a child without a model: the spare if it is alive, else a new one."""
-        # Shielded: a cancelled load must not end the start, from which `close` expects a child.
-        if self._starting is not None:
-            await asyncio.shield(self._starting)
-        spare, self._spare = self._spare, None
-        if spare is not None and not spare.ended.done():
-            if not spare.has_imported or spare.silent_seconds < _SILENT_SECONDS:
-                return spare
-            logger.warning("the spare child %d does not respond; it is replaced", spare.pid)
-            spare.kill()
-            await spare.stop()
-        return await ChildProcess.spawn(self._command)
+    def __init__(self, command: ChildCommand, *, forks: bool = True) -> None:
+        self._command, self._forks = command, forks
+        self._starting: asyncio.Task[ForkServer | None] | None = None
 
     def prepare(self) -> None:
-        """Start the next spare in the background if there is none."""
-        alive = self._spare is not None and not self._spare.ended.done()
-        if alive or self._closed or self._starting is not None:
-            return
-        self._starting = asyncio.create_task(self._start())
+        """Start the fork server in the background."""
+        self._starting = asyncio.create_task(self._start_server())
 
-    async def _start(self) -> None:
-        try:
-            self._spare = await ChildProcess.spawn(self._command)
-        except OSError as error:
-            logger.warning("a spare child could not be started: %s", error)
-        finally:
-            self._starting = None
+    async def start(self) -> ChildProcess:
+        """Return a new child without a model.
+
+        Raises:
+            OSError: it could not be started.
+        """
+        server = await self._server()
+        if server is not None:
+            try:
+                return await ChildProcess.fork(server, _FORK_SECONDS)
+            except OSError as error:
+                logger.warning("a child could not be forked, and starts as a new interpreter: %s", error)
+        return await ChildProcess.spawn(self._command)
 
     async def close(self) -> None:
-        self._closed = True
-        if self._starting is not None:
-            await self._starting
-        if self._spare is not None:
-            # During its imports it would notice the closed connection only after seconds.
-            self._spare.kill()
-            await self._spare.stop()
+        """End the fork server."""
+        if self._starting is None:
+            return
+        self._starting.cancel()  # no effect once it is done
+        await asyncio.wait({self._starting})
+        if not self._starting.cancelled() and (server := self._starting.result()) is not None:
+            await server.end()
+
+    async def _server(self) -> ForkServer | None:
+        """Return the fork server once its imports are done; None if it could not be started."""
+        starting = self._starting
+        if starting is None or (starting.done() and not _has_server(starting)):
+            self.prepare()
+        assert self._starting is not None  # noqa: S101
+        # Shielded: a cancelled load must not end the start, for which others may wait.
+        return await asyncio.shield(self._starting)
+
+    async def _start_server(self) -> ForkServer | None:
+        # Else the kernel would give the children to another process than this one.
+        if not (self._forks and can_fork() and become_subreaper()):
+            return None
+        try:
+            server = await ForkServer.spawn(self._command.fork_server(), variables=self._command.variables())
+            await server.imported()
+        except OSError as error:
+            logger.warning("children start without a fork server, which is slower: %s", error)
+            return None
+        return server
+
+
+def _has_server(start: asyncio.Task[ForkServer | None]) -> bool:
+    server = start.result()
+    return server is not None and server.alive

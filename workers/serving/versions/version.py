@@ -23,9 +23,9 @@ from workers.serving.settings import Limits
 from workers.serving.traffic import Traffic
 from workers.serving.versions.batcher import Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, LoadedModel
+from workers.serving.versions.child_starter import ChildStarter
 from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.signature_check import SignatureMismatch, check_signature
-from workers.serving.versions.spare_child import SpareChild
 
 logger = logging.getLogger("trainyard.serving")
 # Most requests end earlier, and their clients need no watching.
@@ -52,7 +52,7 @@ class VersionContext:
     """The resources that all versions of this server share."""
 
     artifacts: ArtifactCache
-    spare_child: SpareChild
+    child_starter: ChildStarter
     limits: Limits
     metrics: Metrics
     traffic: Traffic
@@ -227,12 +227,8 @@ class LoadedVersion:
     async def _load(self) -> ChildProcess:
         path = await self._context.artifacts.obtain(self.approved.digest, self.approved.bytes)
         began = time.monotonic()
-        self._child = child = await self._context.spare_child.take()
-        try:
-            loaded = await self._load_watched(child, path)
-        finally:
-            # Only now, to leave the CPU to the load.
-            self._context.spare_child.prepare()
+        self._child = child = await self._context.child_starter.start()
+        loaded = await self._load_watched(child, path)
         self.signature = check_signature(self.approved.signature, loaded.signature)
         self._context.metrics.load_seconds.observe(time.monotonic() - began, model_name=self.model)
         self._batcher.attach(child, loaded.slowest)
