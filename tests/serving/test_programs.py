@@ -11,6 +11,7 @@ from typing import Any
 os.environ.setdefault("KERAS_BACKEND", "jax")
 
 import jax
+import keras
 import numpy as np
 import pytest
 
@@ -45,6 +46,19 @@ def until(seen: Callable[[], bool], seconds: float = 120) -> None:
     while not seen():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_a_load_draws_no_random_values_that_the_file_replaces(
+    model_files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "telling.keras"
+    path.write_bytes(model_files["telling-2"])
+    drawn: list[str] = []
+    for kind in (keras.initializers.VarianceScaling, keras.initializers.RandomUniform):
+        monkeypatch.setattr(kind, "__call__", lambda self, *_, **__: drawn.append(type(self).__name__))
+    kernel, bias = models.load(path).weights[0]
+    assert drawn == []
+    assert (kernel.tolist(), bias.tolist()) == ([[2.0, 0.0]] * 4, [0.0, 2.0])
 
 
 def test_buckets_end_at_the_largest() -> None:

@@ -1,12 +1,15 @@
 """Command line of the prediction server: `python -m workers.serving`."""
 
+import asyncio
+import importlib
 import logging
 import sys
 
 import uvloop
 
-from workers.serving.router import serve
-from workers.serving.settings import parse
+from workers.serving.settings import Settings, parse
+from workers.serving.versions.child_process import ChildCommand
+from workers.serving.versions.child_starter import ChildStarter
 
 
 def main() -> int:
@@ -16,11 +19,27 @@ def main() -> int:
     # It logs a line for each request to the dashboard.
     logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
-        uvloop.run(serve(settings))
+        uvloop.run(_run(settings))
     except (OSError, ValueError) as error:
         sys.stderr.write(f"the prediction server cannot start: {error}\n")
         return 2
     return 0
+
+
+async def _run(settings: Settings) -> None:
+    """Run the prediction server until a signal."""
+    limits = settings.limits
+    command = ChildCommand(
+        settings.home / "compiled", limits.max_batch, limits.child_threads, limits.max_programs
+    )
+    child_starter = ChildStarter(command, forks=settings.fork_children)
+    child_starter.prepare()
+    try:
+        # Its imports delay a restart less while the fork server does its own, on another core.
+        router = await asyncio.to_thread(importlib.import_module, "workers.serving.router")
+        await router.serve(settings, child_starter)
+    finally:
+        await child_starter.close()
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ from workers.serving.releases.state import StateFile
 from workers.serving.releases.verification import ReleaseVerifier
 from workers.serving.settings import Settings
 from workers.serving.traffic import Traffic, next_run
-from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.child_starter import ChildStarter
 from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.version import LoadedVersion, VersionContext
@@ -42,20 +41,16 @@ _LAST_REPORT_SECONDS = 2
 class Router:
     """One prediction server: `start`, serve `app`, `stop`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, child_starter: ChildStarter) -> None:
         home, limits = settings.home, settings.limits
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._dashboard = Dashboard(settings.dashboard, settings.token_file)
         metrics, self._traffic = Metrics(), Traffic(next_run(home / "run"))
         self._reporter = Reporter(self._dashboard, replica_name(home / "replica"), self._traffic)
         artifacts = Artifacts(home / "artifacts", settings.artifacts, self._dashboard)
-        self._child_starter = ChildStarter(
-            ChildCommand(home / "compiled", limits.max_batch, limits.child_threads, limits.max_programs),
-            forks=settings.fork_children,
-        )
         context = VersionContext(
             artifacts,
-            self._child_starter,
+            child_starter,
             limits,
             metrics,
             self._traffic,
@@ -96,7 +91,6 @@ class Router:
 
     def start(self) -> None:
         """Apply the saved releases, and start to poll the dashboard."""
-        self._child_starter.prepare()
         self._catalog.resume()
         self._loops = [
             asyncio.create_task(poll_releases(self._dashboard, self._catalog)),
@@ -113,7 +107,6 @@ class Router:
         await asyncio.gather(*self._loops, return_exceptions=True)
         await self._catalog.close()
         await self._report_last_counts()
-        await self._child_starter.close()
         await self._body_workers.close()
         await self._dashboard.close()
 
@@ -164,16 +157,16 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: Settings, child_starter: ChildStarter) -> None:
     """Run one prediction server until SIGTERM or SIGINT.
 
     Raises:
         OSError: the port is in use, or a required file is missing.
         ValueError: the public key is invalid.
     """
-    # First: if the port is in use, nothing has been started that would have to be ended.
+    # First: if the port is in use, nothing of the router has been started that would have to be ended.
     listener = _listen(settings.host, settings.port)
-    router = Router(settings)
+    router = Router(settings, child_starter)
     config = uvicorn.Config(
         router.app,
         lifespan="off",
