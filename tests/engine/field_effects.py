@@ -21,6 +21,7 @@ from jobs.contracts.pruning import Curve
 from jobs.contracts.schedules import ReduceOnPlateau
 from jobs.contracts.suggest import SuggestRequest
 from jobs.contracts.task_parts import DatasetFile
+from jobs.kinds.ensemble.payload import EnsembleTask
 from jobs.kinds.search.payload import SearchPayload, TrialTask
 from jobs.kinds.train.payload import TrainTask
 from tests.engine.helpers import RecordingReport
@@ -97,7 +98,8 @@ def training(spec: ExperimentSpec, files: Files) -> Any:
     loaded = files.load(spec)
     made = prepare(spec, loaded, loaded.parts.train, name="t", seed=spec.fit.seed)
     table, weights = made.batches.table(1)
-    loop, loss = made.loop(epochs=2), made.model.loss
+    loop: Any = made.loop(epochs=2)
+    loss = made.model.loss
     calls = loop.step_mode, loop.call_length.steps, loop.call_length.is_fixed
     losses = type(loss), type(getattr(loss, "_each_row", None))
     return table.tolist(), weights.tolist(), losses, sorted(made.validation_metrics()), calls
@@ -165,7 +167,7 @@ def runner(spec: ExperimentSpec, files: Files) -> Any:
         model_name="t",
     )  # fmt: skip
     configure = MagicMock()
-    replaced = {"configure_jax": configure, "load": MagicMock(), "make_record": lambda *_: {}}
+    replaced: dict[str, Any] = {"configure_jax": configure, "load": MagicMock(), "make_record": lambda *_: {}}
     replaced |= {"set_process_name": MagicMock(), "newest_step": lambda _: None, "EventReporter": MagicMock()}
     replaced |= {"Started": MagicMock()}
     with patch.dict(os.environ), patch.multiple(serve, **replaced):
@@ -191,7 +193,7 @@ def ensemble_weights(spec: ExperimentSpec, files: Files) -> Any:
     truth = np.arange(12) % 2
     good = np.column_stack([0.9 - 0.8 * truth, 0.1 + 0.8 * truth])
     members = [{"name": name, "model": "m", "validation_predictions": "p"} for name in "ab"]
-    task = ensemble.EnsembleTask.model_validate(
+    task = EnsembleTask.model_validate(
         {
             "folder": ".",
             "spec": spec,
@@ -203,7 +205,11 @@ def ensemble_weights(spec: ExperimentSpec, files: Files) -> Any:
     names, predictions = ("a", "b"), (good, np.full((12, 2), 0.5))
     stored = MemberPredictions("multiclass", names, names, np.arange(12), truth, predictions)
     combine = MagicMock(side_effect=InterruptedError)
-    replaced = {"read_predictions": lambda *_: stored, "load_model": MagicMock(), "combine": combine}
+    replaced: dict[str, Any] = {
+        "read_predictions": lambda *_: stored,
+        "load_model": MagicMock(),
+        "combine": combine,
+    }
     with patch.multiple(ensemble, **replaced):
         try:
             ensemble.run(task, RecordingReport())  # type: ignore[arg-type]
