@@ -1,8 +1,8 @@
 // <ty-traffic-chart key>: one chart of the requests of an endpoint. All charts of the page have one time axis: dragging
 // across one of them shows that time in all, and so does the line at the pointer.
 
-/** @import { Options } from "uplot" */
-/** @import { AlignedData } from "uplot" */
+/** @import { AlignedData, Options } from "uplot" */
+/** @import { Scale } from "../charts/axes.js" */
 /** @import { Table } from "../trials/types.js" */
 /** @import { TipText } from "../charts/tip.js" */
 /** @import { Drawing, Values } from "../jobs/chart.js" */
@@ -122,7 +122,7 @@ export class TrafficChart extends Chart {
    * @override
    * @param {number | null} low
    * @param {number | null} high
-   * @param {import("../charts/axes.js").Scale} scale
+   * @param {Scale} scale
    * @returns {[number | null, number | null]}
    */
   heights(low, high, scale) {
