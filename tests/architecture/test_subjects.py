@@ -20,6 +20,7 @@ EXCEPTIONS = {
     "webapp/api/uploads": "describes the forms of every subject",
     "webapp/pages/account": "a person's own page; its reads and writes are those of people and tokens",
     "webapp/api/account": "the caller; its reads are those of people",
+    "webapp/pages/demo": "only in a demo; its reads and writes are those of webapp.demo",
     "webapp/pages/docs": "shows the files of docs/",
     "webapp/pages/errors": "error pages",
     "webapp/pages/experiment_form": "the form of experiments, too large for their page",

@@ -10,13 +10,12 @@ from typing import NamedTuple
 import psutil
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 
 from jobs import access
 from jobs.actions import audit
 from jobs.errors import Conflict, NotFound
-from jobs.models import Attempt, Checkpoint, Job, User
-from jobs.states import TrialState
+from jobs.models import Job, User
+from jobs.queries import resumable
 from webapp.ops.home import Home
 
 WAIT_SECONDS = 10.0
@@ -58,32 +57,21 @@ def kill_runner(job: Job, *, by: User) -> KilledRunner:
 
 
 def _kill_one(job: Job) -> KilledRunner | None:
-    """Kill the runner of an attempt whose training has a checkpoint; return None if there is none now."""
-    for attempt in Attempt.objects.open().filter(Q(job=job) | Q(job__parent=job)).order_by("-number"):
-        found = _checkpoint(attempt)
-        if found is None or (runner := _runner(attempt)) is None:
-            continue
+    """Kill the runner of a training that has a checkpoint; return None if there is none now."""
+    for training in resumable.of_job(job):
+        runner = _runner(training.attempt)
         # It may have ended by itself.
         with suppress(ProcessLookupError):
-            os.killpg(runner.pid, signal.SIGKILL)
-            return KilledRunner(runner.pid, found.trial and found.trial.number, found.epoch)
+            if runner is not None:
+                os.killpg(runner.pid, signal.SIGKILL)
+                return KilledRunner(runner.pid, training.trial, training.epoch)
     return None
 
 
-def _checkpoint(attempt: Attempt) -> Checkpoint | None:
-    """Return the newest checkpoint of a training that runs in this attempt."""
-    written = Checkpoint.objects.kept().filter(job=attempt.job_id, attempt=attempt.number)
-    for row in written.select_related("trial").order_by("-pk")[:1]:
-        running = row.trial is None or row.trial.executions.running().filter(number=row.execution).exists()
-        if row.trial is None or (running and row.trial.state == TrialState.RUNNING):
-            return row
-    return None
-
-
-def _runner(attempt: Attempt) -> psutil.Process | None:
+def _runner(attempt: int) -> psutil.Process | None:
     """Return the process that runs an attempt on this machine; its worker has written the file."""
     home = Home(settings.TRAINYARD_HOME)
-    for file in home.root.glob(f"nodes/*/attempts/{attempt.pk}/process.json"):
+    for file in home.root.glob(f"nodes/*/attempts/{attempt}/process.json"):
         with suppress(OSError, ValueError, KeyError, psutil.Error):
             saved = json.loads(file.read_text())
             process = psutil.Process(int(saved["pid"]))

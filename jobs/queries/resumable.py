@@ -1,0 +1,36 @@
+"""Finds the running trainings of a job that have a checkpoint to resume from."""
+
+from typing import NamedTuple
+
+from django.db.models import Q
+
+from jobs.models import Attempt, Checkpoint, Job
+from jobs.states import TrialState
+
+
+class ResumableTraining(NamedTuple):
+    """A running training: the id of its attempt, its trial's number, and the epoch of its checkpoint."""
+
+    attempt: int
+    trial: int | None
+    epoch: int
+
+
+def of_job(job: Job) -> list[ResumableTraining]:
+    """Return the running trainings of a job and its steps that have a checkpoint, newest attempt first."""
+    attempts = Attempt.objects.open().filter(Q(job=job) | Q(job__parent=job)).order_by("-number")
+    return [found for attempt in attempts if (found := _of_attempt(attempt)) is not None]
+
+
+def _of_attempt(attempt: Attempt) -> ResumableTraining | None:
+    """Return the training that runs in an attempt, if its newest checkpoint belongs to it."""
+    written = Checkpoint.objects.kept().filter(job=attempt.job_id, attempt=attempt.number)
+    newest = written.select_related("trial").order_by("-pk").first()
+    if newest is None:
+        return None
+    if (trial := newest.trial) is None:
+        return ResumableTraining(attempt.pk, None, newest.epoch)
+    running = trial.executions.running().filter(number=newest.execution or 0).exists()
+    if trial.state != TrialState.RUNNING or not running:
+        return None
+    return ResumableTraining(attempt.pk, trial.number, newest.epoch)
