@@ -68,7 +68,7 @@ def change(
 
 
 def _require_valid(model: RegisteredModel, rules: GateRules, comment: str, by: User) -> None:
-    """Refuse a change by somebody who may not approve, a long comment, and unknown metrics."""
+    """Refuse a change by a user who may not approve, a long comment, and unknown metrics."""
     access.require(by, model.project, Action.APPROVE)
     if by.is_service:
         raise Forbidden("A service account cannot change gates.")

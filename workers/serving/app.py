@@ -121,7 +121,7 @@ class ServingApp:
             tfs_examples.check_allowed(verb, signature, labels)
             return await self._bodies.parse_examples(body, signature, deadline)
 
-        picked, signature, arrays = await self._parsed(target, parse)
+        picked, signature, arrays = await self._parsed(request, target, parse)
         labels = picked.version.approved.class_labels
         # Another version may serve by now, with other labels.
         tfs_examples.check_allowed(verb, signature, labels)

@@ -40,7 +40,7 @@ def load_and_serve(connection: Connection, *, cache: Path, max_batch: int, max_p
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     # A batch runs in the thread that waits for it: handing it to another takes longer than a small model. The
-    # heartbeat goes on, because JAX releases Python's lock meanwhile.
+    # heartbeat continues, because JAX releases Python's lock meanwhile.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     connection.start_heartbeat()
     if (frame := connection.read()) is None:

@@ -239,3 +239,9 @@ def dump(value: object) -> bytes:
     infinities are null.
     """
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def dump_answer(key: str, value: object, outputs: Sequence[Array]) -> bytes:
+    """Return `{key: value}` as JSON, with `"nonfinite": true` if an output has NaN or infinities."""
+    answer = {key: value}
+    return dump(answer if all(map(is_finite, outputs)) else {**answer, "nonfinite": True})

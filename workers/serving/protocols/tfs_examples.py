@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.errors import BadRequest
-from workers.serving.protocols.json_tensors import Body, dump, needs_check, shown, to_array, type_name
+from workers.serving.protocols.json_tensors import Body, dump_answer, needs_check, shown, to_array, type_name
 from workers.serving.protocols.tfs_predict import check_signature_name, parse_object
 
 Array = npt.NDArray[Any]
@@ -108,8 +108,8 @@ def encode_results(verb: Verb, outputs: Sequence[Array], labels: Sequence[str]) 
     scores = outputs[0].reshape(len(outputs[0]), -1)
     if verb == "regress":
         scores = np.ascontiguousarray(scores[:, 0])
-        return dump({"results": scores}, (scores,))
+        return dump_answer("results", scores, [scores])
     if scores.shape[1] < len(labels):
         scores = np.concatenate([1 - scores, scores], axis=1)
     rows = [[[label, score] for label, score in zip(labels, row, strict=True)] for row in scores]
-    return dump({"results": rows}, (scores,))
+    return dump_answer("results", rows, [scores])

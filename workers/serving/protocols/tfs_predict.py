@@ -9,8 +9,7 @@ from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.errors import BadRequest
 from workers.serving.protocols.json_tensors import (
     Body,
-    dump,
-    is_finite,
+    dump_answer,
     needs_check,
     parse,
     shown,
@@ -159,7 +158,4 @@ def encode_predict(outputs: Sequence[Array], signature: Signature, *, rows: bool
         answer = [dict(zip(names, row, strict=True)) for row in zip(*outputs, strict=True)]
     else:
         answer = {spec.name: array for spec, array in zip(signature.outputs, outputs, strict=True)}
-    body: dict[str, object] = {"predictions" if rows else "outputs": answer}
-    if not all(map(is_finite, outputs)):
-        body["nonfinite"] = True
-    return dump(body)
+    return dump_answer("predictions" if rows else "outputs", answer, outputs)
