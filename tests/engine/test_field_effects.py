@@ -222,7 +222,7 @@ def fields() -> Iterator[tuple[str, str]]:
     arguments = set()
     for variant in VARIANTS.values():
         for kind, model in variant.kinds.items():
-            for name in model.model_fields.keys() - {"kind"}:
+            for name in [name for name in model.model_fields if name != "kind"]:
                 arguments.add(f"{variant.arguments}/{name}")
                 yield f"{variant.arguments}/{name}", kind
     yield from ((pointer, "") for pointer in leaves() if pointer not in arguments)

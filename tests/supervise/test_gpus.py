@@ -99,7 +99,7 @@ def names(found: Accelerators) -> list[str]:
         ("1,9,0", ["gpu:1"]),
         ("0,-1,1", ["gpu:0"]),
         ("1,1", ["gpu:1"]),
-        (f"GPU-3{BOOT[:4]}", ["gpu:3"]),
+        ("GPU-3{boot}", ["gpu:3"]),
         ("GPU-", []),
         ("MIG-b,MIG-a", ["gpu:0.1", "gpu:0.0"]),
         ("", []),
@@ -108,7 +108,7 @@ def names(found: Accelerators) -> list[str]:
 def test_a_worker_uses_the_gpus_of_its_own_cuda_visible_devices(
     claims: GpuClaims, value: str | None, expected: list[str]
 ) -> None:
-    environment = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
+    environment = {} if value is None else {"CUDA_VISIBLE_DEVICES": value.format(boot=BOOT[:4])}
     assert names(find(None, environment, claims)) == expected
 
 
