@@ -169,7 +169,7 @@ def runner(spec: ExperimentSpec, files: Files) -> Any:
     configure = MagicMock()
     replaced: dict[str, Any] = {"configure_jax": configure, "load": MagicMock(), "make_record": lambda *_: {}}
     replaced |= {"set_process_name": MagicMock(), "newest_step": lambda _: None, "EventReporter": MagicMock()}
-    replaced |= {"Started": MagicMock()}
+    replaced |= {"Started": MagicMock(), "use_accelerator": MagicMock()}
     with patch.dict(os.environ), patch.multiple(serve, **replaced):
         process: Any = serve.Runner(MagicMock(), MagicMock())
         # It would exempt the objects of all tests from garbage collection.
