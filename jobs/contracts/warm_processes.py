@@ -16,6 +16,8 @@ class Warm(Frozen):
     threads: int
     platform: str | None = None
     simulated_devices: int = 1
+    preallocate: bool = Field(default=False, description="whether it allocates GPU memory at its start")
+    memory_fraction: float | None = Field(default=None, description="the largest share of a GPU's memory")
     devices: str | None = Field(default=None, description="the accelerators it has opened")
     pid: int
     since: float = Field(description="its start, in seconds since the epoch")
@@ -34,6 +36,10 @@ class Warm(Frozen):
             words.append(self.platform)
         if self.simulated_devices > 1:
             words.append(f"{self.simulated_devices} simulated devices")
+        if self.memory_fraction is not None:
+            words.append(f"at most {self.memory_fraction:.0%} of the GPU memory")
+        if self.preallocate:
+            words.append("GPU memory allocated at the start")
         if self.devices is not None:
             words.append(f"device {self.devices}")
         return " · ".join(words)

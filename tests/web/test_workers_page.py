@@ -15,6 +15,7 @@ from jobs.queries.workers import kept_warm
 from tests import factories
 from tests.markup import text_of
 from tests.people import People, browser_of
+from workers.runner.environment import Environment
 
 pytestmark = pytest.mark.django_db
 STANDBY = Warm(
@@ -74,3 +75,12 @@ def test_a_worker_that_cannot_use_its_gpus_shows_the_reason(browser: Client) -> 
     for page in ("/workers", f"/workers/{row.pk}"):
         assert html.unescape(text_of(browser.get(page))).count(reason) == 1
     assert browser.get(f"/api/v1/workers/{row.pk}").json()["info"] == {"no_gpu": reason}
+
+
+def test_a_process_of_every_environment_can_be_listed() -> None:
+    environment = Environment(2, "cuda", 1, preallocate=True, memory_fraction=0.4)
+    row = Warm(kind="fork server", state="ready", pid=77, since=time.time(), **environment._asdict())
+    assert (
+        row.environment
+        == "2 threads · cuda · at most 40% of the GPU memory · GPU memory allocated at the start"
+    )
