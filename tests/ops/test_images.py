@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import pytest
@@ -38,7 +39,8 @@ def test_the_image_installs_from_the_lock_with_hashes_and_does_not_run_as_root()
 def test_the_image_copies_only_what_exists_and_starts_everything() -> None:
     instructions = dockerfile()
     copied = [text.split()[0] for name, text in instructions if name == "COPY" and "--from" not in text]
-    assert all((ROOT / path).exists() for path in copied)
+    defaults = dict(text.split("=", 1) for name, text in instructions if name == "ARG")
+    assert all((ROOT / Template(path).substitute(defaults)).exists() for path in copied)
     (command,) = [
         json.loads(text)
         for name, text in instructions

@@ -1,5 +1,5 @@
 // While the server does not answer, links and forms stay on the page: the browser would show its error page, and entries
-// would be lost. A link waits only if an answer is overdue, a form if there is no new one.
+// would be lost. A link waits only if an answer is overdue; a form always asks first.
 import { closest } from "../elements.js";
 import { refuse } from "./notice.js";
 import { ask, isFresh, isSuspect } from "./server.js";
@@ -49,7 +49,6 @@ async function onClick(event) {
 async function onSubmit(event) {
   const form = event.target;
   if (!(form instanceof HTMLFormElement) || form === passing || form.getAttribute("method") === "dialog") return;
-  if (isFresh() && !waiting.has(form)) return;
   event.preventDefault();
   event.stopImmediatePropagation();
   if (waiting.has(form)) return;
