@@ -12,6 +12,8 @@ class ModuleManifestStorage(CompressedManifestStaticFilesStorage):  # type: igno
     """Hashes and compresses static files, and rewrites the import paths of ES modules."""
 
     support_js_module_import_aggregation = True
+    # Each pass settles one level of imports, and Django's limit is 5.
+    max_post_process_passes = 30
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise is untyped

@@ -219,13 +219,17 @@ class _Recorder:
 
     def record_phase(self, events: Sequence[contract.RunnerEvent]) -> None:
         """Write the phase of a trial that the last of these events leaves; a progress ends it."""
+        events = [e for e in events if isinstance(e, contract.Phase | contract.Progress | contract.TrialDone)]
+        # Most batches have only points, and the record is not loaded with the attempt.
+        if not events:
+            return
         phase = self.attempt.record.get("phase")
         now = phase
         for event in events:
-            if isinstance(event, contract.Phase) and event.trial is not None:
-                now = {"trial": event.trial, "name": event.name}
-            elif isinstance(event, contract.Progress | contract.TrialDone):
+            if not isinstance(event, contract.Phase):
                 now = None
+            elif event.trial is not None:
+                now = {"trial": event.trial, "name": event.name}
         if now != phase:
             self.attempt.record = {**self.attempt.record, "phase": now}
             self.attempt.save(update_fields=["record"])

@@ -319,7 +319,7 @@ def test_a_mesh_that_no_worker_could_run_is_refused(
 @pytest.mark.parametrize(
     ("devices", "mesh", "warning"),
     [
-        ([], {}, "no worker of pool default has a GPU: the job would wait"),
+        ([], {}, "no worker of pool default has a GPU, so the job will wait"),
         (["gpu:0"], {}, "the job needs 2 GPUs on one worker, and the largest of pool default has 1"),
         (["gpu:0", "gpu:1"], {}, None),
         (

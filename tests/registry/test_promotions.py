@@ -175,7 +175,7 @@ def test_an_expired_request_cannot_be_approved_before_it_is_swept(yard: Yard) ->
 
 
 def test_canary_is_refused_with_the_reason(yard: Yard) -> None:
-    with pytest.raises(BadInput, match="not supported yet"):
+    with pytest.raises(BadInput, match="not available yet"):
         yard.request(stage="canary")
 
 
