@@ -90,9 +90,9 @@ class TrafficElement extends HTMLElement {
     }
     const isEmpty = data.since === null;
     const appeared = shown.hidden && !isEmpty;
-    hint.hidden = !isEmpty;
     shown.hidden = isEmpty;
     if (isEmpty) return;
+    hint.remove();
     this.drawTools();
     this.drawFigures();
     band.draw(data);
