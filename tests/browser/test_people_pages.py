@@ -97,7 +97,10 @@ def test_a_one_time_link_logs_in_once_and_suggests_a_password(
     boxes = page.locator("input[type=password]")
     boxes.nth(0).fill("a long new secret")
     boxes.nth(1).fill("a long new secret")
-    page.get_by_role("button", name="Save").click()
+    # The form is sent once the server has answered, which is after the click.
+    with page.expect_event("framenavigated"):
+        page.get_by_role("button", name="Save").click()
+    page.wait_for_load_state()
     page.goto(link)
     expect(page.get_by_text("has already been used")).to_be_visible()
     watch.ignore("404")
