@@ -7,7 +7,7 @@ from collections.abc import Callable
 from django.db import transaction
 from playwright.sync_api import Page, expect
 
-from jobs.actions import releases
+from jobs.actions import releases, replica_reports
 from jobs.contracts.histogram import bucket_of
 from jobs.contracts.release import ModelProcess, ReplicaReport, ServerProcess
 from jobs.contracts.traffic import Counts, TrafficInterval, TrafficReport, VersionCounts
@@ -61,7 +61,7 @@ def ask(model: RegisteredModel, *, by: User, sequence: int, ages: range, request
         processes=(ModelProcess(version=2, pid=80, memory_bytes=54_000_000, waiting=12),),
         traffic=TrafficReport(run=1, sequence=sequence, sent=now, intervals=tuple(intervals)),
     )
-    releases.record_report(report, by=by)
+    replica_reports.record(report, by=by)
 
 
 def counts(requests: int, version: int) -> Counts:

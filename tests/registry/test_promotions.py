@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from jobs.actions import audit, promotions, registration, releases
+from jobs.actions import audit, promotions, registration, replica_reports
 from jobs.contracts.release import ReplicaReport, SignedRelease
 from jobs.errors import BadInput, Conflict, Forbidden, GatesOpen, NotFound, StaleState
 from jobs.kinds.gate.payload import GateResult
@@ -212,7 +212,7 @@ def test_everyone_in_the_project_may_comment(yard: Yard) -> None:
 
 def report(yard: Yard, generation: int, replica: str = "a") -> None:
     service = User.objects.get_or_create(username="serving", is_service=True)[0]
-    releases.record_report(ReplicaReport(replica=replica, model="digits", generation=generation), by=service)
+    replica_reports.record(ReplicaReport(replica=replica, model="digits", generation=generation), by=service)
 
 
 def test_it_is_released_once_every_live_replica_serves_it(yard: Yard) -> None:

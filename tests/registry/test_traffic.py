@@ -7,7 +7,7 @@ import pytest
 from django.db import DatabaseError
 
 from jobs import clock
-from jobs.actions import promotions, releases, traffic
+from jobs.actions import promotions, releases, replica_reports, traffic
 from jobs.contracts.histogram import bucket_of
 from jobs.contracts.release import ReplicaReport
 from jobs.contracts.traffic import Counts, TrafficInterval, TrafficReport, VersionCounts
@@ -50,7 +50,7 @@ def send(
     report = TrafficReport(run=run, sequence=sequence, sent=sent.timestamp(), intervals=intervals)
     whole = ReplicaReport(replica=replica, model=yard.model.name, generation=1, traffic=report)
     yard.owner.is_service = True
-    releases.record_report(whole, by=yard.owner)
+    replica_reports.record(whole, by=yard.owner)
 
 
 def ago(seconds: float) -> datetime:

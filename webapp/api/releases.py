@@ -11,7 +11,7 @@ from ninja.responses import Status
 from pydantic import Field
 
 from jobs import access
-from jobs.actions import releases
+from jobs.actions import replica_reports
 from jobs.contracts.answers.endpoints import ReleasesOut
 from jobs.contracts.release import ReplicaReport, SignedRelease
 from jobs.models import User
@@ -57,5 +57,5 @@ def _newest(user: User, after: int | None) -> tuple[int, list[dict[str, Any]]]:
 @router.post("/serving/reports", response={204: None}, auth=needs("serve"))
 def report_replica(request: HttpRequest, body: ReplicaReport) -> Status[None]:
     """Report the versions that a prediction server serves for an endpoint."""
-    releases.record_report(body, by=actor(request))
+    replica_reports.record(body, by=actor(request))
     return Status(204, None)
