@@ -1,5 +1,6 @@
 """Adds each report of prediction requests once, and folds old intervals into longer ones."""
 
+import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -11,14 +12,21 @@ from jobs.contracts.traffic import INTERVAL_SECONDS, Counts, Tally, TrafficRepor
 from jobs.models import Replica, TrafficCount
 
 KEPT = (
-    (INTERVAL_SECONDS, timedelta(hours=1)),
-    (60, timedelta(days=1)),
-    (3600, timedelta(days=30)),
+    (INTERVAL_SECONDS, timedelta(hours=1, minutes=1)),
+    (60, timedelta(days=1, hours=1)),
+    (3600, timedelta(days=30, hours=4)),
 )
-"""How long intervals of each length are kept. Older ones are folded into the next length, or removed."""
+"""How long intervals of each length are kept. Older ones are folded into the next length, or removed.
+
+Longer than the ranges that `queries.traffic` reads from them: a range begins up to one of its points earlier,
+and its first point must have all of its requests.
+"""
 
 CLOCK_TOLERANCE = 15.0
 """Seconds that a server's clock may differ, or a report may take, before its intervals are moved."""
+
+FOLD_SECONDS = 2.0
+"""The scheduler waits while intervals are folded, so the time of a call is limited."""
 
 BATCH = 500
 """Rows per transaction: other writers of SQLite wait for it."""
@@ -61,8 +69,8 @@ def _place(start: int, now: float) -> tuple[datetime, int] | None:
     return None
 
 
-def _floor(time: float, seconds: int) -> int:
-    return int(time // seconds) * seconds
+def _floor(moment: float, seconds: int) -> int:
+    return int(moment // seconds) * seconds
 
 
 def _add(replica: int, version: int, start: datetime, seconds: int, counts: Iterable[Counts]) -> None:
@@ -81,15 +89,18 @@ def _add(replica: int, version: int, start: datetime, seconds: int, counts: Iter
 
 
 def fold() -> int:
-    """Fold old intervals into longer ones, and remove the oldest; return how many rows were removed."""
-    removed = 0
+    """Fold old intervals into longer ones, and remove the oldest; return how many rows were removed.
+
+    The call ends after `FOLD_SECONDS`; the next call continues.
+    """
+    removed, deadline = 0, time.monotonic() + FOLD_SECONDS
     longer = [seconds for seconds, _ in KEPT[1:]]
     for (seconds, kept), into in zip(KEPT, [*longer, None], strict=True):
         # Only complete intervals of the next length, so that each is usually written once.
         oldest = _floor((clock.now() - kept).timestamp(), into or seconds)
         due = Q(seconds=seconds, start__lt=datetime.fromtimestamp(oldest, UTC))
         oldest_first = TrafficCount.objects.filter(due).order_by("start").values_list("replica", flat=True)
-        while replica := oldest_first.first():
+        while time.monotonic() < deadline and (replica := oldest_first.first()):
             removed += _fold(replica, due, into)
     return removed
 

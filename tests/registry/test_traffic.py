@@ -156,6 +156,19 @@ def test_every_range_has_every_request_of_its_time_once(yard: Yard, range_: str)
     assert sum(point.requests for point in answer.points) == expected
 
 
+@pytest.mark.parametrize("range_", queries.RANGES)
+def test_the_first_point_of_a_range_has_all_of_its_requests_just_after_the_hour(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch, range_: str
+) -> None:
+    now = NOW.replace(second=1)
+    set_clock(monkeypatch, now)
+    begin = queries.of_endpoint(yard.endpoint, range_).begin
+    send(yard, interval(begin, 1, counts(3)), sent=now)
+    traffic.fold()
+    first = queries.of_endpoint(yard.endpoint, range_).points[0]
+    assert (first.at, first.requests) == (begin, 3)
+
+
 def test_the_band_shows_the_versions_in_production_and_who_changed_them(yard: Yard) -> None:
     yard.live()
     yard.live()
