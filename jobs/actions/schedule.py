@@ -1,7 +1,7 @@
 """Places waiting jobs and trials on workers as attempts, and records why the others wait.
 
-The order within a pool is strict: priority, then age. A job that waits for slots blocks those behind it, so
-that small jobs never starve a large one.
+The order within a pool is strict: priority, then age. A job that waits for slots blocks the workers that
+could run it for the jobs behind it, so that small jobs never starve a large one.
 """
 
 from collections import defaultdict
@@ -17,12 +17,11 @@ from django.db.models import Count, F, QuerySet, Sum
 
 from jobs import clock, queue
 from jobs.actions.transition import move
-from jobs.contracts.device_checks import lacks
 from jobs.errors import StaleState
 from jobs.kinds import kinds_that
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.queries import batches
-from jobs.queries.devices import mesh_of, why_none_fits
+from jobs.queries.devices import fitting_workers, why_none_fits
 from jobs.queries.waiting import at_limit, slots_of
 from jobs.states import FINAL, WAITING, Desired, JobState
 
@@ -55,17 +54,13 @@ class Pool:
     draining: int = 0
 
     def suitable(self, job: Job) -> list[LiveWorker]:
-        """Return the workers that have the devices for a job, busy or not."""
-        mesh = mesh_of(job)
-        return [each for each in self.workers if not lacks(mesh, job.slots, each.row.device_names)]
+        """Return the workers that have the slots and the devices for a job, busy or not."""
+        fitting = set(fitting_workers(job, [worker.row for worker in self.workers]))
+        return [worker for worker in self.workers if worker.row in fitting]
 
     def lanes(self, job: Job) -> int:
         """Return how many attempts of a job an otherwise empty pool can run at once."""
         return sum(worker.row.slots // job.slots for worker in self.suitable(job))
-
-    def largest(self) -> int:
-        """Return the number of slots of the largest worker, busy or not."""
-        return max((worker.row.slots for worker in self.workers), default=0)
 
 
 @dataclass(frozen=True)
@@ -189,22 +184,19 @@ def _why_waiting(
 ) -> str | None:
     """Return why a candidate waits, as a sentence; None if it can be placed.
 
-    A job that waits for slots blocks the workers that have its devices. One that waits for its project's
-    quota or its search's limit does not, since no free slot would help it.
+    A job that waits for slots blocks the workers that could run it. One that waits for its project's quota or
+    its search's limit does not, since no free slot would help it.
 
     Args:
         candidate: the first candidate that is not placed yet.
         pool: its pool.
-        suitable: the workers of the pool that have the devices for it.
+        suitable: the workers of the pool that could run it.
         used: the number of slots in use, by project.
         running: the number of open attempts, by search.
     """
     job = candidate.job
     if not pool.workers:
         return _no_worker(job.pool, pool)
-    if pool.largest() < job.slots:
-        largest = f"the largest worker of pool {job.pool} has {pool.largest()}"
-        return f"It needs {job.slots} slots on one worker; {largest}."
     if not suitable:
         return why_none_fits(job, [worker.row for worker in pool.workers])
     quota = job.project.max_slots if job.project is not None else None
@@ -239,7 +231,7 @@ def _no_room(job: Job, suitable: list[LiveWorker]) -> str:
         # The workers are not blocked: all their jobs wait for this reason, and each shows it.
         return f"The disk of {full[0].name} is nearly full; once space is free, the job starts automatically."
     total = sum(worker.row.slots for worker in suitable)
-    free = max(worker.free for worker in suitable)
+    free = max(worker.free for worker in suitable if worker.blocked_by is None)
     for worker in suitable:
         worker.blocked_by = worker.blocked_by or job
     return f"It needs {job.slots} of the {slots_of(total)} of pool {job.pool}; {max(free, 0)} free now."

@@ -1,4 +1,6 @@
-"""Reads the devices that a job needs, and the workers that have them."""
+"""Reads the devices that a job needs, and the workers that can run it."""
+
+from collections.abc import Iterable
 
 from jobs.contracts.device_checks import describe_missing, lacks
 from jobs.contracts.mesh import MeshSpec
@@ -19,14 +21,28 @@ def mesh_of(job: Job) -> MeshSpec | None:
 
 def live_workers(job: Job) -> list[Worker]:
     """Return the workers that accept work and have the devices for a job."""
-    mesh, live = mesh_of(job), Worker.objects.live(job.pool)
-    return [worker for worker in live if not lacks(mesh, job.slots, worker.device_names)]
+    return _equipped(job, Worker.objects.live(job.pool))
+
+
+def fitting_workers(job: Job, workers: Iterable[Worker]) -> list[Worker]:
+    """Return those of the workers of a job's pool that have the slots and the devices for it, busy or not."""
+    return [worker for worker in _equipped(job, workers) if worker.slots >= job.slots]
 
 
 def why_none_fits(job: Job, live: list[Worker]) -> str:
     """Return why none of the workers of a job's pool can run it, as a sentence."""
-    mesh = mesh_of(job)
-    if mesh is None or not live:
+    if not live:
         return f"No worker runs in pool {job.pool}."
-    reason = describe_missing(mesh, job.slots, job.pool, [worker.device_names for worker in live])
-    return f"{reason}; the Workers page shows why a worker uses no GPU."
+    mesh, equipped = mesh_of(job), _equipped(job, live)
+    if mesh is not None and not equipped:
+        reason = describe_missing(mesh, job.slots, job.pool, [worker.device_names for worker in live])
+        return f"{reason}; the Workers page shows why a worker uses no GPU."
+    largest = max((worker.slots for worker in equipped), default=0)
+    pool = f"pool {job.pool}{' with its GPUs' if len(equipped) < len(live) else ''}"
+    return f"It needs {job.slots} slots on one worker; the largest worker of {pool} has {largest}."
+
+
+def _equipped(job: Job, workers: Iterable[Worker]) -> list[Worker]:
+    """Return those of the workers that have the devices for a job. They may have too few slots."""
+    mesh = mesh_of(job)
+    return [worker for worker in workers if not lacks(mesh, job.slots, worker.device_names)]

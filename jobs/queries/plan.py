@@ -1,8 +1,9 @@
 """Validates an experiment spec and plans the jobs that it would run. Writes nothing."""
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from django.db.models import Max, Sum
+from django.db.models import Sum
 from pydantic import ValidationError
 
 from jobs.contracts import checks, device_checks, spec_checks
@@ -15,6 +16,7 @@ from jobs.errors import BadSpec
 from jobs.kinds import planned
 from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, Worker
 from jobs.queries import datasets, duration_history, warm_start
+from jobs.queries.devices import fitting_workers, why_none_fits
 from jobs.queries.outcomes import dataset_in
 from jobs.states import FINAL
 
@@ -109,6 +111,13 @@ def resource_warnings(job: Job) -> list[Problem]:
     """Return why a job will wait although slots are free: no running worker of its pool can take it."""
     if job.state in FINAL:
         return []
-    largest = Worker.objects.live(job.pool).aggregate(largest=Max("slots"))["largest"]
-    found = unserved(job.pool, job.slots, largest or 0)
-    return [] if found is None else [found]
+    live = list(Worker.objects.live(job.pool))
+    found = unserved(job.pool, job.slots, max((worker.slots for worker in live), default=0))
+    if found is not None:
+        return [found]
+    # The scheduler reports an invalid spec.
+    with suppress(ValueError):
+        if not fitting_workers(job, live):
+            waits = "The job will wait; start a worker that fits, or choose another pool."
+            return [Problem("/pool", f"{why_none_fits(job, live)} {waits}")]
+    return []

@@ -7,7 +7,7 @@ from django.db.models import Sum
 
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.queries import outcomes
-from jobs.queries.devices import live_workers, why_none_fits
+from jobs.queries.devices import fitting_workers, why_none_fits
 from jobs.states import WAITING, Desired, TrialState
 
 NEXT = "Queued at a runner, after other trials."
@@ -54,9 +54,10 @@ def _shared_reason(search: Job) -> str:
         return f"The search was requested to be {search.desired}."
     if search.state in WAITING and search.why_waiting:
         return search.why_waiting
-    workers = {worker.pk: worker.slots for worker in live_workers(search)}
+    live = list(Worker.objects.live(search.pool))
+    workers = {worker.pk: worker.slots for worker in fitting_workers(search, live)}
     if not workers:
-        return why_none_fits(search, list(Worker.objects.live(search.pool)))
+        return why_none_fits(search, live)
     running = search.trials.running().count()
     limit = outcomes.search_of(search).parallel_trials
     if limit is not None and running >= limit:

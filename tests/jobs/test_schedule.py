@@ -5,7 +5,7 @@ from pytest_django import DjangoAssertNumQueries
 from jobs import clock
 from jobs.actions import attempt_end, pipeline, schedule, workers
 from jobs.models import Attempt, Job, Project, Worker
-from jobs.queries import waiting
+from jobs.queries import plan, waiting
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, suggest_from_grid
 
 
@@ -65,6 +65,29 @@ def test_a_job_with_a_gpu_mesh_waits_for_a_worker_with_the_gpus_and_blocks_no_ot
         "The job needs 2 GPUs on one worker, and the largest of pool default has 1"
     )
     assert [a.job_id for a in one.claim_all()] == [single.pk]
+
+
+def test_a_job_larger_than_any_worker_with_its_gpus_shows_that_and_blocks_no_other(yard: Yard) -> None:
+    huge, small = yard.submit(**gpu_mesh(1) | {"resources": {"slots": 4}}), yard.submit(**gpu_mesh(1))
+    PretendWorker(slots=8, name="cpu")
+    gpu = PretendWorker(slots=2, name="gpu", gpus=1)
+    reason = "It needs 4 slots on one worker; the largest worker of pool default with its GPUs has 2."
+    assert waits(huge) == reason
+    assert [a.job_id for a in gpu.claim_all()] == [small.pk]
+    (warning,) = plan.resource_warnings(huge)
+    assert warning.pointer == "/pool"
+    assert warning.message.startswith(f"{reason} The job will wait; ")
+    assert not plan.resource_warnings(small)
+
+
+def test_a_large_job_blocks_only_the_workers_that_could_run_it(yard: Yard) -> None:
+    yard.submit(resources={"slots": 4})
+    PretendWorker(slots=4, name="large")
+    schedule.place()
+    large, small = yard.submit(resources={"slots": 4}), yard.submit()
+    little = PretendWorker(slots=1, name="little")
+    assert waits(large) == "It needs 4 of the 4 slots of pool default; 0 free now."
+    assert [a.job_id for a in little.claim_all()] == [small.pk]
 
 
 def test_a_job_that_waits_for_a_busy_gpu_does_not_block_workers_without_one(yard: Yard) -> None:
