@@ -67,7 +67,9 @@ def record(
         StaleFence: the attempt is no longer running; nothing was written.
     """
     with transaction.atomic():
-        attempt = fence.acknowledge(attempt_id, spool_position)
+        acknowledged = fence.acknowledge(attempt_id, spool_position)
         # None: an earlier call, whose answer was lost, has written the batch.
-        if attempt is not None:
-            events.append(attempt.job.root_id_or_self, runner_events.record(attempt, batch, stored))
+        if acknowledged is not None:
+            attempt, phase = acknowledged
+            bodies = runner_events.record(attempt, batch, stored, phase=phase)
+            events.append(attempt.job.root_id_or_self, bodies)

@@ -4,7 +4,8 @@ It is written in SQL, as are the other statements of every commit of every runni
 from models takes twenty times as long as running it.
 """
 
-from typing import Any
+import json
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.models import Model
@@ -15,25 +16,35 @@ from jobs.states import AttemptState
 
 _ACKNOWLEDGE = """
     UPDATE jobs_attempt SET spool_acked = %s WHERE id = %s AND state = %s AND spool_acked < %s
-    RETURNING id, job_id, number,
+    RETURNING id, job_id, number, {phase},
         (SELECT root_id FROM jobs_job WHERE jobs_job.id = jobs_attempt.job_id),
         (SELECT kind FROM jobs_job WHERE jobs_job.id = jobs_attempt.job_id)
 """
+_PHASE = {"postgresql": "record -> 'phase'", "sqlite": "json_extract(record, '$.phase')"}
+"""The expression for a value in the record's JSON, by database."""
 
 
-def acknowledge(attempt_id: int, spool_position: int) -> Attempt | None:
+class Acknowledged(NamedTuple):
+    """An attempt whose batch may be written, and the phase of a trial in its record, if there is one."""
+
+    attempt: Attempt
+    phase: dict[str, Any] | None
+
+
+def acknowledge(attempt_id: int, spool_position: int) -> Acknowledged | None:
     """Store the spool position of a batch, inside the caller's transaction, which then writes the batch.
 
     Returns:
-        The attempt with its job, locked until commit. Columns that recording rarely needs are deferred. None
-        if an earlier call, whose answer was lost, has already written the batch.
+        The attempt with its job, locked until commit. Columns that recording rarely needs are deferred, the
+        record among them. None if an earlier call, whose answer was lost, has already written the batch.
 
     Raises:
         StaleFence: the attempt is no longer running.
     """
     running = str(AttemptState.RUNNING)
     with connection.cursor() as cursor:
-        cursor.execute(_ACKNOWLEDGE, [spool_position, attempt_id, running, spool_position])
+        statement = _ACKNOWLEDGE.format(phase=_PHASE[connection.vendor])
+        cursor.execute(statement, [spool_position, attempt_id, running, spool_position])
         rows = cursor.fetchall()
     if not rows:
         # The attempt has ended, or its spool position was already stored.
@@ -41,10 +52,10 @@ def acknowledge(attempt_id: int, spool_position: int) -> Attempt | None:
             return None
         raise StaleFence(f"attempt {attempt_id} is no longer running")
     # Built from the statement's own answer: reading both rows would take two further queries for each batch.
-    pk, job_id, number, root_id, kind = rows[0]
+    pk, job_id, number, phase, root_id, kind = rows[0]
     attempt = _deferred(Attempt, id=pk, job_id=job_id, number=number)
     attempt.job = _deferred(Job, id=job_id, root_id=root_id, kind=kind)
-    return attempt
+    return Acknowledged(attempt, json.loads(phase) if phase else None)
 
 
 def _deferred[M: Model](model: type[M], **known: Any) -> M:

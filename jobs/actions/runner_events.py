@@ -24,11 +24,23 @@ RESULT_FIELDS = ("score", "best_epoch", "epochs", "metrics", "best")
 """Fields of the event of an execution's end that are stored in its row."""
 
 
-def record(attempt: Attempt, batch: Sequence[contract.RunnerEvent], stored: Files) -> list[Event]:
+def record(
+    attempt: Attempt,
+    batch: Sequence[contract.RunnerEvent],
+    stored: Files,
+    *,
+    phase: Mapping[str, Any] | None = None,
+) -> list[Event]:
     """Write a batch of events of an attempt's runner, inside the caller's transaction.
 
     An event of a trial that the attempt does not hold is replaced by a warning in the log. Log lines and
     warnings are also accepted of trials that the attempt held before: they arrive after the trial's end.
+
+    Args:
+        attempt: the attempt.
+        batch: its events in order.
+        stored: the stored file of each `artifact` event, by the event's path.
+        phase: the phase of a trial in the attempt's record, which the attempt may have deferred.
 
     Returns:
         The events for readers, in order, which the caller appends to the log.
@@ -57,7 +69,7 @@ def record(attempt: Attempt, batch: Sequence[contract.RunnerEvent], stored: File
             bodies.append(recorder.record(event))
     # Afterwards, since the event `Started` replaces the record.
     recorder.record_resumed([event for event in accepted if isinstance(event, contract.Resumed)])
-    recorder.record_phase(accepted)
+    recorder.record_phase(accepted, earlier=phase)
     return [body for body in bodies if body is not None]
 
 
@@ -217,21 +229,20 @@ class _Recorder:
         self.attempt.record = {**record, "resumed": resumed[:MOST_RESUMED]}
         self.attempt.save(update_fields=["record"])
 
-    def record_phase(self, events: Sequence[contract.RunnerEvent]) -> None:
+    def record_phase(
+        self, events: Sequence[contract.RunnerEvent], *, earlier: Mapping[str, Any] | None
+    ) -> None:
         """Write the phase of a trial that the last of these events leaves; a progress ends it."""
-        events = [e for e in events if isinstance(e, contract.Phase | contract.Progress | contract.TrialDone)]
-        # Most batches have only points, and the record is not loaded with the attempt.
-        if not events:
-            return
-        phase = self.attempt.record.get("phase")
-        now = phase
+        phase = earlier
         for event in events:
-            if not isinstance(event, contract.Phase):
-                now = None
-            elif event.trial is not None:
-                now = {"trial": event.trial, "name": event.name}
-        if now != phase:
-            self.attempt.record = {**self.attempt.record, "phase": now}
+            match event:
+                case contract.Phase(trial=int()):
+                    phase = {"trial": event.trial, "name": event.name}
+                case contract.Progress() | contract.TrialDone():
+                    phase = None
+        # Few batches change it, and the record is not loaded with the attempt.
+        if phase != earlier:
+            self.attempt.record = {**self.attempt.record, "phase": phase}
             self.attempt.save(update_fields=["record"])
 
     def _trial(self, event: contract.RunnerEvent) -> Trial | None:

@@ -3,6 +3,8 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from jobs import clock
 from jobs.actions import attempt_end, attempts, control, pipeline, schedule, submit
@@ -10,10 +12,11 @@ from jobs.contracts import events as contract
 from jobs.errors import StaleFence
 from jobs.models import Attempt, DatasetVersion, EventChunk, Job, MetricSeries, Worker
 from jobs.queries import jobs as shown
+from jobs.queries import phases
 from jobs.queries.codec import unpack_events
 from jobs.states import Outcome
 from jobs.store import StoredFile
-from tests.jobs.yard import PretendWorker, Yard
+from tests.jobs.yard import PretendWorker, Yard, begun, placed_search
 
 
 @pytest.fixture
@@ -242,6 +245,27 @@ def test_a_phase_is_part_of_the_progress_until_units_are_counted_again(
     assert [event["name"] for event in all_events(job) if event["type"] == "phase"] == [
         "compiling", "timing", "timing"
     ]  # fmt: skip
+
+
+def test_the_progress_of_a_trial_reads_the_record_of_its_attempt_only_to_end_a_phase(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    search, (attempt, *_) = placed_search(yard, worker)
+    trial = attempt.trials.order_by("number")[0]
+    counted = contract.Progress(time=time.time(), trial=trial.number, done=1, total=4, unit="epochs")
+    compiling = contract.Phase(time=time.time(), trial=trial.number, name="compiling")
+    worker.report(attempt, contract.Started(time=time.time()), begun(trial))
+
+    def reads(event: contract.RunnerEvent) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            worker.report(attempt, event)
+        return sum('"jobs_attempt"."record" FROM' in query["sql"] for query in queries)
+
+    assert (reads(counted), phases.of_search(search)) == (0, {})
+    assert (reads(compiling), phases.of_search(search)) == (1, {trial.number: "compiling"})
+    assert (reads(compiling), phases.of_search(search)) == (0, {trial.number: "compiling"})
+    assert (reads(counted), phases.of_search(search)) == (1, {})
+    assert reads(counted) == 0
 
 
 def test_a_repeated_warning_is_shown_once_with_the_results(job: Job, worker: PretendWorker) -> None:
