@@ -183,6 +183,21 @@ async def test_a_request_that_kills_two_children_fails() -> None:
         work.future.result()
 
 
+async def test_a_request_that_kills_its_children_fails_alone() -> None:
+    queue, child = batcher()
+    good, deadly = queue.submit(rows(1)), queue.submit(rows(2))
+    await turn()
+    await child.fail(ChildExited("killed"))
+    queue.attach(child)
+    await turn()
+    await child.answer()
+    await child.fail(ChildExited("killed"))
+    assert sizes(child) == [2, 1, 1]
+    assert result(good) == [2]
+    with pytest.raises(Unavailable):
+        deadly.future.result()
+
+
 @pytest.mark.parametrize(
     ("kind", "status", "retry_after"), [("input", 400, None), ("memory", 503, 1), ("internal", 500, None)]
 )

@@ -16,7 +16,7 @@ from workers.serving.versions.child_process import ChildExited, ChildFailed, con
 Array = npt.NDArray[Any]
 Outputs = list[Array]
 
-# A batch whose child dies is tried once more: another request of the batch may have been the cause.
+# A request whose child dies is tried once more, alone: another one of its batch may have been the cause.
 _MAX_TRIES = 2
 # How often the time of a running batch is checked. Only times in which this process runs are counted, so a
 # server that was suspended itself does not end its children.
@@ -292,8 +292,6 @@ class Batcher:
     def _refused(self, slices: list[Slice], error: ChildFailed) -> None:
         if error.kind == "memory" and len(slices) > 1:
             # Each request may fit without the others.
-            for item, _, _ in slices:
-                item.alone = True
             self._retry(slices, Unavailable(str(error), retry_after=1))
             return
         for item, _, _ in slices:
@@ -322,11 +320,13 @@ class Batcher:
         self._observe(at, began - slices[0].item.queued_at, ran)
 
     def _retry(self, slices: list[Slice], error: ServingError) -> None:
+        """Queue the requests of a batch again, each alone; fail those that were tried before."""
         # In reverse, because each is put at the front: the queue keeps its order.
         for item, start, _ in reversed(slices):
             self._remove(item)
             item.sent = start
             item.tries += 1
+            item.alone = item.alone or len(slices) > 1
             if item.tries >= _MAX_TRIES or self._refusal is not None:
                 _fail(item, error)
             elif not item.future.done():
