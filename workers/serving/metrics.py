@@ -83,7 +83,8 @@ class Histogram:
                 total += count
                 shown = "+Inf" if bound == float("inf") else f"{bound:g}"
                 yield f"{self.name}_bucket{_format_labels(labels, ('le', shown))} {total}"
-            yield f"{self.name}_sum{_format_labels(labels)} {self._sums[labels]:g}"
+            # All digits: of a long sum, fewer would not change with every observation.
+            yield f"{self.name}_sum{_format_labels(labels)} {self._sums[labels]:.15g}"
             yield f"{self.name}_count{_format_labels(labels)} {total}"
 
 
