@@ -1,6 +1,6 @@
 """The ways in which a batch can fail. None of them ends the child."""
 
-import jax
+from workers.engine.errors import is_out_of_memory
 
 
 class BatchFailed(Exception):
@@ -28,10 +28,3 @@ def failure_of(error: Exception) -> BatchFailed:
     if is_out_of_memory(error):
         return OutOfMemory("The model's process has too little free memory for this request")
     return BatchFailed("The model failed on this request; the log of the prediction server has the cause")
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Return whether memory of the host or of the device could not be allocated."""
-    if isinstance(error, jax.errors.JaxRuntimeError):
-        return "RESOURCE_EXHAUSTED" in str(error)
-    return isinstance(error, MemoryError)

@@ -30,9 +30,14 @@ def _machine_free() -> int | None:
 
 
 def _group_free() -> int | None:
-    """Return the bytes below the limit of the container (cgroup v2)."""
+    """Return the bytes that the container may still use (cgroup v2)."""
     try:
         limit = (_GROUP / "memory.max").read_text().strip()
-        return None if limit == "max" else int(limit) - int((_GROUP / "memory.current").read_text())
+        if limit == "max":
+            return None
+        used = int((_GROUP / "memory.current").read_text())
+        statistics = dict(line.split() for line in (_GROUP / "memory.stat").read_text().splitlines())
     except (OSError, ValueError):
         return None
+    # `memory.current` includes the page cache. The kernel frees its inactive part when memory is needed.
+    return int(limit) - used + int(statistics.get("inactive_file", 0))

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import jax
 
-from workers.serving.child.failures import OutOfMemory, ShapesRefused, is_out_of_memory
+from workers.engine.errors import is_out_of_memory
+from workers.serving.child.failures import OutOfMemory, ShapesRefused
 from workers.serving.child.memory import free_bytes
 from workers.serving.child.model import PureModel
 from workers.serving.errors import plain_text
