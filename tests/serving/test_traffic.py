@@ -78,6 +78,19 @@ async def test_a_report_whose_answer_is_lost_is_sent_again_and_counted_once() ->
     assert [report.traffic.sequence for report in dashboard.received if report.traffic] == [1, 1, 2]
 
 
+async def test_at_the_end_the_counts_behind_an_unconfirmed_report_are_sent_too() -> None:
+    traffic, dashboard, catalog = Traffic(1), _Dashboard(), cast(Catalog, _Catalog("digits"))
+    reporter = sender(traffic, dashboard)
+    ask(traffic, "digits", 3)
+    close(traffic, 1005)
+    dashboard.answers = [DashboardUnavailable("the answer was lost")]
+    await reporter.send_reports(catalog)
+    ask(traffic, "digits", 4)
+    close(traffic, 1010)
+    await reporter.send_all_counts(catalog)
+    assert dashboard.counted == {"digits": 7}
+
+
 async def test_nothing_is_lost_while_the_dashboard_is_down_for_an_hour() -> None:
     traffic, dashboard, catalog = Traffic(1), _Dashboard(), cast(Catalog, _Catalog("digits"))
     for number in range(KEPT_INTERVALS):

@@ -114,7 +114,7 @@ class Router:
         self._traffic.close_interval(time.time())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_REPORT_SECONDS):
-                await self._reporter.send_reports(self._catalog)
+                await self._reporter.send_all_counts(self._catalog)
 
     def _versions(self) -> list[tuple[Labels, LoadedVersion]]:
         return [

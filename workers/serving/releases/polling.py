@@ -65,6 +65,14 @@ class Reporter:
             self._traffic.close_interval(time.time())
             self.changed()
 
+    async def send_all_counts(self, catalog: Catalog) -> None:
+        """Report every endpoint until no counts are left, or the dashboard does not answer."""
+        while True:
+            self._pending.clear()
+            await self.send_reports(catalog)
+            if not (self._connected and self._pending.is_set()):
+                return
+
     async def send_reports(self, catalog: Catalog) -> None:
         """Report every endpoint once. Counts that do not arrive are sent again with the next report."""
         await self._processes.refresh(catalog)
