@@ -4,10 +4,12 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from workers.node.suggestion_process import SuggestionFailed, SuggestionProcess
+from workers.node import suggestion_process as module
+from workers.node.suggestion_process import SuggestionFailed, SuggestionProcess, make_suggestions
 
 ECHO = """
 import json, os, sys, time
@@ -63,6 +65,16 @@ async def test_a_cancelled_request_does_not_answer_the_next_one(
         await cancelled
     answer = await suggestion_process.suggest({"name": "second"})
     assert answer.suggestions[0].values["name"] == "second"
+
+
+async def test_an_algorithm_that_fails_in_the_worker_itself_is_reported_too(
+    suggestion_process: SuggestionProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "suggest", Mock(side_effect=KeyError("units")))
+    space = [{"name": "units", "kind": "int", "min": 1, "max": 8}]
+    body = {"search": {"algorithm": "random", "space": space}, "count": 1, "trials": []}
+    with pytest.raises(SuggestionFailed, match="KeyError: 'units'"):
+        await make_suggestions(suggestion_process, body)
 
 
 async def test_a_refusal_carries_the_process_own_message(suggestion_process: SuggestionProcess) -> None:

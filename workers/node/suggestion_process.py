@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from jobs.contracts.suggest import Answer, SuggestRequest
-from workers.engine.search.suggest import suggest
+from workers.engine.search.suggest import ALGORITHM_ERRORS, suggest
 from workers.supervise.environment import runner_environment
 
 # asyncio limits a line to 64 KiB by default; an answer contains all suggested trials.
@@ -28,15 +28,18 @@ async def make_suggestions(process: "SuggestionProcess", body: dict[str, Any]) -
     """Answer a `SuggestRequest`.
 
     Raises:
-        SuggestionFailed: the request is invalid, or the process timed out or died.
+        SuggestionFailed: the request is invalid, the algorithm failed, or the process timed out or died.
     """
     try:
         request = SuggestRequest.model_validate(body)
     except ValidationError as error:
         raise SuggestionFailed(f"the search's request is invalid: {error}") from error
-    if not request.search.info.own_process:
+    if request.search.info.own_process:
+        return await process.suggest(body)
+    try:
         return await asyncio.to_thread(suggest, request)
-    return await process.suggest(body)
+    except ALGORITHM_ERRORS as error:
+        raise SuggestionFailed(f"{type(error).__name__}: {error}") from error
 
 
 class SuggestionProcess:

@@ -19,14 +19,14 @@ import sys  # noqa: E402
 from typing import Any, TextIO  # noqa: E402
 
 from jobs.contracts.suggest import SuggestRequest  # noqa: E402
-from workers.engine.search.suggest import suggest  # noqa: E402
+from workers.engine.search.suggest import ALGORITHM_ERRORS, suggest  # noqa: E402
 
 
 def answer(line: str) -> dict[str, Any]:
     """Return the answer to one request; an invalid request or a failed model gives an error."""
     try:
         found = suggest(SuggestRequest.model_validate_json(line))
-    except (ValueError, ArithmeticError, LookupError, RuntimeError) as error:
+    except ALGORITHM_ERRORS as error:
         return {"error": f"{type(error).__name__}: {error}"}
     return {"answer": found.model_dump(mode="json")}
 

@@ -5,6 +5,9 @@ import pkgutil
 from jobs.contracts.suggest import Answer, SuggestRequest
 from workers.engine.search.history import History
 
+ALGORITHM_ERRORS = (ValueError, ArithmeticError, LookupError, RuntimeError)
+"""What an algorithm may raise: the requester gets the message, and the search shows it."""
+
 
 def suggest(request: SuggestRequest) -> Answer:
     """Return up to `request.count` suggestions for the next trials.
