@@ -118,6 +118,13 @@ def test_a_slice_must_reach_its_limit_and_the_champion():
     assert judged(0.1, None, Slice(column="city", value="Paris")).state == "skipped"
 
 
+def test_the_tolerance_of_a_slice_is_a_percentage_where_lower_values_are_better():
+    one = Slice(column="city", value="Paris")
+    assert slice_gate(one, "rmse", "min", value(50.4), 50.0, 0.01, 40).rule.endswith(
+        "at most 50.5, the champion's 50 with the tolerance of 1 %"
+    )
+
+
 def test_a_latency_above_the_ceiling_fails():
     assert latency_gate(4.0, 5.0, "").state == "passed"
     assert latency_gate(6.0, 5.0, "").state == "failed"

@@ -209,7 +209,7 @@ def metric_gate(
     rule = (
         f"{metric} on the test rows {shown.bound} {limit:.4g}: the champion's {champion:.4g} "
         f"{'minus' if direction == 'max' else 'plus'} the tolerance of "
-        f"{f'{tolerance:g}' if direction == 'max' else f'{100 * tolerance:g} %'}"
+        f"{_tolerance_text(tolerance, direction)}"
     )
     passed = reaches(challenger.value, limit, direction)
     return shown.result("metric", state_of(passed), limit=limit, champion=champion, rule=rule)
@@ -218,6 +218,10 @@ def metric_gate(
 def _tolerated(champion: float, direction: Direction, tolerance: float) -> float:
     # The share is of the size of the value, so that the limit of a negative value is not a better one.
     return champion - tolerance if direction == "max" else champion + tolerance * abs(champion)
+
+
+def _tolerance_text(tolerance: float, direction: Direction) -> str:
+    return f"{tolerance:g}" if direction == "max" else f"{100 * tolerance:g} %"
 
 
 def floor_gate(floor: Floor, direction: Direction, challenger: Value, rows: int) -> GateOutcome:
@@ -253,7 +257,7 @@ def slice_gate(
     if one.limit is not None:
         limits.append((one.limit, "set by the gates"))
     if champion is not None and np.isfinite(champion):
-        why = f"the champion's {champion:.4g} with the tolerance of {tolerance:g}"
+        why = f"the champion's {champion:.4g} with the tolerance of {_tolerance_text(tolerance, direction)}"
         limits.append((_tolerated(champion, direction, tolerance), why))
     where = f"{metric} on the {rows:,} test rows with {one.column} = {one.value}"
     if not limits:
