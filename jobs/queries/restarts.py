@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from jobs.contracts.answers.jobs import ResumptionOut
 from jobs.models import Attempt, Checkpoint, Job, Trial
-from jobs.states import FINAL, Outcome
+from jobs.states import FINAL, TRIAL_FINAL, Outcome
 
 SHOWN = 3
 """The newest losses are shown; all are among the attempts."""
@@ -95,7 +95,7 @@ def _restarted(following: Attempt | None, job: Job, trials: Sequence[Trial]) -> 
         if (step := following.resumed_from) is None:
             return f"Attempt {following.number} began from the start."
         return f"Attempt {following.number} resumed {_position(step, following, job, trials)}."
-    over = trials[0].state in FINAL if len(trials) == 1 else job.state in FINAL
+    over = trials[0].state in TRIAL_FINAL if len(trials) == 1 else job.state in FINAL
     return "" if over else "It will be restarted from its newest checkpoint."
 
 
