@@ -45,25 +45,31 @@ def change(
             raise StaleState(
                 f"The gates of {model.name} are at revision {number}, not {seen}: read them again."
             )
-        earlier = queries.rules_of(newest)
-        if rules == earlier:
+        if rules == queries.rules_of(newest):
             return newest
-        revision = GateRevision.objects.create(
-            model=model,
-            number=number + 1,
-            rules_json=rules.model_dump(mode="json"),
-            comment=comment.strip(),
-            created_by=by,
-        )
-        audit.record(
-            "gates.change",
-            f"model:{model.name}",
-            by=by,
-            project=model.project,
-            revision=revision.number,
-            differences=rules.differences(earlier),
-            comment=revision.comment,
-        )
+        return _create(model, rules, newest, comment=comment.strip(), by=by)
+
+
+def _create(
+    model: RegisteredModel, rules: GateRules, newest: GateRevision | None, *, comment: str, by: User
+) -> GateRevision:
+    """Create the revision after the newest one, with its audit row."""
+    revision = GateRevision.objects.create(
+        model=model,
+        number=queries.number_of(newest) + 1,
+        rules_json=rules.model_dump(mode="json"),
+        comment=comment,
+        created_by=by,
+    )
+    audit.record(
+        "gates.change",
+        f"model:{model.name}",
+        by=by,
+        project=model.project,
+        revision=revision.number,
+        differences=rules.differences(queries.rules_of(newest)),
+        comment=comment,
+    )
     return revision
 
 

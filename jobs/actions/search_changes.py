@@ -123,24 +123,36 @@ def revise(
         new = experiments.freeze(old.experiment, change.spec, by=by, reason=comment)
         bodies = [_withdraw(trial) for trial in change.withdrawn]
         _set_revision(root, new)
-        event = events.event(
-            "revised", root, revision=new.number, by=by.username, changes=change.descriptions
-        )
-        events.append(root.root_id_or_self, [event, *bodies])
-        audit.record(
-            "job.revise",
-            f"job:{root.pk}",
-            by=by,
-            project=root.project,
-            revision=new.number,
-            digest=new.digest,
-            before=old.number,
-            changes=change.descriptions,
-            comment=comment,
-        )
+        _record(root, change.descriptions, bodies, before=old, after=new, by=by, comment=comment)
         hints.send("schedule", job=root.pk)
     job.refresh_from_db()
     return new
+
+
+def _record(
+    root: Job,
+    changes: list[str],
+    withdrawn: list[Event],
+    *,
+    before: Revision,
+    after: Revision,
+    by: User,
+    comment: str,
+) -> None:
+    """Append the events of a revision, those of withdrawn trials among them, and its audit row."""
+    event = events.event("revised", root, revision=after.number, by=by.username, changes=changes)
+    events.append(root.root_id_or_self, [event, *withdrawn])
+    audit.record(
+        "job.revise",
+        f"job:{root.pk}",
+        by=by,
+        project=root.project,
+        revision=after.number,
+        digest=after.digest,
+        before=before.number,
+        changes=changes,
+        comment=comment,
+    )
 
 
 def _require_search(job: Job) -> None:

@@ -65,9 +65,6 @@ def read(search: Job, *, after: str | None = None) -> Columns:
     if numbers is not None:
         rows, executions = rows.filter(number__in=numbers), executions.filter(trial__number__in=numbers)
     found = list(rows.values_list(*_FIELDS, as_text("values")))
-    columns = [list(column) for column in zip(*found, strict=True)] or [[] for _ in range(len(_FIELDS) + 1)]
-    number, state, score, std, source, restarts, started, finished, keys, texts = columns
-    values = _loaded(texts)
     running = running_executions.of_search(search)
     return {
         "cursor": head,
@@ -79,6 +76,18 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "space": [_shown_parameter(parameter) for parameter in space],
         "waiting": waiting.reasons(search),
         **_pareto_front_and_answers(search),
+        **_of_trials(found, space),
+        **_of_executions([row[_FIELDS.index("pk")] for row in found], executions, running),
+        "under_way": _under_way(running),
+    }
+
+
+def _of_trials(rows: Sequence[tuple[Any, ...]], space: Space) -> Columns:
+    """Return the columns of the trials' own fields."""
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(len(_FIELDS) + 1)]
+    number, state, score, std, source, restarts, started, finished, _, texts = columns
+    values = _loaded(texts)
+    return {
         "number": number,
         "state": [STATES.index(word) for word in state],
         "score": _floats(score),
@@ -88,8 +97,6 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "started": _times(started),
         "finished": _times(finished),
         "values": {parameter.name: _values(parameter, values) for parameter in space},
-        **_of_executions(keys, executions, running),
-        "under_way": _under_way(running),
     }
 
 

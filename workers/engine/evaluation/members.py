@@ -23,6 +23,7 @@ from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
 from workers.engine.evaluation.diversity import diversity
 from workers.engine.evaluation.ensemble_weights import (
+    FittedWeights,
     Floats,
     equal_weights,
     fit_weights,
@@ -104,12 +105,6 @@ def compare_members(
     fit = plain if method == "mean" else fit_weights(members.task, terms)
     candidates = _candidates(members, terms, plain.weights, fit.weights, seed)
     best = best_single(candidates, members.task)
-    held_out = (
-        pooled_losses(members.task, terms, plain.weights)
-        if method == "mean"
-        else held_out_losses(members.task, terms, seed)
-    )
-    alone = pooled_losses(members.task, terms, np.eye(len(members.names))[members.names.index(best.name)])
     return EnsembleReport(
         task=members.task,
         method=method,
@@ -120,14 +115,7 @@ def compare_members(
             MemberWeight(member=name, weight=float(w))
             for name, w in zip(members.names, fit.weights, strict=True)
         ),
-        fit=WeightFit(
-            loss_name="standardized mean squared error" if members.task == "regression" else "log loss",
-            loss=fit.loss,
-            loss_equal_weights=plain.loss,
-            loss_held_out=float(held_out.mean()),
-            evaluations=fit.evaluations,
-            gain=_mean_gain(alone - held_out, seed),
-        ),
+        fit=_weight_fit(members, terms, plain, fit, best.name, seed),
         diversity=diversity(members.task, members.y_true, members.predictions, members.names),
         leave_one_out=tuple(
             MemberGain(member=name, gain=float(gain))
@@ -139,6 +127,31 @@ def compare_members(
             MemberTitle(name=name, title=title)
             for name, title in zip(members.names, members.titles, strict=True)
         ),
+    )
+
+
+def _weight_fit(
+    members: MemberPredictions,
+    terms: Floats,
+    plain: FittedWeights,
+    fit: FittedWeights,
+    best: str,
+    seed: int,
+) -> WeightFit:
+    """Return the losses of the weights, beside those of equal weights and of the best member alone."""
+    task = members.task
+    # Equal weights are not fitted, so no rows have to be left out.
+    held_out = (
+        pooled_losses(task, terms, plain.weights) if fit is plain else held_out_losses(task, terms, seed)
+    )
+    alone = pooled_losses(task, terms, np.eye(len(members.names))[members.names.index(best)])
+    return WeightFit(
+        loss_name="standardized mean squared error" if task == "regression" else "log loss",
+        loss=fit.loss,
+        loss_equal_weights=plain.loss,
+        loss_held_out=float(held_out.mean()),
+        evaluations=fit.evaluations,
+        gain=_mean_gain(alone - held_out, seed),
     )
 
 
