@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from jobs.contracts.values import apply_values
 from jobs.contracts.variables import (
     DeviceMemory,
     device_shape,
+    layer_names,
     memory_per_device,
     parameters,
     rules_for,
@@ -135,6 +137,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
     found = [
         *warnings(spec, profile),
         *plan_warnings.of_search(spec, space),
+        *(plan_warnings.of_overrides(spec.precision, _layers(spec, known)) if known is not None else ()),
         *plan_warnings.of_workers(spec, now.largest_worker, now.devices),
     ]
     return Plan(
@@ -220,8 +223,7 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
     """
     best: tuple[dict[str, Any], DeviceMemory | None] = ({}, None)
     sizing = FIT_SIZES | spec.model.info.shaping
-    reduced = tuple(_only_extremes(p, sizing) for p in (spec.search.space if spec.search is not None else ()))
-    for values in islice(grid(reduced), TRIED):
+    for values in _extreme_values(spec, sizing):
         sizes = {name: value for name, value in values.items() if name in sizing}
         try:
             memory = memory_per_device(_with(spec, sizes), profile)
@@ -231,6 +233,21 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
         if best[1] is None or memory.total > best[1].total:
             best = (sizes, memory)
     return best
+
+
+def _layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
+    """Return the names of all layers that a model has with any of the searched values."""
+    names: set[str] = set()
+    for values in _extreme_values(spec, spec.model.info.shaping):
+        with suppress(ValueError):  # reported by `checks.problems`
+            names |= layer_names(_with(spec, values).model, profile)
+    return names
+
+
+def _extreme_values(spec: ExperimentSpec, sizing: Set[str]) -> Iterator[dict[str, Value]]:
+    """Yield the combinations of the extremes of the searched values, those with the largest first."""
+    space = spec.search.space if spec.search is not None else ()
+    return islice(grid(tuple(_only_extremes(parameter, sizing) for parameter in space)), TRIED)
 
 
 def _only_extremes(parameter: Parameter, sizing: Set[str]) -> Parameter:

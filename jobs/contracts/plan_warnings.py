@@ -1,15 +1,20 @@
-"""Warns of a search that cannot run as planned, and of slots and devices that no worker has."""
+"""Warns of a search that cannot run as planned, of overrides without effect, and of missing workers."""
 
+import re
 from collections.abc import Collection, Iterator
 
 from jobs.contracts import space_size
 from jobs.contracts.device_checks import describe_missing, lacks
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.precision import PrecisionSpec
 from jobs.contracts.problems import Problem, warning
 from jobs.contracts.pruning import MedianPruner
 from jobs.contracts.resources import unserved
 from jobs.contracts.search import SearchSpec
 from jobs.contracts.space_size import SpaceSize
+
+MOST_NAMES = 20
+"""The number of layers that a warning lists."""
 
 
 def of_search(spec: ExperimentSpec, space: SpaceSize | None) -> Iterator[Problem]:
@@ -61,6 +66,32 @@ def _of_pruner(search: SearchSpec, epochs: int) -> Iterator[Problem]:
             f"the pruner ends no trial, because none has more than {epochs} epochs",
             f"Set min_epochs below {epochs}",
         )
+
+
+def of_overrides(precision: PrecisionSpec, layers: Collection[str]) -> Iterator[Problem]:
+    """Yield a warning for each override that matches no layer.
+
+    Args:
+        precision: the precision of the experiment.
+        layers: the names of all layers that any of its models has.
+    """
+    for i, override in enumerate(precision.overrides):
+        if not any(_is_found(override.match, name) for name in layers):
+            names = sorted(layers)
+            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+            yield warning(
+                f"/precision/overrides/{i}/match",
+                f"no layer has {override.match!r} in its name, so this override changes nothing; the layers "
+                f"are {', '.join(names[:MOST_NAMES])}{more}",
+                "Use a part of one of these names, or remove the override",
+            )
+
+
+def _is_found(pattern: str, name: str) -> bool:
+    try:
+        return re.search(pattern, name) is not None
+    except re.error:
+        return True  # reported by `spec_checks`
 
 
 def of_workers(spec: ExperimentSpec, largest: int, devices: Collection[Collection[str]]) -> Iterator[Problem]:

@@ -56,11 +56,22 @@ def parameters(model: TemplateModel, profile: Profile) -> int:
     return sum(math.prod(v.shape) for v in variables(model, profile) if v.trainable)
 
 
+def layer_names(model: TemplateModel, profile: Profile) -> set[str]:
+    """Return the names of a model's layers for given data, which precision overrides match.
+
+    Raises:
+        ValueError: the template has no `layers` function.
+    """
+    # These change only the form of a value, so the list of layers leaves them out.
+    more = {"flatten", "target_scale"} if profile.task == "regression" else {"flatten"}
+    return {layer.name for layer in _layers(model, profile)} | more
+
+
 def _layers(model: TemplateModel, profile: Profile) -> Iterator[Layer]:
     if model.info.layers is None:
         raise ValueError(f"the variables of {model.template} are unknown before the model is built")
     output = profile.input_shape
-    yield without_variables(output)
+    yield without_variables("normalize", output)
     for layer in model.info.layers(model.resolved(), profile):
         output = layer.output
         yield layer

@@ -9,6 +9,7 @@ from jobs.contracts.profile import Profile
 from jobs.contracts.templates.layers import Variable
 from jobs.contracts.variables import (
     check_layout,
+    layer_names,
     memory_per_device,
     optimizer_slots,
     parameters,
@@ -57,6 +58,14 @@ def test_the_list_is_what_keras_builds(template, args, task):
     seedless = [v for v in model.variables if not v.path.endswith("seed_generator_state")]
     assert listed == {(v.path, tuple(v.shape), v.path in trainable) for v in seedless}
     assert parameters(spec.model, profile) == sum(math.prod(v.shape) for v in model.trainable_variables)
+
+
+@pytest.mark.parametrize(("template", "args"), MODELS)
+@pytest.mark.parametrize("task", ["multiclass", "regression"])
+def test_the_layers_have_the_names_that_keras_gives_them(template, args, task):
+    profile = image_profile(task=task, outputs=1 if task == "regression" else 10)
+    spec, model = built(template, args, profile)
+    assert layer_names(spec.model, profile) >= {layer.name for layer in model.layers} - {"input"}
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "nadam", "rmsprop", "sgd", "adagrad", "lion"])

@@ -29,6 +29,7 @@ def stopping(**fit: Any) -> dict[str, Any]:
 WRONG_WAY = {"metric": "val_accuracy", "direction": "min"}
 RIGHT_WAY = {"metric": "val_accuracy", "direction": "max"}
 WEIGHTED = {"class_weights": "balanced"}
+UNMATCHED = "/precision/overrides/0/match"
 CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
     ({"data": {"dataset": "digits", "task": "multiclass", "target": "other"}}, ROOM, {"/data"}),
     (search(objective=WRONG_WAY), ROOM, {"/search/objective/direction"}),
@@ -60,6 +61,7 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
         ROOM,
         {"/fit/early_stopping/monitor", "/after/retrain/monitor"},
     ),
+    ({"precision": {"overrides": [{"match": "dens_", "policy": "float32"}]}}, ROOM, {UNMATCHED}),
     (search(algorithm="grid", max_trials=1), ROOM, {"/search/max_trials"}),
     (search(max_trials=9), ROOM, {"/search/max_trials"}),
     (search(pruner={"kind": "median", "warmup_epochs": 50}), ROOM, {"/search/pruner/warmup_epochs"}),
@@ -78,6 +80,21 @@ def test_a_warning_has_its_consequence_and_the_next_step(
     found = {w.pointer: w.message for w in make_plan(spec, PROFILE, now, ["train"]).warnings}
     assert pointers <= found.keys()
     assert [message for message in found.values() if not has_next_step(message)] == []
+
+
+@pytest.mark.parametrize(
+    "match", ["dense_1", "^drop", "activation_[12]$", "normalize", "batch_norm", "dense_3"]
+)
+def test_an_override_that_some_trial_of_the_search_needs_is_not_warned_of(match: str) -> None:
+    space = (
+        UNITS,
+        {"name": "layers", "kind": "int", "min": 1, "max": 3},
+        {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.5},
+        {"name": "batch_norm", "kind": "boolean"},
+    )
+    precision = {"overrides": [{"match": match, "policy": "float32"}]}
+    spec = ExperimentSpec.model_validate({**BASE, **search(*space), "precision": precision})
+    assert UNMATCHED not in {w.pointer for w in make_plan(spec, PROFILE, ROOM, ["search"]).warnings}
 
 
 def test_a_schedule_that_follows_the_metric_needs_no_warning_when_epochs_are_searched() -> None:

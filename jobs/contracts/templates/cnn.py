@@ -36,12 +36,13 @@ def _convolutions(args: CnnArgs, image: Shape) -> Iterator[Layer]:
     for i in range(1, args.layers + 1):
         kernel = (args.kernel, args.kernel, channels, args.filters)
         variables = Variable(f"conv_{i}/kernel", kernel), Variable(f"conv_{i}/bias", (args.filters,))
-        yield Layer(variables, (height, width, args.filters))
         channels = args.filters
+        yield Layer(f"conv_{i}", variables, (height, width, channels))
+        yield without_variables(f"conv_activation_{i}", (height, width, channels))
         # Pooling halves both sides, rounded down, so it ends before one of them would be 0.
         if min(height, width) >= 2:
             height, width = height // 2, width // 2
-            yield without_variables((height, width, channels))
+            yield without_variables(f"pool_{i}", (height, width, channels))
 
 
 INFO = TemplateInfo(

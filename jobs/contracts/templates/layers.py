@@ -23,8 +23,12 @@ class Variable(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """The variables of a layer and the shape of its output for one row."""
+    """The name of a layer, its variables and the shape of its output for one row.
 
+    Precision overrides match the name, which is that of the built layer.
+    """
+
+    name: str
     variables: tuple[Variable, ...]
     output: Shape
 
@@ -32,19 +36,19 @@ class Layer(NamedTuple):
 def dense(name: str, inputs: int, units: int, *, bias: bool = True) -> Layer:
     """Return the dense layer `name`."""
     kernel = Variable(f"{name}/kernel", (inputs, units))
-    return Layer((kernel, Variable(f"{name}/bias", (units,))) if bias else (kernel,), (units,))
+    return Layer(name, (kernel, Variable(f"{name}/bias", (units,))) if bias else (kernel,), (units,))
 
 
 def batch_normalization(name: str, units: int) -> Layer:
     """Return the batch normalization `name` over the last axis."""
     learned = [Variable(f"{name}/{part}", (units,)) for part in ("gamma", "beta")]
     moving = [Variable(f"{name}/{part}", (units,), False) for part in ("moving_mean", "moving_variance")]
-    return Layer((*learned, *moving), (units,))
+    return Layer(name, (*learned, *moving), (units,))
 
 
-def without_variables(output: Shape) -> Layer:
-    """Return a layer that has no variables: an activation, a pooling, a dropout."""
-    return Layer((), output)
+def without_variables(name: str, output: Shape) -> Layer:
+    """Return the layer `name`, which has no variables: an activation, a pooling, a dropout."""
+    return Layer(name, (), output)
 
 
 def dense_block(
@@ -55,6 +59,6 @@ def dense_block(
     if batch_norm:
         yield batch_normalization(f"batch_norm_{i}", units)
     # The activation; its output is part of the memory estimate.
-    yield without_variables((units,))
+    yield without_variables(f"activation_{i}", (units,))
     if dropout:
-        yield without_variables((units,))
+        yield without_variables(f"dropout_{i}", (units,))
