@@ -63,13 +63,14 @@ def offered_roles() -> list[Role]:
     return [role for role in Role if role not in UNAVAILABLE_ROLES]
 
 
-def projects_of(user: User) -> QuerySet[Project]:
-    """Return the projects that `user` may see; all projects for an installation admin."""
+def projects_of(user: User, wanted: Action = Action.VIEW) -> QuerySet[Project]:
+    """Return the projects in which `user` may do an action; all projects for an installation admin."""
     if not user.is_active:
         return Project.objects.none()
     if user.is_superuser:
         return Project.objects.all()
-    return Project.objects.filter(memberships__user=user)
+    roles = [role for role in Role if wanted in ALLOWED[role]]
+    return Project.objects.filter(memberships__user=user, memberships__role__in=roles)
 
 
 def role_in(user: User, project: Project) -> Role | None:

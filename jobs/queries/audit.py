@@ -12,8 +12,7 @@ def visible_events(user: User) -> QuerySet[AuditEvent]:
     rows = AuditEvent.objects.select_related("actor", "project")
     if user.is_superuser and user.is_active:
         return rows
-    managed = [p for p in access.projects_of(user) if access.can(user, p, access.Action.MANAGE)]
-    return rows.filter(Q(project__in=managed) | Q(actor=user))
+    return rows.filter(Q(project__in=access.projects_of(user, access.Action.MANAGE)) | Q(actor=user))
 
 
 def project_events(user: User) -> QuerySet[AuditEvent]:

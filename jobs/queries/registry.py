@@ -1,9 +1,10 @@
 """Reads registered models, versions, endpoints and replicas."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import cast
+from typing import NamedTuple, cast
 
-from django.db.models import Count, Max, Q, QuerySet, prefetch_related_objects
+from django.db.models import Count, F, Max, Q, QuerySet, prefetch_related_objects
 from django.utils.text import slugify
 
 from jobs import access, clock
@@ -180,6 +181,21 @@ def replicas_of(endpoint: Endpoint) -> list[Replica]:
 def live_replicas(endpoint: Endpoint) -> QuerySet[Replica]:
     """Return the replicas whose last report is not older than `LIVE_WITHIN`."""
     return endpoint.replicas.filter(seen__gte=clock.estimate() - LIVE_WITHIN)
+
+
+class ReplicaCount(NamedTuple):
+    """How many replicas of an endpoint are live, and how many of these serve its newest generation."""
+
+    alive: int
+    current: int
+
+
+def replica_counts(endpoints: Iterable[Endpoint]) -> dict[int, ReplicaCount]:
+    """Count the live replicas of endpoints, by primary key; those without one are left out."""
+    live = Replica.objects.filter(endpoint__in=list(endpoints), seen__gte=clock.estimate() - LIVE_WITHIN)
+    is_current = Q(generation__gte=F("endpoint__generation"))
+    counted = live.values("endpoint").annotate(alive=Count("pk"), current=Count("pk", filter=is_current))
+    return {row["endpoint"]: ReplicaCount(row["alive"], row["current"]) for row in counted.order_by()}
 
 
 def shown_replica(replica: Replica, now: datetime | None = None) -> ReplicaOut:

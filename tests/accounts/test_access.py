@@ -3,7 +3,7 @@ import pytest
 from jobs import access
 from jobs.access import Action
 from jobs.errors import Forbidden, NotFound
-from jobs.models import Job, Role
+from jobs.models import Job, Project, Role
 from tests.factories import (
     make_dataset,
     make_experiment,
@@ -47,6 +47,14 @@ def test_a_viewer_sees_but_may_not_write(people: People, job: Job) -> None:
 def test_each_role_has_its_rights(people: People, role: Role, may: set[Action]) -> None:
     user = people.owner if role == Role.ADMIN else getattr(people, role.value)
     assert {action for action in Action if access.can(user, people.project, action)} == may
+
+
+@pytest.mark.parametrize("who", ["owner", "member", "trainer", "approver", "viewer", "administrator"])
+@pytest.mark.parametrize("wanted", list(Action))
+def test_the_projects_of_an_action_are_those_that_allow_it(people: People, who: str, wanted: Action) -> None:
+    user = getattr(people, who)
+    found = {project for project in Project.objects.all() if access.can(user, project, wanted)}
+    assert set(access.projects_of(user, wanted)) == found
 
 
 def test_an_installation_admin_is_admin_everywhere_and_a_disabled_one_nowhere(people: People) -> None:

@@ -36,20 +36,14 @@ def endpoints(request: Request) -> HttpResponse:
     if live_only:
         rows = rows.exclude(production=None, staging=None)
     listed = paging.page_of(rows, cursor=request.GET.get("cursor"))
-    rates = traffic.recent_rates(listed.items)
+    rates, counts = traffic.recent_rates(listed.items), queries.replica_counts(listed.items)
     context = {
         "page": listed,
-        "rows": [(row, _summary(row), rates.get(row.pk)) for row in listed.items],
+        "rows": [(row, counts.get(row.pk), rates.get(row.pk)) for row in listed.items],
         "live_only": live_only,
         "address": prediction.address(),
     }
     return render(request, "endpoints/list.html", context)
-
-
-def _summary(row: Endpoint) -> dict[str, int]:
-    """Count the replicas that are alive, and those of them that serve the newest generation."""
-    alive = queries.live_replicas(row)
-    return {"alive": alive.count(), "current": alive.filter(generation__gte=row.generation).count()}
 
 
 @page
@@ -74,7 +68,7 @@ def _now(row: Endpoint) -> dict[str, Any]:
     asked = {replica.name: replica for replica in traffic.by_replica(row)}
     shown = [queries.shown_replica(replica) for replica in queries.replicas_of(row)]
     replicas = [(replica, asked.get(replica.name), _processes(replica)) for replica in shown]
-    return {"replicas": replicas, **_summary(row)}
+    return {"replicas": replicas, "count": queries.replica_counts([row]).get(row.pk)}
 
 
 def _processes(replica: ReplicaOut) -> list[tuple[str, str, ModelProcess | None]]:

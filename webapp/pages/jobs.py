@@ -32,6 +32,7 @@ from webapp.pages.shortcuts import (
     render,
     url,
     valid_choice,
+    writable_projects,
 )
 
 COMMANDS = {
@@ -65,7 +66,7 @@ def jobs(request: Request) -> HttpResponse:
         ],
         "states": [str(s) for s in JobState],
         "kinds": public_names(),
-        "submittable": submittable_kinds(),
+        "submittable": submittable_kinds() if writable_projects(request.user).exists() else (),
         "state": state,
         "kind": kind,
         "filtered": bool(state or kind or project),

@@ -3,12 +3,19 @@
 from django.http import HttpResponse
 from django.urls import path, reverse
 
-from jobs import access
 from jobs.actions.kind_submission import submit_kind
 from jobs.errors import BadInput, NotFound
 from jobs.kinds.inputs import submittable_kinds
 from webapp.forms.kind_submission import KindForm
-from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render
+from webapp.pages.shortcuts import (
+    Request,
+    crumbs,
+    form_page,
+    notify,
+    redirect,
+    render,
+    writable_projects,
+)
 
 
 @form_page
@@ -17,7 +24,7 @@ def new(request: Request, kind: str) -> HttpResponse:
     facts = next((facts for facts in submittable_kinds() if facts.name == kind), None)
     if facts is None:
         raise NotFound(f"There is no form for jobs of kind {kind}.")
-    form = KindForm(request.POST or None, facts=facts, projects=access.projects_of(request.user))
+    form = KindForm(request.POST or None, facts=facts, projects=writable_projects(request.user))
     if form.is_valid():
         try:
             job = submit_kind(form.cleaned_data["project"], kind, form.payload(), by=request.user)
