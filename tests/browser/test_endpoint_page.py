@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from django.db import transaction
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from jobs.actions import releases, replica_reports
 from jobs.contracts.histogram import bucket_of
@@ -17,6 +17,13 @@ from tests.browser.looking import Look
 from tests.people import People
 
 Open = Callable[..., Page]
+
+
+COUNT_CHANGES = """() => {
+  window.store = document.querySelector("ty-traffic").store;
+  window.changes = 0;
+  store.addEventListener("change", () => changes++);
+}"""
 
 
 def released(people: People) -> RegisteredModel:
@@ -97,6 +104,23 @@ def test_an_endpoint_shows_its_requests_and_follows_them(people: People, open_as
         expect(replicas).to_contain_text(text)
     expect(page.locator("ty-traffic")).not_to_have_attribute("data-end", before or "")
     look(page, "endpoint-traffic")
+
+
+def test_requests_of_an_endpoint_are_not_asked_for_once_the_charts_are_gone(
+    people: People, open_as: Open
+) -> None:
+    released(people)
+    page = open_as(people.owner, "/endpoints/digits")
+    held: list[Route] = []
+    page.route("**/traffic?*", held.append)
+    page.evaluate(COUNT_CHANGES)
+    with page.expect_request("**/traffic?*"):
+        page.evaluate("void store.load()")
+    page.evaluate("document.querySelector('ty-traffic').remove()")
+    with page.expect_response("**/traffic?*"):
+        held[0].fulfill(json={})
+    # The answer to a later request is read after that of the earlier one.
+    assert page.evaluate("fetch('/healthz').then((answer) => answer.text()).then(() => changes)") == 0
 
 
 def test_the_charts_of_an_endpoint_have_one_time_axis_and_it_is_in_the_address(

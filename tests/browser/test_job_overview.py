@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from jobs.contracts.analysis import Importance, ImportanceAnswer
 from jobs.models import Analysis, Execution, Job, Trial
@@ -61,6 +61,22 @@ def test_the_other_tabs_repeat_one_line(people: People, open_as: Open) -> None:
     box = page.locator("#job-head").bounding_box()
     assert box is not None and box["height"] <= LINE, box
     expect(page.get_by_role("button", name="Finish with what we have")).to_be_visible()
+
+
+def test_lines_that_arrive_while_the_log_is_loaded_are_not_lost(people: People, open_as: Open) -> None:
+    search = analysed(people, state="running")
+    page = open_as(people.owner, f"/jobs/{search.pk}?tab=logs")
+    expect(page.locator("ty-log [data-count]")).not_to_be_empty()
+    held: list[Route] = []
+    page.route("**/logs?*", held.append)
+    with page.expect_request("**/logs?*"):
+        page.get_by_label("Search the log").fill("epoch")
+    line = {"type": "log", "cursor": 10**9, "time": 0, "level": "info", "line": "epoch 7", "source": "runner"}
+    page.evaluate("(line) => document.querySelector('ty-log').add([line])", line)
+    held[0].fulfill(json={"items": [{**line, "cursor": 1, "line": "epoch 6"}], "cursor": 1})
+    expect(page.get_by_role("log")).to_contain_text("epoch 6")
+    expect(page.get_by_role("log")).to_contain_text("epoch 7")
+    expect(page.locator("ty-log [data-count]")).to_have_text("2 lines")
 
 
 def test_a_first_click_on_a_metric_puts_the_best_first(people: People, open_as: Open) -> None:

@@ -35,7 +35,11 @@ document.addEventListener(
     const form = event.target;
     if (!(form instanceof HTMLFormElement) || !(dialog instanceof HTMLDialogElement)) return;
     const { confirm: title, lost, verb, confirmed } = form.dataset;
-    if (!title || confirmed) return;
+    if (!title) return;
+    if (confirmed) {
+      delete form.dataset.confirmed; // once: the browser may bring this page back, as it was, by Back
+      return;
+    }
     event.preventDefault();
     event.stopImmediatePropagation();
     const submitter = event.submitter;

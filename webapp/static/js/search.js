@@ -17,6 +17,7 @@ if (box) {
   const options = () => findAll(list, "[role=option]", HTMLElement);
 
   const close = () => {
+    asked?.abort(); // its answer would open the list again
     list.hidden = true;
     input.setAttribute("aria-expanded", "false");
     input.removeAttribute("aria-activedescendant");

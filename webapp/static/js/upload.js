@@ -31,23 +31,34 @@ function arrive(request) {
     return;
   }
   const page = new DOMParser().parseFromString(request.responseText, "text/html");
-  find(document, "main", HTMLElement).replaceWith(find(page, "main", HTMLElement));
+  const [main] = findAll(page, "main", HTMLElement);
+  if (!main) {
+    // Not a page of ours, for example a proxy's that refuses large files.
+    fail(`The server answered ${request.status} ${request.statusText}`.trim());
+    return;
+  }
+  find(document, "main", HTMLElement).replaceWith(main);
   findAll(document, "[data-problems]", HTMLElement)[0]?.focus();
   start();
 }
 
+/**
+ * Offer to upload the file again.
+ * @param {string} why
+ */
+function fail(why) {
+  setStatus(`${why}. Upload the file again.`);
+  for (const button of findAll(document, "form[data-upload] button", HTMLButtonElement)) button.disabled = false;
+}
+
 /** @param {HTMLFormElement} form */
 function send(form) {
-  const buttons = findAll(form, "button", HTMLButtonElement);
   const request = new XMLHttpRequest();
   request.upload.addEventListener("progress", show);
   request.addEventListener("load", () => arrive(request));
-  request.addEventListener("error", () => {
-    setStatus("The connection was lost. Upload the file again.");
-    for (const button of buttons) button.disabled = false;
-  });
+  request.addEventListener("error", () => fail("The connection was lost"));
   place().hidden = false;
-  for (const button of buttons) button.disabled = true;
+  for (const button of findAll(form, "button", HTMLButtonElement)) button.disabled = true;
   request.open("POST", form.action);
   request.send(new FormData(form));
 }

@@ -88,6 +88,7 @@ export class TrafficStore extends EventTarget {
   }
 
   stop() {
+    this.asked++; // the answer to a running request would begin the next one
     clearTimeout(this.timer);
     removeEventListener("popstate", this.onAddress);
     document.removeEventListener("visibilitychange", this.onVisible);

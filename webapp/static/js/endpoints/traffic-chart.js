@@ -163,23 +163,6 @@ export class TrafficChart extends Chart {
     return `${shown(value)}${this.kind.unit === "ms" ? " ms" : ""}`;
   }
 
-  /**
-   * @override
-   * @param {number} at
-   */
-  go(at) {
-    const { chart } = this;
-    if (!chart) return;
-    const first = chart.data.slice(1).find((column) => column[at] !== null)?.[at];
-    chart.setCursor({
-      left: chart.valToPos(chart.data[0][at], "x"),
-      top: chart.valToPos(first ?? chart.scales.y.min ?? 0, "y"),
-    });
-    const text = this.textAt(chart, at);
-    if (text)
-      this.note.textContent = `${text.title}: ${text.rows.map(({ label, value }) => `${label} ${value}`).join(", ")}`;
-  }
-
   /** @returns {Table} */
   table() {
     const { data } = this.store;

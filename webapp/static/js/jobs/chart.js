@@ -23,7 +23,7 @@ const HEIGHT = 220;
  */
 
 /**
- * An element with a chart. Subclasses implement `begin()`, `onEvents(events)`, `picture()`, `textAt()` and `go()`.
+ * An element with a chart. Subclasses implement `begin()`, `onEvents(events)`, `picture()` and `textAt()`.
  * With the attribute `key`, its axes follow the settings of that chart.
  */
 export class Chart extends HTMLElement {
@@ -73,10 +73,21 @@ export class Chart extends HTMLElement {
   }
 
   /**
-   * Move the cursor to a place, for the keyboard.
-   * @param {number} _at
+   * Move the cursor to a place, for the keyboard, and write its values below the chart.
+   * @param {number} at
    */
-  go(_at) {}
+  go(at) {
+    const { chart } = this;
+    if (!chart) return;
+    const first = chart.data.slice(1).find((column) => column[at] !== null)?.[at];
+    chart.setCursor({
+      left: chart.valToPos(chart.data[0][at], "x"),
+      top: chart.valToPos(first ?? chart.scales.y.min ?? 0, "y"),
+    });
+    const text = this.textAt(chart, at);
+    if (text)
+      this.note.textContent = `${text.title}: ${text.rows.map(({ label, value }) => `${label} ${value}`).join(", ")}`;
+  }
 
   /** The name of this chart in the settings; empty if it has none. */
   get key() {

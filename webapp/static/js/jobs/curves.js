@@ -68,12 +68,20 @@ export class Curves extends Chart {
     this.load();
   }
 
+  /** @override */
+  end() {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    super.end();
+  }
+
   async load() {
     const query = new URLSearchParams({ names: this.names.join(","), max_points: String(MAX_POINTS) });
     if (this.trial) query.set("trial", this.trial);
     else if (this.only) query.set("trials", this.only.join());
     else query.set("newest", String(MAX_LINES));
     const response = await fetch(`/api/v1/jobs/${this.job}/metrics?${query}`).catch(() => null);
+    if (!this.stop) return; // it was removed meanwhile
     if (!response?.ok) {
       this.note.textContent = "The curves could not be loaded; reload the page to try again.";
       return;
@@ -128,10 +136,14 @@ export class Curves extends Chart {
       if (event.type !== "metric" || !this.wants(event.trial)) continue;
       for (const [name, x, value] of event.points) {
         if (!this.names.includes(name)) continue;
-        this.line(name, event.job, event.trial, event.execution).points.set(x, value);
+        const { points } = this.line(name, event.job, event.trial, event.execution);
+        // A point that arrived while the others were loaded is among them.
+        if (!points.has(x)) {
+          this.total += 1;
+          this.shown += 1;
+        }
+        points.set(x, value);
         this.unit = event.x;
-        this.total += 1;
-        this.shown += 1;
         changed = true;
       }
     }
@@ -317,23 +329,6 @@ export class Curves extends Chart {
   /** @override */
   clicked() {
     if (this.near && this.pick) this.pick(this.near);
-  }
-
-  /**
-   * @override
-   * @param {number} at
-   */
-  go(at) {
-    const { chart } = this;
-    if (!chart) return;
-    const first = chart.data.slice(1).find((column) => column[at] !== null)?.[at];
-    chart.setCursor({
-      left: chart.valToPos(chart.data[0][at], "x"),
-      top: chart.valToPos(first ?? chart.scales.y.min ?? 0, "y"),
-    });
-    const text = this.textAt(chart, at);
-    if (text)
-      this.note.textContent = `${text.title}: ${text.rows.map(({ label, value }) => `${label} ${value}`).join(", ")}`;
   }
 
   /** @param {number} lines */

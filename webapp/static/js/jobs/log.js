@@ -5,12 +5,18 @@ import { grouped } from "../trials/words.js";
 import { follow } from "./live.js";
 
 const KEPT = 5000;
+const LOADED = 2000;
 
 class Log extends HTMLElement {
   job = 0;
-  shown = 0;
   last = 0;
   timer = 0;
+  /** Counts the requests: the answer to an older one is dropped. */
+  asked = 0;
+  /** Events that arrived while the lines are loaded; null once they are. @type {LiveEvent[] | null} */
+  waiting = [];
+  /** There are older lines than those shown. */
+  isCut = false;
   /** @type {string | null} */
   trial = null;
   /** @type {() => void} */
@@ -51,6 +57,7 @@ class Log extends HTMLElement {
 
   disconnectedCallback() {
     this.stop();
+    this.asked++;
     clearTimeout(this.timer);
   }
 
@@ -66,23 +73,36 @@ class Log extends HTMLElement {
   }
 
   async load() {
+    const asked = ++this.asked;
+    this.waiting = [];
     const { q, level } = this.filter;
-    const query = new URLSearchParams({ newest: "true", q, level, limit: "2000" });
+    const query = new URLSearchParams({ newest: "true", q, level, limit: String(LOADED) });
     if (this.trial) query.set("trial", this.trial);
     const response = await fetch(`/api/v1/jobs/${this.job}/logs?${query}`).catch(() => null);
-    if (!response?.ok) {
+    /** @type {{ items: LiveEvent[] } | null} */
+    const body = response?.ok ? await response.json() : null;
+    if (asked !== this.asked) return;
+    const early = this.waiting ?? [];
+    this.waiting = null;
+    if (!body) {
+      this.add(early);
       this.setStatus("The log could not be loaded; reload the page to try again.");
       return;
     }
     this.lines.replaceChildren();
-    this.shown = 0;
     this.last = 0;
-    this.add((await response.json()).items);
-    if (!this.shown) this.setStatus(q || level ? "No lines match." : "No lines yet.");
+    this.isCut = body.items.length === LOADED;
+    this.add(body.items);
+    this.add(early);
+    if (!this.lines.childElementCount) this.setStatus(q || level ? "No lines match." : "No lines yet.");
   }
 
   /** @param {LiveEvent[]} events */
   add(events) {
+    if (this.waiting) {
+      this.waiting.push(...events);
+      return;
+    }
     const { q, level, follow } = this.filter;
     const wanted = events.filter(
       (event) =>
@@ -96,9 +116,12 @@ class Log extends HTMLElement {
     if (!newest) return;
     this.last = newest.cursor;
     this.lines.append(...wanted.map(row));
-    this.shown += wanted.length;
-    while (this.lines.childElementCount > KEPT) this.lines.firstElementChild?.remove();
-    this.setStatus(`${grouped(this.shown)} line${this.shown === 1 ? "" : "s"}`);
+    while (this.lines.childElementCount > KEPT) {
+      this.lines.firstElementChild?.remove();
+      this.isCut = true;
+    }
+    const count = this.lines.childElementCount;
+    this.setStatus(`${this.isCut ? "the newest " : ""}${grouped(count)} line${count === 1 ? "" : "s"}`);
     if (follow) this.lines.scrollTop = this.lines.scrollHeight;
   }
 }

@@ -4,22 +4,11 @@ import { el } from "../dom.js";
 import { axis, evenSample, legend, margins, towards, valueRange } from "../look.js";
 /** @import { Chart, Column, Direction, Look, Range } from "../types.js" */
 /** @import { ScatterSeriesOption } from "echarts" */
-/** @import { Extent } from "./heat.js" */
+/** @import { Extent } from "./plane.js" */
 import { numbersOf } from "../store.js";
 import { grouped, number } from "../words.js";
-import { extent } from "./heat.js";
-import {
-  axisOffer,
-  control,
-  directionOf,
-  drawn,
-  needsHyperparameters,
-  partition,
-  scaled,
-  scoredCount,
-  seriesItems,
-  withinAxes,
-} from "./shared.js";
+import { extent, onPlane, PLANE } from "./plane.js";
+import { needsHyperparameters, partition, seriesItems, tableOf } from "./shared.js";
 
 const FINE = 30; // points a side at which the surface is computed
 const SHARP = 150; // pixels a side of its picture, between those points
@@ -32,24 +21,12 @@ const DOTS_SMALL = 60; // of a chart in a grid
 export const contour = {
   id: "contour",
   title: "Contour",
-  controls: [control.x, control.y, control.metric],
+  ...PLANE,
   missing: needsHyperparameters(2, 5),
-  offer: (scene) => ({
-    scales: [
-      ...axisOffer(scene, "x", "x axis"),
-      ...axisOffer(scene, "y", "y axis"),
-      { axis: "z", label: "Colours", range: true },
-    ],
-    outliers: "hidden",
-  }),
   draw(scene) {
-    const { store, axes, scales, colours, narrow, compact, view } = scene;
-    const [x, y] = [scaled(store.column(axes.x), scales.x), scaled(store.column(axes.y), scales.y)];
-    const metric = store.column(axes.metric);
-    const { found: fitting, all } = drawn(scene, [x, y, metric]);
-    const { kept: found, left } = withinAxes(scene, fitting, [{ column: x }, { column: y }]);
+    const { store, colours, narrow, compact, view } = scene;
+    const { x, y, metric, direction, found, note } = onPlane(scene);
     const [across, up] = [extent(x, found), extent(y, found)];
-    const direction = directionOf(scene, metric.key);
     const surface = smooth(found, x, y, metric, across, up);
     const range = valueRange(scene, surface);
     const image = painted(surface, range, towards(colours.scale, direction));
@@ -73,17 +50,14 @@ export const contour = {
     };
     return {
       label: `Contour of ${metric.label} over ${x.label} and ${y.label}; the best is trial ${store.number[best]}.`,
-      note: `${scoredCount(fitting, all)}${left}${ranked.length < found.length ? `; ${grouped(ranked.length)} dots drawn, the best among them` : ""}`,
+      note: `${note}${ranked.length < found.length ? `; ${grouped(ranked.length)} dots drawn, the best among them` : ""}`,
       foot: `Between the trials ${metric.label} is interpolated by distance (Shepard 1968): far from any dot it is a guess.`,
       items: () =>
         seriesItems(ranked, lists, (index) => ({
           trial: store.number[index],
           text: store.describeTrial(index, columns),
         })),
-      table: () => ({
-        head: [{ label: "trial", num: true }, ...columns.map(({ label, numeric }) => ({ label, num: numeric }))],
-        rows: found.map((index) => [store.number[index], ...columns.map((column) => store.text(column, index))]),
-      }),
+      table: () => tableOf(scene, found, columns),
       tip: ({ seriesIndex, dataIndex }) => store.tipOf(lists[seriesIndex][dataIndex], columns),
       option: {
         grid: margins(scene),

@@ -5,51 +5,12 @@ import { axis, clamp, legend, valueRange } from "../look.js";
 /** @import { Chart, Column, Direction, Range } from "../types.js" */
 import { numbersOf } from "../store.js";
 import { grouped, number, setting } from "../words.js";
-import {
-  axisOffer,
-  control,
-  directionOf,
-  drawn,
-  needsHyperparameters,
-  partition,
-  scaled,
-  scoredCount,
-  seriesItems,
-  withinAxes,
-} from "./shared.js";
+import { extent, onPlane, PLANE } from "./plane.js";
+import { needsHyperparameters, partition, seriesItems } from "./shared.js";
 
 /** @typedef {{ column: number, row: number, mean: number, count: number }} Cell */
 
 const MOST_CELLS = 12; // a side; a hyperparameter with fewer values has one for each
-
-/** @typedef {(value: number) => number} Scale */
-/** @typedef {{ low: number, high: number, to: Scale, from: Scale }} Extent */
-
-/** @type {Scale} */
-const same = (value) => value;
-
-/**
- * Return the range of a column in its own scale, with the functions to that scale and back.
- * @param {Column} column
- * @param {number[]} found
- * @returns {Extent}
- */
-export function extent(column, found) {
-  const { log, categories, low: from, high: until } = column;
-  if (categories) return { low: -0.5, high: categories.length - 0.5, to: same, from: same };
-  const values = numbersOf(column);
-  let [low, high] = [Infinity, -Infinity];
-  const to = log ? Math.log10 : same;
-  for (const index of found) {
-    const at = to(values[index]);
-    if (at < low) low = at;
-    if (at > high) high = at;
-  }
-  if (from !== undefined) low = to(from);
-  if (until !== undefined) high = to(until);
-  if (low === high) [low, high] = [low - 0.5, high + 0.5];
-  return { low, high, to, from: log ? (value) => 10 ** value : same };
-}
 
 /**
  * Cut a column into cells: one for each value if there are few, else equal parts of its scale.
@@ -79,22 +40,11 @@ function cells(column, found) {
 export const heat = {
   id: "heat",
   title: "Heat map",
-  controls: [control.x, control.y, control.metric],
+  ...PLANE,
   missing: needsHyperparameters(2, 2),
-  offer: (scene) => ({
-    scales: [
-      ...axisOffer(scene, "x", "x axis"),
-      ...axisOffer(scene, "y", "y axis"),
-      { axis: "z", label: "Colours", range: true },
-    ],
-    outliers: "hidden",
-  }),
   draw(scene) {
-    const { store, axes, scales, colours, narrow, compact } = scene;
-    const [x, y] = [scaled(store.column(axes.x), scales.x), scaled(store.column(axes.y), scales.y)];
-    const metric = store.column(axes.metric);
-    const { found: fitting, all } = drawn(scene, [x, y, metric]);
-    const { kept: found, left } = withinAxes(scene, fitting, [{ column: x }, { column: y }]);
+    const { colours, narrow, compact } = scene;
+    const { x, y, metric, direction, found, note } = onPlane(scene);
     const [across, up] = [cells(x, found), cells(y, found)];
     const values = numbersOf(metric);
     /** @type {Map<number, [total: number, count: number]>} */
@@ -120,7 +70,6 @@ export const heat = {
     );
     const describe = (/** @type {Cell} */ { column, row, mean, count }) =>
       `${x.label} ${across.labels[column]}, ${y.label} ${up.labels[row]}: ${metric.label} ${number(mean)}, mean of ${count} trial${count === 1 ? "" : "s"}`;
-    const direction = directionOf(scene, metric.key);
     const labelled = filled.length <= 80 && !narrow;
     const lists = partition(filled, ({ mean }) => labelled && isStrong(mean, range, direction));
     /**
@@ -142,7 +91,7 @@ export const heat = {
     });
     return {
       label: `Mean ${metric.label} of ${found.length} trials by ${x.label} and ${y.label}.`,
-      note: scoredCount(fitting, all) + left,
+      note,
       foot: "The mean of the trials in each cell; empty cells have none.",
       items: () => seriesItems(filled, lists, (cell) => ({ text: describe(cell) })),
       table: () => ({
