@@ -167,6 +167,24 @@ def test_the_queue_is_reordered_by_keyboard_and_mouse(busy_yard: People, open_as
     box.fill("90")
     box.press("Enter")
     expect(page.get_by_text("→ 90")).to_be_visible()
+    button = page.get_by_role("button", name="Set the priority of job").first
+    expect(button).to_be_hidden()
+    page.get_by_label("Priority of job").first.fill("80")
+    button.click()
+    expect(page.get_by_text("→ 80")).to_be_visible()
+
+
+def test_each_click_on_a_button_that_deletes_asks_again(busy_yard: People, open_as: Open) -> None:
+    page = open_as(busy_yard.owner, "/tokens")
+    # The browser keeps the page, as it does when it comes back to it.
+    page.route("**/revoke", lambda route: route.fulfill(status=204))
+    revoke = page.get_by_role("button", name="Revoke").first
+    for _ in range(2):
+        revoke.click()
+        dialog = page.get_by_role("dialog", name="Revoke this token?")
+        expect(dialog).to_be_visible()
+        with page.expect_request("**/revoke"):
+            dialog.get_by_role("button", name="Revoke").click()
 
 
 def test_search_finds_by_keyboard(busy_yard: People, open_as: Open, look: Look) -> None:

@@ -188,6 +188,14 @@ def test_the_same_version_saved_twice_needs_no_choice(
         assert post(browser, experiment, edit(searching, fit__epochs=7), version="1").status_code == 303
 
 
+@pytest.mark.parametrize("version", ["²", "9" * 5000, "one", ""])
+def test_a_version_that_is_no_number_is_no_error_of_ours(
+    browser: Client, experiment: Experiment, searching: dict[str, Any], version: str
+) -> None:
+    answer = post(browser, experiment, edit(searching, fit__epochs=7), version=version)
+    assert answer.status_code == 303
+
+
 def test_a_revision_differs_from_a_draft_only_in_what_was_changed(
     world: World, experiment: Experiment, searching: dict[str, Any]
 ) -> None:

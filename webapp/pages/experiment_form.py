@@ -165,7 +165,9 @@ def _metadata(given: Json) -> Json:
 
 
 def _seen_version(given: Json) -> int | None:
-    return int(given["version"]) if given["version"].isdigit() else None
+    seen = given["version"]
+    # A digit of another script, such as ², is no decimal, and Python refuses numbers of thousands of digits.
+    return int(seen) if seen.isdecimal() and len(seen) < 10 else None
 
 
 def _submit(

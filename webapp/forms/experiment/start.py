@@ -158,7 +158,9 @@ def initial_data(
     known = {dataset.slug: dataset for dataset in rows}
     ready = [name for name, dataset in known.items() if any(v.state == READY for v in dataset.versions.all())]
     selected = slug if slug in known else next((s for s in ("digits", *ready) if s in known), "digits")
-    version = datasets.with_profile(project, selected, int(number) if number.isdigit() else None)
+    version = datasets.with_profile(
+        project, selected, int(number) if number.isdecimal() and len(number) < 10 else None
+    )
     if version is None:
         return selected, None, None
     return selected, version.number, version.profile

@@ -1,4 +1,4 @@
-// Forms: the summary of errors takes the focus, selects marked data-submit submit at once, a button marked
+// Forms: the summary of errors takes the focus, selects and checkboxes marked data-submit submit at once, a button marked
 // data-when-changed appears with a change of its form, and leaving a form marked data-guard with unsaved changes asks
 // first; one marked data-unsaved has such changes from the start.
 import { findAll } from "./elements.js";
@@ -6,18 +6,32 @@ import { findAll } from "./elements.js";
 findAll(document, "[data-problems]", HTMLElement)[0]?.focus();
 
 document.addEventListener("change", ({ target }) => {
-  if (target instanceof HTMLSelectElement && target.matches("[data-submit]")) target.form?.requestSubmit();
+  const isOurs = target instanceof HTMLSelectElement || target instanceof HTMLInputElement;
+  if (isOurs && target.matches("[data-submit]")) target.form?.requestSubmit();
 });
 
-for (const button of findAll(document, "[data-when-changed]", HTMLButtonElement)) {
-  const selects = findAll(button.form ?? document, "select", HTMLSelectElement);
-  const show = () => {
-    button.hidden = selects.every((select) => select.selectedOptions[0]?.defaultSelected);
-  };
-  button.form?.addEventListener("change", show);
-  addEventListener("pageshow", show); // the browser restores a choice when one comes back to the page
-  show();
+/**
+ * Return whether a form has other values than the page was loaded with.
+ * @param {HTMLFormElement} form
+ */
+function isChanged(form) {
+  const selects = findAll(form, "select", HTMLSelectElement);
+  const inputs = findAll(form, "input", HTMLInputElement);
+  return (
+    selects.some((select) => !select.selectedOptions[0]?.defaultSelected) ||
+    inputs.some(({ value, defaultValue }) => value !== defaultValue)
+  );
 }
+
+function showWhenChanged() {
+  for (const button of findAll(document, "[data-when-changed]", HTMLButtonElement))
+    button.hidden = !button.form || !isChanged(button.form);
+}
+
+// The browser restores a choice when one comes back to the page, and parts of pages are replaced while they are open.
+for (const type of ["input", "change", "htmx:after:swap"]) document.addEventListener(type, showWhenChanged);
+addEventListener("pageshow", showWhenChanged);
+showWhenChanged();
 
 const guarded = findAll(document, "form[data-guard]", HTMLFormElement)[0];
 if (guarded) {

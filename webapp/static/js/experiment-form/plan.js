@@ -3,6 +3,7 @@
 /** @import { Plan, Problem, Verdict } from "./types.js" */
 import { find } from "../elements.js";
 import { grouped as count } from "../trials/words.js";
+import { placeOf } from "./problems.js";
 
 /** @param {number | null | undefined} size */
 export function bytes(size) {
@@ -135,7 +136,7 @@ export class PlanView {
     const note = Object.assign(document.createElement("div"), { className: `ty-note ty-note-warn ef-note ${css}` });
     const link = Object.assign(document.createElement("a"), {
       href: "#",
-      textContent: pointer.replace(/^\/(spec\/)?/, "").replaceAll("/", " › "),
+      textContent: placeOf(pointer),
     });
     link.dataset.goto = pointer.startsWith("/spec") || pointer === "/name" ? pointer : `/spec${pointer}`;
     const text = document.createElement("p");

@@ -5,6 +5,12 @@
 import { byId, closest, find, findAll } from "../elements.js";
 import { parent } from "./pointer.js";
 
+/**
+ * Return a pointer as a place in the form, such as `search › space › 0`.
+ * @param {string} pointer
+ */
+export const placeOf = (pointer) => pointer.replace(/^\/(spec\/)?/, "").replaceAll("/", " › ") || "spec";
+
 export class Problems {
   /**
    * @param {HTMLFormElement} form
@@ -95,7 +101,7 @@ export class Problems {
     const item = document.createElement("li");
     const link = Object.assign(document.createElement("a"), {
       href: "#",
-      textContent: problem.pointer.replace("/spec/", "").replaceAll("/", " › "),
+      textContent: placeOf(problem.pointer),
     });
     link.dataset.goto = problem.pointer;
     item.append(link, ` ${problem.message}`);
