@@ -1,11 +1,15 @@
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoAssertNumQueries
 
 from jobs.actions import gate_rules, promotions
 from jobs.contracts.gates import GateRules
 from jobs.models import PromotionRequest, User
+from tests import factories
 from tests.markup import one_line, text_of
 from tests.people import browser_of
 from tests.registry.conftest import OPEN_GATES, Yard, judge
@@ -123,6 +127,44 @@ def test_open_gates_are_check_boxes(filled: Yard) -> None:
     assert browser.post(f"/approvals/{promotion.pk}/approve", {}).status_code == 409
     accepted = browser.post(f"/approvals/{promotion.pk}/approve", {"accept": "test_metric"})
     assert accepted.status_code == 303
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+def test_a_decision_that_comes_too_late_keeps_the_comment_for_the_thread(filled: Yard, verb: str) -> None:
+    promotion = filled.pending()
+    promotions.approve(promotion, by=filled.second_approver)
+    answer = browser_of(filled.approver).post(
+        f"/approvals/{promotion.pk}/{verb}", {"comment": "I saw it fail on sevens"}
+    )
+    assert answer.status_code == 409
+    assert "is approved" in text_of(answer)
+    thread = one_line(answer).split('aria-label="Thread"')[1].split("</section>")[0]
+    assert ">I saw it fail on sevens</textarea>" in thread
+
+
+def test_an_approval_without_the_open_gates_keeps_the_comment_and_the_boxes(filled: Yard) -> None:
+    promotion = filled.request(stage="staging")
+    judge(promotion, {"gates": [*OPEN_GATES["gates"], {"name": "latency", "state": "not_evaluated"}]})
+    given = {"comment": "small data set", "accept": "latency"}
+    answer = browser_of(filled.approver).post(f"/approvals/{promotion.pk}/approve", given)
+    assert answer.status_code == 409
+    card = one_line(answer).split('aria-label="Decide"')[1].split("</section>")[0]
+    assert "small data set</textarea>" in card
+    assert 'value="latency" checked' in card
+    assert 'value="test_metric" checked' not in card
+
+
+def test_a_longer_list_of_endpoints_takes_no_more_queries(
+    filled: Yard, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    browser, path = browser_of(filled.member), "/endpoints?all=1"
+    browser.get(path)
+    with CaptureQueriesContext(connection) as few:
+        browser.get(path)
+    for number in range(3):
+        factories.make_model(f"more-{number}", project=filled.model.project, by=filled.member)
+    with django_assert_max_num_queries(len(few)):
+        assert "more-2" in text_of(browser.get(path))
 
 
 def test_a_decided_request_shows_what_it_replaced(filled: Yard) -> None:

@@ -77,7 +77,11 @@ class DecisionForm(forms.Form):
     """A decision on a promotion request: a comment, and the open gates that the approver accepts."""
 
     comment = forms.CharField(
-        required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 3}), label="Comment"
+        required=False,
+        max_length=10_000,
+        # If another person decides meanwhile, the text becomes a comment to send under Thread.
+        widget=forms.Textarea(attrs={"rows": 3, "data-moves-to": "at/comment"}),
+        label="Comment",
     )
     accept = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
 

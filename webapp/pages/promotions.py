@@ -11,12 +11,22 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import promotions
-from jobs.errors import BadInput
+from jobs.errors import BadInput, Conflict, Forbidden, TrainyardError
 from jobs.models import PromotionRequest
 from jobs.queries import gate_rules, gates, home, paging, registry, versions
 from jobs.queries import promotions as queries
 from webapp.forms.registry import DecisionForm
-from webapp.pages.shortcuts import Request, action, crumbs, notify, page, redirect, render, url, valid_choice
+from webapp.pages.shortcuts import (
+    Request,
+    crumbs,
+    form_page,
+    notify,
+    page,
+    redirect,
+    render,
+    url,
+    valid_choice,
+)
 
 VIEWS = {"inbox": "To decide", "open": "Open", "all": "All"}
 
@@ -96,16 +106,35 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
 def _decision_view(verb: str) -> Callable[..., HttpResponse]:
     """Return the view of one decision button."""
 
-    @action
+    @form_page
     def decide(request: Request, promotion_id: int) -> HttpResponse:
         row = access.get_promotion(request.user, promotion_id)
+        # The page of a refused decision is at this address: it was reloaded.
+        if request.method != "POST":
+            return redirect("approval", promotion_id)
         form = DecisionForm(request.POST, open_gates=gates.not_evaluated(gates.read(row)))
-        if not form.is_valid():
-            raise BadInput("The comment is too long, or an accepted gate is not open.")
-        notify(request, _VERBS[verb](row, request, form.cleaned_data))
+        try:
+            if not form.is_valid():
+                raise BadInput("The comment is too long, or an accepted gate is not open.")
+            notify(request, _VERBS[verb](row, request, form.cleaned_data))
+        except (BadInput, Conflict, Forbidden) as error:
+            return _refused(request, promotion_id, verb, error)
         return redirect("approval", promotion_id)
 
     return decide
+
+
+def _refused(request: Request, promotion_id: int, verb: str, error: TrainyardError) -> HttpResponse:
+    """Show the request as it is now, with the reason and with the entries of the person."""
+    context = _context(request, access.get_promotion(request.user, promotion_id))
+    typed = request.POST.get("comment", "")
+    if verb != "comment" and context["is_open"] and context["why_not"] is None:
+        context["form"] = DecisionForm(initial={"comment": typed}, open_gates=context["open_gates"])
+        context["accepted"] = request.POST.getlist("accept")
+    else:
+        context["typed"] = typed
+    context["refused"] = error.message
+    return render(request, "promotions/promotion.html", context, status=error.status)
 
 
 def _approve(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:

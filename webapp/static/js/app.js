@@ -10,3 +10,4 @@ import "./keyboard.js";
 import "./search.js";
 import "./htmx-hooks.js";
 import "./forms.js";
+import "./typed.js";
