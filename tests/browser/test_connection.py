@@ -10,6 +10,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Page, expect
 
+from jobs.actions.people import create_login_link, end_sessions
 from tests import factories
 from tests.browser.conftest import Watch, free_port, start_server, wait_until_up
 from tests.browser.looking import Look, look_at
@@ -145,6 +146,63 @@ def test_a_form_that_is_sent_before_the_loss_is_known_stays(
     notice(page, "“Save draft” was not sent.")
     expect(page.locator("[name=name]")).to_have_value("typed by hand")
     leave(page, watch)
+
+
+def test_a_form_that_is_sent_after_the_session_has_ended_stays_and_is_sent_after_a_login(
+    people: People, open_as: Open
+) -> None:
+    bundle()
+    page = open_as(people.owner, "/p/yard/experiments/new")
+    page.locator("[name=name]").fill("typed by hand")
+    end_sessions(people.owner)
+    page.get_by_role("button", name="Save draft").click()
+    notice(page, "You are logged out")
+    notice(page, "“Save draft” was not sent. Try again once you are logged in.")
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Log in in a new tab").click()
+    login = opened.value
+    login.goto(create_login_link(people.owner))
+    login.get_by_role("button", name="Log in as owner").click()
+    expect(login.get_by_role("navigation", name="Main")).to_be_visible()
+    login.close()
+    page.get_by_role("button", name="Try now").click()
+    expect(page.locator("#toasts")).to_contain_text("You are logged in again.")
+    page.get_by_role("button", name="Save draft").click()
+    page.wait_for_url("**/edit*")
+    expect(page.locator("[name=name]")).to_have_value("typed by hand")
+
+
+def test_a_part_that_finds_the_session_ended_leaves_the_page_with_its_entries(
+    people: People, open_as: Open, watch: Watch
+) -> None:
+    model = factories.make_model("digits", project=people.project, by=people.member)
+    request = factories.make_promotion(model.versions.get(), by=people.member)
+    page = open_as(people.approver, f"/approvals/{request.pk}")
+    page.get_by_role("region", name="Decide").get_by_label("Comment").fill("it fails on sevens")
+    end_sessions(people.approver)
+    notice(page, "You are logged out")
+    expect(page.get_by_role("region", name="Decide").get_by_label("Comment")).to_have_value(
+        "it fails on sevens"
+    )
+    watch.ignore("401")
+
+
+def test_a_comment_that_an_approver_types_moves_to_the_thread_when_another_decides(
+    people: People, open_as: Open
+) -> None:
+    model = factories.make_model("digits", project=people.project, by=people.member)
+    request = factories.make_promotion(model.versions.get(), by=people.member)
+    type(request).objects.filter(pk=request.pk).update(state="gating")
+    page = open_as(people.approver, f"/approvals/{request.pk}")
+    decide, thread = (page.get_by_role("region", name=name) for name in ("Decide", "Thread"))
+    decide.get_by_label("Comment").fill("it fails on sevens")
+    type(request).objects.filter(pk=request.pk).update(state="pending")
+    expect(decide.get_by_role("button", name="Approve")).to_be_visible()
+    expect(decide.get_by_label("Comment")).to_have_value("it fails on sevens")
+    type(request).objects.filter(pk=request.pk).update(state="approved", generation=1)
+    expect(page.get_by_role("region", name="Outcome")).to_be_visible()
+    expect(thread.get_by_label("Comment")).to_have_value("it fails on sevens")
+    expect(page.locator("#toasts")).to_contain_text("it is not sent yet")
 
 
 def test_the_requester_sees_the_approval_without_a_reload(people: People, open_as: Open, look: Look) -> None:

@@ -31,7 +31,7 @@ REFUSED = (*GONE, 400, 409, 412, 415, 422, 428)
 
 # Routes that are public.
 PUBLIC = {"healthz", "readyz", "api/v1/openapi.json", "api/v1/docs", "accounts/login/"}
-PUBLIC |= {"accounts/inactive/", "accounts/logout/", "login/<str:secret>"}
+PUBLIC |= {"accounts/inactive/", "accounts/logout/", "login/<str:secret>", "account/session"}
 # Routes with an argument for all logged-in users: workers and documents belong to no project.
 SHARED = {"workers/<int:worker_id>", "api/v1/workers/<worker_id>", "docs/<path:name>"}
 # Django's admin guards itself (staff only, read-only); its own log-in page is not a page of ours.

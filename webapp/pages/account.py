@@ -3,15 +3,17 @@
 from allauth.account.utils import perform_login
 from allauth.mfa.models import Authenticator
 from allauth.mfa.utils import is_mfa_enabled
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import render as bare_render
 from django.urls import path, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from jobs.actions import people as actions
 from jobs.errors import NotFound
+from jobs.models import User
 from jobs.queries.people import memberships
 from webapp.pages.shortcuts import Request, action, notify, page, redirect, render
 
@@ -36,6 +38,17 @@ def end_sessions(request: Request) -> HttpResponse:
     actions.end_sessions(request.user)
     request.session.flush()
     return redirect("account_login")
+
+
+@require_safe
+@never_cache
+def session(request: HttpRequest) -> HttpResponse:
+    """Return the CSRF token of the session, or null without a login.
+
+    A page asks before it sends a form: a login in another tab replaces the token of its forms.
+    """
+    is_logged_in = isinstance(request.user, User) and request.user.is_active
+    return JsonResponse({"csrf": get_token(request) if is_logged_in else None})
 
 
 @never_cache
@@ -75,5 +88,6 @@ def _logged_in(request: HttpRequest, user: object, to: str) -> HttpResponse:
 urls = [
     path("account/", account, name="account"),
     path("account/end-sessions", end_sessions, name="account_end_sessions"),
+    path("account/session", session, name="account_session"),
     path("login/<str:secret>", login_link, name="login_link"),
 ]

@@ -58,9 +58,9 @@ def _guarded[**P](view: View[P], methods: tuple[str, ...]) -> Guarded:
     @wraps(view)
     def respond(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         if not isinstance(request.user, User) or not request.user.is_active:
-            # htmx would insert the login page into the present page.
+            # htmx would insert the login page into the present page, which may have unsent entries.
             if is_partial(request):
-                return HttpResponse(status=401, headers={"HX-Refresh": "true"})
+                return HttpResponse(status=401, headers={"HX-Reswap": "none", "HX-Trigger": "ty:logout"})
             return redirect_to_login(request.get_full_path())
         if request.method not in methods:
             return HttpResponseNotAllowed(methods)
@@ -181,9 +181,7 @@ def url(name: str, *args: Any, **query: Any) -> str:
 
 def writable_projects(user: User) -> QuerySet[Project]:
     """Return the projects in which the user may create data sets, experiments and models, by name."""
-    projects = access.projects_of(user).order_by("name")
-    writable = [project.pk for project in projects if access.can(user, project, access.Action.WRITE)]
-    return projects.filter(pk__in=writable)
+    return access.projects_of(user, access.Action.WRITE).order_by("name")
 
 
 def valid_choice[T: str](value: str | None, allowed: Iterable[T], default: T) -> T:

@@ -12,7 +12,7 @@ from jobs.queries import decisions, outcomes, phases, restarts, scoring, trial_d
 from jobs.queries import ensembles as ensemble_queries
 from jobs.queries import jobs as job_queries
 from jobs.queries import trials as queries
-from jobs.states import FINAL
+from jobs.states import FINAL, TRIAL_FINAL
 from webapp.forms.trials import TrialForm, read_numbers
 from webapp.pages.job_tabs import pair_metrics, space_of
 from webapp.pages.jobs import job_page
@@ -66,6 +66,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "best": best,
         "job": row.job,
         "is_final": row.job.state in FINAL,
+        "is_over": row.state in TRIAL_FINAL,
         "restarts": restarts.of_trial(row),
         "cursor": (row.job.root or row.job).event_seq,
         "rows": [

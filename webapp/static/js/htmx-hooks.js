@@ -1,6 +1,7 @@
 // htmx: every change carries the CSRF token, and relative times in new parts of a page are shown at once.
 import { refuse } from "./connection/notice.js";
 import { answers, ask } from "./connection/server.js";
+import { isLoggedIn } from "./connection/session.js";
 import { closest } from "./elements.js";
 import { csrfToken } from "./post.js";
 import { refresh } from "./time.js";
@@ -24,9 +25,10 @@ document.addEventListener("htmx:before:request", (event) => {
     event.preventDefault();
   }
 });
-// While the server does not answer, nothing is requested: parts that follow it wait, and a click is answered by the notice.
+// While the server does not answer or the session has ended, nothing is requested: parts that follow the server wait, and
+// a click is answered by the notice.
 document.addEventListener("htmx:before:request", (event) => {
-  if (answers()) return;
+  if (answers() && isLoggedIn()) return;
   event.preventDefault();
   if (/** @type {RequestEvent} */ (event).detail.ctx.sourceEvent?.isTrusted) refuse("Nothing was changed");
 });

@@ -1,8 +1,9 @@
 // While the server does not answer, links and forms stay on the page: the browser would show its error page, and entries
-// would be lost. A link waits only if an answer is overdue; a form always asks first.
+// would be lost. A link waits only if an answer is overdue; a form always asks first, also whether the session has ended.
 import { closest } from "../elements.js";
 import { refuse } from "./notice.js";
 import { ask, isFresh, isSuspect } from "./server.js";
+import { askLogin } from "./session.js";
 
 /** @typedef {import("./server.js").State} State */
 
@@ -54,9 +55,9 @@ async function onSubmit(event) {
   if (waiting.has(form)) return;
   const { submitter } = event;
   waiting.add(form);
-  const answered = await ask();
+  const isReady = (await ask()) && (form.method === "get" || (await askLogin()));
   waiting.delete(form);
-  if (!answered) {
+  if (!isReady) {
     delete form.dataset.confirmed;
     refuse(`“${nameOf(submitter)}” was not sent`);
     return;

@@ -1,71 +1,76 @@
-// Shows that the server does not answer, or that live updates are interrupted, and when they are back.
+// Shows what keeps the page from working, the gravest first: the server does not answer, the session has ended, or live
+// updates are interrupted. Shows also when each is over.
 
 /** @typedef {import("./server.js").State} State */
 import { byId, find } from "../elements.js";
 import { toast } from "../toasts.js";
 import { ask } from "./server.js";
+import { askLogin, isLoggedIn } from "./session.js";
+
+/** A title and a text. @typedef {[title: string, text: string]} Trouble */
 
 const TITLES = { lost: "The connection to the server is lost", hangs: "The server does not answer" };
 const EFFECT =
   "This page is not updated, and links and buttons wait. It connects again by itself; what you entered stays here.";
+const LOGGED_OUT =
+  "Your session has ended, so this page is not updated. Log in in a new tab, then come back: what you entered stays here.";
 
 const notice = byId("connection", HTMLElement);
-/** What live updates report, which matters only while the server answers. */
-let live = "";
-/** @type {State} */
-let server = "answers";
+/** @type {Record<"server" | "session" | "live", Trouble | null>} */
+const troubles = { server: null, session: null, live: null };
 
-/**
- * @param {string} title
- * @param {string} text
- */
-function show(title, text) {
+/** @param {string} refused what did not happen; empty if nothing was asked for */
+function draw(refused = "") {
+  const [title, text] = troubles.server ?? troubles.session ?? troubles.live ?? ["", ""];
   find(notice, "[data-title]", HTMLElement).textContent = title;
   find(notice, "[data-text]", HTMLElement).textContent = text;
-  find(notice, "[data-refused]", HTMLElement).textContent = "";
-  if (!notice.matches(":popover-open")) notice.showPopover();
+  find(notice, "[data-refused]", HTMLElement).textContent = refused;
+  find(notice, "[data-login]", HTMLElement).hidden = !troubles.session || troubles.server !== null;
+  if (title && !notice.matches(":popover-open")) notice.showPopover();
+  if (!title && notice.matches(":popover-open")) notice.hidePopover();
 }
 
-function hide() {
-  if (notice.matches(":popover-open")) notice.hidePopover();
-}
-
-const now = () => new Date().toLocaleTimeString();
+/** @param {string} title */
+const since = (title) => `${title} since ${new Date().toLocaleTimeString()}`;
 
 /**
  * Report why live updates are interrupted; an empty text reports that they are back.
  * @param {string} text
  */
 export function reportLive(text) {
-  const before = live;
-  live = text;
-  if (server !== "answers" || before === live) return;
-  if (live) {
-    show(`No live updates since ${now()}`, live);
-  } else {
-    hide();
-    toast("Live updates are back.");
-  }
+  if ((troubles.live?.[1] ?? "") === text) return;
+  troubles.live = text ? [troubles.live?.[0] ?? since("No live updates"), text] : null;
+  if (troubles.server || troubles.session) return;
+  draw();
+  if (!text) toast("Live updates are back.");
 }
 
 /**
- * Report that a link or button did nothing because the server does not answer.
+ * Report that a link or button did nothing, and when to try again.
  * @param {string} what what did not happen, as a clause
  */
 export function refuse(what) {
-  if (server === "answers") return;
-  find(notice, "[data-refused]", HTMLElement).textContent = `${what}. Try again once the server is back.`;
+  if (troubles.server) draw(`${what}. Try again once the server is back.`);
+  else if (troubles.session) draw(`${what}. Try again once you are logged in.`);
 }
 
 document.addEventListener("ty:server", (event) => {
-  const before = server;
-  server = /** @type {CustomEvent<State>} */ (event).detail;
-  if (server !== "answers") {
-    if (before === "answers") show(`${TITLES[server]} since ${now()}`, EFFECT);
+  const state = /** @type {CustomEvent<State>} */ (event).detail;
+  if (state !== "answers") {
+    if (troubles.server) return;
+    troubles.server = [since(TITLES[state]), EFFECT];
+    draw();
     return;
   }
-  hide();
+  troubles.server = null;
+  draw();
   toast("The server is back.");
-  if (live) show("No live updates", live);
 });
-find(notice, "button", HTMLElement).addEventListener("click", () => ask());
+document.addEventListener("ty:session", () => {
+  troubles.session = isLoggedIn() ? null : ["You are logged out", LOGGED_OUT];
+  draw();
+  if (isLoggedIn()) toast("You are logged in again.");
+});
+find(notice, "button", HTMLElement).addEventListener("click", async () => {
+  if (await ask()) askLogin();
+});

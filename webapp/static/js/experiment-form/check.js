@@ -2,6 +2,7 @@
 
 /** @import { Verdict } from "./types.js" */
 /** @import { Sheet } from "./sheet.js" */
+import { askLogin } from "../connection/session.js";
 import { find } from "../elements.js";
 import { csrfToken } from "../post.js";
 
@@ -41,7 +42,8 @@ export class Check extends EventTarget {
     try {
       const response = await fetch(ADDRESS, { method: "POST", headers, body, signal: this.running.signal });
       const result = await response.json();
-      if (response.status === 429) this.schedule(1000 * Number(response.headers.get("Retry-After") ?? 1));
+      if (response.status === 401 && !(await askLogin())) this.notify({ state: "away" });
+      else if (response.status === 429) this.schedule(1000 * Number(response.headers.get("Retry-After") ?? 1));
       else if (response.ok) this.notify({ ...result, state: result.valid ? "ok" : "bad" });
       else
         this.notify({

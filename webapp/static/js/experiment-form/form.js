@@ -2,6 +2,7 @@
 
 /** @import { Verdict } from "./types.js" */
 import { answers } from "../connection/server.js";
+import { isLoggedIn } from "../connection/session.js";
 import { byId, closest, find } from "../elements.js";
 import { Check } from "./check.js";
 import { Exchange } from "./exchange.js";
@@ -58,9 +59,10 @@ sheet.addEventListener("broken", (event) => {
   problems.show(errors);
 });
 
-document.addEventListener("ty:server", () => {
-  if (answers() && last.state === "away") check.schedule(0);
-});
+for (const type of ["ty:server", "ty:session"])
+  document.addEventListener(type, () => {
+    if (answers() && isLoggedIn() && last.state === "away") check.schedule(0);
+  });
 
 // The guard of unsaved changes listens for input: it must also be notified of changes by buttons.
 sheet.addEventListener("change", () => form.dispatchEvent(new Event("input")));

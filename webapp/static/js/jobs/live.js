@@ -2,6 +2,7 @@
 // the socket subscribes again from the last cursor, so no event is missed or repeated.
 import { reportLive } from "../connection/notice.js";
 import { answers, ask } from "../connection/server.js";
+import { askLogin, isLoggedIn } from "../connection/session.js";
 import { findAll } from "../elements.js";
 
 const FIRST_WAIT = 500;
@@ -26,11 +27,9 @@ let socket = null;
 let wait = FIRST_WAIT;
 let retry = 0;
 let report = 0;
-/** Why a closed connection is not opened again, by its code. @type {Record<number, string>} */
-const REFUSALS = {
-  4401: "You are logged out. Reload this page to log in again.",
-  4429: "More than 20 of your pages have live updates. Close some of them, then reload this one.",
-};
+// Codes of connections that are not opened again by themselves.
+const LOGGED_OUT = 4401;
+const TOO_MANY = 4429;
 
 /** Return the cursor that the page was rendered at. */
 export function cursorOfPage() {
@@ -77,6 +76,7 @@ function subscribe(socket, job) {
 }
 
 function connect() {
+  clearTimeout(retry); // otherwise it would open a second connection
   const scheme = location.protocol === "https:" ? "wss" : "ws";
   const opened = new WebSocket(`${scheme}://${location.host}/ws/v1`);
   socket = opened;
@@ -88,13 +88,14 @@ function connect() {
     for (const job of followers.keys()) subscribe(opened, job);
   });
   opened.addEventListener("message", (message) => dispatch(JSON.parse(message.data)));
-  opened.addEventListener("close", (event) => {
+  opened.addEventListener("close", async ({ code }) => {
     socket = null;
-    if (event.code in REFUSALS) {
-      reportLive(REFUSALS[event.code]);
+    if (code === TOO_MANY) {
+      reportLive("More than 20 of your pages have live updates. Close some of them, then reload this one.");
       return;
     }
-    if (followers.size === 0) return;
+    if (code === LOGGED_OUT && !(await askLogin())) return;
+    if (socket || followers.size === 0) return;
     ask();
     report ||= setTimeout(reportInterruption, REPORTED_AFTER);
     retry = setTimeout(connect, wait * (0.5 + Math.random()));
@@ -109,12 +110,11 @@ function reportInterruption() {
   }
 }
 
-// A server that is back is not waited for.
-document.addEventListener("ty:server", () => {
-  if (!answers() || socket || followers.size === 0) return;
-  clearTimeout(retry);
-  connect();
-});
+// A server that is back, and a new login, are not waited for.
+for (const type of ["ty:server", "ty:session"])
+  document.addEventListener(type, () => {
+    if (answers() && isLoggedIn() && !socket && followers.size > 0) connect();
+  });
 
 /** @param {{ type: string, job: number, cursor: number, items: LiveEvent[] }} frame */
 function dispatch(frame) {

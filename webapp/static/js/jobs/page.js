@@ -4,6 +4,7 @@ import "./history.js";
 import "./log.js";
 import "../trials/table.js";
 import { answers } from "../connection/server.js";
+import { isLoggedIn } from "../connection/session.js";
 import { find, findAll } from "../elements.js";
 import { refresh } from "../time.js";
 import { follow } from "./live.js";
@@ -11,6 +12,7 @@ import { follow } from "./live.js";
 const QUIET = 600; // one refresh for a burst of events
 const PENDING = 1500; // until a part that the server computes is asked for again
 const STEADY = 5000; // time left moves even when nothing happens
+const UNAUTHENTICATED = 401;
 const REFRESH_EVENTS = new Set([
   "state",
   "trial",
@@ -44,8 +46,9 @@ function inUse(element) {
  * @param {string} address
  */
 async function replacePart(element, address) {
-  if (inUse(element) || !answers()) return false;
+  if (inUse(element) || !answers() || !isLoggedIn()) return false;
   const response = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => null);
+  if (response?.status === UNAUTHENTICATED) document.dispatchEvent(new Event("ty:logout"));
   if (!response?.ok) return false;
   const fresh = document.createElement("template");
   fresh.innerHTML = await response.text();
@@ -127,11 +130,15 @@ if (head) {
     schedule(head);
   });
   awaitPending(head);
-  document.addEventListener("ty:server", () => {
-    structural = true; // what changed meanwhile is unknown
-    if (answers()) schedule(head, 0);
-  });
-  if (!head.dataset.final) setInterval(() => document.visibilityState === "visible" && schedule(head, 0), STEADY);
+  for (const type of ["ty:server", "ty:session"])
+    document.addEventListener(type, () => {
+      structural = true; // what changed meanwhile is unknown
+      if (answers()) schedule(head, 0);
+    });
+  setInterval(() => {
+    const isOver = head.querySelector("[data-final]") !== null;
+    if (!isOver && document.visibilityState === "visible") schedule(head, 0);
+  }, STEADY);
 }
 defineCharts();
 for (const target of findAll(document, "[data-json]", HTMLElement)) {

@@ -4,6 +4,7 @@
 /** @import { TipText } from "../charts/tip.js" */
 /** @import { Column, ColumnsAnswer, Direction, Objective, Parameter, Range, Reached, Values } from "./types.js" */
 import { SETTINGS_OF_TRAINING } from "../charts/colours.js";
+import { answers } from "../connection/server.js";
 import { cursorOfPage, follow } from "../jobs/live.js";
 import { number, setting } from "./words.js";
 
@@ -103,6 +104,10 @@ export class Store extends EventTarget {
       this.readProgress(events);
       if (events.some((event) => RELOAD_EVENTS.has(event.type))) this.scheduleLoad();
     });
+    for (const type of ["ty:server", "ty:session"])
+      document.addEventListener(type, () => {
+        if (this.failed && answers()) this.scheduleLoad(); // the events of the changes have been received
+      });
     this.load();
   }
 

@@ -1,0 +1,38 @@
+"""An open page asks about its session, so that a login in another tab loses none of its entries."""
+
+import pytest
+from django.test import Client
+
+from jobs.actions.people import end_sessions
+from tests.people import PASSWORD, People, browser_of, make_people
+
+
+@pytest.fixture
+def people(db: None) -> People:
+    return make_people()
+
+
+def test_a_page_without_a_session_gets_no_token(client: Client, db: None) -> None:
+    answer = client.get("/account/session")
+    assert (answer.json(), answer.headers["Cache-Control"].split(",")[0]) == ({"csrf": None}, "max-age=0")
+
+
+def test_the_token_of_a_new_login_is_accepted_and_that_of_the_page_is_not(people: People) -> None:
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(people.member)
+    before = browser.get("/account/session").json()["csrf"]
+    login = {"login": "member", "password": PASSWORD, "csrfmiddlewaretoken": before}
+    end_sessions(people.member)
+    assert browser.post("/accounts/login/", login).status_code == 302
+    given = {"name": "Mine", "slug": "mine"}
+    assert browser.post("/projects/new", {**given, "csrfmiddlewaretoken": before}).status_code == 403
+    renewed = browser.get("/account/session").json()["csrf"]
+    assert browser.post("/projects/new", {**given, "csrfmiddlewaretoken": renewed}).status_code == 303
+
+
+def test_a_part_of_a_page_reports_the_end_of_the_session_without_a_reload(people: People) -> None:
+    browser = browser_of(people.member)
+    browser.logout()
+    answer = browser.get("/queue", headers={"HX-Request": "true"})
+    assert (answer.status_code, answer.headers["HX-Trigger"]) == (401, "ty:logout")
+    assert "HX-Refresh" not in answer.headers
