@@ -15,6 +15,7 @@ from jobs.contracts.estimate import History
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.mesh import LayoutRule, MeshSpec
 from jobs.contracts.probes import extremes
+from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
 from jobs.contracts.search_space import ChoiceParameter, FixedParameter, Parameter, Value, grid
 from jobs.contracts.summary import Line, summary
@@ -137,7 +138,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
     found = [
         *warnings(spec, profile),
         *plan_warnings.of_search(spec, space),
-        *(plan_warnings.of_overrides(spec.precision, _layers(spec, known)) if known is not None else ()),
+        *_of_overrides(spec, known),
         *plan_warnings.of_workers(spec, now.largest_worker, now.devices),
     ]
     return Plan(
@@ -233,6 +234,12 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
         if best[1] is None or memory.total > best[1].total:
             best = (sizes, memory)
     return best
+
+
+def _of_overrides(spec: ExperimentSpec, known: Profile | None) -> Iterator[Problem]:
+    # Listing the layers of every searched value takes time, and most specs have no overrides.
+    if known is not None and spec.precision.overrides:
+        yield from plan_warnings.of_overrides(spec.precision, _layers(spec, known))
 
 
 def _layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
