@@ -91,7 +91,7 @@ class FakeServer:
         )
 
     async def publish(self, given: Release) -> None:
-        self.catalog.accept(self.signer.sign(given).model_dump(mode="json"))
+        self.catalog.accept_all([self.signer.sign(given).model_dump(mode="json")])
         await turn()
 
     async def serving(self, given: Release) -> None:
@@ -166,6 +166,18 @@ async def test_no_version_answers_before_it_is_warm(fake: FakeServer) -> None:
     assert fake.catalog.is_ready
 
 
+async def test_a_server_is_not_ready_before_it_knows_what_to_serve(fake: FakeServer) -> None:
+    assert not fake.catalog.is_ready
+    fake.catalog.accept_all([])
+    assert fake.catalog.is_ready
+    await fake.serving(release(1, 1))
+    fake.catalog = fake.start()
+    fake.catalog.resume()
+    await turn()
+    await fake.loaded[0].ready()
+    assert fake.catalog.is_ready
+
+
 async def test_the_current_version_answers_until_the_next_one_is_warm(fake: FakeServer) -> None:
     await fake.serving(release(1, 1))
     await fake.publish(release(2, 2))
@@ -224,8 +236,7 @@ async def test_the_same_release_again_changes_nothing(fake: FakeServer) -> None:
 
 async def test_a_forged_release_changes_nothing_and_is_reported(fake: FakeServer) -> None:
     await fake.serving(release(1, 1))
-    fake.catalog.accept(Signer().sign(release(2, 2)).model_dump(mode="json"))
-    fake.catalog.accept({"nonsense": True})
+    fake.catalog.accept_all([Signer().sign(release(2, 2)).model_dump(mode="json"), {"nonsense": True}])
     assert (fake.loads(), fake.answers()) == ([1], 1)
     assert "is not valid" in fake.report["error"]
 
@@ -288,6 +299,60 @@ async def test_a_restart_still_knows_the_newest_generation(fake: FakeServer) -> 
     fake.catalog.resume()
     await fake.publish(release(4, 2))
     assert fake.loads() == [1]
+
+
+async def test_a_restart_keeps_the_files_of_all_endpoints(fake: FakeServer) -> None:
+    await fake.serving(release(1, 1))
+    await fake.serving(release(1, 2).model_copy(update={"model": "n"}))
+    files = [fake.home / "artifacts" / f"{version(number).digest}.keras" for number in (1, 2)]
+    for file in files:
+        file.write_bytes(b"verified")
+    fake.catalog = fake.start()
+    fake.catalog.resume()
+    assert [file.exists() for file in files] == [True, True], "they cannot be fetched without the dashboard"
+
+
+async def test_a_restart_keeps_the_release_that_served_until_it_serves_again(fake: FakeServer) -> None:
+    await fake.serving(release(1, 1))
+    await fake.publish(release(2, 2))
+    state = (fake.home / "state.json").read_bytes()
+    for _ in range(2):
+        fake.catalog = fake.start()
+        fake.catalog.resume()
+        await turn()
+        assert (fake.home / "state.json").read_bytes() == state
+    await fake.loaded[0].ready()
+    await fake.loaded[1].fails()
+    assert fake.answers() == 1
+
+
+async def test_a_release_is_served_although_the_disk_is_full(
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(StateFile, "write", fail)
+        await fake.serving(release(1, 1))
+    assert fake.answers() == 1
+    await fake.serving(release(2, 2))
+    assert f'"{version(2).digest}"' in (fake.home / "state.json").read_text()
+
+
+async def test_a_version_that_is_loaded_again_while_it_is_unloaded_is_reported_once(
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def drain(version: FakeVersion, seconds: float) -> None:
+        version.state = "UNLOADING"
+        await asyncio.Future()
+
+    monkeypatch.setattr(FakeVersion, "unload", drain)
+    await fake.serving(release(1, 1))
+    await fake.serving(release(2, 2))
+    await fake.publish(release(3, 1, 2))
+    await fake.loaded[-1].ready()
+    assert fake.report["versions"] == {"1": "AVAILABLE", "2": "AVAILABLE"}
 
 
 async def test_a_modified_state_file_is_not_trusted(fake: FakeServer) -> None:

@@ -83,7 +83,8 @@ class Artifacts:
         else:
             async for chunk in self._remote.artifact(digest):
                 writer.write(chunk)
-        return writer.digest()
+        # It waits for the disk.
+        return await asyncio.to_thread(writer.digest)
 
 
 class _HashingWriter:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
@@ -33,10 +33,13 @@ class Catalog:
         self._verifier, self._state_file, self._artifacts = verifier, state_file, artifacts
         self._new_endpoint, self._notify = new_endpoint, changed
         self._written = State()
+        # Whether the dashboard, or an earlier run of the server, has named the releases.
+        self._is_informed = False
 
     def resume(self) -> None:
         """Apply the releases of the state file. Their signatures are verified again."""
         self._written = self._state_file.read()
+        self._is_informed = bool(self._written.endpoints)
         for model, state in self._written.endpoints.items():
             try:
                 for signed in (state.serving, state.newest):
@@ -47,8 +50,13 @@ class Catalog:
                 continue
             self._endpoint(model).resume(state)
 
-    def accept(self, body: object) -> None:
-        """Verify a release from the dashboard and apply it. A refusal is logged and reported."""
+    def accept_all(self, bodies: Iterable[object]) -> None:
+        """Verify the releases of a poll and apply them. A refusal is logged and reported."""
+        for body in bodies:
+            self._accept(body)
+        self._is_informed = True
+
+    def _accept(self, body: object) -> None:
         try:
             signed = SignedRelease.model_validate(body)
         except ValidationError as error:
@@ -82,8 +90,8 @@ class Catalog:
 
     @property
     def is_ready(self) -> bool:
-        """Whether every endpoint serves, or has no production version."""
-        return all(endpoint.is_ready for endpoint in self.endpoints.values())
+        """Whether every endpoint serves, or has no production version. A new server knows none at first."""
+        return self._is_informed and all(endpoint.is_ready for endpoint in self.endpoints.values())
 
     def check_ready(self) -> None:
         """Raise Unavailable unless ready."""
@@ -105,13 +113,20 @@ class Catalog:
         now = State(endpoints=endpoints)
         # Most changes are of the state of a version, which is not saved.
         if now != self._written:
+            self._save(now)
+        self._notify()
+
+    def _save(self, now: State) -> None:
+        try:
             self._state_file.write(now)
             self._written = now
             # After the state is saved: a server that is killed here needs the files of the saved releases.
             self._artifacts.keep_only(
                 {digest for endpoint in self.endpoints.values() for digest in endpoint.needed_digests()}
             )
-        self._notify()
+        # A full disk must not keep a release from being served. The next change saves it.
+        except OSError as error:
+            logger.error("the releases could not be saved: %s", error)
 
     async def close(self) -> None:
         """End all children."""

@@ -42,6 +42,8 @@ class Endpoint:
         self.serving: SignedRelease | None = None
         self.newest: SignedRelease | None = None
         self.error: str | None = None
+        # The release that served when the server ended, until one serves again.
+        self._served_before: SignedRelease | None = None
         self._load, self._changed, self._drain_seconds = load, changed, drain_seconds
         # By number and digest, so that a loaded version never answers for another file of the same number.
         self._versions: dict[tuple[int, str], LoadedVersion] = {}
@@ -65,11 +67,12 @@ class Endpoint:
 
     def resume(self, state: EndpointState) -> None:
         """Apply a saved state: first the release that was serving, then the newest one."""
-        if state.serving is not None:
-            self.apply(state.serving)
-        if state.newest.release.generation > (self.generation_known or -1):
-            self.newest = state.newest
-            self._restart(*(signed for signed in (state.serving, state.newest) if signed))
+        self.newest, self._served_before = state.newest, state.serving
+        before = state.serving
+        if before is not None and before.release.generation < state.newest.release.generation:
+            self._restart(before, state.newest)
+        else:
+            self._restart(state.newest)
 
     @property
     def generation_known(self) -> int | None:
@@ -77,8 +80,13 @@ class Endpoint:
         return self.newest.release.generation if self.newest else None
 
     def state(self) -> EndpointState | None:
-        """Return the state to save."""
-        return EndpointState(serving=self.serving, newest=self.newest) if self.newest else None
+        """Return the state to save.
+
+        Until a release serves again after a restart, the one that served before stays in it: the server may
+        be killed now, and the newest release may be one that cannot be loaded.
+        """
+        serving = self.serving or self._served_before
+        return EndpointState(serving=serving, newest=self.newest) if self.newest else None
 
     def report(self, replica: str) -> ReplicaReport:
         """Return the report for the dashboard."""
@@ -108,13 +116,17 @@ class Endpoint:
         )
 
     def needed_digests(self) -> set[str]:
-        """Return the digests named by the serving and the newest release."""
-        signed = (self.serving, self.newest)
+        """Return the digests named by the saved releases."""
+        signed = (self.serving or self._served_before, self.newest)
         return {version.digest for each in signed if each for version in each.release.versions}
 
     def statuses(self) -> list[VersionStatus]:
-        """Return the state of each loaded version, including those that are being unloaded."""
-        return [version.status for version in (*self._versions.values(), *self._unloading)]
+        """Return the state of each version, including those that are being unloaded.
+
+        One that is loaded again before it was unloaded has the state of its new process.
+        """
+        found = {version.approved.number: version for version in (*self._unloading, *self._versions.values())}
+        return [version.status for version in found.values()]
 
     def available(self) -> list[LoadedVersion]:
         """Return the versions of the serving release that have been warmed up."""

@@ -33,8 +33,7 @@ async def poll_releases(dashboard: Dashboard, catalog: Catalog) -> None:
             await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311
             continue
         pause, after = 0.0, poll.sequence
-        for body in poll.releases:
-            catalog.accept(body)
+        catalog.accept_all(poll.releases)
 
 
 class Reporter:
