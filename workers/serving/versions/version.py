@@ -190,13 +190,19 @@ class LoadedVersion:
             OSError,
             ValidationError,
         ) as error:
-            self._load_failed(error)
+            self._load_failed(str(error))
+            return
+        # Nothing but this loop starts another child.
+        except Exception:
+            logger.exception("%s/%d could not be loaded", self.model, self.approved.number)
+            self._load_failed("internal error; the log of the prediction server has the cause")
             return
         self._failures = 0
         self._set("AVAILABLE")
         self.warm.set()
         self.load_attempted.set()
         await self._watch(child)
+        self._set("LOADING")
         logger.warning("%s/%d: child %d ended; restarting it", self.model, self.approved.number, child.pid)
         self._context.metrics.child_restarts.add(model_name=self.model)
         self._batcher.detach()
@@ -216,12 +222,12 @@ class LoadedVersion:
                 return
             self._set("AVAILABLE")
 
-    def _load_failed(self, error: Exception) -> None:
+    def _load_failed(self, error: str) -> None:
         logger.warning("%s/%d could not be loaded: %s", self.model, self.approved.number, error)
         self._failures += 1
         if not self._keeps_queue:
             self._batcher.refuse(f"Version {self.approved.number} of model {self.model} could not be loaded")
-            self._set("END", str(error))
+            self._set("END", error)
             self.load_attempted.set()
 
     async def _load(self) -> ChildProcess:

@@ -1,0 +1,37 @@
+"""A version whose load fails in an unforeseen way is tried again."""
+
+import asyncio
+from pathlib import Path
+
+from jobs.contracts.release import ReleasedVersion
+from workers.serving.metrics import Metrics
+from workers.serving.settings import Limits
+from workers.serving.traffic import Traffic
+from workers.serving.versions.child_process import ChildCommand
+from workers.serving.versions.child_starter import ChildStarter
+from workers.serving.versions.seen_sizes import SeenSizesFolder
+from workers.serving.versions.version import LoadedVersion, VersionContext
+
+
+class _BrokenCache:
+    async def obtain(self, digest: str, size: int) -> Path:
+        raise RuntimeError(f"a bug with {digest} of {size} bytes")
+
+
+async def test_an_unforeseen_failure_of_a_load_is_a_failed_load(tmp_path: Path) -> None:
+    context = VersionContext(
+        artifacts=_BrokenCache(),
+        child_starter=ChildStarter(ChildCommand(tmp_path), forks=False),
+        limits=Limits(),
+        metrics=Metrics(),
+        traffic=Traffic(1),
+        seen_sizes=SeenSizesFolder(tmp_path / "sizes"),
+        changed=lambda: None,
+    )
+    approved = ReleasedVersion(number=1, digest="0" * 64, bytes=1, signature={})
+    version = LoadedVersion("m", approved, context)
+    async with asyncio.timeout(10):
+        await version.load_attempted.wait()
+    assert version.state == "END"
+    assert version.error == "internal error; the log of the prediction server has the cause"
+    await version.unload(0.1)
