@@ -1,4 +1,4 @@
-"""Records the reports of prediction servers: what they serve, and the requests that they have answered."""
+"""Records the reports of prediction servers: the versions they serve, and the requests they have answered."""
 
 from django.db import transaction
 from django.db.models import Min

@@ -9,7 +9,6 @@ import random
 import shutil
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +22,11 @@ from tests.flow.specs import Spec, search, spec
 from tests.flow.yard import FINAL, RunningYard
 from tests.ops.conftest import wait_for
 
-KINDS = ("runner", "forkserver", "worker", "web", "scheduler", "serving", "broker", "checkpoint")
+KINDS = (
+    *("runner", "forkserver", "worker", "web", "scheduler", "model", "modelforks", "serving", "broker"),
+    "checkpoint",
+)
+"""What is killed: a part of `up` by its name, or one of the processes below them that `find` names."""
 MODEL = "chaos"
 SEARCH = spec(
     search=search(executions_per_trial=2, max_trials=2),
@@ -108,7 +111,7 @@ class Round:
 
     def _is_whole(self) -> bool:
         return set(self.yard.parts()) >= {"web", "scheduler", "worker-1", "serving", "broker"} and bool(
-            find(self.yard, "serving")
+            find(self.yard, "model")
         )
 
     def _kill(self, kind: str, rng: random.Random) -> str:
@@ -132,6 +135,11 @@ class Round:
         wait_for(lambda: not order.exists() or self._needs_work(), f"a runner to die in {point}", TIMEOUT)
 
     def _victim(self, kind: str) -> psutil.Process:
+        if kind == "modelforks" and not find(self.yard, kind):
+            # It returns with the next start of a model's process.
+            with suppress(psutil.NoSuchProcess):
+                self._victim("model").kill()
+
         def found() -> psutil.Process | None:
             victims = find(self.yard, kind)
             if kind in ("runner", "forkserver") and not victims:
@@ -162,27 +170,21 @@ def find(yard: RunningYard, kind: str) -> list[psutil.Process]:
             return _named(parts.get("worker-1"), "ty-runner")
         case "forkserver":
             return _named(parts.get("worker-1"), "ty-forkserver")
-        case "serving":
-            return _with_argument(parts.get("serving"), "workers.serving.child")
+        case "model":
+            return _named(parts.get("serving"), "ty-model")
+        case "modelforks":
+            return _named(parts.get("serving"), "ty-modelforks")
         case "worker":
             return [parts["worker-1"]] if "worker-1" in parts else []
         case _:
             return [parts[kind]] if kind in parts else []
 
 
-def _with_argument(parent: psutil.Process | None, word: str) -> list[psutil.Process]:
-    return _below(parent, lambda child: word in child.cmdline())
-
-
 def _named(parent: psutil.Process | None, name: str) -> list[psutil.Process]:
-    return _below(parent, lambda child: child.name() == name)
-
-
-def _below(parent: psutil.Process | None, wanted: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
-    """Return what runs below `parent`, newest first: an older runner may be idle."""
+    """Return the processes of a name below `parent`, newest first: an older runner may be idle."""
     try:
         below = parent.children(recursive=True) if parent else []
-        found = [child for child in below if wanted(child)]
+        found = [child for child in below if child.name() == name]
         return sorted(found, key=psutil.Process.create_time, reverse=True)
     except psutil.Error:
         return []

@@ -24,7 +24,7 @@ SECONDS = 4.0
 """Over which the kills are drawn; an unbroken search of these takes about as long."""
 EPOCHS = 81
 """With a checkpoint each: many moments to die in, of which each costs every process of the yard some CPU."""
-MORTAL = tuple(kind for kind in KINDS if kind != "serving")
+MORTAL = tuple(kind for kind in KINDS if kind not in ("model", "modelforks", "serving"))
 UNITS = {"name": "units", "kind": "int", "min": 8, "max": 16, "step": 8}
 RATE = {"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1, "sampling": "log"}
 STEPPED = {"name": "learning_rate", "kind": "choice", "values": [0.002, 0.01, 0.05]}

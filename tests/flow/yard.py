@@ -25,7 +25,7 @@ QUICK = {
     "TRAINYARD_MIN_FREE_BYTES": "100000000",
     "TRAINYARD_NODE_POLL": "0.5",
     "TRAINYARD_NODE_RETRY_LIMIT": "1",
-    "TRAINYARD_NODE_SILENCE": "30",
+    "TRAINYARD_NODE_SILENCE": "15",
 }
 """Short intervals, so that tests are fast."""
 

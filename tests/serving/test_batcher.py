@@ -298,3 +298,23 @@ async def test_a_new_program_may_take_longer(monkeypatch: pytest.MonkeyPatch) ->
     queue.submit(rows(1))
     await asyncio.sleep(0.1)
     assert not child.killed
+
+
+async def test_a_batch_that_cannot_be_sent_fails_and_the_queue_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queue, child = batcher()
+
+    def no_memory(tensors: Sequence[Array]) -> asyncio.Future[Frame]:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(child, "predict", no_memory)
+        lost = queue.submit(rows(1))
+        await turn()
+    assert isinstance(lost.future.exception(), Unavailable)
+    following = queue.submit(rows(2))
+    await turn()
+    await child.answer()
+    assert result(following) == [4]
+    assert await queue.drained(1)

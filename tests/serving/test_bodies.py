@@ -1,6 +1,7 @@
 """Large bodies are parsed and encoded in worker processes, with the same results as small ones."""
 
 import asyncio
+import errno
 import json
 import time
 from collections.abc import AsyncIterator
@@ -16,7 +17,7 @@ from workers.serving.app import ServingApp
 from workers.serving.asgi import Receive, Request
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.pool import BodyWorkers
-from workers.serving.errors import BadRequest, DeadlineExceeded, Saturated
+from workers.serving.errors import BadRequest, DeadlineExceeded, Saturated, Unavailable
 from workers.serving.metrics import Metrics
 from workers.serving.protocols import oip, tfs_predict
 from workers.serving.protocols.target import Target
@@ -24,6 +25,7 @@ from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
 from workers.serving.settings import Limits
 from workers.serving.traffic import Traffic
+from workers.serving.versions.child_process import ChildProcess
 from workers.serving.versions.version import LoadedVersion
 
 ONE = Signature(
@@ -159,6 +161,20 @@ async def test_a_worker_that_was_stopped_costs_one_request_and_is_replaced(codec
     with pytest.raises(DeadlineExceeded):
         await codec.parse_predict(ROWS, ONE, soon(0.2))
     assert not worker.is_running()
+    assert (await codec.parse_predict(ROWS, ONE, soon())).rows
+
+
+async def test_a_worker_that_cannot_start_costs_one_request(
+    codec: BodyCodec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_process(command: object) -> ChildProcess:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ChildProcess, "spawn", no_process)
+        with pytest.raises(Unavailable) as failed:
+            await codec.parse_predict(ROWS, ONE, soon())
+    assert failed.value.retry_after == 1
     assert (await codec.parse_predict(ROWS, ONE, soon())).rows
 
 

@@ -30,6 +30,11 @@ def test_whole_numbers_too_long_for_64_bits_are_floats() -> None:
     np.testing.assert_allclose(read("[123456789012345678901234567890, 1]"), np.float32([1.2345679e29, 1]))
 
 
+def test_whole_numbers_that_no_float_can_hold_are_refused() -> None:
+    with pytest.raises(BadRequest, match="an integer that no float can hold"):
+        read(f"[1{'0' * 400}, 1]")
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
 def test_integers_want_integer_literals(dtype: str) -> None:
     assert read("[0, 7]", dtype).dtype == computed_dtype(dtype)

@@ -1,5 +1,6 @@
 """The pages of a job and its trials, without a browser."""
 
+import itertools
 import re
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.html import escape
 
-from jobs.actions import runner_events
+from jobs.actions import attempts
 from jobs.contracts import events as contract
 from jobs.kinds import KINDS
 from jobs.models import Attempt, Checkpoint, Job, MetricSeries, Trial
@@ -206,8 +207,10 @@ def test_the_phase_of_a_trial_is_shown_on_its_page_and_on_that_of_its_search(
     Trial.objects.filter(pk=trial.pk).update(attempt=attempt.number)
     addresses = {n: f"/jobs/{search.pk}/trials/{n}" for n in (1, 2)} | {0: f"/jobs/{search.pk}"}
 
+    positions = itertools.count(1)
+
     def report(*events: contract.RunnerEvent) -> list[bool]:
-        runner_events.record(Attempt.objects.get(pk=attempt.pk), events, {})
+        attempts.record(attempt.pk, events, spool_position=next(positions), stored={})
         return ["choosing the faster way" in text_of(browser.get(addresses[n])) for n in (0, 1, 2)]
 
     timing = contract.Phase(time=1, trial=2, name="timing")

@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import json
+import logging
 import secrets
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from workers.serving.traffic import Traffic, next_run
 from workers.serving.versions.child_starter import ChildStarter
 from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.version import LoadedVersion, VersionContext
+
+logger = logging.getLogger("trainyard.serving")
 
 # The time for open requests to end after a signal.
 _SHUTDOWN_SECONDS = 10
@@ -92,12 +95,13 @@ class Router:
     def start(self) -> None:
         """Apply the saved releases, and start to poll the dashboard."""
         self._catalog.resume()
-        self._loops = [
-            asyncio.create_task(poll_releases(self._dashboard, self._catalog)),
-            asyncio.create_task(self._reporter.run(self._catalog)),
-            asyncio.create_task(self._reporter.close_intervals()),
-            asyncio.create_task(self._body_workers.prepare()),
-        ]
+        loops: dict[str, Callable[[], Awaitable[None]]] = {
+            "polling for releases": lambda: poll_releases(self._dashboard, self._catalog),
+            "reporting": lambda: self._reporter.run(self._catalog),
+            "closing intervals of counts": self._reporter.close_intervals,
+            "preparing body workers": self._body_workers.prepare,
+        }
+        self._loops = [asyncio.create_task(kept_running(name, loop)) for name, loop in loops.items()]
 
     async def stop(self) -> None:
         """End the loops and all children."""
@@ -129,6 +133,24 @@ class Router:
             for model, endpoint in self._catalog.endpoints.items()
             if endpoint.serving is not None
         ]
+
+
+async def kept_running(name: str, loop: Callable[[], Awaitable[None]], pause: float = 1.0) -> None:
+    """Run a loop until it returns or is cancelled. After an unforeseen error it starts again.
+
+    Args:
+        name: for the log.
+        loop: the loop.
+        pause: seconds before it starts again.
+    """
+    while True:
+        try:
+            await loop()
+        except Exception:
+            logger.exception("%s failed and starts again", name)
+            await asyncio.sleep(pause)
+        else:
+            return
 
 
 class _Server(uvicorn.Server):
@@ -207,9 +229,11 @@ def write_address(path: Path, host: str, port: int) -> None:
 
 def replica_name(path: Path) -> str:
     """Return the name of this replica. It is created once and saved, so it survives a restart."""
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        name = f"{socket.gethostname()[:40]}-{secrets.token_hex(4)}"
-        path.write_text(name)
-        return name
+    with contextlib.suppress(FileNotFoundError):
+        if name := path.read_text().strip():
+            return name
+    name = f"{socket.gethostname()[:40]}-{secrets.token_hex(4)}"
+    temporary = path.with_name(f"{path.name}.new")
+    temporary.write_text(name)
+    temporary.replace(path)
+    return name

@@ -6,7 +6,7 @@ from jobs.contracts.suggest import Answer, SuggestRequest
 from workers.engine.search.history import History
 
 ALGORITHM_ERRORS = (ValueError, ArithmeticError, LookupError, RuntimeError)
-"""What an algorithm may raise: the requester gets the message, and the search shows it."""
+"""The errors that an algorithm may raise: the requester gets the message, and the search shows it."""
 
 
 def suggest(request: SuggestRequest) -> Answer:

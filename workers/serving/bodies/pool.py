@@ -111,7 +111,11 @@ class BodyWorkers:
                 return worker
             self._all.discard(worker)
             await worker.stop()
-        worker = await ChildProcess.spawn(BodyWorkerCommand())
+        try:
+            worker = await ChildProcess.spawn(BodyWorkerCommand())
+        except OSError as error:  # too little memory, or too many processes or open files
+            logger.warning("a body worker could not be started: %s", error)
+            raise Unavailable("The process that reads large bodies could not start", retry_after=1) from None
         self._all.add(worker)
         return worker
 

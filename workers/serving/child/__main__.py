@@ -73,7 +73,7 @@ def _serve_model(connection: socket.socket, given: argparse.Namespace) -> int:
     frames = Connection(connection)
     try:
         load_and_serve(
-            frames, cache=given.compile_cache, max_batch=given.max_batch, max_programs=given.max_programs
+            frames, compiled=given.compile_cache, max_batch=given.max_batch, max_programs=given.max_programs
         )
     except (ConnectionError, InvalidFrame) as error:
         logger.info("the connection to the router ended: %s", error)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jax
 
+from workers.engine.compiled import cache as compile_cache
 from workers.serving.child import model as models
 from workers.serving.child.ahead import AheadCompiler
 from workers.serving.child.connection import Connection
@@ -21,12 +22,12 @@ logger = logging.getLogger("trainyard.serving.child")
 _WARM_SECONDS = 20.0
 
 
-def load_and_serve(connection: Connection, *, cache: Path, max_batch: int, max_programs: int) -> None:
+def load_and_serve(connection: Connection, *, compiled: Path, max_batch: int, max_programs: int) -> None:
     """Load the model that the first frame names, then answer predict frames until the router disconnects.
 
     Args:
         connection: the connection to the router.
-        cache: the folder of the compile cache.
+        compiled: the folder of the compile cache.
         max_batch: the number of rows of the largest bucket, a power of two.
         max_programs: programs that are kept for a model with open sizes.
 
@@ -34,11 +35,8 @@ def load_and_serve(connection: Connection, *, cache: Path, max_batch: int, max_p
         ConnectionError: the router closed the connection inside a frame.
         ValueError: the model cannot be served.
     """
-    # By default JAX caches only programs that take long to compile. Small ones too, so that a child that is
-    # restarted does not compile again.
-    jax.config.update("jax_compilation_cache_dir", str(cache))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    # A child that is restarted does not compile again.
+    compile_cache.enable(str(compiled))
     # A batch runs in the thread that waits for it: handing it to another takes longer than a small model. The
     # heartbeat continues, because JAX releases Python's lock meanwhile.
     jax.config.update("jax_cpu_enable_async_dispatch", False)

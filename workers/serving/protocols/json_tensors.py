@@ -166,8 +166,11 @@ def _cast(found: Array, value: object, spec: TensorSpec) -> Array:
     # Mixed types, booleans, text or integers beyond 64 bits: name the invalid one, or convert via float64
     _check_leaves(value, spec.dtype)
     if wanted == "f":
-        with np.errstate(over="ignore"):
-            return np.array(value, np.float64).astype(target)
+        try:
+            with np.errstate(over="ignore"):
+                return np.array(value, np.float64).astype(target)
+        except OverflowError:
+            raise BadRequest(f"Input {spec.name!r} has an integer that no float can hold") from None
     raise BadRequest(f"Input {spec.name!r} has an integer beyond 64 bits: out of range for {target.name}")
 
 

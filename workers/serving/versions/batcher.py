@@ -1,6 +1,7 @@
 """Batches the requests of one version: dispatches at once to an idle child, collects while it is busy."""
 
 import asyncio
+import logging
 import math
 import time
 from collections import deque
@@ -12,6 +13,8 @@ import numpy.typing as npt
 from workers.serving.errors import BadRequest, BodyTooLarge, Saturated, ServingError, Unavailable
 from workers.serving.frames import Frame
 from workers.serving.versions.child_process import ChildExited, ChildFailed, concatenated
+
+logger = logging.getLogger("trainyard.serving")
 
 Array = npt.NDArray[Any]
 Outputs = list[Array]
@@ -234,7 +237,7 @@ class Batcher:
         self._watch = asyncio.get_running_loop().call_later(
             _TICK_SECONDS, self._check_time, child, _TICK_SECONDS
         )
-        answer = child.predict(concatenated([taken.arrays() for taken in slices]))
+        answer = _sent(child, slices)
         answer.add_done_callback(lambda answer: self._finish(slices, answer, began))
 
     def _check_time(self, child: Child, ran: float) -> None:
@@ -335,6 +338,20 @@ class Batcher:
     def _update_idle(self) -> None:
         if not self._queue and not self._running:
             self._idle.set()
+
+
+def _sent(child: Child, slices: list[Slice]) -> asyncio.Future[Frame]:
+    """Send a batch. One that cannot be sent fails as if the child had refused it, so the queue goes on."""
+    try:
+        return child.predict(concatenated([taken.arrays() for taken in slices]))
+    except MemoryError:
+        error = ChildFailed("There is not enough memory for the batch", kind="memory")
+    except Exception:
+        logger.exception("a batch could not be sent")
+        error = ChildFailed("Internal error")
+    answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+    answer.set_exception(error)
+    return answer
 
 
 def _error_of(error: ChildFailed) -> ServingError:

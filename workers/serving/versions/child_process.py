@@ -220,12 +220,14 @@ class ChildProcess(asyncio.Protocol):
     def request(self, header: dict[str, Any], tensors: Sequence[Array] = ()) -> asyncio.Future[Frame]:
         """Send one request; the response resolves the returned future."""
         assert self._answer is None, "a child handles one request at a time"  # noqa: S101
+        # First: a request that cannot be encoded must not leave the child waiting for its answer.
+        frame = encode({**header, "id": self._requests + 1}, tensors)
         self._answer = answer = asyncio.get_running_loop().create_future()
         if self.ended.done():
             self._settle(ChildExited("the child has ended"))
             return answer
         self._requests += 1
-        self._transport.writelines(encode({**header, "id": self._requests}, tensors))
+        self._transport.writelines(frame)
         return answer
 
     async def stop(self, grace: float = 2.0) -> None:
