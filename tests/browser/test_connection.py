@@ -149,7 +149,7 @@ def test_a_form_that_is_sent_before_the_loss_is_known_stays(
 
 
 def test_a_form_that_is_sent_after_the_session_has_ended_stays_and_is_sent_after_a_login(
-    people: People, open_as: Open
+    people: People, open_as: Open, watch: Watch
 ) -> None:
     bundle()
     page = open_as(people.owner, "/p/yard/experiments/new")
@@ -161,7 +161,7 @@ def test_a_form_that_is_sent_after_the_session_has_ended_stays_and_is_sent_after
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Log in in a new tab").click()
     login = opened.value
-    login.goto(create_login_link(people.owner))
+    login.goto(create_login_link(people.owner, by=None))
     login.get_by_role("button", name="Log in as owner").click()
     expect(login.get_by_role("navigation", name="Main")).to_be_visible()
     login.close()
@@ -170,6 +170,7 @@ def test_a_form_that_is_sent_after_the_session_has_ended_stays_and_is_sent_after
     page.get_by_role("button", name="Save draft").click()
     page.wait_for_url("**/edit*")
     expect(page.locator("[name=name]")).to_have_value("typed by hand")
+    watch.ignore("401")
 
 
 def test_a_part_that_finds_the_session_ended_leaves_the_page_with_its_entries(

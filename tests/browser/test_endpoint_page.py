@@ -112,7 +112,7 @@ def test_requests_of_an_endpoint_are_not_asked_for_once_the_charts_are_gone(
     released(people)
     page = open_as(people.owner, "/endpoints/digits")
     held: list[Route] = []
-    page.route("**/traffic?*", held.append)
+    page.route("**/traffic?*", lambda route: held.append(route))
     page.evaluate(COUNT_CHANGES)
     with page.expect_request("**/traffic?*"):
         page.evaluate("void store.load()")

@@ -68,7 +68,7 @@ def test_lines_that_arrive_while_the_log_is_loaded_are_not_lost(people: People, 
     page = open_as(people.owner, f"/jobs/{search.pk}?tab=logs")
     expect(page.locator("ty-log [data-count]")).not_to_be_empty()
     held: list[Route] = []
-    page.route("**/logs?*", held.append)
+    page.route("**/logs?*", lambda route: held.append(route))
     with page.expect_request("**/logs?*"):
         page.get_by_label("Search the log").fill("epoch")
     line = {"type": "log", "cursor": 10**9, "time": 0, "level": "info", "line": "epoch 7", "source": "runner"}

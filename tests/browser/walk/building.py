@@ -21,7 +21,7 @@ def upload_data(who: Visitor) -> None:
     who.see("dataset-upload")
     page.get_by_role("main").get_by_role("button", name="Upload").click()
     page.wait_for_url("**/datasets/gauges/**")
-    expect(page.get_by_role("heading", name="Columns")).to_be_visible()
+    expect(page.get_by_role("heading", name="Columns", exact=True)).to_be_visible()
     expect(page.locator(".ty-title .ty-state")).to_have_text("ready")
     who.see("dataset-uploaded")
 
