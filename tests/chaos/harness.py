@@ -26,7 +26,7 @@ KINDS = (
     *("runner", "forkserver", "worker", "web", "scheduler", "model", "modelforks", "serving", "broker"),
     "checkpoint",
 )
-"""What is killed: a part of `up` by its name, or one of the processes below them that `find` names."""
+"""The processes that are killed: parts of `up` by their names, and those below them that `find` names."""
 MODEL = "chaos"
 SEARCH = spec(
     search=search(executions_per_trial=2, max_trials=2),

@@ -341,7 +341,7 @@ class Batcher:
 
 
 def _sent(child: Child, slices: list[Slice]) -> asyncio.Future[Frame]:
-    """Send a batch. One that cannot be sent fails as if the child had refused it, so the queue goes on."""
+    """Send a batch. One that cannot be sent fails as if the child had refused it, so the queue continues."""
     try:
         return child.predict(concatenated([taken.arrays() for taken in slices]))
     except MemoryError:
