@@ -93,7 +93,7 @@ def test_an_endpoint_shows_its_requests_and_follows_them(people: People, open_as
     expect(page.get_by_text("No requests yet")).to_be_hidden()
     figures = page.locator(".ty-traffic-figures")
     expect(figures).to_contain_text(re.compile(r"p99\s*[\d.]+ ms"))
-    expect(figures).to_contain_text("400 invalid input")
+    expect(figures).to_contain_text("400 invalid input: ")
     before = page.locator("ty-traffic").get_attribute("data-end")
     band = page.get_by_role("region", name="Versions in production")
     expect(

@@ -150,7 +150,11 @@ export function summaryOf(total) {
     ["p50", ms(total.p50_ms), "half take longer"],
     ["p95", ms(total.p95_ms), "1 in 20 takes longer"],
     ["p99", ms(total.p99_ms), "1 in 100 takes longer"],
-    ["Errors", requests ? percent(failed / requests) : "–", most ? `${most[1]} × ${statusWords(most[0])}` : "none"],
+    [
+      "Errors",
+      requests ? percent(failed / requests) : "–",
+      most ? `${statusWords(most[0])}: ${grouped(most[1])}` : "none",
+    ],
     ["Batch", total.batch_mean === null ? "–" : shown(total.batch_mean), "rows on average"],
   ];
 }
