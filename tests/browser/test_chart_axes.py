@@ -61,6 +61,14 @@ def test_an_axis_becomes_logarithmic_and_gets_a_range_and_both_are_in_the_addres
     assert "ax.slice" not in page.url
 
 
+def test_the_marks_of_whole_numbers_are_whole(people: People, open_as: Open) -> None:
+    page = charts_of(search_of(people), people, open_as, "&chart=rank")
+    chart = tile(page, "rank")
+    expect(chart.locator("canvas").first).to_be_visible()
+    assert drawn_axis(chart, "yAxis")["name"] == "layers"
+    assert drawn_axis(chart, "yAxis")["minInterval"] == 1
+
+
 def test_a_range_upside_down_is_refused_at_its_field(people: People, open_as: Open) -> None:
     page = charts_of(search_of(people), people, open_as, "&chart=slice&ax.slice.yrange=0.9..")
     expect(tile(page, "slice").locator("canvas").first).to_be_visible()

@@ -119,8 +119,15 @@ export function axis(colours, column, more = {}) {
     const { base, label } = logMarks(column);
     return { ...shared, type: "log", logBase: base, axisLabel: { ...shared.axisLabel, ...label }, ...ends, ...more };
   }
-  return { ...shared, type: "value", scale: true, ...ends, ...more };
+  return { ...shared, type: "value", scale: true, ...wholeMarks(column), ...ends, ...more };
 }
+
+/**
+ * Keep the marks of an axis at whole numbers where each value is one: there is no layer 1.5.
+ * @param {Pick<Column, "values">} column
+ */
+const wholeMarks = ({ values }) =>
+  values.every((value) => value === null || Number.isInteger(value)) ? { minInterval: 1 } : {};
 
 const DECADES = 2; // below, powers of ten are too few marks
 const MARKS = 5;
