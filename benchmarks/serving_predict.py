@@ -155,8 +155,13 @@ def _process(command: list[str], log: Path, variables: Mapping[str, str]) -> Ite
         try:
             yield process.pid
         finally:
+            below = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
             process.terminate()
             process.wait(30)
+            # LitServe leaves its workers behind, and they would slow down the next round.
+            for left in below:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    left.kill()
 
 
 def _address(file: Path) -> dict[str, str]:

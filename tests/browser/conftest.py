@@ -18,7 +18,7 @@ import httpx
 import pytest
 from django.conf import settings
 from django.db import connection
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 from jobs.models import User
 from tests.browser.looking import WIDE, Look, look_at
@@ -138,6 +138,21 @@ class Watch:
     def ignore(self, text: str) -> None:
         """Drop errors that contain `text`, such as a status that the test provoked."""
         self.errors = [line for line in self.errors if text not in line]
+
+
+class Held:
+    """Holds the requests whose addresses match a pattern until the test answers them."""
+
+    def __init__(self, page: Page, pattern: str) -> None:
+        self._page = page
+        self.waiting: list[Route] = []
+        page.route(pattern, lambda route: self.waiting.append(route))
+
+    def next(self) -> Route:
+        """Wait for the next request."""
+        while not self.waiting:
+            self._page.wait_for_timeout(10)  # the browser's messages are read only meanwhile
+        return self.waiting.pop(0)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from django.db import transaction
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from jobs.actions import releases, replica_reports
 from jobs.contracts.histogram import bucket_of
@@ -13,6 +13,7 @@ from jobs.contracts.release import ModelProcess, ReplicaReport, ServerProcess
 from jobs.contracts.traffic import Counts, TrafficInterval, TrafficReport, VersionCounts
 from jobs.models import Endpoint, ModelVersion, RegisteredModel, User
 from tests import factories
+from tests.browser.conftest import Held
 from tests.browser.looking import Look
 from tests.people import People
 
@@ -111,14 +112,13 @@ def test_requests_of_an_endpoint_are_not_asked_for_once_the_charts_are_gone(
 ) -> None:
     released(people)
     page = open_as(people.owner, "/endpoints/digits")
-    held: list[Route] = []
-    page.route("**/traffic?*", lambda route: held.append(route))
+    held = Held(page, "**/traffic?*")
     page.evaluate(COUNT_CHANGES)
-    with page.expect_request("**/traffic?*"):
-        page.evaluate("void store.load()")
+    page.evaluate("void store.load()")
+    asked = held.next()
     page.evaluate("document.querySelector('ty-traffic').remove()")
     with page.expect_response("**/traffic?*"):
-        held[0].fulfill(json={})
+        asked.fulfill(json={})
     # The answer to a later request is read after that of the earlier one.
     assert page.evaluate("fetch('/healthz').then((answer) => answer.text()).then(() => changes)") == 0
 

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from jobs.contracts.analysis import Importance, ImportanceAnswer
 from jobs.models import Analysis, Execution, Job, Trial
+from tests.browser.conftest import Held
 from tests.browser.looking import Look
 from tests.people import People
 from tests.seeded import seed_search
@@ -55,6 +56,21 @@ def test_the_overview_of_an_ended_search_answers_it(people: People, open_as: Ope
     look(page, "job-overview-answer")
 
 
+def test_the_head_is_asked_for_once_at_a_time(people: People, open_as: Open) -> None:
+    search = analysed(people, state="running")
+    page = open_as(people.owner, f"/jobs/{search.pk}")
+    held = Held(page, "**/jobs/*part=head*")
+    changed = "document.dispatchEvent(new CustomEvent('ty:server', {detail: 'answers'}))"
+    page.evaluate(changed)
+    asked = held.next()
+    page.evaluate(changed)
+    # The answer to a later request comes after a second request for the head would have been sent.
+    page.evaluate("new Promise((done) => setTimeout(done)).then(() => fetch('/healthz'))")
+    assert not held.waiting
+    asked.continue_()
+    held.next().continue_()
+
+
 def test_the_other_tabs_repeat_one_line(people: People, open_as: Open) -> None:
     search = analysed(people, state="running")
     page = open_as(people.owner, f"/jobs/{search.pk}?tab=logs")
@@ -67,13 +83,12 @@ def test_lines_that_arrive_while_the_log_is_loaded_are_not_lost(people: People, 
     search = analysed(people, state="running")
     page = open_as(people.owner, f"/jobs/{search.pk}?tab=logs")
     expect(page.locator("ty-log [data-count]")).not_to_be_empty()
-    held: list[Route] = []
-    page.route("**/logs?*", lambda route: held.append(route))
-    with page.expect_request("**/logs?*"):
-        page.get_by_label("Search the log").fill("epoch")
+    held = Held(page, "**/logs?*")
+    page.get_by_label("Search the log").fill("epoch")
+    asked = held.next()
     line = {"type": "log", "cursor": 10**9, "time": 0, "level": "info", "line": "epoch 7", "source": "runner"}
     page.evaluate("(line) => document.querySelector('ty-log').add([line])", line)
-    held[0].fulfill(json={"items": [{**line, "cursor": 1, "line": "epoch 6"}], "cursor": 1})
+    asked.fulfill(json={"items": [{**line, "cursor": 1, "line": "epoch 6"}], "cursor": 1})
     expect(page.get_by_role("log")).to_contain_text("epoch 6")
     expect(page.get_by_role("log")).to_contain_text("epoch 7")
     expect(page.locator("ty-log [data-count]")).to_have_text("2 lines")

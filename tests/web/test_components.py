@@ -30,3 +30,12 @@ def test_a_text_input_with_rows_is_an_area() -> None:
     area = shown('{% text_input "notes" "Notes" value rows=5 required=True %}', value="<b>")
     assert ">&lt;b&gt;</textarea>" in area
     assert 'rows="5" required' in area
+
+
+def test_a_bar_that_counts_later_steps_too_says_so() -> None:
+    searched = {"done": 22, "total": 24, "unit": "executions", "fraction": 0.55, "eta_seconds": None}
+    bar = shown("{% progress given %}", given=searched)
+    assert "55 %" in bar
+    assert "with the steps to come · 22 of 24 executions" in bar
+    alone = shown("{% progress given %}", given={**searched, "fraction": 22 / 24})
+    assert "steps to come" not in alone

@@ -107,6 +107,8 @@ def progress(values: Any) -> dict[str, Any]:
         "unit": of("unit") or "",
         "known": total > 0,
         "percent": round(100 * min(share, 1)),
+        # All units may be done while steps after them are still to come.
+        "with_steps": round(100 * share) < round(100 * counted),
         "left": None if left is None else duration(left),
         "phase": PHASES.get(of("phase") or "", ""),
     }

@@ -30,6 +30,7 @@ const LIVE_TABS = new Set(["overview", "artifacts", "attempts", "trial"]);
 const head = document.getElementById("job-head");
 const body = document.getElementById("job-body");
 let timer = 0;
+let isRefreshing = false;
 let structural = false;
 
 /**
@@ -89,10 +90,25 @@ function defineCharts() {
 /** @param {HTMLElement} head */
 async function refreshPage(head) {
   timer = 0;
-  if (inUse(head)) {
+  // One at a time: a server that is slow would get more and more requests.
+  if (isRefreshing || inUse(head)) {
     schedule(head);
     return;
   }
+  isRefreshing = true;
+  try {
+    await refreshParts(head);
+  } finally {
+    isRefreshing = false;
+  }
+  awaitPending(head);
+}
+
+/**
+ * Draw the head again, and the body if more than the progress has changed.
+ * @param {HTMLElement} head
+ */
+async function refreshParts(head) {
   const changed = structural;
   structural = false;
   const { live } = head.dataset;
@@ -102,7 +118,6 @@ async function refreshPage(head) {
     (await replacePart(head, live)) &&
     (!changed || !body || !isLive(tab ?? "") || !liveBody || (await replacePart(body, liveBody)));
   structural ||= changed && !drawn; // the next refresh replaces the body
-  awaitPending(head);
 }
 
 /**
