@@ -63,7 +63,8 @@ def close(traffic: Traffic, at: float) -> None:
     traffic.close_interval(at)
 
 
-async def test_a_report_whose_answer_is_lost_is_sent_again_and_counted_once() -> None:
+async def after_a_lost_answer() -> tuple[Reporter, _Dashboard, Catalog]:
+    """Count three requests, whose report is not confirmed, then four others."""
     traffic, dashboard, catalog = Traffic(1), _Dashboard(), cast(Catalog, _Catalog("digits"))
     reporter = sender(traffic, dashboard)
     ask(traffic, "digits", 3)
@@ -72,6 +73,11 @@ async def test_a_report_whose_answer_is_lost_is_sent_again_and_counted_once() ->
     await reporter.send_reports(catalog)
     ask(traffic, "digits", 4)
     close(traffic, 1010)
+    return reporter, dashboard, catalog
+
+
+async def test_a_report_whose_answer_is_lost_is_sent_again_and_counted_once() -> None:
+    reporter, dashboard, catalog = await after_a_lost_answer()
     for _ in range(3):
         await reporter.send_reports(catalog)
     assert dashboard.counted == {"digits": 7}
@@ -79,14 +85,7 @@ async def test_a_report_whose_answer_is_lost_is_sent_again_and_counted_once() ->
 
 
 async def test_at_the_end_the_counts_behind_an_unconfirmed_report_are_sent_too() -> None:
-    traffic, dashboard, catalog = Traffic(1), _Dashboard(), cast(Catalog, _Catalog("digits"))
-    reporter = sender(traffic, dashboard)
-    ask(traffic, "digits", 3)
-    close(traffic, 1005)
-    dashboard.answers = [DashboardUnavailable("the answer was lost")]
-    await reporter.send_reports(catalog)
-    ask(traffic, "digits", 4)
-    close(traffic, 1010)
+    reporter, dashboard, catalog = await after_a_lost_answer()
     await reporter.send_all_counts(catalog)
     assert dashboard.counted == {"digits": 7}
 
