@@ -15,6 +15,7 @@ from workers.serving.protocols.json_tensors import (
     shown,
     to_array,
 )
+from workers.serving.protocols.plain_numbers import parse_plain_numbers
 
 Array = npt.NDArray[Any]
 SIGNATURE_NAME = "serving_default"
@@ -33,6 +34,8 @@ def parse_predict(body: Body, signature: Signature) -> PredictCall:
     Raises:
         BadRequest: it does not fit the format or the signature.
     """
+    if len(signature.inputs) == 1 and (plain := parse_plain_numbers(body, signature.inputs[0])) is not None:
+        return PredictCall([plain.array], rows=plain.key == "instances")
     request = parse_object(body)
     check_signature_name(request, 'Serving signature name: "{}" not found in signature def')
     if "instances" in request and "inputs" in request:

@@ -1,0 +1,135 @@
+"""Bodies of one tensor of numbers: the fast parser agrees with the general one, or leaves the body to it."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.contracts.signature import Signature, TensorSpec
+from workers.serving.errors import BadRequest
+from workers.serving.protocols import tfs_predict
+from workers.serving.protocols.plain_numbers import parse_plain_numbers
+
+
+def spec_of(shape=(None,), dtype="float32"):
+    return TensorSpec(name="x", dtype=dtype, shape=shape)
+
+
+def general(body, spec, monkeypatch):
+    """Return the result of the general parser, the array and whether rows were given, or its refusal."""
+    with monkeypatch.context() as patch:
+        patch.setattr(tfs_predict, "parse_plain_numbers", lambda *_: None)
+        try:
+            call = tfs_predict.parse_predict(body, Signature(inputs=(spec,), outputs=(spec,)))
+        except BadRequest as error:
+            return str(error)
+    return call.arrays[0], call.rows
+
+
+@pytest.mark.parametrize(
+    ("body", "spec"),
+    [
+        (b'{"instances": [[1, 2.5], [-3e2, 0.1]]}', spec_of((2,))),
+        (b'{"instances": [1, 2.5]}', spec_of(())),
+        (b'{"inputs":[[[1],[2]],[[3],[4]]]}', spec_of((2, 1))),
+        (b'{\n "instances" : [ [1, 2] ,\t[3, 4] ] }\r\n', spec_of((None,))),
+        (b'{"instances": [[1, -2147483648]]}', spec_of((2,), "int32")),
+        (b'{"instances": [[1, 2147483647]]}', spec_of((2,), "int64")),
+        (b'{"instances": [[1, 255]]}', spec_of((2,), "uint8")),
+        (b'{"instances": [[1e39, -1e300, 9007199254740993]]}', spec_of((3,))),
+        (bytearray(b'{"instances": [[1, 2]]}'), spec_of((2,))),
+        (json.dumps({"instances": np.arange(80_000).reshape(-1, 4).tolist()}).encode(), spec_of((4,))),
+    ],
+)
+def test_a_tensor_of_numbers_is_read_as_by_the_general_parser(body, spec, monkeypatch):
+    found = parse_plain_numbers(body, spec)
+    expected, rows = general(body, spec, monkeypatch)
+    assert found is not None
+    assert (found.key == "instances") == rows
+    assert found.array.dtype == expected.dtype
+    np.testing.assert_array_equal(found.array, expected)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[[1]]",
+        b"1",
+        b'{"instances": [[1]]} x',
+        b'{"instances": [[1]], "instances": [[2]]}',
+        b'{"instances": [[1]], "inputs": [[2]]}',
+        b'{"instances": [[1]], "signature_name": "serving_default"}',
+        b'{"inst1ances": [[1]]}',
+        b'{"instances": []}',
+        b'{"instances": [[]]}',
+        b'{"instances": 1}',
+        b'{"instances": [[1, 2], [3]]}',
+        b'{"instances": [[1, [2]], [3, 4]]}',
+        b'{"instances": [[[1], 2], [3, 4]]}',
+        b'{"instances": [[1, true]]}',
+        b'{"instances": [[1, null]]}',
+        b'{"instances": [[1, "2"]]}',
+        b'{"instances": [[1, {}]]}',
+        b'{"instances": [[1, NaN]]}',
+        b'{"instances": [[1, 1e400]]}',
+        b'{"instances": [[1, 1 2]]}',
+        b'{"instances": [[1, 123456789012345678901234567890]]}',
+        b'{"instances": [[1, 2, 3]]}',
+        b'{"instances": [{"x": [1, 2]}]}',
+        b'{"instances": [["\xff", 2]]}',
+        b"[" * 3000 + b"]" * 3000,
+    ],
+)
+def test_any_other_body_is_left_to_the_general_parser(body):
+    assert parse_plain_numbers(body, spec_of((2,))) is None
+
+
+@pytest.mark.parametrize("body", [b"[[1, 2.0]]", b"[[1, 4294967296]]", b"[[1, 9223372036854775808]]"])
+def test_integers_out_of_range_are_left_to_the_general_parser(body):
+    assert parse_plain_numbers(b'{"instances": %b}' % body, spec_of((2,), "int32")) is None
+
+
+def test_booleans_are_left_to_the_general_parser():
+    assert parse_plain_numbers(b'{"instances": [[1]]}', spec_of((1,), "bool")) is None
+
+
+def test_an_unusual_body_does_not_hinder_the_next_one():
+    for body in (b'{"instances": [[1, true]]}', b'{"instances": [[1'):
+        assert parse_plain_numbers(body, spec_of()) is None
+        found = parse_plain_numbers(b'{"instances": [[1, 2]]}', spec_of())
+        assert found is not None
+        assert found.array.tolist() == [[1, 2]]
+
+
+numbers = st.one_of(
+    st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False), st.integers(-3, 3)
+)
+values = st.recursive(
+    st.one_of(numbers, numbers, numbers, st.none(), st.booleans(), st.text(max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.tuples(inner).flatmap(lambda one: st.just(list(one) * 3))
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    value=values,
+    key=st.sampled_from(["instances", "inputs"]),
+    shape=st.sampled_from([(), (None,), (3,), (None, None), (None, 1)]),
+    dtype=st.sampled_from(["float32", "int32", "uint8", "bool"]),
+)
+def test_every_result_equals_that_of_the_general_parser(value, key, shape, dtype):
+    body, spec = json.dumps({key: value}).encode(), spec_of(shape, dtype)
+    found = parse_plain_numbers(body, spec)
+    if found is None:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        expected, rows = general(body, spec, patch)
+    assert (found.key == "instances") == rows
+    np.testing.assert_allclose(found.array, expected, rtol=1e-7)
+    assert found.array.dtype == expected.dtype
