@@ -10,7 +10,7 @@ import pytest
 from workers.serving.errors import BodyTooLarge, ClientGone, Saturated, ServingError, Unavailable
 from workers.serving.frames import Frame
 from workers.serving.versions.batcher import Batcher, BatchLimits, WorkItem
-from workers.serving.versions.child_process import ChildExited, ChildFailed
+from workers.serving.versions.child_process import Answered, ChildExited, ChildFailed
 
 Array = npt.NDArray[np.float32]
 
@@ -22,19 +22,18 @@ class FakeChild:
         self.batches: list[Array] = []
         self.killed = False
         self.is_compiling = False
-        self._answer: asyncio.Future[Frame]
+        self._answered: Answered
 
-    def predict(self, tensors: Sequence[Array]) -> asyncio.Future[Frame]:
+    def predict(self, tensors: Sequence[Array], answered: Answered) -> None:
         self.batches.append(tensors[0])
-        self._answer = asyncio.get_running_loop().create_future()
-        return self._answer
+        self._answered = answered
 
     async def answer(self) -> None:
-        self._answer.set_result(Frame({}, [self.batches[-1] * 2]))
+        self._answered(Frame({}, [self.batches[-1] * 2]))
         await turn()
 
     async def fail(self, error: Exception) -> None:
-        self._answer.set_exception(error)
+        self._answered(error)
         await turn()
 
     def kill(self) -> None:
@@ -305,7 +304,7 @@ async def test_a_batch_that_cannot_be_sent_fails_and_the_queue_goes_on(
 ) -> None:
     queue, child = batcher()
 
-    def no_memory(tensors: Sequence[Array]) -> asyncio.Future[Frame]:
+    def no_memory(tensors: Sequence[Array], answered: Answered) -> None:
         raise MemoryError
 
     with monkeypatch.context() as patch:

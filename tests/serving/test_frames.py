@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.serving.frames import PREFIX, Decoder, InvalidFrame, encode, read_frame, write_frame
+from workers.serving.frames import PREFIX, Decoder, FrameReader, InvalidFrame, encode, write_frame
 
 TENSORS = [
     np.float32([[1, 2], [3, 4]]),
@@ -51,12 +51,13 @@ def test_a_frame_is_sent_and_received_over_blocking_sockets() -> None:
     with ours, theirs:
         writer = threading.Thread(target=write_frame, args=(theirs, {"id": 1}, [np.zeros(1_000_000)]))
         writer.start()
-        frame = read_frame(ours)
+        reader = FrameReader(ours)
+        frame = reader.read()
         writer.join()
         theirs.close()
         assert frame is not None
         assert frame.tensors[0].shape == (1_000_000,)
-        assert read_frame(ours) is None
+        assert reader.read() is None
 
 
 def test_a_peer_that_dies_inside_a_frame_is_an_error() -> None:
@@ -65,4 +66,30 @@ def test_a_peer_that_dies_inside_a_frame_is_an_error() -> None:
         theirs.sendall(stream()[:20])
         theirs.close()
         with pytest.raises(ConnectionError):
-            read_frame(ours)
+            FrameReader(ours).read()
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(0, len(stream())), max_size=4))
+def test_a_blocking_reader_reads_frames_that_arrive_in_any_parts(cuts: list[int]) -> None:
+    whole = stream()
+    ours, theirs = socket.socketpair()
+
+    def send() -> None:
+        for begin, end in pairwise([0, *sorted(cuts), len(whole)]):
+            theirs.sendall(whole[begin:end])
+        theirs.close()
+
+    with ours:
+        writer = threading.Thread(target=send)
+        writer.start()
+        reader = FrameReader(ours)
+        frames = [reader.read(), reader.read()]
+        assert [frame.header for frame in frames if frame is not None] == [{"id": 1}, {"id": 2}]
+        assert reader.read() is None
+        writer.join()
+
+
+def test_a_small_frame_is_one_buffer_so_that_its_receiver_wakes_up_once() -> None:
+    assert len(encode({"id": 1}, [np.zeros((32, 784), "float32")])) == 1
+    assert len(encode({"id": 1}, [np.zeros(1_000_000)])) == 3

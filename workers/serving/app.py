@@ -1,5 +1,6 @@
 """The ASGI application: routes requests to handlers and turns errors into responses."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -142,7 +143,8 @@ class ServingApp:
             signature = picked.version.signature_now()
             call = await parse(signature)
             picked = self._pick(request, target)
-            if picked.version.signature_now() == signature:
+            now = picked.version.signature_now()
+            if now is signature or now == signature:
                 return picked, signature, call
 
     def _pick(self, request: Request, target: Target) -> PickedVersion:
@@ -164,11 +166,15 @@ class ServingApp:
             raise
         finally:
             self._bodies.open_requests -= 1
-            # Callers choose unknown names freely, and each would create a set of labels that stays in memory.
-            if target.model in self._catalog.endpoints:
-                seconds = time.monotonic() - request.arrived
-                self._metrics.request_done(target.model, api, status, seconds)
-                self._traffic.of(target.model, request.version).count_request(status, seconds)
+            seconds = time.monotonic() - request.arrived
+            # Later: the request is answered first.
+            asyncio.get_running_loop().call_soon(self._count, request, target.model, api, status, seconds)
+
+    def _count(self, request: Request, model: str, api: str, status: int, seconds: float) -> None:
+        # Callers choose unknown names freely, and each would create a set of labels that stays in memory.
+        if model in self._catalog.endpoints:
+            self._metrics.request_done(model, api, status, seconds)
+            self._traffic.of(model, request.version).count_request(status, seconds)
 
     def _statuses(self, target: Target) -> list[tfs_views.VersionStatus]:
         try:

@@ -5,6 +5,7 @@ shape of each tensor in the body, in order. The other fields depend on the opera
 """
 
 import math
+import select
 import socket
 import struct
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,9 @@ PREFIX = struct.Struct("<IQ")
 # A damaged stream must not make the receiver wait for, or allocate, an absurd number of bytes.
 MAX_HEADER = 1 << 20
 MAX_BODY = 1 << 31
+# Frames up to this size are sent as one buffer: the receiver of several may wake up for each.
+_ONE_BUFFER_BYTES = 256 * 2**10
+_CHUNK_BYTES = 64 * 2**10
 # A child sends a frame at least this often, so a router that receives none knows that it is stopped.
 BEAT_SECONDS = 0.25
 
@@ -47,7 +51,8 @@ def encode(header: dict[str, Any], tensors: Sequence[Array] = ()) -> list[bytes 
     head = orjson.dumps({**header, "tensors": named})
     size = sum(a.nbytes for a in arrays)
     body = [a.reshape(-1).view(np.uint8).data for a in arrays if a.nbytes]
-    return [PREFIX.pack(len(head), size) + head, *body]
+    frame: list[bytes | memoryview] = [PREFIX.pack(len(head), size), head, *body]
+    return [b"".join(frame)] if size <= _ONE_BUFFER_BYTES else frame
 
 
 def lengths(prefix: bytes | bytearray | memoryview) -> tuple[int, int]:
@@ -85,6 +90,9 @@ class Decoder:
         Raises:
             InvalidFrame: the stream contains invalid data.
         """
+        if not self._pending and (frame := _whole(chunk)) is not None:
+            yield frame
+            return
         self._pending += chunk
         while len(self._pending) >= PREFIX.size:
             head, body = lengths(memoryview(self._pending)[: PREFIX.size])
@@ -98,23 +106,50 @@ class Decoder:
             yield decode(whole[PREFIX.size : middle], memoryview(whole)[middle:])
 
 
-def read_frame(connection: socket.socket) -> Frame | None:
-    """Wait for the next frame; return None if the peer has closed the connection.
-
-    Raises:
-        ConnectionError: the peer closed inside a frame.
-        InvalidFrame: the stream contains invalid data.
-    """
-    prefix = bytearray(PREFIX.size)
-    first = connection.recv_into(prefix)
-    # An end between two frames is regular; inside a frame it is an error.
-    if first == 0:
+def _whole(chunk: bytes) -> Frame | None:
+    """Return the frame of a chunk that is exactly one, as most are."""
+    if len(chunk) < PREFIX.size:
         return None
-    _fill(connection, memoryview(prefix)[first:])
-    head, body = lengths(prefix)
-    rest = memoryview(bytearray(head + body))
-    _fill(connection, rest)
-    return decode(rest[:head], rest[head:])
+    head, body = lengths(chunk[: PREFIX.size])
+    middle = PREFIX.size + head
+    if len(chunk) != middle + body:
+        return None
+    return decode(chunk[PREFIX.size : middle], memoryview(chunk)[middle:])
+
+
+class FrameReader:
+    """Reads frames from a blocking socket."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._ahead = b""
+        self._readable = select.poll()
+        self._readable.register(connection, select.POLLIN)
+
+    def read(self) -> Frame | None:
+        """Wait for the next frame; return None if the peer has closed the connection.
+
+        Raises:
+            ConnectionError: the peer closed inside a frame.
+            InvalidFrame: the stream contains invalid data.
+        """
+        chunk: bytes | bytearray = self._ahead or self._next_chunk()
+        # An end between two frames is regular; inside a frame it is an error.
+        if not chunk:
+            return None
+        if len(chunk) < PREFIX.size:
+            chunk = _filled(self._connection, chunk, PREFIX.size)
+        head, body = lengths(chunk[: PREFIX.size])
+        middle, end = PREFIX.size + head, PREFIX.size + head + body
+        self._ahead = bytes(chunk[end:])
+        frame = memoryview(chunk if len(chunk) >= end else _filled(self._connection, chunk, end))
+        return decode(frame[PREFIX.size : middle], frame[middle:])
+
+    def _next_chunk(self) -> bytes:
+        """Wait for the next bytes. Most frames arrive in one chunk."""
+        # A process that waits in `recv` also wakes up when the peer reads its last frame.
+        self._readable.poll()
+        return self._connection.recv(_CHUNK_BYTES)
 
 
 def write_frame(connection: socket.socket, header: dict[str, Any], tensors: Sequence[Array] = ()) -> None:
@@ -122,9 +157,14 @@ def write_frame(connection: socket.socket, header: dict[str, Any], tensors: Sequ
     connection.sendall(b"".join(encode(header, tensors)))
 
 
-def _fill(connection: socket.socket, into: memoryview) -> None:
-    while into:
-        received = connection.recv_into(into)
+def _filled(connection: socket.socket, begin: bytes | bytearray, size: int) -> bytearray:
+    """Return `begin` with the bytes that follow it, `size` in all."""
+    whole = bytearray(size)
+    whole[: len(begin)] = begin
+    rest = memoryview(whole)[len(begin) :]
+    while rest:
+        received = connection.recv_into(rest)
         if received == 0:
             raise ConnectionError("the peer closed inside a frame")
-        into = into[received:]
+        rest = rest[received:]
+    return whole

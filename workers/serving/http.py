@@ -1,5 +1,6 @@
-"""uvicorn's HTTP protocol, which also closes connections whose request stops in the middle."""
+"""uvicorn's HTTP protocol, with responses sent as one part, and connections closed whose request stops."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,6 +9,45 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 # A request without a further byte for this long is closed.
 STALL_SECONDS = 10.0
+# Copying a larger part takes longer than another system call.
+_JOINED_BYTES = 256 * 2**10
+
+
+class JoiningTransport:
+    """A transport that sends two parts that are written in the same turn of the event loop as one.
+
+    uvicorn writes the head and the body of a response one after the other. Sent each by itself, they take two
+    system calls, and wake up the client twice.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Send `data` with the part that was written before it, or at the end of this turn."""
+        if len(data) > _JOINED_BYTES:
+            self._flush()
+            self._transport.write(data)
+        elif self._held:
+            data, self._held = b"".join((self._held, data)), b""
+            self._transport.write(data)
+        else:
+            self._held = bytes(data)
+            self._loop.call_soon(self._flush)
+
+    def close(self) -> None:
+        """Close the connection after all that was written is sent."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        held, self._held = self._held, b""
+        if held:
+            self._transport.write(held)
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -17,6 +57,11 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(*arguments, **named)
         self._is_incomplete = False
         self._last_byte = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Use the transport of a new connection (asyncio callback)."""
+        joining: Any = JoiningTransport(transport, self.loop)
+        super().connection_made(joining)
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser (asyncio callback)."""

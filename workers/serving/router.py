@@ -197,6 +197,7 @@ async def serve(settings: Settings, child_starter: ChildStarter) -> None:
         access_log=False,
         log_config=None,  # `__main__` has configured logging
         server_header=False,
+        proxy_headers=False,  # nothing asks for the address of the client
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         backlog=2048,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from jobs.contracts.signature import Signature
 from workers.serving.bodies.packed import PackedBody
 from workers.serving.errors import ServingError, plain_text
-from workers.serving.frames import Frame, read_frame, write_frame
+from workers.serving.frames import Frame, FrameReader, write_frame
 from workers.serving.protocols import oip, tfs_examples, tfs_predict
 
 logger = logging.getLogger("trainyard.serving")
@@ -37,7 +37,8 @@ def serve(connection: socket.socket) -> None:
         ConnectionError: the router closed the connection inside a frame.
         InvalidFrame: the stream contains invalid data.
     """
-    while (frame := read_frame(connection)) is not None:
+    frames = FrameReader(connection)
+    while (frame := frames.read()) is not None:
         try:
             answer = _answer(frame)
         except ServingError as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from workers.serving.frames import BEAT_SECONDS, Frame, read_frame, write_frame
+from workers.serving.frames import BEAT_SECONDS, Frame, FrameReader, write_frame
 
 
 class Connection:
@@ -17,11 +17,12 @@ class Connection:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
+        self._frames = FrameReader(connection)
         self._sending = threading.Lock()
 
     def read(self) -> Frame | None:
         """Wait for the next frame; return None if the router has closed the connection."""
-        return read_frame(self._socket)
+        return self._frames.read()
 
     def send(self, header: dict[str, Any], tensors: Sequence[npt.NDArray[Any]] = ()) -> None:
         """Send one frame; blocks until it is in the kernel's buffer."""

@@ -246,5 +246,8 @@ def dump(value: object) -> bytes:
 
 def dump_answer(key: str, value: object, outputs: Sequence[Array]) -> bytes:
     """Return `{key: value}` as JSON, with `"nonfinite": true` if an output has NaN or infinities."""
-    answer = {key: value}
-    return dump(answer if all(map(is_finite, outputs)) else {**answer, "nonfinite": True})
+    body = dump({key: value})
+    # NaN and infinities were written as null. A name may also contain the word.
+    if b"null" in body and not all(map(is_finite, outputs)):
+        return dump({key: value, "nonfinite": True})
+    return body

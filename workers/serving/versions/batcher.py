@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from workers.serving.errors import BadRequest, BodyTooLarge, Saturated, ServingError, Unavailable
 from workers.serving.frames import Frame
-from workers.serving.versions.child_process import ChildExited, ChildFailed, concatenated
+from workers.serving.versions.child_process import Answered, ChildExited, ChildFailed, concatenated
 
 logger = logging.getLogger("trainyard.serving")
 
@@ -33,8 +33,8 @@ class Child(Protocol):
     def is_compiling(self) -> bool:
         """Whether it compiles a program for the running batch, or runs one for the first time."""
 
-    def predict(self, tensors: Sequence[Array]) -> asyncio.Future[Frame]:
-        """Send one batch; the future gets its outputs."""
+    def predict(self, tensors: Sequence[Array], answered: Answered) -> None:
+        """Send one batch; `answered` gets its outputs."""
 
     def kill(self) -> None:
         """Kill the child."""
@@ -237,8 +237,20 @@ class Batcher:
         self._watch = asyncio.get_running_loop().call_later(
             _TICK_SECONDS, self._check_time, child, _TICK_SECONDS
         )
-        answer = _sent(child, slices)
-        answer.add_done_callback(lambda answer: self._finish(slices, answer, began))
+        self._send(child, slices, lambda outcome: self._finish(slices, outcome, began))
+
+    def _send(self, child: Child, slices: list[Slice], answered: Answered) -> None:
+        """Send a batch. One that cannot be sent fails as if the child had refused it."""
+        try:
+            child.predict(concatenated([taken.arrays() for taken in slices]), answered)
+            return
+        except MemoryError:
+            error = ChildFailed("There is not enough memory for the batch", kind="memory")
+        except Exception:
+            logger.exception("a batch could not be sent")
+            error = ChildFailed("Internal error")
+        # Later, because it sends the next batch: the calls of many that fail would be nested.
+        asyncio.get_running_loop().call_soon(answered, error)
 
     def _check_time(self, child: Child, ran: float) -> None:
         limit = max(self._limits.batch_seconds, 3 * self._slowest)
@@ -277,18 +289,23 @@ class Batcher:
             self._enqueue(item, self._queue.append)
         return taken
 
-    def _finish(self, slices: list[Slice], answer: asyncio.Future[Frame], began: float) -> None:
+    def _finish(self, slices: list[Slice], outcome: Frame | Exception, began: float) -> None:
         self._running = []
         if self._watch is not None:
             self._watch.cancel()
-        error = answer.exception()
-        if error is None:
-            self._deliver(slices, answer.result(), began)
-        elif isinstance(error, ChildExited):
-            self._child = None  # the version attaches the next child
-            self._retry(slices, Unavailable("The model's process ended while it answered", retry_after=1))
-        else:
-            self._refused(slices, error if isinstance(error, ChildFailed) else ChildFailed("Internal error"))
+        match outcome:
+            case Frame():
+                self._deliver(slices, outcome)
+                # Later: the requests are answered first.
+                ran = time.monotonic() - began
+                asyncio.get_running_loop().call_soon(self._record, slices, outcome, began, ran)
+            case ChildExited():
+                self._child = None  # the version attaches the next child
+                self._retry(slices, Unavailable("The model's process ended while it answered", retry_after=1))
+            case ChildFailed():
+                self._refused(slices, outcome)
+            case _:
+                self._refused(slices, ChildFailed("Internal error"))
         self._update_idle()
         self._dispatch()
 
@@ -302,7 +319,7 @@ class Batcher:
                 _fail(item, _error_of(error))
                 self._remove(item)
 
-    def _deliver(self, slices: list[Slice], frame: Frame, began: float) -> None:
+    def _deliver(self, slices: list[Slice], frame: Frame) -> None:
         at = 0
         for item, _, rows in slices:
             # An item may have been cancelled while its batch ran.
@@ -313,14 +330,17 @@ class Batcher:
                         item, BodyTooLarge(f"The answer has more than {self._limits.answer_bytes} bytes")
                     )
             at += rows
-        ran = time.monotonic() - began
+
+    def _record(self, slices: list[Slice], frame: Frame, began: float, ran: float) -> None:
+        """Record a batch that took `ran` seconds."""
+        rows = sum(taken.rows for taken in slices)
         # The time of a compilation is no measure of the batches that follow.
         if not frame.header.get("compiled"):
             self._slowest = max(self._slowest, ran)
         # A moving average, from which a refused client learns when to try again.
-        self._seconds_per_row = 0.8 * self._seconds_per_row + 0.2 * ran / at
+        self._seconds_per_row = 0.8 * self._seconds_per_row + 0.2 * ran / rows
         self._answered(slices[0].item.shapes)
-        self._observe(at, began - slices[0].item.queued_at, ran)
+        self._observe(rows, began - slices[0].item.queued_at, ran)
 
     def _retry(self, slices: list[Slice], error: ServingError) -> None:
         """Queue the requests of a batch again, each alone; fail those that were tried before."""
@@ -338,20 +358,6 @@ class Batcher:
     def _update_idle(self) -> None:
         if not self._queue and not self._running:
             self._idle.set()
-
-
-def _sent(child: Child, slices: list[Slice]) -> asyncio.Future[Frame]:
-    """Send a batch. One that cannot be sent fails as if the child had refused it, so the queue continues."""
-    try:
-        return child.predict(concatenated([taken.arrays() for taken in slices]))
-    except MemoryError:
-        error = ChildFailed("There is not enough memory for the batch", kind="memory")
-    except Exception:
-        logger.exception("a batch could not be sent")
-        error = ChildFailed("Internal error")
-    answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
-    answer.set_exception(error)
-    return answer
 
 
 def _error_of(error: ChildFailed) -> ServingError:

@@ -41,6 +41,11 @@ class ChildFailed(Exception):
         self.kind = kind
 
 
+Answered = Callable[[Frame | Exception], None]
+"""Called once with the outputs of a request, or with ChildExited or ChildFailed. Unlike the callback of a
+future, it does not wait for the next turn of the event loop."""
+
+
 class Command(Protocol):
     """The command line settings of a kind of child."""
 
@@ -114,7 +119,7 @@ class ChildProcess(asyncio.Protocol):
         self.is_compiling = False
         self._heard = time.monotonic()
         self._decoder = Decoder()
-        self._answer: asyncio.Future[Frame] | None = None
+        self._answered: Answered | None = None
         self._transport: asyncio.WriteTransport
         self._process: Child
         self._requests = 0
@@ -213,22 +218,26 @@ class ChildProcess(asyncio.Protocol):
             raise ChildFailed(f"the model was not ready within {seconds:.0f} s") from None
         return LoadedModel(Signature.model_validate(frame.header["signature"]), frame.header["slowest"])
 
-    def predict(self, tensors: Sequence[Array]) -> asyncio.Future[Frame]:
-        """Send one batch. The future gets the frame of outputs, ChildExited or ChildFailed."""
-        return self.request({"op": "predict"}, tensors)
+    def predict(self, tensors: Sequence[Array], answered: Answered) -> None:
+        """Send one batch. `answered` gets the frame of outputs, ChildExited or ChildFailed."""
+        self._send({"op": "predict"}, tensors, answered)
 
     def request(self, header: dict[str, Any], tensors: Sequence[Array] = ()) -> asyncio.Future[Frame]:
         """Send one request; the response resolves the returned future."""
-        assert self._answer is None, "a child handles one request at a time"  # noqa: S101
+        answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        self._send(header, tensors, lambda outcome: _resolve(answer, outcome))
+        return answer
+
+    def _send(self, header: dict[str, Any], tensors: Sequence[Array], answered: Answered) -> None:
+        assert self._answered is None, "a child handles one request at a time"  # noqa: S101
         # First: a request that cannot be encoded must not leave the child waiting for its answer.
         frame = encode({**header, "id": self._requests + 1}, tensors)
-        self._answer = answer = asyncio.get_running_loop().create_future()
         if self.ended.done():
-            self._settle(ChildExited("the child has ended"))
-            return answer
+            answered(ChildExited("the child has ended"))
+            return
+        self._answered = answered
         self._requests += 1
         self._transport.writelines(frame)
-        return answer
 
     async def stop(self, grace: float = 2.0) -> None:
         """Close the connection, which ends the child; kill it after `grace` seconds."""
@@ -277,14 +286,19 @@ class ChildProcess(asyncio.Protocol):
                 )
 
     def _settle(self, outcome: Frame | Exception) -> None:
-        answer, self._answer = self._answer, None
+        answered, self._answered = self._answered, None
         self.is_compiling = False
-        if answer is None or answer.done():
-            return
-        if isinstance(outcome, Frame):
-            answer.set_result(outcome)
-        else:
-            answer.set_exception(outcome)
+        if answered is not None:
+            answered(outcome)
+
+
+def _resolve(answer: asyncio.Future[Frame], outcome: Frame | Exception) -> None:
+    if answer.done():
+        return
+    if isinstance(outcome, Frame):
+        answer.set_result(outcome)
+    else:
+        answer.set_exception(outcome)
 
 
 def concatenated(columns: Sequence[Sequence[Array]]) -> list[Array]:
