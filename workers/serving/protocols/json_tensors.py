@@ -133,11 +133,12 @@ def check_shape(shape: Sequence[int], spec: TensorSpec, *, any_size: str = "?") 
     fits = len(shape) == len(spec.shape) + 1 and all(
         want in (None, have) for want, have in zip(spec.shape, shape[1:], strict=True)
     )
+    if fits and 0 not in shape[1:]:
+        return
     wanted = ", ".join(any_size if size is None else str(size) for size in (None, *spec.shape))
     if not fits:
         raise BadRequest(f"Input {spec.name!r} has shape {list(shape)}; the model takes [{wanted}]")
-    if 0 in shape[1:]:
-        raise BadRequest(f"Input {spec.name!r} has shape {list(shape)}; each row of [{wanted}] needs a value")
+    raise BadRequest(f"Input {spec.name!r} has shape {list(shape)}; each row of [{wanted}] needs a value")
 
 
 def _as_found(value: object, spec: TensorSpec) -> Array:
