@@ -14,6 +14,8 @@ from jobs.models import Alias, Endpoint, ModelVersion, Project, RegisteredModel,
 NAME: TypeAdapter[str] = TypeAdapter(Slug)
 RESERVED_ALIASES = frozenset({"production", "staging", "previous", "canary", "latest"})
 CARD_LIMIT = 100_000
+MAX_ALIASES = 16
+"""The version of each alias stays loaded at the prediction servers, once it is approved."""
 
 
 def create_model(project: Project, name: str, *, by: User, description: str = "") -> RegisteredModel:
@@ -88,6 +90,9 @@ def set_alias(model: RegisteredModel, name: str, version: ModelVersion, *, by: U
     """Point an alias at a version, moving it if it points elsewhere.
 
     The alias of an approved version is a label of the endpoint: clients may address the version by it.
+
+    Raises:
+        BadInput: the name is invalid or reserved, or the model has `MAX_ALIASES` other aliases.
     """
     access.require(by, model.project, Action.WRITE)
     _check_name(name, "/alias")
@@ -97,6 +102,7 @@ def set_alias(model: RegisteredModel, name: str, version: ModelVersion, *, by: U
     with transaction.atomic():
         # The endpoint's lock comes before the one of the audit log, as in every release.
         endpoint = releases.locked(model.endpoint)
+        _check_number_of_aliases(model, name)
         alias, _ = Alias.objects.update_or_create(model=model, name=name, defaults={"version": version})
         deletions.require_present(version)
         audit.record(
@@ -109,6 +115,18 @@ def set_alias(model: RegisteredModel, name: str, version: ModelVersion, *, by: U
         )
         releases.relabel(endpoint, version=version, reason=f"alias {name} set", by=by)
     return alias
+
+
+def _check_number_of_aliases(model: RegisteredModel, name: str) -> None:
+    """Refuse one alias more than a model may have. An existing one can always be moved."""
+    others = model.aliases.exclude(name=name).count()
+    if others < MAX_ALIASES or model.aliases.filter(name=name).exists():
+        return
+    message = (
+        f"{model.name} has {others} aliases, and {MAX_ALIASES} is the limit: "
+        "remove one of them, or move one to this version"
+    )
+    raise BadInput(message, [Problem("/alias", message)])
 
 
 def delete_alias(model: RegisteredModel, name: str, *, by: User) -> None:

@@ -8,6 +8,8 @@ from jobs.actions import promotions, registry, releases
 from jobs.contracts.release import Release, SignedRelease
 from jobs.errors import BadInput
 from jobs.models import ModelVersion, ReleaseRecord
+from tests.markup import one_line, text_of
+from tests.people import browser_of
 from tests.registry.conftest import Yard
 
 
@@ -77,6 +79,39 @@ def test_an_endpoint_that_is_down_or_empty_gets_no_labels(yard: Yard) -> None:
     assert (newest(yard).labels, newest(yard).versions) == ({}, ())
     releases.bring_up(yard.endpoint, by=yard.approver)
     assert newest(yard).labels == {"stable": 2, "production": 2}
+
+
+@pytest.fixture
+def crowded(yard: Yard) -> Yard:
+    """Give the model as many aliases as it may have."""
+    version = yard.version()
+    for number in range(registry.MAX_ALIASES):
+        alias(yard, f"customer-{number:02}", version)
+    return yard
+
+
+def test_a_model_has_at_most_sixteen_aliases_and_each_can_be_moved(crowded: Yard) -> None:
+    newer = crowded.version()
+    with pytest.raises(BadInput, match=r"digits has 16 aliases.* remove one of them, or move one"):
+        alias(crowded, "one-more", newer)
+    alias(crowded, "customer-07", newer)
+    registry.delete_alias(crowded.model, "customer-00", by=crowded.member)
+    alias(crowded, "one-more", newer)
+    assert set(newer.aliases.values_list("name", flat=True)) == {"customer-07", "one-more"}
+    assert crowded.model.aliases.count() == 16
+
+
+def test_the_alias_beyond_the_limit_is_refused_at_its_field_in_rest_and_on_the_page(crowded: Yard) -> None:
+    browser = browser_of(crowded.member)
+    answer = browser.put(
+        "/api/v1/models/digits/aliases/one-more", {"version": 1}, content_type="application/json"
+    )
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/alias")
+    page = browser.post("/models/digits/aliases", {"alias": "one-more", "version": "1"})
+    assert page.status_code == 422
+    assert "16 of at most 16" in text_of(page)
+    assert "digits has 16 aliases" in one_line(page).split("id_alias-hint")[-1]
+    assert 'value="one-more"' in page.content.decode()
 
 
 @pytest.mark.parametrize("name", ["half_plus_two", "a", "a__b-c", "2d_cnn", "x" * 63])

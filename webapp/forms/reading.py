@@ -1,12 +1,13 @@
 """A base form whose invalid fields become problems of `BadInput`, and the other way round."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
 from django.http import QueryDict
 
 from jobs.contracts.problems import Problem
-from jobs.errors import BadInput, TrainyardError
+from jobs.errors import BadInput, Conflict, TrainyardError
 
 
 class ReadForm(forms.Form):
@@ -14,9 +15,16 @@ class ReadForm(forms.Form):
 
     Attributes:
         pointer_prefix: the pointer of the object that holds the fields in the body of the REST request.
+        refusal: the error with which the action was refused.
     """
 
     pointer_prefix = ""
+    refusal: TrainyardError | None = None
+
+    @property
+    def status(self) -> int:
+        """Return the HTTP status of the refused form."""
+        return BadInput.status if self.refusal is None else self.refusal.status
 
     @classmethod
     def read(cls, data: QueryDict) -> Any:
@@ -29,6 +37,20 @@ class ReadForm(forms.Form):
         if not form.is_valid():
             raise BadInput("The input is invalid.", form.problems())
         return Values(form.cleaned_data)
+
+    def apply[T](self, act: Callable[[dict[str, Any]], T]) -> T | None:
+        """Return the result of an action with the cleaned values; None if the form or the action refuses.
+
+        The form then has the problems, to be shown again with its entries.
+        """
+        if not self.is_valid():
+            return None
+        try:
+            return act(self.cleaned_data)
+        except (BadInput, Conflict) as error:
+            self.add_problems(error)
+            self.refusal = error
+            return None
 
     def problems(self) -> list[Problem]:
         """Return the form's errors as problems."""

@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 
 from jobs.models import ModelVersion, Project
+from webapp.forms.reading import ReadForm
 
 
 class ModelForm(forms.Form):
@@ -50,7 +51,7 @@ class RegisterForm(forms.Form):
         return given
 
 
-class AliasForm(forms.Form):
+class AliasForm(ReadForm):
     alias = forms.CharField(max_length=63)
     version = forms.TypedChoiceField(coerce=int)
 
@@ -60,13 +61,13 @@ class AliasForm(forms.Form):
         self.fields["version"].choices = choices  # type: ignore[attr-defined]
 
 
-class CardForm(forms.Form):
+class CardForm(ReadForm):
     card = forms.CharField(
         required=False, max_length=100_000, widget=forms.Textarea(attrs={"rows": 14}), label="Model card"
     )
 
 
-class PromotionForm(forms.Form):
+class PromotionForm(ReadForm):
     stage = forms.ChoiceField(choices=[("production", "production"), ("staging", "staging")])
     comment = forms.CharField(
         required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 2}), label="Why"
@@ -90,15 +91,15 @@ class DecisionForm(forms.Form):
         self.fields["accept"].choices = [(name, name) for name in open_gates]  # type: ignore[attr-defined]
 
 
-class RollbackForm(forms.Form):
+class RollbackForm(ReadForm):
     reason = forms.CharField(
         max_length=2000, label="Reason", help_text="Shown in the history and the audit log."
     )
 
 
-class DownForm(forms.Form):
+class DownForm(RollbackForm):
     """The reason for taking an endpoint down."""
 
-    reason = forms.CharField(
-        max_length=2000, label="Reason", help_text="Shown in the history and the audit log."
-    )
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Its page has the field of the rollback form, too.
+        super().__init__(*args, **{"auto_id": "down_%s", **kwargs})

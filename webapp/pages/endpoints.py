@@ -1,4 +1,4 @@
-"""Lists endpoints, and shows one with its requests, replicas and history."""
+"""Lists endpoints, shows one with its requests, replicas and history, rolls it back and takes it down."""
 
 from typing import Any
 
@@ -6,15 +6,28 @@ from django.http import HttpResponse
 from django.urls import path, reverse
 
 from jobs import access
+from jobs.access import Action
+from jobs.actions import releases
 from jobs.contracts.answers.endpoints import ReplicaOut
 from jobs.contracts.release import ModelProcess
 from jobs.models import Endpoint
-from jobs.queries import paging, releases, traffic
+from jobs.queries import paging, traffic
 from jobs.queries import registry as queries
+from jobs.queries import releases as release_queries
 from webapp import prediction
+from webapp.forms.registry import DownForm, RollbackForm
 from webapp.pages import tryout
-from webapp.pages.registry import rollback_context
-from webapp.pages.shortcuts import Request, crumbs, page, render, valid_choice
+from webapp.pages.shortcuts import (
+    Request,
+    action,
+    crumbs,
+    form_page,
+    notify,
+    page,
+    redirect,
+    render,
+    valid_choice,
+)
 
 HISTORY_ROWS = 10
 STATES = {
@@ -49,18 +62,34 @@ def endpoints(request: Request) -> HttpResponse:
 @page
 def endpoint(request: Request, name: str) -> HttpResponse:
     """Show one endpoint; `?part=now` is the part that is reloaded live."""
+    return _endpoint_page(request, name)
+
+
+def _endpoint_page(request: Request, name: str, *, status: int = 200, **instead: Any) -> HttpResponse:
+    """Show an endpoint as it is now; `instead` overrides context values, such as an invalid form."""
     row = access.get_endpoint(request.user, name)
     part = valid_choice(request.GET.get("part"), ("now",), "")
     context = {"endpoint": row, "model": row.model, **_now(row)}
     if not part:
         context |= {
-            "history": list(releases.of_endpoint(row)[:HISTORY_ROWS]),
+            "history": list(release_queries.of_endpoint(row)[:HISTORY_ROWS]),
             "address": prediction.address(),
             "crumbs": crumbs(("Endpoints", reverse("endpoints")), name),
             **_first_request(row),
-            **rollback_context(request, row.model, row),
+            **rollback_context(request, row),
+            "down_form": DownForm(),
+            **instead,
         }
-    return render(request, "endpoints/endpoint.html", context, partial=part)
+    return render(request, "endpoints/endpoint.html", context, partial=part, status=status)
+
+
+def rollback_context(request: Request, row: Endpoint) -> dict[str, Any]:
+    """Return the context of the rollback form: the permission, the target version and the form."""
+    return {
+        "may_serve": access.can(request.user, row.model.project, Action.SERVE),
+        "target": release_queries.rollback_target(row) if row.production else None,
+        "rollback_form": RollbackForm(),
+    }
 
 
 def _now(row: Endpoint) -> dict[str, Any]:
@@ -89,7 +118,47 @@ def _first_request(row: Endpoint) -> dict[str, Any]:
     return {"was_asked": False, "curl": prediction.curl_line(row.model.name, example) if example else ""}
 
 
+@form_page
+def rollback(request: Request, name: str) -> HttpResponse:
+    """Roll production back to the previous version; a refused form is shown again with its reason."""
+    row = access.get_endpoint(request.user, name, Action.SERVE)
+    if request.method != "POST":
+        return redirect("endpoint", name)
+    form = RollbackForm(request.POST)
+    record = form.apply(lambda given: releases.rollback(row, reason=given["reason"], by=request.user))
+    if record is None:
+        return _endpoint_page(request, name, status=form.status, rollback_form=form)
+    number = record.version.number if record.version else "?"
+    notify(request, f"{name} is rolled back to v{number} as generation {record.generation}.")
+    return redirect("endpoint", name)
+
+
+@form_page
+def take_down(request: Request, name: str) -> HttpResponse:
+    """Take the endpoint down; a refused form is shown again with its reason."""
+    row = access.get_endpoint(request.user, name, Action.SERVE)
+    if request.method != "POST":
+        return redirect("endpoint", name)
+    form = DownForm(request.POST)
+    record = form.apply(lambda given: releases.take_down(row, reason=given["reason"], by=request.user))
+    if record is None:
+        return _endpoint_page(request, name, status=form.status, down_form=form)
+    notify(request, f"{name} is down. Predictions are answered with 404.")
+    return redirect("endpoint", name)
+
+
+@action
+def bring_up(request: Request, name: str) -> HttpResponse:
+    """Serve the versions again that the endpoint served before."""
+    releases.bring_up(access.get_endpoint(request.user, name), by=request.user)
+    notify(request, f"{name} is up again.")
+    return redirect("endpoint", name)
+
+
 urls = [
     path("endpoints", endpoints, name="endpoints"),
     path("endpoints/<slug:name>", endpoint, name="endpoint"),
+    path("models/<slug:name>/rollback", rollback, name="model_rollback"),
+    path("models/<slug:name>/down", take_down, name="model_take_down"),
+    path("models/<slug:name>/up", bring_up, name="model_bring_up"),
 ]

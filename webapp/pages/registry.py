@@ -1,4 +1,4 @@
-"""Lists registered models, and manages the aliases, uploads and rollback of one."""
+"""Lists registered models, shows one, and manages its aliases and uploads."""
 
 from typing import Any
 
@@ -7,14 +7,15 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import registration, registry, releases
-from jobs.errors import BadInput, Conflict, NotFound
-from jobs.models import Endpoint, RegisteredModel
+from jobs.actions import registration, registry
+from jobs.errors import BadInput, Conflict
+from jobs.models import Endpoint
 from jobs.queries import gate_rules, paging, versions
 from jobs.queries import registry as queries
 from jobs.queries import releases as release_queries
-from webapp.forms.registry import AliasForm, DownForm, ModelForm, RollbackForm, UploadForm
+from webapp.forms.registry import AliasForm, ModelForm, UploadForm
 from webapp.pages import versions as version_pages
+from webapp.pages.endpoints import rollback_context
 from webapp.pages.shortcuts import (
     Request,
     action,
@@ -72,6 +73,11 @@ def new(request: Request) -> HttpResponse:
 @page
 def model(request: Request, name: str) -> HttpResponse:
     """Show one model: its production version, all versions and its history."""
+    return _model_page(request, name)
+
+
+def _model_page(request: Request, name: str, *, status: int = 200, **instead: Any) -> HttpResponse:
+    """Show a model as it is now; `instead` overrides context values, such as an invalid form."""
     row = access.get_model(request.user, name)
     endpoint = access.get_endpoint(request.user, name)
     listed = paging.page_of(queries.versions_of(row), cursor=request.GET.get("cursor"), order="-number")
@@ -85,27 +91,17 @@ def model(request: Request, name: str) -> HttpResponse:
         "names": versions.metric_names(listed.items),
         "live_figures": _production_figures(endpoint),
         "history": list(release_queries.of_endpoint(endpoint)[:HISTORY_ROWS]),
-        "aliases": row.aliases.select_related("version").order_by("name"),
+        "aliases": list(row.aliases.select_related("version").order_by("name")),
+        "max_aliases": registry.MAX_ALIASES,
         "alias_form": AliasForm(versions=listed.items) if may_write and listed.items else None,
         "upload_form": UploadForm() if may_write else None,
         "may_write": may_write,
         "gates": gate_rules.shown(row),
         "may_edit_gates": access.can(request.user, row.project, Action.APPROVE),
-        **rollback_context(request, row, endpoint),
+        **rollback_context(request, endpoint),
+        **instead,
     }
-    return render(request, "registry/model.html", context)
-
-
-def rollback_context(request: Request, row: RegisteredModel, endpoint: Endpoint) -> dict[str, Any]:
-    """Return the context of the rollback form: the permission, the target version and the form."""
-    target = release_queries.rollback_target(endpoint) if endpoint.production else None
-    may_serve = access.can(request.user, row.project, Action.SERVE)
-    return {
-        "may_serve": may_serve,
-        "target": target,
-        "rollback_form": RollbackForm(),
-        "down_form": DownForm(auto_id="down_%s"),
-    }
+    return render(request, "registry/model.html", context, status=status)
 
 
 @action
@@ -119,18 +115,21 @@ def upload(request: Request, name: str) -> HttpResponse:
     return redirect("version", name, version.number)
 
 
-@action
+@form_page
 def set_alias(request: Request, name: str) -> HttpResponse:
-    """Point an alias at a version."""
+    """Point an alias at a version; a refused form is shown again with its entries."""
     row = access.get_model(request.user, name, Action.WRITE)
-    form = AliasForm(request.POST, versions=row.versions.all())
-    if not form.is_valid():
-        raise BadInput("Give the alias a name and choose a version.")
-    version = row.versions.filter(number=form.cleaned_data["version"]).first()
-    if version is None:
-        raise NotFound(f"{name} has no such version.")
-    alias = registry.set_alias(row, form.cleaned_data["alias"], version, by=request.user)
-    notify(request, f"{alias.name} now points at v{version.number}.")
+    if request.method != "POST":
+        return redirect("model", name)
+    form = AliasForm(request.POST, versions=row.versions.order_by("-number"))
+    alias = form.apply(
+        lambda given: registry.set_alias(
+            row, given["alias"], row.versions.get(number=given["version"]), by=request.user
+        )
+    )
+    if alias is None:
+        return _model_page(request, name, status=form.status, alias_form=form)
+    notify(request, f"{alias.name} now points at v{alias.version.number}.")
     return redirect("model", name)
 
 
@@ -143,33 +142,6 @@ def delete_alias(request: Request, name: str, alias: str) -> HttpResponse:
     return redirect("model", name)
 
 
-@action
-def rollback(request: Request, name: str) -> HttpResponse:
-    """Roll production back to the previous version."""
-    endpoint = access.get_endpoint(request.user, name)
-    record = releases.rollback(endpoint, reason=request.POST.get("reason", ""), by=request.user)
-    number = record.version.number if record.version else "?"
-    notify(request, f"{name} is rolled back to v{number} as generation {record.generation}.")
-    return redirect("endpoint", name)
-
-
-@action
-def take_down(request: Request, name: str) -> HttpResponse:
-    """Take the endpoint down."""
-    endpoint = access.get_endpoint(request.user, name)
-    releases.take_down(endpoint, reason=request.POST.get("reason", ""), by=request.user)
-    notify(request, f"{name} is down. Predictions are answered with 404.")
-    return redirect("endpoint", name)
-
-
-@action
-def bring_up(request: Request, name: str) -> HttpResponse:
-    """Serve the versions again that the endpoint served before."""
-    releases.bring_up(access.get_endpoint(request.user, name), by=request.user)
-    notify(request, f"{name} is up again.")
-    return redirect("endpoint", name)
-
-
 urls = [
     path("models", models, name="models"),
     path("models/new", new, name="model_new"),
@@ -177,8 +149,5 @@ urls = [
     path("models/<slug:name>/upload", upload, name="model_upload"),
     path("models/<slug:name>/aliases", set_alias, name="model_alias"),
     path("models/<slug:name>/aliases/<slug:alias>/delete", delete_alias, name="model_alias_delete"),
-    path("models/<slug:name>/rollback", rollback, name="model_rollback"),
-    path("models/<slug:name>/down", take_down, name="model_take_down"),
-    path("models/<slug:name>/up", bring_up, name="model_bring_up"),
     *version_pages.urls,
 ]

@@ -8,7 +8,7 @@ from django.urls import NoReverseMatch, path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import promotions, registry
-from jobs.errors import BadInput, NotFound
+from jobs.errors import NotFound
 from jobs.models import Endpoint, ModelVersion
 from jobs.queries import model_reports, versions
 from jobs.queries import registry as queries
@@ -20,6 +20,7 @@ from webapp.pages.shortcuts import (
     Request,
     action,
     crumbs,
+    form_page,
     is_partial,
     notify,
     page,
@@ -46,11 +47,17 @@ LOADED = ("production", "staging", "previous")
 @page
 def version(request: Request, name: str, number: int) -> HttpResponse:
     """Show one tab of a version (`?tab=`)."""
+    return _version_page(request, name, number, valid_choice(request.GET.get("tab"), list(TABS), "overview"))
+
+
+def _version_page(
+    request: Request, name: str, number: int, tab: str, *, status: int = 200, **instead: Any
+) -> HttpResponse:
+    """Show a tab of a version as it is now; `instead` overrides context values, such as an invalid form."""
     row = access.get_version(request.user, name, number)
     endpoint = access.get_endpoint(request.user, row.model.name)
-    tab = valid_choice(request.GET.get("tab"), list(TABS), "overview")
-    context = _head(request, row, endpoint) | {"tab": tab} | _TAB_CONTEXT[tab](row, endpoint)
-    return render(request, "registry/version.html", context)
+    context = _head(request, row, endpoint) | {"tab": tab} | _TAB_CONTEXT[tab](row, endpoint) | instead
+    return render(request, "registry/version.html", context, status=status)
 
 
 def _head(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
@@ -150,28 +157,32 @@ _TAB_CONTEXT = {
 }
 
 
-@action
+@form_page
 def promote(request: Request, name: str, number: int) -> HttpResponse:
-    """Request the promotion of a version."""
+    """Request the promotion of a version; a refused form is shown again with its entries."""
     row = access.get_version(request.user, name, number, Action.WRITE)
+    if request.method != "POST":
+        return redirect("version", name, number)
     form = PromotionForm(request.POST)
-    if not form.is_valid():
-        raise BadInput("Choose production or staging.")
-    made = promotions.request(row, **form.cleaned_data, by=request.user)
+    made = form.apply(lambda given: promotions.request(row, **given, by=request.user))
+    if made is None:
+        return _version_page(request, name, number, "overview", status=form.status, promotion_form=form)
     notify(request, "Promotion requested. The gates are being evaluated.")
     return redirect("approval", made.pk)
 
 
-@action
+@form_page
 def write_card(request: Request, name: str, number: int) -> HttpResponse:
-    """Save the card of a version."""
+    """Save the card of a version; a refused form is shown again with its text."""
     row = access.get_version(request.user, name, number, Action.WRITE)
+    here = url("version", name, number, tab="card")
+    if request.method != "POST":
+        return redirect(here)
     form = CardForm(request.POST)
-    if not form.is_valid():
-        raise BadInput("The card is too long.")
-    registry.write_card(row, form.cleaned_data["card"], by=request.user)
+    if form.apply(lambda given: registry.write_card(row, given["card"], by=request.user)) is None:
+        return _version_page(request, name, number, "card", status=form.status, card_form=form)
     notify(request, "The card is saved.")
-    return redirect(url("version", name, number, tab="card"))
+    return redirect(here)
 
 
 @action
