@@ -8,7 +8,7 @@ from jobs.access import Action
 from jobs.actions import audit, deletions, releases
 from jobs.contracts.data import Slug
 from jobs.contracts.problems import Problem
-from jobs.errors import BadInput, Conflict, NotFound
+from jobs.errors import BadInput, Conflict, NotFound, StaleState
 from jobs.models import Alias, Endpoint, ModelVersion, Project, RegisteredModel, User
 
 NAME: TypeAdapter[str] = TypeAdapter(Slug)
@@ -146,13 +146,28 @@ def delete_alias(model: RegisteredModel, name: str, *, by: User) -> None:
         releases.relabel(endpoint, version=alias.version, reason=f"alias {name} deleted", by=by)
 
 
-def write_card(version: ModelVersion, text: str, *, by: User) -> ModelVersion:
-    """Set the text of a version's card, the only field of a version that users may change."""
+def write_card(version: ModelVersion, text: str, *, seen: str | None = None, by: User) -> ModelVersion:
+    """Set the text of a version's card, the only field of a version that users may change.
+
+    Args:
+        version: the version.
+        text: the card.
+        seen: the digest of the card that the caller read; None accepts any.
+        by: the acting user.
+
+    Raises:
+        StaleState: another card was saved since `seen`. Nothing was changed.
+        BadInput: the card is too long.
+    """
     access.require(by, version.model.project, Action.WRITE)
     if len(text) > CARD_LIMIT:
         message = f"A card may have at most {CARD_LIMIT:,} characters; this one has {len(text):,}."
         raise BadInput(message, [Problem("/card", message)])
     with transaction.atomic():
+        # The row of the version orders concurrent changes.
+        saved = ModelVersion.objects.select_for_update(of=("self",)).get(pk=version.pk)
+        if seen is not None and seen != saved.card_digest:
+            raise StaleState(f"The card of {version} was changed in the meantime: read it again.")
         version.card = text
         version.save(update_fields=["card"])
         name = f"version:{version.model.name}/{version.number}"

@@ -4,6 +4,7 @@ from django.db import models
 
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.models.deletion import VisibleManager, deletion_key
+from jobs.models.digests import text_digest
 from jobs.models.people import Project, User
 
 
@@ -27,6 +28,11 @@ class Experiment(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def notes_digest(self) -> str:
+        """Return a digest of the notes and tags, so that a page notices the change of another person."""
+        return text_digest(self.notes, *self.tags)
 
 
 class Revision(models.Model):

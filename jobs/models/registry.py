@@ -3,6 +3,7 @@ from django.db import models
 from jobs.contracts.gates import GateRules
 from jobs.models.artifact import Artifact
 from jobs.models.deletion import VisibleManager, deletion_key
+from jobs.models.digests import text_digest
 from jobs.models.job import Job
 from jobs.models.people import Project, User
 
@@ -61,6 +62,11 @@ class ModelVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model} v{self.number}"
+
+    @property
+    def card_digest(self) -> str:
+        """Return a digest of the card, which is its ETag."""
+        return text_digest(self.card)
 
 
 class Alias(models.Model):

@@ -169,16 +169,30 @@ def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
 
 
 @router.get("/models/{name}/versions/{number}", response=VersionOut)
-def get_model_version(request: HttpRequest, name: str, number: Number) -> VersionOut:
-    """Return a version."""
-    return queries.shown_version(access.get_version(actor(request), name, number))
+def get_model_version(request: HttpRequest, name: str, number: Number, response: HttpResponse) -> VersionOut:
+    """Return a version. The `ETag` is that of its card, which alone can be changed."""
+    version = access.get_version(actor(request), name, number)
+    etags.set_etag(response, version.card_digest)
+    return queries.shown_version(version)
 
 
 @router.patch("/models/{name}/versions/{number}", response=VersionOut)
-def change_model_version(request: HttpRequest, name: str, number: Number, body: VersionChange) -> VersionOut:
-    """Change the card of a version. Everything else about a version is immutable."""
+def change_model_version(
+    request: HttpRequest, name: str, number: Number, body: VersionChange, response: HttpResponse
+) -> VersionOut:
+    """Change the card of a version. Everything else about a version is immutable.
+
+    With `If-Match`, a card that another person has changed meanwhile is a 412.
+    """
     version = access.get_version(actor(request), name, number, Action.WRITE)
-    return queries.shown_version(registry.write_card(version, body.card, by=actor(request)))
+    etags.require_match(request, version.card_digest)
+    seen = version.card_digest if "If-Match" in request.headers else None
+    try:
+        registry.write_card(version, body.card, seen=seen, by=actor(request))
+    except StaleState as error:  # changed since the check above
+        raise StaleEtag(error.message) from error
+    etags.set_etag(response, version.card_digest)
+    return queries.shown_version(version)
 
 
 @router.delete("/models/{name}/versions/{number}", response={204: None})

@@ -7,7 +7,7 @@ from django import forms
 from django.http import QueryDict
 
 from jobs.contracts.problems import Problem
-from jobs.errors import BadInput, Conflict, TrainyardError
+from jobs.errors import BadInput, Conflict, StaleState, TrainyardError
 
 
 class ReadForm(forms.Form):
@@ -66,6 +66,27 @@ class ReadForm(forms.Form):
             self.add_error(name if name in self.fields else None, problem.message)
         if not problems:
             self.add_error(None, error.message)
+
+
+class SharedTextForm(ReadForm):
+    """A form of a text that several people may edit.
+
+    `seen` is the digest of the text with which the page was opened; an empty one accepts any.
+    """
+
+    seen = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
+
+    def is_stale(self, saved: str) -> bool:
+        """Return whether another person saved a text meanwhile; sent again, the form then replaces it.
+
+        Args:
+            saved: the digest of the text that is saved now.
+        """
+        if not isinstance(self.refusal, StaleState):
+            return False
+        # Only once the page shows the other text. A form with other problems keeps the first digest.
+        self.data = dict(self.data.items()) | {"seen": saved}
+        return True
 
 
 class Values:

@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 
 from jobs.models import ModelVersion, Project
-from webapp.forms.reading import ReadForm
+from webapp.forms.reading import ReadForm, SharedTextForm
 
 
 class ModelForm(forms.Form):
@@ -61,7 +61,7 @@ class AliasForm(ReadForm):
         self.fields["version"].choices = choices  # type: ignore[attr-defined]
 
 
-class CardForm(ReadForm):
+class CardForm(SharedTextForm):
     card = forms.CharField(
         required=False, max_length=100_000, widget=forms.Textarea(attrs={"rows": 14}), label="Model card"
     )

@@ -1,7 +1,7 @@
 """Lists experiments, shows one, and submits, clones, archives and annotates it."""
 
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.http import HttpResponse
 from django.urls import path
@@ -11,15 +11,17 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
 from jobs.contracts.summary import Line, summary
-from jobs.errors import NotFound
+from jobs.errors import NotFound, StaleState
 from jobs.models import Experiment, Revision
 from jobs.queries import experiments as queries
 from jobs.queries.paging import page_of
 from jobs.states import JobState
+from webapp.forms.experiment.notes import NotesForm
 from webapp.pages.shortcuts import (
     Request,
     action,
     crumbs,
+    form_page,
     notify,
     page,
     redirect,
@@ -87,7 +89,13 @@ def _header(name: str, label: str, sort: str) -> Header:
 @page
 def detail(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     """Show one experiment: jobs, best trials, revisions with their differences, and notes."""
-    experiment = in_project(request, project, id)
+    return _detail_page(request, in_project(request, project, id))
+
+
+def _detail_page(
+    request: Request, experiment: Experiment, *, status: int = 200, **instead: Any
+) -> HttpResponse:
+    """Show an experiment; `instead` overrides context values, such as an invalid form."""
     revisions = queries.revisions(experiment)
     context = {
         "project": experiment.project,
@@ -99,9 +107,11 @@ def detail(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A0
         "best_trials": queries.best_trials(experiment),
         "best": queries.best_of([experiment]).get(experiment.pk),
         "may_write": access.can(request.user, experiment.project, Action.WRITE),
+        "notes_form": NotesForm(initial=NotesForm.initial_of(experiment)),
         "crumbs": crumbs(("Experiments", url("experiments", experiment.project.slug)), experiment.name),
+        **instead,
     }
-    return render(request, "experiments/detail.html", context)
+    return render(request, "experiments/detail.html", context, status=status)
 
 
 def _describe_space(revision: Revision) -> tuple[Line, ...]:
@@ -164,14 +174,37 @@ def unarchive(request: Request, project: str, id: int) -> HttpResponse:  # noqa:
     return redirect_back(request, url("experiments", project))
 
 
-@action
+@form_page
 def annotate(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
-    """Save notes and tags."""
+    """Save notes and tags; a refused form is shown again with its entries."""
     experiment = in_project(request, project, id, Action.WRITE)
-    tags = request.POST.get("tags", "").split(",")
-    actions.change(experiment, notes=request.POST.get("notes", ""), tags=tags, by=request.user)
+    if request.method != "POST":
+        return redirect("experiment", project, id)
+    form = NotesForm(request.POST)
+    if form.apply(lambda given: _save_notes(request, experiment, **given)) is None:
+        experiment.refresh_from_db()
+        stale = form.is_stale(experiment.notes_digest)
+        last = queries.last_change(experiment) if stale else None
+        return _detail_page(request, experiment, status=form.status, notes_form=form, stale=stale, last=last)
     notify(request, "Notes and tags are saved.")
     return redirect("experiment", project, id)
+
+
+def _save_notes(request: Request, experiment: Experiment, *, notes: str, tags: str, seen: str) -> Experiment:
+    """Save notes and tags unless another person changed them since the page with `seen` was opened.
+
+    Not the version of the experiment, which also changes with each draft.
+    """
+    if seen not in ("", experiment.notes_digest):
+        raise StaleState("Nothing was saved: the notes or tags were changed after you opened this page.")
+    # The action compares the version again when it writes, since another request may write in between.
+    return actions.change(
+        experiment,
+        notes=notes,
+        tags=tags.split(","),
+        seen=experiment.version if seen else None,
+        by=request.user,
+    )
 
 
 _ONE = "p/<slug:project>/experiments/<int:id>"

@@ -138,7 +138,7 @@ def _use(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _card(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
-    return {"card_form": CardForm(initial={"card": row.card})}
+    return {"card_form": CardForm(initial={"card": row.card, "seen": row.card_digest})}
 
 
 def _files(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
@@ -179,8 +179,13 @@ def write_card(request: Request, name: str, number: int) -> HttpResponse:
     if request.method != "POST":
         return redirect(here)
     form = CardForm(request.POST)
-    if form.apply(lambda given: registry.write_card(row, given["card"], by=request.user)) is None:
-        return _version_page(request, name, number, "card", status=form.status, card_form=form)
+    saved = form.apply(
+        lambda given: registry.write_card(row, given["card"], seen=given["seen"] or None, by=request.user)
+    )
+    if saved is None:
+        row.refresh_from_db(fields=["card"])
+        stale = form.is_stale(row.card_digest)
+        return _version_page(request, name, number, "card", status=form.status, card_form=form, stale=stale)
     notify(request, "The card is saved.")
     return redirect(here)
 

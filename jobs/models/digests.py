@@ -1,0 +1,9 @@
+"""Digests of texts that people edit."""
+
+import hashlib
+import json
+
+
+def text_digest(*texts: str) -> str:
+    """Return a digest that differs if any of the texts differs."""
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
