@@ -1,11 +1,12 @@
 """Reads how many bytes projects use, by kind of file, and how many a collection would free."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
-from django.db.models import Count, F, Max, QuerySet, Sum
+from django.db.models import Count, F, Max, Q, QuerySet, Sum
 
 from jobs import access
 from jobs.contracts.answers.storage import FilesOut, ProjectStorageOut, StorageOut
@@ -22,6 +23,8 @@ from jobs.models import (
 from jobs.queries import references
 
 BUNDLED = "Bundled data"
+type Wanted = Callable[[str], Q]
+"""Makes the condition that a column names one of the projects that are shown."""
 
 
 class _Use(NamedTuple):
@@ -57,7 +60,7 @@ class _Sizes:
 def storage(user: User) -> StorageOut:
     """Return the storage of the projects that `user` may see; for administrators also the totals."""
     visible = {project.pk: project for project in access.projects_of(user)}
-    sizes = _sizes(list(visible))
+    sizes = _sizes(list(visible), bundled=user.is_superuser)
     rows = [_row(visible[key], sizes[key]) for key in visible]
     if not user.is_superuser:
         return StorageOut(projects=_largest_first(rows), stored=None, unreferenced=None, collected=None)
@@ -70,40 +73,53 @@ def storage(user: User) -> StorageOut:
     )
 
 
-def _sizes(projects: list[int]) -> dict[int | None, _Sizes]:
+def _sizes(projects: list[int], *, bundled: bool) -> dict[int | None, _Sizes]:
+    """Return the files of the projects, and of the bundled data, which belong to no project."""
     sizes: dict[int | None, _Sizes] = defaultdict(_Sizes)
-    wanted = {None, *projects}
-    uses = [(kind, use) for kind, use in _uses() if use.project in wanted]
+    wanted = partial(_of_projects, projects, bundled)
+    uses = list(_uses(wanted))
     for kind, use in uses:
         if use.deletion is None:
             sizes[use.project].count(kind, use)
     for _, use in uses:
         if use.deletion is not None:
             sizes[use.project].count("deleted", use)
-    kept = Checkpoint.objects.kept().order_by().values_list("job__project", "job__deletion")
-    for project, deletion, files, size in kept.annotate(Count("pk"), Sum("bytes")):
+    kept = Checkpoint.objects.kept().filter(wanted("job__project"))
+    rows = kept.order_by().values_list("job__project", "job__deletion")
+    for project, deletion, files, size in rows.annotate(Count("pk"), Sum("bytes")):
         sizes[project].add("checkpoints" if deletion is None else "deleted", files, size)
     return sizes
 
 
-def _uses() -> Iterator[tuple[str, _Use]]:
+def _of_projects(projects: list[int], bundled: bool, column: str) -> Q:
+    """Return the condition that a column names one of the projects, or no project for bundled data."""
+    wanted = Q(**{f"{column}__in": projects})
+    return wanted | Q(**{f"{column}__isnull": True}) if bundled else wanted
+
+
+def _uses(wanted: Wanted) -> Iterator[tuple[str, _Use]]:
     data = DatasetVersion.objects
     for column in ("upload", "table"):
         rows = data.filter(**{f"{column}__isnull": False})
-        yield from _read("datasets", rows, "dataset__project", column, "dataset__deletion")
-    yield from _read("versions", ModelVersion.everything.all(), "model__project", "artifact", "deletion")
-    yield from _read("outputs", JobArtifact.objects.all(), "job__project", "artifact", "job__deletion")
+        yield from _read("datasets", rows, wanted, "dataset__project", column, "dataset__deletion")
+    versions = ModelVersion.everything.all()
+    yield from _read("versions", versions, wanted, "model__project", "artifact", "deletion")
+    yield from _read(
+        "outputs", JobArtifact.objects.all(), wanted, "job__project", "artifact", "job__deletion"
+    )
 
 
 def _read(
     kind: str,
     rows: QuerySet[DatasetVersion] | QuerySet[ModelVersion] | QuerySet[JobArtifact],
+    wanted: Wanted,
     project: str,
     artifact: str,
     deletion: str,
 ) -> Iterator[tuple[str, _Use]]:
     columns = (F(project), F(artifact), F(f"{artifact}__bytes"), F(deletion))
-    for values in rows.order_by().values_list(*columns).distinct().iterator(chunk_size=2000):
+    found = rows.filter(wanted(project)).order_by().values_list(*columns).distinct()
+    for values in found.iterator(chunk_size=2000):
         yield kind, _Use(*values)
 
 

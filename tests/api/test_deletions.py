@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from jobs.queries import storage
 from tests.factories import make_dataset, make_experiment, make_job, make_job_artifact, make_model
 from tests.people import People
 
@@ -115,3 +119,15 @@ def test_storage_counts_each_file_of_a_project_once(people: People, call: Any) -
     assert shown["unreferenced"] is None
     total = call(people.administrator).get("/storage").json()
     assert total["stored"]["files"] == total["unreferenced"]["files"] + 4
+
+
+def test_storage_reads_the_files_of_the_projects_that_are_shown_and_no_others(people: People) -> None:
+    elsewhere = people.stranger.memberships.get().project
+    for project, by in ((people.project, people.member), (elsewhere, people.stranger)):
+        make_job_artifact(make_job(by=by, project=project, state="completed"))
+    with CaptureQueriesContext(connection) as found:
+        storage.storage(people.member)
+    tables = ('FROM "jobs_datasetversion"', 'FROM "jobs_modelversion"', 'FROM "jobs_jobartifact"')
+    read = [query["sql"] for query in found if any(table in query["sql"] for table in tables)]
+    assert len(read) == 4
+    assert all(f'"project_id" IN ({people.project.pk})' in sql for sql in read)
