@@ -21,9 +21,12 @@ from jobs.errors import StaleState
 from jobs.kinds import kinds_that
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.queries import batches
-from jobs.queries.devices import fitting_workers, why_none_fits
+from jobs.queries.devices import fitting_workers, why_none_fits, with_meshes
 from jobs.queries.waiting import at_limit, slots_of
 from jobs.states import FINAL, WAITING, Desired, JobState
+
+UNREAD = ("results_json", "progress", "warnings", "error")
+"""Columns of jobs that may be large and that no placement depends on."""
 
 UNCLAIMED_SECONDS = 15.0
 """A worker has this time to claim an attempt; then its work is placed again."""
@@ -151,12 +154,9 @@ def _waiting_trials() -> QuerySet[Trial]:
 
 
 def _jobs() -> list[Candidate]:
+    rows = with_meshes(_waiting_jobs()).select_related("project").defer(*UNREAD)
     # A root whose own task is done only waits for its later steps.
-    return [
-        Candidate(job)
-        for job in _waiting_jobs().select_related("project", "root", "revision")
-        if not job.payload.task_done
-    ]
+    return [Candidate(job) for job in rows if not job.payload.task_done]
 
 
 def _next_batches(pools: dict[str, Pool]) -> Iterator[Candidate]:

@@ -1,11 +1,14 @@
 from typing import Any
 
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from jobs import clock
 from jobs.actions import attempt_end, pipeline, schedule, workers
 from jobs.models import Attempt, Job, Project, Worker
 from jobs.queries import plan, waiting
+from jobs.queries.devices import mesh_of
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, suggest_from_grid
 
 
@@ -25,6 +28,34 @@ def test_a_pass_without_waiting_rows_costs_two_statements(
     PretendWorker(slots=1)
     with django_assert_num_queries(2):  # waiting jobs, waiting trials
         assert schedule.place() == 0
+
+
+def test_a_pass_reads_of_the_specs_of_waiting_jobs_only_their_meshes(yard: Yard) -> None:
+    yard.submit()
+    yard.submit(**gpu_mesh(2))
+    PretendWorker(slots=1, gpus=1)
+    read = [candidate.job for candidate in schedule._jobs()]
+    assert [mesh_of(job) is None for job in read] == [True, False]
+    for job in read:
+        assert job.get_deferred_fields() == {"results_json", "progress", "warnings", "error"}
+        assert set(job._state.fields_cache) == {"project"}, "neither the revision nor the root"
+
+
+def test_more_waiting_jobs_take_no_more_statements(yard: Yard) -> None:
+    PretendWorker(slots=1, gpus=1)
+
+    def statements() -> int:
+        schedule.place()  # writes why each waits
+        with CaptureQueriesContext(connection) as found:
+            schedule.place()
+        return len(found)
+
+    yard.submit(resources={"slots": 2})
+    few = statements()
+    for _ in range(2):
+        yard.submit(resources={"slots": 2})
+        yard.submit(**gpu_mesh(2))
+    assert statements() == few
 
 
 def test_priority_comes_before_age(yard: Yard) -> None:
