@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Count, F, Max, Q
+from django.db.models import Count, F, Max, Q, Sum
 
 from jobs import clock, hints, queue
 from jobs.actions import events, rung_promotion
@@ -17,9 +17,9 @@ from jobs.contracts.search_space import Values, check_values
 from jobs.contracts.suggest import Answer, Suggestion
 from jobs.errors import StaleFence
 from jobs.kinds.search.payload import SearchPayload
-from jobs.models import Attempt, Execution, Job, Trial, User
+from jobs.models import Attempt, Execution, Job, Trial, User, Worker
 from jobs.queries import batches, outcomes, warm_start
-from jobs.queries.devices import live_workers
+from jobs.queries.devices import fitting_workers
 from jobs.states import FINAL, TRIAL_FINAL, Desired, TrialState
 
 REQUEST_SECONDS = 3.0
@@ -81,12 +81,15 @@ def _room(root: Job, search: SearchSpec) -> int:
 
 def _lanes(root: Job, search: SearchSpec) -> int:
     """Return how many attempts of a search could run at once."""
-    live = live_workers(root)
-    capacity = sum(worker.slots // root.slots for worker in live)
-    taken = Attempt.objects.open().filter(worker__in=live).exclude(job=root)
-    capacity -= sum(taken.values_list("slots", flat=True)) // root.slots
-    # At least one with a live worker: its trial waits in the queue while all slots are taken.
-    return min(search.parallel_trials or capacity, max(capacity, 1 if live else 0))
+    live = list(Worker.objects.live(root.pool))
+    fitting = fitting_workers(root, live)
+    taken = Attempt.objects.open().filter(worker__in=fitting).exclude(job=root)
+    held: dict[int | None, int] = dict(taken.values_list("worker").annotate(Sum("slots")))
+    # Each worker on its own: an attempt needs all of its slots on one.
+    capacity = sum(max(worker.slots - held.get(worker.pk, 0), 0) // root.slots for worker in fitting)
+    # At least one with a live worker: its trial waits in the queue while no slots are free, and shows why.
+    lanes = max(capacity, 1 if live else 0)
+    return min(search.parallel_trials or lanes, lanes)
 
 
 def _wanted(root: Job, search: SearchSpec) -> int:

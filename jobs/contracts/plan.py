@@ -17,6 +17,7 @@ from jobs.contracts.mesh import LayoutRule, MeshSpec
 from jobs.contracts.probes import extremes
 from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
+from jobs.contracts.resources import WorkerSize
 from jobs.contracts.search_space import ChoiceParameter, FixedParameter, Parameter, Value, grid
 from jobs.contracts.summary import Line, summary
 from jobs.contracts.values import apply_values
@@ -44,11 +45,15 @@ class Situation(NamedTuple):
     """The state of the installation that a plan depends on, read from the database by `jobs.queries.plan`."""
 
     free_slots: int
-    total_slots: int
-    largest_worker: int
+    workers: tuple[WorkerSize, ...] = ()
+    """The live workers of the pool."""
+
     history: History | None = None
-    devices: tuple[tuple[str, ...], ...] = ()
-    """The names of the devices of each live worker of the pool."""
+
+    @property
+    def total_slots(self) -> int:
+        """Return the slots of all workers."""
+        return sum(worker.slots for worker in self.workers)
 
 
 class PlannedVariable(Frozen):
@@ -139,7 +144,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
         *warnings(spec, profile),
         *plan_warnings.of_search(spec, space),
         *_of_overrides(spec, known),
-        *plan_warnings.of_workers(spec, now.largest_worker, now.devices),
+        *plan_warnings.of_workers(spec, now.workers),
     ]
     return Plan(
         kind=jobs[0],

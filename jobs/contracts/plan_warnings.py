@@ -9,7 +9,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.precision import PrecisionSpec
 from jobs.contracts.problems import Problem, warning
 from jobs.contracts.pruning import MedianPruner
-from jobs.contracts.resources import unserved
+from jobs.contracts.resources import WorkerSize, unserved
 from jobs.contracts.search import SearchSpec
 from jobs.contracts.space_size import SpaceSize
 
@@ -94,22 +94,30 @@ def _is_found(pattern: str, name: str) -> bool:
         return True  # reported by `spec_checks`
 
 
-def of_workers(spec: ExperimentSpec, largest: int, devices: Collection[Collection[str]]) -> Iterator[Problem]:
-    """Yield the warnings about slots and devices that no worker of the pool has.
+def of_workers(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
+    """Yield the warnings about slots and devices that no worker has.
 
     Args:
         spec: the experiment.
-        largest: the slots of the largest worker of the pool; 0 if none runs.
-        devices: the names of the devices of each worker.
+        workers: the live workers of its pool.
     """
-    resources = spec.resources
-    found = unserved(resources.pool, resources.slots, largest)
+    mesh, slots, pool = spec.mesh, spec.resources.slots, spec.resources.pool
+    found = unserved(pool, slots, max((worker.slots for worker in workers), default=0))
     if found is not None:
         yield Problem(f"/resources{found.pointer}", found.message)
-    elif spec.mesh is not None and all(lacks(spec.mesh, resources.slots, names) for names in devices):
-        sentence = describe_missing(spec.mesh, resources.slots, resources.pool, devices)
+        return
+    equipped = [worker.slots for worker in workers if not lacks(mesh, slots, worker.devices)]
+    if mesh is not None and not equipped:
+        sentence = describe_missing(mesh, slots, pool, [worker.devices for worker in workers])
         yield warning(
             "/mesh/devices",
             f"{sentence[:1].lower()}{sentence[1:]}, so the job will wait for one that has",
             "Start such a worker, or change the devices of the mesh",
+        )
+    elif slots > max(equipped):
+        yield warning(
+            "/resources/slots",
+            f"the largest worker of pool {pool} with the GPUs of the mesh has {max(equipped)} of the {slots} "
+            "slots, so the job will wait for a larger one",
+            f"Start a worker with these GPUs and {slots} slots, or use fewer GPUs and slots",
         )

@@ -1,5 +1,7 @@
 """The resources of a job: pool, slots, priority, restarts."""
 
+from typing import NamedTuple
+
 from pydantic import Field, field_validator
 
 from jobs.contracts.base import Frozen
@@ -25,6 +27,14 @@ class Resources(Frozen):
         if hosts > 1:
             raise ValueError(f"{hosts} hosts: jobs on several hosts are not available yet; use 1")
         return hosts
+
+
+class WorkerSize(NamedTuple):
+    """The size of a live worker."""
+
+    slots: int
+    devices: tuple[str, ...] = ()
+    """The names of its devices, such as `gpu:0`."""
 
 
 def unserved(pool: str, slots: int, largest: int) -> Problem | None:

@@ -30,8 +30,8 @@ def mesh_of(job: Job) -> MeshSpec | None:
 
 
 def live_workers(job: Job) -> list[Worker]:
-    """Return the workers that accept work and have the devices for a job."""
-    return _equipped(job, Worker.objects.live(job.pool))
+    """Return the workers that accept work, and have the slots and the devices for a job, busy or not."""
+    return fitting_workers(job, Worker.objects.live(job.pool))
 
 
 def fitting_workers(job: Job, workers: Iterable[Worker]) -> list[Worker]:

@@ -11,7 +11,7 @@ from jobs.contracts import plan as planning
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan, Situation
 from jobs.contracts.problems import Problem, problems
-from jobs.contracts.resources import unserved
+from jobs.contracts.resources import WorkerSize, unserved
 from jobs.errors import BadSpec
 from jobs.kinds import planned
 from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, Worker
@@ -100,10 +100,8 @@ def situation(project: Project, spec: ExperimentSpec, experiment: Experiment | N
     total = sum(worker.slots for worker in workers)
     return Situation(
         max(total - taken, 0),
-        total,
-        max((worker.slots for worker in workers), default=0),
+        tuple(WorkerSize(worker.slots, worker.device_names) for worker in workers),
         duration_history.history(project, spec, experiment),
-        tuple(worker.device_names for worker in workers),
     )
 
 

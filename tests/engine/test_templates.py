@@ -106,10 +106,11 @@ MESH = {"devices": "cpu", "shape": [1], "axis_names": ["data"], "batch_axis": "d
 
 def test_the_plan_of_a_template_without_a_list_names_the_unknown_parts(unlisted):
     from jobs.contracts.plan import Situation, make_plan
+    from jobs.contracts.resources import WorkerSize
 
     spec = spec_of("any", mesh={**MESH, "layout": [{"match": "no/such", "axes": [None]}]})
     assert problems(spec, profile_for(unlisted)) == []
-    plan = make_plan(spec, profile_for(unlisted), Situation(1, 1, 1), ["train"])
+    plan = make_plan(spec, profile_for(unlisted), Situation(1, (WorkerSize(1),)), ["train"])
     assert (plan.parameters, plan.memory, plan.variables) == (None, None, ())
     assert {"/model/template"} == {w.pointer for w in plan.warnings if "cannot be checked" in w.message}
 

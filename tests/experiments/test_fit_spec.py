@@ -10,6 +10,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Situation
 from jobs.contracts.problems import problems
 from jobs.contracts.profile import Profile
+from jobs.contracts.resources import WorkerSize
 from jobs.contracts.search_space import Value
 from jobs.contracts.values import apply_values
 from tests.datasets.making import DIABETES, DIGITS
@@ -187,7 +188,7 @@ def test_values_are_set_at_their_paths_and_replace_other_arguments() -> None:
 
 def test_folds_multiply_the_planned_executions() -> None:
     asked = spec({"epochs": 3}, UNITS, max_trials=4, evaluation={"kind": "k_fold", "folds": 5})
-    now = Situation(free_slots=1, total_slots=1, largest_worker=1)
+    now = Situation(free_slots=1, workers=(WorkerSize(1),))
     found = plan.make_plan(asked, DIGITS_PROFILE, now, ["search"])
     assert (found.executions, found.epochs) == (4 * 2 * 5, 4 * 2 * 5 * 3)
     pointers = {warning.pointer for warning in found.warnings}

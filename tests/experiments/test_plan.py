@@ -342,6 +342,18 @@ def test_gpus_that_no_worker_has_give_a_warning(
     assert warning is None or warning in (shown or "")
 
 
+def test_workers_with_gpus_that_have_too_few_slots_give_a_warning(world: World, spec: dict[str, Any]) -> None:
+    make_worker(slots=8)
+    make_worker(slots=1, devices=[{"name": f"gpu:{n}", "kind": "NVIDIA H200"} for n in range(2)])
+    body = {**spec, "mesh": GPUS, "resources": {"slots": 2}}
+    found = plan.validate(world.project, body).plan
+    assert found is not None
+    (shown,) = [each for each in found.warnings if each.pointer == "/resources/slots"]
+    assert shown.message.startswith(
+        "the largest worker of pool default with the GPUs of the mesh has 1 of the 2 slots, so the job will"
+    )
+
+
 def test_unusual_settings_give_warnings(world: World, spec: dict[str, Any]) -> None:
     body = {
         **spec,

@@ -7,6 +7,7 @@ import pytest
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Situation, make_plan
 from jobs.contracts.profile import Profile
+from jobs.contracts.resources import WorkerSize
 from tests.datasets.making import DIGITS
 from tests.next_steps import has_next_step
 
@@ -15,7 +16,7 @@ BASE: dict[str, Any] = {"data": {"dataset": "digits"}, "model": {"kind": "templa
 UNITS = {"name": "units", "kind": "choice", "values": [8, 16]}
 SEED = {"name": "seed", "kind": "choice", "values": [1, 2]}
 EPOCHS = {"name": "epochs", "kind": "choice", "values": [5, 10]}
-ROOM = Situation(free_slots=4, total_slots=4, largest_worker=4)
+ROOM = Situation(free_slots=4, workers=(WorkerSize(4),))
 
 
 def search(*space: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -67,7 +68,7 @@ CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
     (search(pruner={"kind": "median", "warmup_epochs": 50}), ROOM, {"/search/pruner/warmup_epochs"}),
     (search(pruner={"kind": "median", "startup_trials": 5}), ROOM, {"/search/pruner/startup_trials"}),
     (search(pruner={"kind": "asha", "min_epochs": 50}), ROOM, {"/search/pruner/min_epochs"}),
-    ({}, Situation(0, 0, 0), {"/resources/pool"}),
+    ({}, Situation(0), {"/resources/pool"}),
     ({"resources": {"slots": 9}}, ROOM, {"/resources/slots"}),
 ]
 

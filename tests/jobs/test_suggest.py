@@ -10,6 +10,7 @@ from jobs.contracts.suggest import Answer, Dropped, Suggestion, SuggestRequest
 from jobs.models import Job, Trial, TrialDecision
 from jobs.queries import outcomes
 from jobs.states import TrialState
+from tests.factories import make_attempt, make_job
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, placed_search, until_final
 
 CLIMBING = {**SEARCH, "algorithm": "asha", "max_trials": 4}
@@ -152,3 +153,37 @@ def test_of_several_objectives_the_best_are_those_that_nothing_beats(yard: Yard)
         made.executions.update(state="completed", metrics=metrics, score=accuracy)
         Trial.objects.filter(pk=made.pk).update(state="completed", score=accuracy)
     assert [trial.number for trial in outcomes.best_trials(job, limit=4)] == [4, 1, 3, 2]
+
+
+def wanted(job: Job) -> int:
+    """Return how many trials a search asks for now."""
+    Job.objects.filter(pk=job.pk).update(suggest_until=None)
+    ticket = suggest.claim(job.pk)
+    return SuggestRequest.model_validate(ticket.request).count if ticket is not None else 0
+
+
+def occupy(yard: Yard, worker: PretendWorker) -> None:
+    """Let an attempt of another job hold a slot of a worker."""
+    other = make_job(by=yard.owner, kind="train", state="running", project=yard.project)
+    make_attempt(other, worker.row)
+
+
+def test_a_worker_that_is_too_small_for_a_trial_does_not_count(yard: Yard) -> None:
+    job = yard.submit(search=SEARCH, resources={"slots": 2})
+    small = PretendWorker(slots=1, name="small")
+    occupy(yard, small)
+    pipeline.advance_all()
+    assert wanted(job) == 1, "one trial waits and shows why"
+    large = PretendWorker(slots=4, name="large")
+    assert wanted(job) == 2, "what runs on the small worker takes nothing from the large one"
+    occupy(yard, large)
+    assert wanted(job) == 1
+
+
+def test_free_slots_of_several_workers_do_not_add_up_to_a_trial(yard: Yard) -> None:
+    job = yard.submit(search=SEARCH, resources={"slots": 2})
+    for name in ("one", "two", "three"):
+        occupy(yard, PretendWorker(slots=2, name=name))
+    PretendWorker(slots=2, name="free")
+    pipeline.advance_all()
+    assert wanted(job) == 1
