@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
@@ -160,3 +161,37 @@ def test_failures_are_told_apart_without_foreign_text() -> None:
     assert failure_of(jax.errors.JaxRuntimeError("INTERNAL: bug")).kind == "internal"
     assert type(failure_of(IndexError("\x1b[1mindex"))) is BatchFailed
     assert "index" not in str(failure_of(IndexError("\x1b[1mindex")))
+
+
+class RefusedPrograms:
+    """Programs of a model that computes no sizes."""
+
+    model = SimpleNamespace(signature=SimpleNamespace(inputs=TOKENS))
+    buckets = (1,)
+    is_busy = False
+
+    def __init__(self) -> None:
+        self.tried: list[Any] = []
+
+    def is_full(self) -> bool:
+        return False
+
+    def has(self, key: Any) -> bool:
+        return False
+
+    def compile(self, key: Any) -> None:
+        self.tried.append(key)
+        raise ShapesRefused("no sizes fit")
+
+
+def test_refused_sizes_are_forgotten_once_no_request_has_them_and_are_not_tried_again_before() -> None:
+    programs: Any = RefusedPrograms()
+    ahead = AheadCompiler(programs)
+    lengths = [40 * number for number in range(1, 1500)]  # so far apart that no length between is tried
+    for length in lengths:
+        ahead.see(of(length))
+        while (key := ahead._next()) is not None:
+            ahead._compile(key)
+    assert programs.tried == [(1, of(length)) for length in lengths]
+    assert len(ahead._refused) <= 1024
+    assert {(1, of(length)) for length in lengths[-256:]} <= ahead._refused

@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from workers.node.compile_cache import PARTIAL_SECONDS, UNUSED_SECONDS, evict
+from workers.compile_cache import PARTIAL_SECONDS, UNUSED_SECONDS, evict
 from workers.supervise.attempt_repository import Assignment
 
 DAY = 86_400

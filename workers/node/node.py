@@ -7,7 +7,8 @@ import signal
 from functools import partial
 
 from jobs.actions import attempt_end
-from workers.node import accelerators, compile_cache, hints
+from workers import compile_cache
+from workers.node import accelerators, hints
 from workers.node.gpu_claims import GpuClaims
 from workers.node.inventory import Inventory, cores, memory_per_slot
 from workers.node.membership import Membership, NodeResources

@@ -29,9 +29,7 @@ def main() -> int:
 async def _run(settings: Settings) -> None:
     """Run the prediction server until a signal."""
     limits = settings.limits
-    command = ChildCommand(
-        settings.home / "compiled", limits.max_batch, limits.child_threads, limits.max_programs
-    )
+    command = ChildCommand(settings.compiled, limits.max_batch, limits.child_threads, limits.max_programs)
     child_starter = ChildStarter(command, forks=settings.fork_children)
     child_starter.prepare()
     try:

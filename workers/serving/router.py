@@ -19,6 +19,7 @@ from workers.serving.app import ServingApp
 from workers.serving.auth import TokenAuthenticator
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.pool import BodyWorkers
+from workers.serving.eviction import evict_programs
 from workers.serving.http import HttpProtocol, close_stalled
 from workers.serving.metrics import Labels, Metrics
 from workers.serving.releases.artifacts import Artifacts
@@ -90,6 +91,7 @@ class Router:
         self._body_workers = BodyWorkers(limits.body_workers)
         bodies = BodyCodec(self._body_workers)
         self.app = ServingApp(self._catalog, metrics, self._traffic, limits, authenticator, bodies)
+        self._compiled = settings.compiled, limits.compile_cache_bytes
         self._loops: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -100,6 +102,7 @@ class Router:
             "reporting": lambda: self._reporter.run(self._catalog),
             "closing intervals of counts": self._reporter.close_intervals,
             "preparing body workers": self._body_workers.prepare,
+            "evicting compiled programs": lambda: evict_programs(*self._compiled),
         }
         self._loops = [asyncio.create_task(kept_running(name, loop)) for name, loop in loops.items()]
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from workers.compile_cache import DEFAULT_LIMIT
 from workers.serving.versions.gpu_environment import gpu_variables
 
 
@@ -27,6 +28,8 @@ class Limits:
     child_threads: int = 1
     # Programs of one version whose inputs have open sizes, about 1 MB each.
     max_programs: int = 256
+    # Compiled programs on disk, of all versions.
+    compile_cache_bytes: int = DEFAULT_LIMIT
     # Processes that parse large bodies.
     body_workers: int = 2
 
@@ -45,6 +48,11 @@ class Settings:
     # Otherwise each model child is a new interpreter.
     fork_children: bool = True
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def compiled(self) -> Path:
+        """The folder of the children's compile cache."""
+        return self.home / "compiled"
 
     @property
     def needs_token(self) -> bool:
@@ -76,6 +84,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         body_bytes=given.body_limit,
         child_threads=given.child_threads,
         max_programs=given.max_programs,
+        compile_cache_bytes=given.compile_cache_bytes,
         request_seconds=given.request_seconds,
     )
     return Settings(
@@ -118,5 +127,8 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     add("request-seconds", float, "maximum seconds of a request", defaults.request_seconds)
     add("body-limit", int, "maximum bytes in one request", defaults.body_bytes)
     add("max-programs", int, "maximum compiled programs of a version with open sizes", defaults.max_programs)
+    add(
+        "compile-cache-bytes", int, "maximum bytes of compiled programs on disk", defaults.compile_cache_bytes
+    )
     add("child-threads", int, "threads of one model child", defaults.child_threads)
     return parser

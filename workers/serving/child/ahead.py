@@ -15,6 +15,7 @@ from workers.serving.child.sizes import Sizes, between, fits
 logger = logging.getLogger("trainyard.serving.child")
 
 _MAX_SEEN = 256
+_MAX_REFUSED = 1024
 _IDLE_POLL_SECONDS = 0.02
 _NICENESS = 2
 
@@ -96,8 +97,15 @@ class AheadCompiler:
         try:
             self._programs.compile(key)
         except ShapesRefused:
-            self._refused.add(key)
+            self._refuse(key)
         # It is only an attempt. A request that needs this program reports the failure.
         except Exception:
             logger.exception("a program could not be compiled ahead")
-            self._refused.add(key)
+            self._refuse(key)
+
+    def _refuse(self, key: Key) -> None:
+        """Do not try a program again, as long as sizes that were seen ask for it."""
+        self._refused.add(key)
+        if len(self._refused) > _MAX_REFUSED:
+            with self._news:
+                self._refused.intersection_update(self._wanted())

@@ -10,13 +10,13 @@ from typing import NamedTuple
 LIMIT_VARIABLE = "TRAINYARD_COMPILE_CACHE_BYTES"
 DEFAULT_LIMIT = 2 * 2**30
 UNUSED_SECONDS = 30 * 86_400.0
-# A runner writes a program to a file whose name begins with a dot, and renames it when it is complete.
-# Writing takes seconds, so an older one was left behind by a runner that was killed.
+# A process writes a program to a file whose name begins with a dot, and renames it when it is complete.
+# Writing takes seconds, so an older one was left behind by a process that was killed.
 PARTIAL_SECONDS = 600.0
 
 
 class CachedProgram(NamedTuple):
-    """A file of a cache. A runner that reads it updates its modification time."""
+    """A file of a cache. A process that reads it updates its modification time."""
 
     last_used: float
     size: int
@@ -24,14 +24,19 @@ class CachedProgram(NamedTuple):
 
 
 def limit_bytes(environment: Mapping[str, str] = os.environ) -> int:
-    """Return the total size that all caches of this home may have."""
+    """Return the total size that all caches of a home's runners may have."""
     return int(environment.get(LIMIT_VARIABLE) or DEFAULT_LIMIT)
 
 
-def evict(caches: Path, limit: int) -> None:
-    """Delete long unused programs, partial files of killed runners, and the oldest beyond `limit` bytes.
+def evict(caches: Path, limit: int, *, unused_seconds: float = UNUSED_SECONDS) -> None:
+    """Delete long unused programs, partial files of killed processes, and the oldest beyond `limit` bytes.
 
-    Another node of this home may do the same concurrently. A runner that finds a program missing compiles it.
+    Another process may do the same concurrently. One that finds a program missing compiles it.
+
+    Args:
+        caches: a folder of programs, or of such folders.
+        limit: the total size in bytes.
+        unused_seconds: a program that was read last before this time is deleted in any case.
     """
     now = time.time()
     total = 0
@@ -39,12 +44,12 @@ def evict(caches: Path, limit: int) -> None:
     for program in sorted(_programs(caches), reverse=True):
         total += program.size
         abandoned = program.path.name.startswith(".") and program.last_used < now - PARTIAL_SECONDS
-        if total > limit or program.last_used < now - UNUSED_SECONDS or abandoned:
+        if total > limit or program.last_used < now - unused_seconds or abandoned:
             program.path.unlink(missing_ok=True)
     for folder in caches.glob("*"):
         # `rmdir` fails for a folder that is not empty. A new folder is empty too, until its first program.
         with contextlib.suppress(OSError):
-            if folder.stat().st_mtime < now - UNUSED_SECONDS:
+            if folder.stat().st_mtime < now - unused_seconds:
                 folder.rmdir()
 
 
@@ -53,6 +58,6 @@ def _programs(caches: Path) -> Iterator[CachedProgram]:
         try:
             status = path.stat()
         except OSError:
-            continue  # another node deleted it first
+            continue  # another process deleted it first
         if path.is_file():
             yield CachedProgram(status.st_mtime, status.st_size, path)

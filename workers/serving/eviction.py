@@ -1,0 +1,26 @@
+"""Keeps the compile cache of the model children within its limit."""
+
+import asyncio
+import logging
+import math
+from pathlib import Path
+
+from workers import compile_cache
+
+logger = logging.getLogger("trainyard.serving")
+
+_SECONDS = 3600.0
+
+
+async def evict_programs(folder: Path, limit: int, *, pause: float = _SECONDS) -> None:
+    """Delete the least recently used programs beyond `limit` bytes, now and regularly, until cancelled.
+
+    The age of a program does not matter: a child reads it when it loads a version, which may be months ago.
+    """
+    while True:
+        try:
+            await asyncio.to_thread(compile_cache.evict, folder, limit, unused_seconds=math.inf)
+        # The folder is only a cache, so the server does not depend on it.
+        except OSError as error:
+            logger.warning("old compiled programs could not be deleted: %s", error)
+        await asyncio.sleep(pause)
