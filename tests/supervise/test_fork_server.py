@@ -1,12 +1,16 @@
 """Runners forked by a fork server that has imported JAX and Keras."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -120,3 +124,58 @@ async def test_without_a_fork_server_runners_are_spawned(
     runner = await pool.take(RunnerKey(1, broken))
     assert psutil.Process(runner.pid).ppid() == os.getpid()
     assert "without a fork server" in caplog.text
+
+
+@pytest.fixture
+async def unheard() -> AsyncIterator[list[str]]:
+    """Return the errors that asyncio logs because no one awaited them."""
+    errors: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: errors.append(context["message"]))
+    yield errors
+    loop.set_exception_handler(None)
+
+
+@pytest.fixture
+async def mute() -> AsyncIterator[tuple[client.ForkServer, socket.socket]]:
+    """Return the client of a server, and the socket through which the test answers for the server."""
+
+    async def ended() -> int:
+        return 0
+
+    process: Any = SimpleNamespace(returncode=None, pid=0, kill=lambda: None, wait=ended)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(False)
+    with ours, theirs:
+        yield client.ForkServer(process, ours, None), theirs
+
+
+async def test_a_fork_that_is_no_longer_awaited_leaves_no_error_behind(
+    unheard: list[str], mute: tuple[client.ForkServer, socket.socket]
+) -> None:
+    server, theirs = mute
+    theirs.send(b'{"ready": true}')
+    await server.imported()
+    with pytest.raises(TimeoutError, match="did not answer within 0 s"):
+        await server.fork(b"{}", [], timeout=0.01)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await server.fork(b"{}", [])
+    theirs.close()
+    await until(lambda: not server.alive)
+    gc.collect()
+    assert unheard == []
+
+
+async def test_imports_that_take_too_long_leave_no_error_behind(
+    unheard: list[str],
+    mute: tuple[client.ForkServer, socket.socket],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client, "IMPORT_TIMEOUT", 0.01)
+    with pytest.raises(TimeoutError, match="imports took more than"):
+        await mute[0].imported()
+    assert not mute[0].alive
+    mute[0]._ready = asyncio.get_running_loop().create_future()
+    gc.collect()
+    assert unheard == []

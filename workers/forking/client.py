@@ -106,13 +106,13 @@ class ForkServer:
             OSError: its imports failed or took too long.
         """
         try:
-            await asyncio.wait({self._ready}, timeout=IMPORT_TIMEOUT)
-            if not self._ready.done():
-                raise TimeoutError(f"the fork server's imports took more than {IMPORT_TIMEOUT:.0f} s")
-            self._ready.result()
+            await asyncio.wait_for(self._ready, IMPORT_TIMEOUT)
         # BaseException: a cancelled start must not leave a server behind either.
-        except BaseException:
+        except BaseException as error:
             await asyncio.shield(self.end())
+            if isinstance(error, TimeoutError):
+                message = f"the fork server's imports took more than {IMPORT_TIMEOUT:.0f} s"
+                raise TimeoutError(message) from None
             raise
 
     @property
@@ -143,12 +143,12 @@ class ForkServer:
         socket.send_fds(self._connection, [request], descriptors)
         self._pending.append(forked)
         self.last_used = time.monotonic()
-        await asyncio.wait({forked}, timeout=timeout)
-        if not forked.done():
+        try:
+            return await asyncio.wait_for(forked, timeout)
+        except TimeoutError:
             # Children that belong to it die with it. A server that hangs could not reap them either.
             self._kill()
-            raise TimeoutError(f"the fork server did not answer within {timeout:.0f} s")
-        return forked.result()
+            raise TimeoutError(f"the fork server did not answer within {timeout:.0f} s") from None
 
     async def end(self) -> None:
         """Kill the server, and with it the children that belong to it."""
@@ -247,6 +247,7 @@ def _own_status(handle: int) -> int | None:
 
 
 # `_on_closed` rejects `_ready` whether the imports were done or not, so a future may have its result already.
+# A future whose wait was cut short is cancelled by `wait_for`: asyncio would log an error that no one awaits.
 def _resolve[T](future: "asyncio.Future[T]", result: T) -> None:
     if not future.done():
         future.set_result(result)
