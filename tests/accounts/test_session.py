@@ -1,4 +1,4 @@
-"""An open page asks about its session, so that a login in another tab loses none of its entries."""
+"""An open page asks about its session: after a login in another tab its entries are neither lost nor sent."""
 
 import pytest
 from django.test import Client
@@ -14,7 +14,16 @@ def people(db: None) -> People:
 
 def test_a_page_without_a_session_gets_no_token(client: Client, db: None) -> None:
     answer = client.get("/account/session")
-    assert (answer.json(), answer.headers["Cache-Control"].split(",")[0]) == ({"csrf": None}, "max-age=0")
+    assert answer.json() == {"user": None, "csrf": None}
+    assert answer.headers["Cache-Control"].split(",")[0] == "max-age=0"
+
+
+def test_a_page_learns_who_is_logged_in_now(people: People) -> None:
+    browser = browser_of(people.member)
+    page = browser.get("/projects").content.decode()
+    assert 'data-user="member"' in page
+    browser.force_login(people.owner)
+    assert browser.get("/account/session").json()["user"] == "owner"
 
 
 def test_the_token_of_a_new_login_is_accepted_and_that_of_the_page_is_not(people: People) -> None:

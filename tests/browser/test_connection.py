@@ -11,6 +11,7 @@ from django.conf import settings
 from playwright.sync_api import Page, expect
 
 from jobs.actions.people import create_login_link, end_sessions
+from jobs.models import Experiment, User
 from tests import factories
 from tests.browser.conftest import Watch, free_port, start_server, wait_until_up
 from tests.browser.looking import Look, look_at
@@ -171,6 +172,45 @@ def test_a_form_that_is_sent_after_the_session_has_ended_stays_and_is_sent_after
     page.wait_for_url("**/edit*")
     expect(page.locator("[name=name]")).to_have_value("typed by hand")
     watch.ignore("401")
+
+
+def log_in(page: Page, person: User) -> None:
+    """Log in as a person in another tab of the same browser."""
+    tab = page.context.new_page()
+    tab.goto(create_login_link(person, by=None))
+    tab.get_by_role("button", name=f"Log in as {person.username}").click()
+    expect(tab.get_by_role("navigation", name="Main")).to_be_visible()
+    tab.close()
+
+
+def test_a_page_sends_nothing_after_a_login_as_another_person_and_goes_on_after_the_own_one(
+    people: People, open_as: Open
+) -> None:
+    bundle()
+    page = open_as(people.owner, "/p/yard/experiments/new")
+    page.locator("[name=name]").fill("typed by hand")
+    log_in(page, people.member)
+    page.get_by_role("button", name="Save draft").click()
+    notice(page, "You are logged in as member now")
+    notice(page, "“Save draft” was not sent. Try again once you are logged in as owner.")
+    assert not Experiment.objects.exists()
+    log_in(page, people.owner)
+    page.get_by_role("button", name="Try now").click()
+    expect(page.locator("#toasts")).to_contain_text("You are logged in again.")
+    page.get_by_role("button", name="Save draft").click()
+    page.wait_for_url("**/edit*")
+    made = Experiment.objects.get()
+    assert (made.name, made.created_by) == ("typed by hand", people.owner)
+
+
+def test_a_page_notices_a_login_as_another_person_when_it_gets_the_focus(
+    people: People, open_as: Open
+) -> None:
+    page = open_as(people.owner, "/projects")
+    log_in(page, people.member)
+    page.evaluate("dispatchEvent(new Event('focus'))")
+    notice(page, "You are logged in as member now")
+    expect(page.get_by_role("link", name="Log in in a new tab")).to_be_hidden()
 
 
 def test_a_part_that_finds_the_session_ended_leaves_the_page_with_its_entries(

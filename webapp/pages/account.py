@@ -43,12 +43,13 @@ def end_sessions(request: Request) -> HttpResponse:
 @require_safe
 @never_cache
 def session(request: HttpRequest) -> HttpResponse:
-    """Return the CSRF token of the session, or null without a login.
+    """Return who is logged in, and the CSRF token of the session; both are null without a login.
 
-    A page asks before it sends a form: a login in another tab replaces the token of its forms.
+    A page asks before it sends a form: a login in another tab replaces the token of its forms, or the person.
     """
-    is_logged_in = isinstance(request.user, User) and request.user.is_active
-    return JsonResponse({"csrf": get_token(request) if is_logged_in else None})
+    if not isinstance(request.user, User) or not request.user.is_active:
+        return JsonResponse({"user": None, "csrf": None})
+    return JsonResponse({"user": request.user.username, "csrf": get_token(request)})
 
 
 @never_cache

@@ -1,11 +1,11 @@
-// Shows what keeps the page from working, the gravest first: the server does not answer, the session has ended, or live
-// updates are interrupted. Shows also when each is over.
+// Shows what keeps the page from working, the gravest first: the server does not answer, the session has ended or is that
+// of another person, or live updates are interrupted. Shows also when each is over.
 
 /** @typedef {import("./server.js").State} State */
 import { byId, find } from "../elements.js";
 import { toast } from "../toasts.js";
 import { ask } from "./server.js";
-import { askLogin, isLoggedIn } from "./session.js";
+import { askLogin, isLoggedIn, people } from "./session.js";
 
 /** A title and a text. @typedef {[title: string, text: string]} Trouble */
 
@@ -19,13 +19,26 @@ const notice = byId("connection", HTMLElement);
 /** @type {Record<"server" | "session" | "live", Trouble | null>} */
 const troubles = { server: null, session: null, live: null };
 
+/** @returns {Trouble | null} */
+function sessionTrouble() {
+  if (isLoggedIn()) return null;
+  const { owner, current } = people();
+  if (!current) return ["You are logged out", LOGGED_OUT];
+  const text =
+    `This page belongs to ${owner}, so it is not updated and nothing is sent. Log in as ${owner} in another tab, then ` +
+    `come back: what you entered stays here. Or reload the page to continue as ${current}.`;
+  return [`You are logged in as ${current} now`, text];
+}
+
 /** @param {string} refused what did not happen; empty if nothing was asked for */
 function draw(refused = "") {
   const [title, text] = troubles.server ?? troubles.session ?? troubles.live ?? ["", ""];
   find(notice, "[data-title]", HTMLElement).textContent = title;
   find(notice, "[data-text]", HTMLElement).textContent = text;
   find(notice, "[data-refused]", HTMLElement).textContent = refused;
-  find(notice, "[data-login]", HTMLElement).hidden = !troubles.session || troubles.server !== null;
+  // For one who is logged in, the login page leads to the home page.
+  const canLogIn = troubles.session !== null && troubles.server === null && !people().current;
+  find(notice, "[data-login]", HTMLElement).hidden = !canLogIn;
   if (title && !notice.matches(":popover-open")) notice.showPopover();
   if (!title && notice.matches(":popover-open")) notice.hidePopover();
 }
@@ -51,7 +64,10 @@ export function reportLive(text) {
  */
 export function refuse(what) {
   if (troubles.server) draw(`${what}. Try again once the server is back.`);
-  else if (troubles.session) draw(`${what}. Try again once you are logged in.`);
+  else if (troubles.session) {
+    const { owner, current } = people();
+    draw(`${what}. Try again once you are logged in${current ? ` as ${owner}` : ""}.`);
+  }
 }
 
 document.addEventListener("ty:server", (event) => {
@@ -67,7 +83,7 @@ document.addEventListener("ty:server", (event) => {
   toast("The server is back.");
 });
 document.addEventListener("ty:session", () => {
-  troubles.session = isLoggedIn() ? null : ["You are logged out", LOGGED_OUT];
+  troubles.session = sessionTrouble();
   draw();
   if (isLoggedIn()) toast("You are logged in again.");
 });
