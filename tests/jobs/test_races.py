@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 
 from jobs import clock, scheduler
 from jobs.actions import attempt_end, attempts, events, pipeline, schedule, search_changes
@@ -87,20 +87,50 @@ def test_many_schedulers_place_each_job_once(yard: Yard) -> None:
     assert set(Job.objects.values_list("state", "fence")) == {("starting", 1)}
 
 
+BLOCKED = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
+"""
+
+
+def wait_until_blocking(asks: threading.Event) -> None:
+    """Return once another connection waits for a lock that this transaction holds.
+
+    Args:
+        asks: set by the other connection just before it asks for the lock. SQLite has one lock and no view of
+            those that wait for it, so this is all that is known there.
+    """
+    assert asks.wait(timeout=60)
+    deadline = time.monotonic() + PATIENCE
+    with connection.cursor() as cursor:
+        while connection.vendor == "postgresql":
+            cursor.execute(BLOCKED)
+            if cursor.fetchone()[0]:
+                return
+            assert time.monotonic() < deadline
+            time.sleep(BREATH)
+
+
 def test_a_search_that_is_revised_while_the_scheduler_waits_for_its_row_continues(yard: Yard) -> None:
     job = yard.submit(search={**SEARCH, "algorithm": "random"})
     pipeline.advance_all()
-    is_revised = threading.Event()
+    is_revised, asks = threading.Event(), threading.Event()
 
     def revise() -> None:
         with transaction.atomic():
             search_changes.revise(job, {"max_trials": 9}, by=yard.owner)
             is_revised.set()
-            time.sleep(0.5)  # the scheduler reaches the locked row
+            wait_until_blocking(asks)
+
+    def note_locks(execute: Callable[..., object], sql: str, *rest: object) -> object:
+        if "FOR UPDATE" in sql or sql.startswith("BEGIN"):
+            asks.set()
+        return execute(sql, *rest)
 
     def advance() -> None:
         is_revised.wait(timeout=60)
-        pipeline.advance_all()
+        with connection.execute_wrapper(note_locks):
+            pipeline.advance_all()
 
     assert at_once(revise, advance) == [None, None]
     job = Job.objects.get(pk=job.pk)
