@@ -42,7 +42,7 @@ def kill(job: Job, *, by: User) -> Job:
     return _set_desired(job, Desired.KILLED, allowed=(*STOPPABLE, JobState.STOPPING), by=by)
 
 
-def _family(job: Job) -> list[Job]:
+def _with_steps(job: Job) -> list[Job]:
     """Return a job and its steps."""
     return [job, *Job.objects.filter(parent=job)]
 
@@ -63,16 +63,16 @@ def _set_desired(job: Job, desired: Desired, *, allowed: tuple[JobState, ...], b
         if desired is not Desired.PAUSED and job.state == JobState.RUNNING:
             move(job, JobState.STOPPING, reason="killed" if desired is Desired.KILLED else "")
         audit.record(f"job.{verb}", f"job:{job.pk}", by=by, project=job.project)
-        _wake_family(job)
+        _wake_workers(job)
         # What no worker holds is paused or stopped at once, so that a user need not wait for the scheduler.
         pipeline.advance(job)
     job.refresh_from_db()
     return job
 
 
-def _wake_family(job: Job) -> None:
+def _wake_workers(job: Job) -> None:
     """Notify the workers that hold attempts of a job or its steps, and the scheduler."""
-    held = Attempt.objects.open().filter(job__in=_family(job))
+    held = Attempt.objects.open().filter(job__in=_with_steps(job))
     for worker_id, attempt_id in held.values_list("worker_id", "pk"):
         queue.wake(worker_id, attempt_id)
     hints.send("schedule", job=job.pk)
@@ -102,7 +102,7 @@ def resume(job: Job, *, by: User) -> Job:
         Job.objects.filter(parent=job, desired=Desired.PAUSED).update(desired=Desired.RUNNING)
         _requeue(job, trials=(TrialState.PAUSED,), jobs=(JobState.PAUSED,), as_new=False)
         audit.record("job.resume", f"job:{job.pk}", by=by, project=job.project)
-        _wake_family(job)
+        _wake_workers(job)
     return job
 
 
@@ -130,7 +130,7 @@ def finish(job: Job, *, by: User) -> Job:
                 move(root, JobState.QUEUED)
         events.append(root.pk, [events.event("state", root, state=root.state, reason="finishing")])
         audit.record("job.finish", f"job:{root.pk}", by=by, project=root.project)
-        _wake_family(root)
+        _wake_workers(root)
         pipeline.advance(root)
     job.refresh_from_db()
     return job
@@ -176,7 +176,7 @@ def _requeue(job: Job, *, trials: tuple[TrialState, ...], jobs: tuple[JobState, 
         trial.executions.filter(state__in=(*trials, TrialState.RUNNING)).update(state=TrialState.QUEUED)
         move_trial(trial, TrialState.QUEUED, **trial_fields)
         count += 1
-    for member in _family(job):
+    for member in _with_steps(job):
         member.refresh_from_db()
         if member.state in jobs:
             move(member, JobState.QUEUED, **job_fields)
@@ -198,7 +198,7 @@ def retry(job: Job, *, by: User) -> Job:
     with transaction.atomic():
         if job.state not in FINAL or root.state not in FINAL:
             raise StaleState(f"job {job.pk} is {job.state}; only a final one can be retried")
-        Job.objects.filter(pk__in=[member.pk for member in _family(root)]).update(desired=Desired.RUNNING)
+        Job.objects.filter(pk__in=[member.pk for member in _with_steps(root)]).update(desired=Desired.RUNNING)
         deletions.require_present(root)
         change_payload(root, failing=None)
         # The user ended the search of a finished job: only its steps run again.

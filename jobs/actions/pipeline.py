@@ -47,7 +47,7 @@ def advance(root: Job) -> None:
         if root.desired != Desired.RUNNING:
             is_paused = root.state == JobState.PAUSED and root.desired == Desired.PAUSED
             if not is_paused:
-                _halt_family(root)
+                _halt_with_steps(root)
         elif (error := root.payload.failing) is not None:
             fail(root, error)
         else:
@@ -57,15 +57,15 @@ def advance(root: Job) -> None:
 def _has_open_attempts(root: Job) -> bool:
     """Return whether a worker still holds an attempt of the root or its steps."""
     held = Attempt.objects.open()
-    return held.filter(job__in=[root.pk, *root.family.values_list("pk", flat=True)]).exists()
+    return held.filter(job__in=[root.pk, *root.descendants.values_list("pk", flat=True)]).exists()
 
 
-def _halt_family(root: Job) -> None:
+def _halt_with_steps(root: Job) -> None:
     """Pause or stop the root and its steps as far as no worker holds an attempt of them."""
     pausing = root.desired == Desired.PAUSED
     waiting = root.trials.waiting()
     move_trials(root, waiting, TrialState.PAUSED if pausing else TrialState.STOPPED)
-    for child in root.family.unfinished():
+    for child in root.descendants.unfinished():
         _halt(child, pausing=pausing)
     if _has_open_attempts(root):
         return
@@ -121,7 +121,7 @@ def stop_waiting_trials(root: Job) -> None:
 def fail(root: Job, error: JobError) -> None:
     """Fail a root once no worker holds an attempt of it; until then, start nothing and keep the error."""
     stop_waiting_trials(root)
-    for child in root.family.unfinished():
+    for child in root.descendants.unfinished():
         _halt(child, pausing=False)
     if _has_open_attempts(root):
         if root.payload.failing is None:

@@ -119,7 +119,7 @@ class Job(models.Model):
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, null=True, related_name="jobs")
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, null=True, related_name="jobs")
     parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="children")
-    root = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="family")
+    root = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="descendants")
     kind = models.CharField(max_length=20, help_text="a name in jobs.kinds.KINDS")
     ordinal = models.PositiveIntegerField(
         default=1, help_text="number among the jobs of this kind with the same parent"

@@ -181,7 +181,7 @@ class ReleaseRecord(models.Model):
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="releases")
     generation = models.PositiveIntegerField()
-    kind = models.CharField(max_length=10, help_text="promote, rollback, stage, take_down or bring_up")
+    kind = models.CharField(max_length=10, help_text="promote, rollback, stage, take_down, bring_up or label")
     version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="releases")
     replaced = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
     promotion = models.ForeignKey(

@@ -84,7 +84,7 @@ def metrics(job: Job, names: Sequence[str] = (), numbers: Sequence[int] = ()) ->
         numbers: numbers of trials; all series if empty.
     """
     yield ["job", "trial", "execution", "metric", "x_is", "x", "value", "time"]
-    rows = MetricSeries.objects.filter(job__in=[job.pk, *job.family.values_list("pk", flat=True)])
+    rows = MetricSeries.objects.filter(job__in=[job.pk, *job.descendants.values_list("pk", flat=True)])
     if names:
         rows = rows.filter(name__in=names)
     if numbers:

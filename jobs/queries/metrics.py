@@ -49,7 +49,7 @@ def read(
         start: the smallest x.
         end: the largest x.
     """
-    rows = MetricSeries.objects.filter(job__in=[job.pk, *job.family.values_list("pk", flat=True)])
+    rows = MetricSeries.objects.filter(job__in=[job.pk, *job.descendants.values_list("pk", flat=True)])
     if names:
         rows = rows.filter(name__in=names)
     if trial is not None:

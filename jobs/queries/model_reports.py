@@ -38,26 +38,26 @@ class StoredReport(NamedTuple):
 
 def of_job(job: Job, roles: Sequence[str] = ROLES) -> list[StoredReport]:
     """List the newest report of each role of a job and of each child, in the order of the steps."""
-    family = {member.pk: member for member in (job, *job.children.all())}
-    return _newest(JobArtifact.objects.filter(job__in=family, role__in=roles), family)
+    jobs = {each.pk: each for each in (job, *job.children.all())}
+    return _newest(JobArtifact.objects.filter(job__in=jobs, role__in=roles), jobs)
 
 
 def of_version(version: ModelVersion, roles: Sequence[str] = ROLES) -> list[StoredReport]:
     """List the newest report of each role: of the job that made a version, or else of its validation."""
     validations = list(Job.objects.validating(version.pk))
-    family = {job.pk: job for job in (*validations, version.source_job) if job is not None}
-    found = _newest(JobArtifact.objects.filter(job__in=family, role__in=roles), family)
+    jobs = {job.pk: job for job in (*validations, version.source_job) if job is not None}
+    found = _newest(JobArtifact.objects.filter(job__in=jobs, role__in=roles), jobs)
     made = {each.role: each for each in found if each.job.pk == version.source_job_id}
     return list(({each.role: each for each in found} | made).values())
 
 
-def _newest(rows: Iterable[JobArtifact], family: dict[int, Job]) -> list[StoredReport]:
+def _newest(rows: Iterable[JobArtifact], jobs: dict[int, Job]) -> list[StoredReport]:
     found: dict[tuple[int, int], StoredReport] = {}
     # In ascending order, so that a later attempt's report replaces an earlier one's.
     for row in sorted(rows, key=lambda row: (row.attempt, row.pk)):
         if row.name.endswith(".json"):
             role = next(role for role in ROLES if role == row.role)
-            found[row.job_id, ROLES.index(role)] = StoredReport(family[row.job_id], role, row.artifact_id)
+            found[row.job_id, ROLES.index(role)] = StoredReport(jobs[row.job_id], role, row.artifact_id)
     # Jobs are created in the order of their steps, so the order of ids is that of the steps.
     return [found[key] for key in sorted(found)]
 

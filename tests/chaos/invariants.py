@@ -27,10 +27,10 @@ Event = dict[str, Any]
 
 def problems_of(root: Job) -> Iterator[str]:
     """Yield the violated invariants of a root job and its children."""
-    family = [root, *root.family.all()]
+    jobs = [root, *root.descendants.all()]
     events = list(_events(root))
     yield from _cursors(root, events)
-    for job in family:
+    for job in jobs:
         yield from _ends_once(job, events)
         yield from _attempts(job)
         yield from _resumptions(job)

@@ -105,7 +105,7 @@ def _evaluation_tab(request: Request, row: Job) -> dict[str, Any]:
 
 
 def _chosen_report(request: Request, row: Job, role: str) -> dict[str, Any]:
-    """Return the reports of a role in a job's family, and the one of the job `?of=`."""
+    """Return the reports of a role of a job and its steps, and the one of the job `?of=`."""
     found = model_reports.of_job(row, (role,))
     which = request.GET.get("of")
     current = next((each for each in found if str(each.job.pk) == which), found[0] if found else None)
