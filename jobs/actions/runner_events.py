@@ -279,6 +279,10 @@ class _Recorder:
             case contract.ExecutionDone():
                 # `exclude_none` leaves out a score of None, but readers expect the field.
                 body["score"] = event.score
+                # It also leaves out metrics that were not finite.
+                body["metrics"] = event.metrics
+                if None in event.metrics.values():
+                    body["nonfinite"] = True
                 # The metric's curve contains these values.
                 body.pop("best", None)
             case contract.Metric():

@@ -30,17 +30,24 @@ def pack_events(events: Sequence[Event]) -> bytes:
 
 
 def unpack_events(data: bytes | memoryview) -> list[Event]:
-    """Return the events of a chunk. Tables of metrics are expanded to `points`."""
+    """Return the events of a chunk. Tables of metrics are expanded to `points`.
+
+    A metric event has `nonfinite` if a value was not finite, which is stored as null.
+    """
     events: list[Event] = json.loads(zlib.decompress(bytes(data)))
     for event in events:
         if "table" in event:
             names, at, times, columns = event.pop("table")
+            if any(None in column for column in columns):
+                event["nonfinite"] = True
             rows = zip(at, times, zip(*columns, strict=True), strict=True)
             event["points"] = [
                 [name, x, value, time]
                 for x, time, row in rows
                 for name, value in zip(names, row, strict=True)
             ]
+        elif event["type"] == "metric" and any(point[2] is None for point in event["points"]):
+            event["nonfinite"] = True
     return events
 
 

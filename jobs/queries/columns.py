@@ -66,7 +66,7 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         rows, executions = rows.filter(number__in=numbers), executions.filter(trial__number__in=numbers)
     found = list(rows.values_list(*_FIELDS, as_text("values")))
     running = running_executions.of_search(search)
-    return {
+    columns = {
         "cursor": head,
         "whole": numbers is None,
         "total": search.trials.count(),
@@ -80,6 +80,13 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         **_of_executions([row[_FIELDS.index("pk")] for row in found], executions, running),
         "under_way": _under_way(running),
     }
+    return columns | {"nonfinite": True} if _has_infinity(columns) else columns
+
+
+def _has_infinity(columns: Columns) -> bool:
+    """Return whether a value lies beyond single precision. A value that does not exist is NaN."""
+    floats = (columns["score"], columns["std"], *columns["values"].values(), *columns["metrics"].values())
+    return any(isinstance(column, np.ndarray) and bool(np.isinf(column).any()) for column in floats)
 
 
 def _of_trials(rows: Sequence[tuple[Any, ...]], space: Space) -> Columns:
@@ -182,11 +189,15 @@ def _of_executions(
     executions: Any,
     running: Mapping[running_executions.Key, running_executions.RunningExecution],
 ) -> dict[str, Any]:
-    """Return per trial the number of completed executions, their epochs, and the mean of each metric."""
+    """Return per trial the number of completed executions, their epochs, and the mean of each metric.
+
+    `nonfinite` is there if an execution has a metric that was not finite, which is left out of the mean.
+    """
     index_of = {pk: index for index, pk in enumerate(trials)}
     done, epochs = [0] * len(trials), [0] * len(trials)
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(trials))
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(trials))
+    is_finite = True
     rows = list(executions.values_list("trial_id", "state", "epochs", as_text("metrics")))
     for (trial, state, trained, _), metrics in zip(rows, _loaded([row[3] for row in rows]), strict=True):
         index = index_of.get(trial)
@@ -198,6 +209,8 @@ def _of_executions(
             if isinstance(value, int | float) and math.isfinite(value):
                 sums[name][index] += value
                 counts[name][index] += 1
+            else:
+                is_finite = False
     # The row of a running execution is updated only at its end; its newer epochs come from its metrics.
     for (trial, _), each in running.items():
         if (index := index_of.get(trial)) is not None:
@@ -208,7 +221,8 @@ def _of_executions(
         )
         for name in sorted(sums)
     }
-    return {"executions": done, "epochs": epochs, "metrics": means}
+    found: dict[str, Any] = {"executions": done, "epochs": epochs, "metrics": means}
+    return found if is_finite else found | {"nonfinite": True}
 
 
 def unit_interval(space: Space, rows: Sequence[dict[str, Value]]) -> dict[str, list[float | None]]:

@@ -60,6 +60,7 @@ def test_readers_see_a_table_of_points_as_a_metric_event(
         "time": 9.0,
         "x": "epoch",
         "execution": 2,
+        "nonfinite": True,
         "job": job.pk,
         "attempt": attempt.number,
         "points": [

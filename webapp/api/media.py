@@ -96,7 +96,7 @@ def _holds_nonfinite(value: Any) -> bool:
 def fast_json(body: Any) -> HttpResponse:
     """Return a response with plain values and NumPy columns. Numbers that are not finite are null.
 
-    For large responses: nothing is validated or marked.
+    For large responses: nothing is validated, and the caller adds `nonfinite`.
     """
     content = orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
     return HttpResponse(content, content_type=JSON)

@@ -67,6 +67,8 @@ type Parameter = Annotated[
     ),
 ]
 
+Nonfinite = Annotated[bool, Field(description="Present if a value is not finite; it is null.")]
+
 type Figures = dict[str, float | None]
 """Metrics by name; null where a value is not finite."""
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from pydantic import Discriminator, Field
 
-from jobs.contracts.answers.base import Figures, JsonObject
+from jobs.contracts.answers.base import Figures, JsonObject, Nonfinite
 from jobs.contracts.events import PhaseName
 
 Cursor = Annotated[int, Field(description="The position in the root job's list of events.")]
@@ -61,6 +61,7 @@ class MetricEvent(_Event):
     type: Literal["metric"]
     x: Annotated[str, Field(description="epoch, batch or second.")]
     points: list[MetricPoint]
+    nonfinite: NotRequired[Nonfinite]
 
 
 class LogEvent(_Event):
@@ -90,6 +91,7 @@ class ExecutionEvent(_Event):
     best_epoch: NotRequired[int]
     epochs: int
     metrics: Annotated[Figures, Field(description="Metrics at the best epoch.")]
+    nonfinite: NotRequired[Nonfinite]
 
 
 class CheckpointEvent(_Event):

@@ -4,6 +4,8 @@ from typing import Annotated, NotRequired, TypedDict
 
 from pydantic import Field
 
+from jobs.contracts.answers.base import Nonfinite
+
 type PointOut = Annotated[
     list[float | None],
     Field(description="[x, value, minimum, maximum, time]; value is null where it was not finite."),
@@ -20,7 +22,7 @@ class SeriesOut(TypedDict):
     x: Annotated[str, Field(description="epoch, batch or second.")]
     total_points: Annotated[int, Field(description="Points before they were reduced to `max_points`.")]
     points: Annotated[list[PointOut], Field(description="In ascending order of x.")]
-    nonfinite: NotRequired[Annotated[bool, Field(description="Present if a value is not finite.")]]
+    nonfinite: NotRequired[Nonfinite]
 
 
 class MetricsOut(TypedDict):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from pydantic import Field
 
 from jobs.contracts.analysis import ImportanceAnswer
-from jobs.contracts.answers.base import Answer, Parameter, Stored
+from jobs.contracts.answers.base import Answer, Nonfinite, Parameter, Stored
 
 Codes = Annotated[list[int], Field(description="Indexes into `states`.")]
 Moments = Annotated[list[int | None], Field(description="Seconds since 1970.")]
@@ -67,6 +67,7 @@ class ColumnsOut(TypedDict):
     under_way: Annotated[
         dict[str, dict[str, RunningOut]], Field(description="Running executions, by trial and execution.")
     ]
+    nonfinite: NotRequired[Nonfinite]
 
 
 class TimelineOut(TypedDict):
