@@ -103,10 +103,9 @@ def _check_keras_archive(path: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
-    except (zipfile.BadZipFile, OSError) as error:
-        raise BadInput(
-            "The file is not a .keras archive.", [Problem("/file", f"not a zip archive: {error}")]
-        ) from error
+    except zipfile.BadZipFile as error:
+        message = "not a zip archive; save the model with model.save('name.keras')"
+        raise BadInput("The file is not a .keras archive.", [Problem("/file", message)]) from error
     if "config.json" not in names or not names <= KERAS_MEMBERS:
         strange = ", ".join(sorted(names - KERAS_MEMBERS)[:3]) or "no config.json"
         raise BadInput("The file is not a .keras archive.", [Problem("/file", f"unexpected: {strange}")])

@@ -1,12 +1,11 @@
 """Reads data sets and their versions."""
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.fields.json import KT
 
 from jobs import access
-from jobs.contracts.answers.base import ErrorOut
 from jobs.contracts.answers.datasets import (
     DatasetOut,
     DatasetVersionOut,
@@ -16,6 +15,7 @@ from jobs.contracts.answers.datasets import (
 from jobs.contracts.data import Split
 from jobs.contracts.profile import Profile
 from jobs.models import Dataset, DatasetVersion, Experiment, Job, Project, Revision, User
+from jobs.queries.causes import cause_of
 from jobs.queries.outcomes import dataset_in
 
 READY = DatasetVersion.State.READY
@@ -125,7 +125,7 @@ def shown_version(version: DatasetVersion) -> DatasetVersionOut:
         digest=version.digest or None,
         rows=version.rows,
         schema_=profile.schema_alone() if profile else None,
-        error=cast(ErrorOut | None, version.error),
+        error=cause_of(version.error),
         job=job.pk if job is not None else None,
         created_by=version.created_by.username if version.created_by else None,
         created=version.created,

@@ -8,13 +8,14 @@ from django.db.models import Count, F, Max, Q, QuerySet, prefetch_related_object
 from django.utils.text import slugify
 
 from jobs import access, clock
-from jobs.contracts.answers.base import ErrorOut, SignatureOut
+from jobs.contracts.answers.base import SignatureOut
 from jobs.contracts.answers.endpoints import EndpointOut, ReplicaOut
 from jobs.contracts.answers.registry import LineageOut, ModelOut, ReleaseOut, VersionOut
 from jobs.contracts.release import ReplicaReport
 from jobs.kinds.train.payload import TrainPayload
 from jobs.models import Endpoint, Job, ModelVersion, Project, RegisteredModel, ReleaseRecord, Replica, User
 from jobs.queries import releases
+from jobs.queries.causes import cause_of
 
 LIVE_WITHIN = timedelta(seconds=15)
 """A replica is live if its last report is not older."""
@@ -133,7 +134,7 @@ def shown_version(version: ModelVersion) -> VersionOut:
         lineage=cast(LineageOut, version.lineage),
         aliases=sorted(alias.name for alias in version.aliases.all()),
         card=version.card,
-        error=cast(ErrorOut | None, version.error),
+        error=cause_of(version.error),
         job=version.source_job_id,
         created_by=_name(version.created_by),
         created=version.created,

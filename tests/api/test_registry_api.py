@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from jobs.models import ApiToken, Endpoint, PromotionRequest, User
+from jobs.actions import registration
+from jobs.models import ApiToken, Endpoint, ModelVersion, PromotionRequest, User
 from jobs.store import store
 from tests.api.test_core import keras_archive
 from tests.factories import make_experiment, make_job, make_job_artifact
@@ -172,7 +173,21 @@ def test_an_upload_must_be_a_keras_archive(yard: Yard, call: Any) -> None:
     body = b"--b\r\n" + head + b"\r\n\r\nnot a zip\r\n--b--\r\n"
     answer = call(yard.member).raw("POST", "/models/digits/versions", body, "multipart/form-data; boundary=b")
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/file")
+    assert "save the model with model.save" in answer.json()["errors"][0]["message"]
     assert keras_archive()[:2] == b"PK"
+
+
+def test_a_refused_version_shows_the_reason_and_no_code_of_the_worker(yard: Yard, call: Any) -> None:
+    version = yard.version()
+    ModelVersion.objects.update(state="validating")
+    error = {
+        "code": "bad_model",
+        "message": "it is no model",
+        "traceback": 'File "/srv/untrusted.py", line 7',
+    }
+    registration.mark_invalid(version.pk, error)
+    shown = call(yard.member).get(f"/models/digits/versions/{version.number}").json()["error"]
+    assert shown == {"code": "bad_model", "message": "it is no model"}
 
 
 def test_an_artifact_is_sent_as_an_attachment(yard: Yard, call: Any) -> None:

@@ -176,6 +176,19 @@ def test_a_failed_profile_names_the_file_and_can_be_retried(api: Client, world: 
     assert version.state == "preparing"
 
 
+def test_a_refused_upload_shows_the_reason_and_no_code_of_the_worker(api: Client) -> None:
+    send(api)
+    version = DatasetVersion.objects.get(dataset__slug="people")
+    error = {
+        "code": "bad_data",
+        "message": "the file has no rows",
+        "traceback": 'File "/srv/table.py", line 7',
+    }
+    datasets.record_profile_failure(version.pk, error)
+    shown = api.get("/api/v1/datasets/people/versions/1").json()["error"]
+    assert shown == {"code": "bad_data", "message": "the file has no rows"}
+
+
 def test_other_roles_are_a_new_version_of_the_same_bytes(api: Client, world: World) -> None:
     send(api)
     version = make_ready(DatasetVersion.objects.get(dataset__slug="people"), DIABETES)

@@ -7,11 +7,14 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from jobs.contracts.profile import Profile
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.bundled import CATALOGUE, load_bundled
+from workers.engine.data.table import read_parquet
 from workers.engine.errors import BadData, BadSpec
 
 NUMBERS = "a,b,y\n1,2,0\n3,4,1\n5,7,0\n2,2,1\n"
@@ -148,6 +151,31 @@ def test_a_damaged_npz_is_rejected(tmp_path):
     path.write_bytes(body)
     with pytest.raises(BadData, match="not a readable NPZ"):
         profiled(tmp_path, source="npz", path=str(path))
+
+
+@pytest.mark.parametrize(("source", "remedy"), [("npz", "numpy.savez"), ("parquet", "write it again")])
+def test_an_unreadable_file_is_named_without_its_folder_and_with_a_remedy(tmp_path, source, remedy):
+    path = tmp_path / f"upload.{source}"
+    path.write_bytes(b"PAR1 and then nothing that can be read PAR1")
+    with pytest.raises(BadData) as refused:
+        profiled(tmp_path, source=source, path=str(path))
+    message = str(refused.value)
+    assert message.startswith(f"upload.{source} is not a readable")
+    assert remedy in message
+    assert str(tmp_path) not in message
+
+
+def test_categories_of_a_parquet_file_are_texts_and_missing_ones_are_empty(tmp_path):
+    frame = pd.DataFrame({"city": pd.Categorical(["Paris", None, "Rome", "Rome"]), "y": [0, 1, 0, 1]})
+    frame.to_parquet(tmp_path / "d.parquet")
+    assert read_parquet(tmp_path / "d.parquet").columns["city"].tolist() == ["Paris", "", "Rome", "Rome"]
+
+
+def test_a_parquet_file_with_two_columns_of_one_name_is_rejected(tmp_path):
+    table = pa.table([[1, 2], [3, 4]], names=["a", "a "])
+    pq.write_table(table, tmp_path / "d.parquet")
+    with pytest.raises(BadData, match=r"d.parquet repeats \['a'\]"):
+        read_parquet(tmp_path / "d.parquet")
 
 
 def test_arrays_of_unequal_length_are_rejected(tmp_path):

@@ -374,6 +374,15 @@ def test_a_hostile_file_is_rejected_before_keras_loads_it(tmp_path, monkeypatch)
     assert rejection.value.code == "bad_model"
 
 
+def test_the_message_of_keras_is_shown_without_the_folder_of_the_worker(tmp_path, monkeypatch):
+    def load(_, folder):
+        raise ValueError(f"cannot read {folder}/load-x1/model.keras: no config")
+
+    monkeypatch.setattr(register, "load_model", load)
+    with pytest.raises(BadModel, match=r"^Keras cannot load it: cannot read the file: no config$"):
+        registered(save(tmp_path, plain), tmp_path / "run")
+
+
 def test_a_model_that_predicts_nan_is_rejected(tmp_path):
     path = save(tmp_path, lambda x: keras.layers.Rescaling(float("nan"))(x))
     with pytest.raises(BadModel):

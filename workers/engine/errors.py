@@ -12,19 +12,23 @@ class EngineError(Exception):
     code = "failed"
 
 
-class BadData(EngineError):
+class RefusedInput(EngineError):
+    """The input cannot be used. The message is all that its author needs: reports have no traceback."""
+
+
+class BadData(RefusedInput):
     """The data cannot be used; the message names the column and row."""
 
     code = "bad_data"
 
 
-class BadSpec(EngineError):
+class BadSpec(RefusedInput):
     """The spec asks for something that this data or this machine cannot provide."""
 
     code = "bad_spec"
 
 
-class BadLayout(EngineError):
+class BadLayout(RefusedInput):
     """A layout rule does not match the model's variables."""
 
     code = "bad_layout"

@@ -2,15 +2,16 @@
 
 import errno
 import traceback
+from pathlib import Path
 
 from jobs.contracts.events import Failed
-from workers.engine.errors import EngineError, is_out_of_memory
+from workers.engine.errors import EngineError, RefusedInput, is_out_of_memory
 
 
 def describe(error: Exception, now: float) -> Failed:
     """Return the final event for `error`."""
     code, message = _code_and_message(error)
-    trace = "".join(traceback.format_exception(error))
+    trace = "" if isinstance(error, RefusedInput) else "".join(traceback.format_exception(error))
     return Failed(time=now, code=code, message=message[:2000], traceback=trace[-20_000:])
 
 
@@ -20,10 +21,15 @@ def _code_and_message(error: Exception) -> tuple[str, str]:
     if is_out_of_memory(error):
         return "out_of_memory", f"the task ran out of memory: {_first_line(error)}; try a smaller batch size"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return "disk_full", f"no space left on the worker's disk: {error}"
+        return "disk_full", f"no space left on the worker's disk for {_file_of(error)}"
     if isinstance(error, FileNotFoundError | PermissionError):
-        return "missing_file", f"a file of the task cannot be read: {error}"
+        return "missing_file", f"{_file_of(error)} cannot be read: {error.strerror}"
     return "internal_error", f"{type(error).__name__}: {_first_line(error)}"
+
+
+def _file_of(error: OSError) -> str:
+    """Return the name of the file without its folders, which are those of a worker."""
+    return Path(str(error.filename)).name if error.filename else "a file of the task"
 
 
 def _first_line(error: Exception) -> str:

@@ -73,11 +73,16 @@ type Figures = dict[str, float | None]
 """Metrics by name; null where a value is not finite."""
 
 
-class ErrorOut(TypedDict):
-    """Why something failed."""
+class CauseOut(TypedDict):
+    """Why an input was refused."""
 
     code: Annotated[str, Field(description="A stable code for programs.")]
     message: Annotated[str, Field(description="A sentence for people.")]
+
+
+class ErrorOut(CauseOut):
+    """Why something failed."""
+
     traceback: NotRequired[Annotated[str, Field(description="The Python traceback, if there is one.")]]
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import ConfigDict, Field
 
-from jobs.contracts.answers.base import Answer, ErrorOut, JsonValue, Stored, Time
+from jobs.contracts.answers.base import Answer, CauseOut, JsonValue, Stored, Time
 from jobs.contracts.profile import DataSchema
 
 
@@ -24,7 +24,7 @@ class DatasetVersionOut(Answer):
     schema_: DataSchema | None = Field(
         alias="schema", description="Columns and statistics; null until the version is ready."
     )
-    error: Stored[ErrorOut | None] = Field(description="Why the version failed.")
+    error: Stored[CauseOut | None] = Field(description="Why the version failed.")
     job: int | None = Field(description="The job that reads it.")
     created_by: str | None
     created: datetime

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from jobs.contracts.answers.base import (
     Answer,
-    ErrorOut,
+    CauseOut,
     Figures,
     JsonValue,
     Parameter,
@@ -68,7 +68,7 @@ class VersionOut(Answer):
     lineage: Stored[LineageOut]
     aliases: list[str]
     card: str = Field(description="The model card as Markdown.")
-    error: Stored[ErrorOut | None] = Field(description="Why the version is invalid.")
+    error: Stored[CauseOut | None] = Field(description="Why the version is invalid.")
     job: int | None
     created_by: str | None
     created: Time

@@ -4,6 +4,7 @@ import csv
 import zipfile
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,9 @@ def read_csv(path: Path) -> Table:
         # By default pandas reads in chunks, and a column may get another type in each.
         frame = pd.read_csv(path, low_memory=False, skipinitialspace=True)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise BadData(f"{path.name} is not a readable CSV file: {str(error).strip()}") from error
+        raise _unreadable(
+            path, "CSV", error, "save it as comma-separated text with one header line"
+        ) from error
     return _from_frame(frame)
 
 
@@ -67,14 +70,18 @@ def _check_header(path: Path) -> None:
         with path.open(newline="", encoding="utf-8-sig") as file:
             header = next(csv.reader(file), [])
     except (UnicodeDecodeError, csv.Error) as error:
-        raise BadData(f"{path.name} is not UTF-8 text: {error}") from error
-    names = [name.strip() for name in header]
+        raise BadData(f"{path.name} is not UTF-8 text: {error}; save it in UTF-8") from error
+    _check_names([name.strip() for name in header], path.name)
+
+
+def _check_names(names: Sequence[str], file: str) -> None:
+    """Check that every column has a name of its own."""
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise BadData(f"the header of {path.name} repeats {repeated}; every column needs a unique name")
+        raise BadData(f"{file} repeats {repeated}; every column needs a unique name")
     if "" in names:
-        raise BadData(f"column {names.index('') + 1} of {path.name} has no name in the header")
+        raise BadData(f"column {names.index('') + 1} of {file} has no name")
     if len(names) > MAX_COLUMNS:
-        raise BadData(f"{path.name} has {len(names)} columns; at most {MAX_COLUMNS} are read")
+        raise BadData(f"{file} has {len(names)} columns; at most {MAX_COLUMNS} are read")
 
 
 def read_parquet(path: Path) -> Table:
@@ -92,9 +99,13 @@ def read_parquet(path: Path) -> Table:
         # Estimated with 8 bytes per value, before the file is unpacked.
         if file.metadata.num_rows * max(file.metadata.num_columns, 1) * 8 > MAX_BYTES:
             raise BadData(f"{path.name} unpacks to more than {MAX_BYTES >> 30} GiB")
+        # A frame has no column for a name that it has twice.
+        _check_names([name.strip() for name in file.schema_arrow.names], path.name)
         table = file.read()
     except (pa.ArrowInvalid, OSError) as error:
-        raise BadData(f"{path.name} is not a readable Parquet file: {error}") from error
+        raise _unreadable(
+            path, "Parquet", error, "write it again, with one column for each feature"
+        ) from error
     for field in table.schema:
         if pa.types.is_nested(field.type):
             raise BadData(
@@ -121,7 +132,9 @@ def _column(series: Any) -> Array:
         # An integer array cannot represent a missing value.
         whole = pd.api.types.is_integer_dtype(series.dtype) and not series.isna().any()
         return np.asarray(series.to_numpy(dtype=np.int64 if whole else np.float64))
-    return np.asarray(series.fillna("").astype(str).to_list(), dtype=np.str_)
+    # As objects, since a series of categories accepts no other value, not even "".
+    texts = series.astype(object).where(series.notna(), "")
+    return np.asarray(texts.astype(str).to_list(), dtype=np.str_)
 
 
 def read_npz(path: Path) -> Table:
@@ -138,7 +151,9 @@ def read_npz(path: Path) -> Table:
             columns = {name: _plain(name, arrays[name]) for name in arrays.files}
     # zipfile passes on the errors of zlib; a RuntimeError means an encrypted or unknown format.
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, RuntimeError) as error:
-        raise BadData(f"{path.name} is not a readable NPZ file: {error}") from error
+        raise _unreadable(
+            path, "NPZ", error, "write it with numpy.savez, one array for each column"
+        ) from error
     return Table(columns)
 
 
@@ -159,6 +174,12 @@ def _plain(name: str, array: Array) -> Array:
     if array.dtype.kind not in NUMBERS + "UM":
         raise BadData(f"array {name!r} contains {array.dtype} values; supported are numbers, texts and times")
     return array
+
+
+def _unreadable(path: Path, kind: str, error: Exception, remedy: str) -> BadData:
+    """Return the error for a file that a library cannot read, without the folders in its message."""
+    reason = str(error).strip().replace(str(path), path.name).rstrip(".")
+    return BadData(f"{path.name} is not a readable {kind} file: {reason}; {remedy}")
 
 
 def _check_size(path: Path) -> None:

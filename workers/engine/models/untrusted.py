@@ -16,7 +16,7 @@ from typing import Any
 
 import h5py
 
-from workers.engine.errors import EngineError
+from workers.engine.errors import RefusedInput
 from workers.engine.models.operations import OPERATIONS
 
 MEMBERS = frozenset({"metadata.json", "config.json", "model.weights.h5"})
@@ -81,7 +81,7 @@ UNSIZED = frozenset({"seed", "salt", "shared_object_id"})
 """Fields whose numbers are not sizes."""
 
 
-class BadModel(EngineError):
+class BadModel(RefusedInput):
     """The file is not a model that can be loaded safely; the message names the problem."""
 
     code = "bad_model"

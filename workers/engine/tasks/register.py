@@ -1,6 +1,7 @@
 """Runs the register task: checks that a model file can be loaded safely and determines its signature."""
 
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,9 @@ def load_checked(path: Path, folder: Path) -> Any:
         model = load_model(path, folder)
     # Keras raises any of these for a file that is damaged or that safe mode refuses.
     except (ValueError, TypeError, KeyError, OSError, ImportError, AttributeError) as error:
-        raise BadModel(f"Keras cannot load it: {str(error).strip()[:500]}") from error
+        # Keras names the link in a temporary folder through which it reads the file.
+        reason = re.sub(rf"{re.escape(str(folder))}/[^\s'\":,;]*", "the file", str(error).strip())
+        raise BadModel(f"Keras cannot load it: {reason[:500]}") from error
     # A Sequential model that was saved before it was built has neither.
     if not getattr(model, "inputs", None) or not getattr(model, "outputs", None):
         raise BadModel("it has no fixed inputs and outputs; build it before saving")

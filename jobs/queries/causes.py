@@ -1,0 +1,13 @@
+"""Reads why an input was refused."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jobs.contracts.answers.base import CauseOut
+
+
+def cause_of(error: Mapping[str, Any] | None) -> CauseOut | None:
+    """Return the code and message of a stored error, without its traceback: it names files of a worker."""
+    if error is None:
+        return None
+    return CauseOut(code=error.get("code", "failed"), message=error.get("message", ""))
