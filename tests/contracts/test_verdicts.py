@@ -42,6 +42,14 @@ def test_an_ensemble_of_independent_members_beats_its_best_member() -> None:
     found = verdict(ensemble_report((2.0, 2.0, 2.0)))
     assert found.startswith("The ensemble of 3 members beats its best member, Retrain trial ")
     assert "log loss 0." in found
+    assert (
+        "on 240 validation rows, each scored with weights fitted on other rows (95 % interval of the gain 0."
+        in found
+    )
+
+
+def test_an_ensemble_with_equal_weights_has_no_rows_left_out() -> None:
+    found = verdict(ensemble_report((2.0, 2.0, 2.0), method="mean"))
     assert "on 240 validation rows (95 % interval of the gain 0." in found
 
 

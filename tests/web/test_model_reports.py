@@ -73,6 +73,47 @@ def test_an_ensemble_shows_members_weights_gains_and_diversity(people: People, f
         assert words in text
 
 
+def test_the_figures_of_an_ensemble_name_the_rows_they_were_computed_on(people: People, family: Job) -> None:
+    pooled = child(family, "ensemble")
+    text = text_of(see(people, f"/jobs/{pooled.pk}", tab="report"))
+    assert "on 240 validation rows, each scored with weights fitted on other rows" in text
+    assert "all on the same 240 validation rows, on which the weights were fitted" in text
+    assert "Ensemble fitted on these rows" in text
+    job = make_job(kind="ensemble", by=people.owner, project=people.project, state="completed")
+    store_report(job, ensemble_report((2.0, 2.0), method="mean"))
+    assert "fitted" not in text_of(see(people, f"/jobs/{job.pk}", tab="report"))
+
+
+def test_only_a_member_that_harms_has_an_orange_bar_and_a_sentence_about_it(
+    people: People, family: Job
+) -> None:
+    pooled = child(family, "ensemble")
+    orange = "An orange bar marks one that harms it."
+    assert orange not in text_of(see(people, f"/jobs/{pooled.pk}", tab="report"))
+    report = ensemble_report((2.0, 2.0))
+    harming = tuple(each.model_copy(update={"gain": -0.01}) for each in report.leave_one_out)
+    job = make_job(kind="ensemble", by=people.owner, project=people.project, state="completed")
+    store_report(job, report.model_copy(update={"leave_one_out": harming}))
+    page = see(people, f"/jobs/{job.pk}", tab="report")
+    assert orange in text_of(page)
+    assert "ty-harm" in page.content.decode()
+
+
+def test_the_method_of_an_interval_has_a_name_and_is_explained(people: People, family: Job) -> None:
+    pooled, small = (child(family, kind) for kind in ("ensemble", "quantize"))
+    pages = {
+        "evaluation": see(people, f"/jobs/{pooled.pk}", tab="evaluation"),
+        "ensemble": see(people, f"/jobs/{pooled.pk}", tab="report"),
+        "quantization": see(people, f"/jobs/{small.pk}", tab="report"),
+    }
+    for name, page in pages.items():
+        assert "Wilson interval: computed from the share" in text_of(page), name
+    evaluation = text_of(pages["evaluation"])
+    assert "Bootstrap: rows are drawn at random" in evaluation
+    assert " wilson " not in evaluation
+    assert " bootstrap " not in evaluation
+
+
 def test_a_quantization_shows_size_latency_metrics_and_the_error_of_each_layer(
     people: People, family: Job
 ) -> None:

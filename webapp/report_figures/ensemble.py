@@ -6,6 +6,7 @@ from jobs.contracts.measures import primary_metric
 from jobs.contracts.model_reports.ensemble import Candidate, EnsembleReport, MemberPair
 from webapp.report_figures import geometry
 from webapp.report_figures.geometry import SHADES
+from webapp.report_figures.intervals import methods_of
 
 
 def context(report: EnsembleReport) -> dict[str, Any]:
@@ -25,6 +26,9 @@ def context(report: EnsembleReport) -> dict[str, Any]:
         "metric": metric,
         "scale": scale,
         "is_regression": report.task == "regression",
+        "is_fitted": report.method == "weighted",
+        "harms": any((gain or 0.0) < 0 for gain in gains.values()),
+        "intervals": methods_of(each.metrics[metric] for each in report.candidates),
         "rows": [
             {
                 "candidate": each,

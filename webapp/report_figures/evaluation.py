@@ -14,6 +14,7 @@ from jobs.contracts.model_reports.evaluation import (
 )
 from webapp.report_figures import geometry
 from webapp.report_figures.geometry import SHADES
+from webapp.report_figures.intervals import methods_of
 
 WIDTH, HEIGHT = 480, 160
 ROC_ROWS = 12
@@ -23,6 +24,7 @@ ROC_ROWS = 12
 def classes(report: ClassEvaluation) -> dict[str, Any]:
     """Return the context of `components/evaluation.html`."""
     return {
+        "intervals": methods_of(report.metrics.values()),
         "matrix": _confusion_matrix(report),
         "per_class": [(scores, None) for scores in report.per_class],
         "calibration": _calibration_figure(report.calibration),
@@ -33,6 +35,7 @@ def classes(report: ClassEvaluation) -> dict[str, Any]:
 def labels(report: LabelEvaluation) -> dict[str, Any]:
     """Return the context of `components/evaluation.html`."""
     return {
+        "intervals": methods_of(report.metrics.values()),
         "calibration": _calibration_figure(report.calibration),
         "is_multilabel": True,
         "per_class": list(zip(report.per_class, report.confusion_per_label, strict=True)),
@@ -42,6 +45,7 @@ def labels(report: LabelEvaluation) -> dict[str, Any]:
 def regression(report: RegressionEvaluation) -> dict[str, Any]:
     """Return the context of `components/evaluation.html`."""
     return {
+        "intervals": methods_of(report.metrics.values()),
         "outputs": [_output_figure(output) for output in report.outputs],
     }
 

@@ -6,6 +6,7 @@ from jobs.contracts.measures import EVALUATION_METRICS
 from jobs.contracts.model_reports.base import MetricValue
 from jobs.contracts.model_reports.quantization import CallTime, QuantizationReport
 from webapp.report_figures import geometry
+from webapp.report_figures.intervals import methods_of
 
 
 class Comparison(NamedTuple):
@@ -21,6 +22,7 @@ class Comparison(NamedTuple):
 def context(report: QuantizationReport) -> dict[str, Any]:
     """Return the context of `components/quantization_report.html`."""
     before, after = (report.metrics.get(which, {}) for which in ("original", "quantized"))
+    compared = [_compared(name, before[name], after[name]) for name in before if name in after]
     latency = {which: report.latency.get(which, {}) for which in ("original", "quantized")}
     largest = max((time.p95_ms for times in latency.values() for time in times.values()), default=1.0)
     return {
@@ -28,7 +30,8 @@ def context(report: QuantizationReport) -> dict[str, Any]:
             _size("File", report.bytes.file.before, report.bytes.file.after),
             _size("Weights in memory", report.bytes.weights.before, report.bytes.weights.after),
         ],
-        "compared": [_compared(name, before[name], after[name]) for name in before if name in after],
+        "compared": compared,
+        "intervals": methods_of(value for each in compared for value in (each.before, each.after)),
         "latency": [
             {
                 "size": size,

@@ -6,13 +6,14 @@ from typing import Any
 
 from django import template
 
-from jobs.contracts.model_reports.base import ModelReport
+from jobs.contracts.model_reports.base import MetricValue, ModelReport
 from jobs.contracts.model_reports.ensemble import EnsembleReport
 from jobs.contracts.model_reports.evaluation import ClassEvaluation, LabelEvaluation, RegressionEvaluation
 from jobs.contracts.model_reports.quantization import QuantizationReport
 from jobs.contracts.model_reports.verdicts import percent, verdict
 from jobs.models import Job
 from webapp.report_figures import ensemble, evaluation, quantization
+from webapp.report_figures.intervals import IntervalMethod, method_of
 
 register = template.Library()
 
@@ -40,6 +41,12 @@ def metric_name(name: str) -> str:
 def share(value: float | None) -> str:
     """Show a share between 0 and 1 as a percentage with one decimal."""
     return "–" if value is None else percent(value)
+
+
+@register.filter
+def interval_method(value: MetricValue) -> IntervalMethod | None:
+    """Return the method of a metric's interval; None if it has no interval."""
+    return method_of(value)
 
 
 @register.inclusion_tag("components/model_report.html")

@@ -91,6 +91,8 @@ def _of_ensemble(report: EnsembleReport) -> str:
         return f"The ensemble of {used} members cannot be compared with {name}: a loss is undefined."
     figures = f"{fit.loss_name} {_shown(fit.loss_held_out)} against {_shown(best.loss)}"
     where = f"on {report.validation_rows} validation rows"
+    if report.method == "weighted":
+        where += ", each scored with weights fitted on other rows"
     gain = fit.gain
     # Reports of earlier releases have no interval.
     if gain is None or gain.low is None or gain.high is None:

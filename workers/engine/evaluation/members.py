@@ -37,6 +37,11 @@ from workers.engine.evaluation.ensemble_weights import (
 from workers.engine.evaluation.evaluate import evaluate
 from workers.engine.evaluation.intervals import bootstrap, metric_entry
 
+FITTED_NOTE = (
+    "Weights were fitted on validation predictions made before the members were trained on validation data, "
+    "then applied to the members retrained on training and validation data."
+)
+
 
 class BadMembers(EngineError):
     """The members cannot form an ensemble."""
@@ -121,8 +126,7 @@ def compare_members(
             MemberGain(member=name, gain=float(gain))
             for name, gain in zip(members.names, leave_one_out(members.task, terms, fit.weights), strict=True)
         ),
-        note="Weights were fitted on validation predictions made before the members were trained on "
-        "validation data, then applied to the members retrained on training and validation data.",
+        note=FITTED_NOTE if method == "weighted" else "",
         members=tuple(
             MemberTitle(name=name, title=title)
             for name, title in zip(members.names, members.titles, strict=True)
