@@ -20,9 +20,10 @@ from jobs.actions.transition import move
 from jobs.errors import StaleState
 from jobs.kinds import kinds_that
 from jobs.models import Attempt, Job, Trial, Worker
+from jobs.models.job import JobQuerySet
 from jobs.queries import batches
-from jobs.queries.devices import fitting_workers, why_none_fits, with_meshes
-from jobs.queries.waiting import at_limit, slots_of
+from jobs.queries.devices import fitting_workers, no_worker, why_none_fits, with_meshes
+from jobs.queries.waiting import CHOOSING_FAILED, CHOOSING_TRIALS, at_limit, slots_of
 from jobs.states import FINAL, WAITING, Desired, JobState
 
 UNREAD = ("results_json", "progress", "warnings", "error")
@@ -86,7 +87,7 @@ class Candidate:
 def place() -> int:
     """Place as many candidates as possible and record why the others wait; return how many were placed."""
     # An idle installation runs only these two queries, twice a second.
-    if not (_waiting_jobs().exists() or _waiting_trials().exists()):
+    if not (_waiting().exists() or _waiting_trials().exists()):
         return 0
     # Used slots are read before waiting rows. The slot of an attempt that ends in between is then free in the
     # next pass. In the other order, waiting trials would overtake those that the attempt releases.
@@ -103,16 +104,47 @@ def place() -> int:
             reason = _why_waiting(candidate, pool, suitable, used, running)
         # A revision that no longer parses must not stop the other jobs.
         except ValueError as error:
-            reason = f"Its spec is invalid: {error}"[:500]
+            reason = _invalid_spec(error)
         if reason is None and worker is not None and _assign(candidate, worker.row):
             worker.free -= job.slots
             used[job.project_id] += job.slots
             running[job.pk] += 1
             placed += 1
-        elif reason is not None and reason != job.why_waiting and job.state in WAITING:
-            Job.objects.filter(pk=job.pk, state__in=WAITING).update(why_waiting=reason)
-            job.why_waiting = reason
+        elif reason is not None:
+            _record_reason(job, reason)
+    _explain_searches_without_trials(pools, explained={candidate.job.pk for candidate in waiting})
     return placed
+
+
+def _record_reason(job: Job, reason: str) -> None:
+    """Store why a waiting job waits, unless it is known."""
+    if reason != job.why_waiting and job.state in WAITING:
+        Job.objects.filter(pk=job.pk, state__in=WAITING).update(why_waiting=reason)
+        job.why_waiting = reason
+
+
+def _explain_searches_without_trials(pools: dict[str, Pool], *, explained: set[int]) -> None:
+    """Record why searches wait that have no trial to place: only workers choose the values of trials."""
+    searches = _waiting().with_trials().filter(revision__isnull=False).exclude(pk__in=explained)
+    for search in with_meshes(searches).defer(*UNREAD):
+        try:
+            reason = _why_no_trial(search, pools[search.pool])
+        except ValueError as error:
+            reason = _invalid_spec(error)
+        _record_reason(search, reason)
+
+
+def _why_no_trial(search: Job, pool: Pool) -> str:
+    if not pool.workers:
+        return _no_worker(search.pool, pool)
+    if not pool.suitable(search):
+        return why_none_fits(search, [worker.row for worker in pool.workers])
+    has_failed = search.why_waiting.startswith(CHOOSING_FAILED)
+    return search.why_waiting if has_failed else CHOOSING_TRIALS
+
+
+def _invalid_spec(error: ValueError) -> str:
+    return f"Its spec is invalid: {error}"[:500]
 
 
 def _pools() -> dict[str, Pool]:
@@ -143,8 +175,8 @@ def _running_attempts() -> dict[int, int]:
     return defaultdict(int, dict(held.values_list("job").annotate(Count("pk"))))
 
 
-def _waiting_jobs() -> QuerySet[Job]:
-    return Job.objects.filter(state__in=WAITING, desired=Desired.RUNNING).without_trials()
+def _waiting() -> JobQuerySet:
+    return Job.objects.filter(state__in=WAITING, desired=Desired.RUNNING)
 
 
 def _waiting_trials() -> QuerySet[Trial]:
@@ -154,7 +186,7 @@ def _waiting_trials() -> QuerySet[Trial]:
 
 
 def _jobs() -> list[Candidate]:
-    rows = with_meshes(_waiting_jobs()).select_related("project").defer(*UNREAD)
+    rows = with_meshes(_waiting().without_trials()).select_related("project").defer(*UNREAD)
     # A root whose own task is done only waits for its later steps.
     return [Candidate(job) for job in rows if not job.payload.task_done]
 
@@ -221,7 +253,7 @@ def _freest(workers: list[LiveWorker], needed: int) -> LiveWorker | None:
 def _no_worker(name: str, pool: Pool) -> str:
     if pool.draining:
         return f"All workers of pool {name} are draining; enable one on the Workers page."
-    return f"No worker runs in pool {name}; start one with: manage.py worker --pool {name}"
+    return no_worker(name)
 
 
 def _no_room(job: Job, suitable: list[LiveWorker]) -> str:

@@ -20,6 +20,7 @@ from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
 from jobs.queries import batches, outcomes, warm_start
 from jobs.queries.devices import fitting_workers
+from jobs.queries.waiting import CHOOSING_FAILED
 from jobs.states import FINAL, TRIAL_FINAL, Desired, TrialState
 
 REQUEST_SECONDS = 3.0
@@ -212,7 +213,7 @@ def report_failure(ticket: Ticket, error: str) -> None:
     """Release the claim after an error; the request is sent again after a delay."""
     Job.objects.filter(pk=ticket.job_id, suggest_fence=ticket.fence).update(
         suggest_until=clock.seconds_from_now(RETRY_SECONDS),
-        why_waiting=f"Choosing the next trial failed: {error}"[:500],
+        why_waiting=f"{CHOOSING_FAILED}{error}"[:500],
     )
 
 

@@ -42,7 +42,7 @@ def fitting_workers(job: Job, workers: Iterable[Worker]) -> list[Worker]:
 def why_none_fits(job: Job, live: list[Worker]) -> str:
     """Return why none of the workers of a job's pool can run it, as a sentence."""
     if not live:
-        return f"No worker runs in pool {job.pool}."
+        return no_worker(job.pool)
     mesh, equipped = mesh_of(job), _equipped(job, live)
     if mesh is not None and not equipped:
         reason = describe_missing(mesh, job.slots, job.pool, [worker.device_names for worker in live])
@@ -50,6 +50,11 @@ def why_none_fits(job: Job, live: list[Worker]) -> str:
     largest = max((worker.slots for worker in equipped), default=0)
     pool = f"pool {job.pool}{' with its GPUs' if len(equipped) < len(live) else ''}"
     return f"It needs {job.slots} slots on one worker; the largest worker of {pool} has {largest}."
+
+
+def no_worker(pool: str) -> str:
+    """Return why jobs of a pool without workers wait; nothing follows the command, so it can be copied."""
+    return f"No worker runs in pool {pool}; start one with: manage.py worker --pool {pool}"
 
 
 def _equipped(job: Job, workers: Iterable[Worker]) -> list[Worker]:

@@ -28,13 +28,17 @@ from jobs.models import (
 )
 from jobs.models.job import JobQuerySet
 from jobs.queries import outcomes, progress
+from jobs.queries.health import scheduler_is_alive
 from jobs.queries.steps import steps_of
-from jobs.states import FINAL
+from jobs.states import FINAL, WAITING
 
 CHILD_FIELDS = (
     *("parent", "kind", "ordinal", "title", "state", "started", "progress", "results_json", "warnings"),
 )
 """The fields of children that steps, progress and results need. Others are large, such as tracebacks."""
+
+NOT_PLACED = "The scheduler has not processed the job yet."
+NO_SCHEDULER = "No scheduler runs; start one with: manage.py scheduler"
 
 
 def for_lists(rows: JobQuerySet) -> JobQuerySet:
@@ -95,10 +99,11 @@ def details(jobs: Sequence[Job]) -> list[JobOut]:
     for source, model, number, what in versions.values_list("source_job_id", "model__name", "number", "what"):
         for pk in shown_in[source]:
             registered[pk].append({"model": model, "number": number, "what": what})
-    return [_detail(job, made[job.pk], registered[job.pk]) for job in jobs]
+    reasons = reasons_to_wait(jobs)
+    return [_detail(job, reasons[job.pk], made[job.pk], registered[job.pk]) for job in jobs]
 
 
-def _detail(job: Job, made: list[ArtifactOut], registered: list[MadeVersionOut]) -> JobOut:
+def _detail(job: Job, why_waiting: str, made: list[ArtifactOut], registered: list[MadeVersionOut]) -> JobOut:
     now = progress.of_job(job)
     # A search stores its results only when it ends; until then they are computed from its trials.
     results = job.results_json or (outcomes.results(job).to_json() if job.facts.has_trials else {})
@@ -123,7 +128,7 @@ def _detail(job: Job, made: list[ArtifactOut], registered: list[MadeVersionOut])
             eta_seconds=None if now.eta_seconds is None else round(now.eta_seconds, 1),
             phase=now.phase,
         ),
-        why_waiting=why_waiting(job),
+        why_waiting=why_waiting,
         attempt=job.fence,
         restarts=job.restarts,
         priority=job.priority,
@@ -139,11 +144,13 @@ def _detail(job: Job, made: list[ArtifactOut], registered: list[MadeVersionOut])
     )
 
 
-def why_waiting(job: Job) -> str:
-    """Return the reason why a job waits, as a sentence; empty if it does not wait."""
-    if job.state in ("queued", "retrying"):
-        return job.why_waiting or "The scheduler has not processed the job yet."
-    return ""
+def reasons_to_wait(jobs: Sequence[Job]) -> dict[int, str]:
+    """Return job id → why it waits, as a sentence; empty for a job that does not wait."""
+    waiting = {job.pk: job.why_waiting for job in jobs if job.state in WAITING}
+    if not all(waiting.values()):
+        unknown = NOT_PLACED if scheduler_is_alive() else NO_SCHEDULER
+        waiting = {pk: reason or unknown for pk, reason in waiting.items()}
+    return {job.pk: waiting.get(job.pk, "") for job in jobs}
 
 
 def artifacts(jobs: Iterable[Job | int]) -> QuerySet[JobArtifact]:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from django.db.models import QuerySet, Sum
+from django.db.models import Q, QuerySet, Sum
 
 from jobs import access
 from jobs.models import Attempt, Job, User
-from jobs.queries.jobs import why_waiting
+from jobs.queries.jobs import reasons_to_wait
 from jobs.queries.visibility import visible_ids
 from jobs.states import ACTIVE, WAITING
 
@@ -42,8 +42,21 @@ class Entry:
 def waiting(user: User) -> list[Entry]:
     """Return the jobs that wait for slots, the next one first."""
     # The order in which the scheduler places them.
-    rows = Job.objects.filter(state__in=WAITING).order_by("-priority", "queued", "pk")
+    rows = _waiting().order_by("-priority", "queued", "pk")
     return _entries(user, list(_with_people(rows)[:LIMIT]))
+
+
+def _waiting() -> QuerySet[Job]:
+    return Job.objects.filter(state__in=WAITING)
+
+
+def place_of(job: Job) -> int | None:
+    """Return the position of a job in `waiting`, from 1; None if it does not wait."""
+    if job.state not in WAITING or job.queued is None:
+        return None
+    same = Q(priority=job.priority)
+    earlier = Q(queued__lt=job.queued) | Q(queued=job.queued, pk__lt=job.pk)
+    return 1 + _waiting().filter(Q(priority__gt=job.priority) | same & earlier).count()
 
 
 def holding(user: User) -> list[Entry]:
@@ -60,6 +73,7 @@ def _with_people(rows: QuerySet[Job]) -> QuerySet[Job]:
 def _entries(user: User, jobs: list[Job]) -> list[Entry]:
     visible = visible_ids(user, jobs)
     held = dict(Attempt.objects.open().filter(job__in=jobs).values_list("job").annotate(total=Sum("slots")))
+    reasons = reasons_to_wait([job for job in jobs if job.pk in visible])
     projects = {job.project_id: job.project for job in jobs if job.pk in visible}
     writable = {pk for pk, project in projects.items() if access.can(user, project, access.Action.WRITE)}
     return [
@@ -68,7 +82,7 @@ def _entries(user: User, jobs: list[Job]) -> list[Entry]:
             job=job if job.pk in visible else None,
             needs=job.slots,
             has=held.get(job.pk, 0),
-            why=why_waiting(job) if job.pk in visible else "",
+            why=reasons.get(job.pk, ""),
             may_change=job.pk in visible and job.project_id in writable,
             raise_to=_overtaking_priority(jobs, place),
         )

@@ -14,6 +14,10 @@ NEXT = "Queued at a runner, after other trials."
 AT_RUNG = "At the end of a rung. When the other trials have reached it, the best ones continue."
 PAUSED = "Paused at the newest checkpoint; Resume continues from there."
 
+CHOOSING_TRIALS = "A worker is choosing the values of its next trials."
+CHOOSING_FAILED = "Choosing the next trial failed: "
+"""The begin of the reason that is stored after an error; the request is sent again."""
+
 FIELDS = ("number", "state", "restarts", "rung", "rungs", "until")
 """The fields that the reasons depend on. No others are read, since thousands of trials may wait."""
 

@@ -5,10 +5,11 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from jobs import clock
-from jobs.actions import attempt_end, pipeline, schedule, workers
+from jobs.actions import attempt_end, leases, pipeline, schedule, suggest, workers
 from jobs.models import Attempt, Job, Project, Worker
-from jobs.queries import plan, waiting
+from jobs.queries import jobs, plan, queue, waiting
 from jobs.queries.devices import mesh_of
+from jobs.queries.health import SCHEDULER_LEASE
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, suggest_from_grid
 
 
@@ -22,11 +23,51 @@ def test_a_job_without_a_worker_shows_how_to_start_one(yard: Yard) -> None:
     assert "manage.py worker --pool default" in waits(yard.submit())
 
 
+def test_a_search_without_trials_shows_how_to_start_a_worker_and_then_that_one_chooses_them(
+    yard: Yard,
+) -> None:
+    search = yard.submit(search=SEARCH)
+    pipeline.advance_all()
+    assert "manage.py worker --pool default" in waits(search)
+    PretendWorker()
+    assert waits(search) == waiting.CHOOSING_TRIALS
+
+
+def test_an_error_while_trials_are_chosen_is_shown_until_they_are_there(yard: Yard) -> None:
+    search = yard.submit(search=SEARCH)
+    PretendWorker()
+    pipeline.advance_all()
+    ticket = suggest.claim(search.pk)
+    assert ticket is not None
+    suggest.report_failure(ticket, "the space is empty")
+    assert waits(search) == "Choosing the next trial failed: the space is empty"
+
+
+def test_a_job_that_no_scheduler_has_seen_shows_how_to_start_one(yard: Yard) -> None:
+    job = yard.submit()
+    assert jobs.detail(job).why_waiting.endswith("manage.py scheduler")
+    leases.hold(SCHEDULER_LEASE, "here", seconds=60)
+    assert jobs.detail(job).why_waiting == jobs.NOT_PLACED
+
+
+def test_the_place_in_the_queue_is_by_priority_and_age(yard: Yard) -> None:
+    submitted = [yard.submit(), yard.submit(), yard.submit(resources={"priority": 90})]
+    places = [queue.place_of(job) for job in submitted]
+    assert places == [2, 3, 1]
+    assert [
+        entry.place for job in submitted for entry in queue.waiting(yard.owner) if entry.job == job
+    ] == places
+    PretendWorker(slots=4)
+    schedule.place()
+    submitted[0].refresh_from_db()
+    assert queue.place_of(submitted[0]) is None
+
+
 def test_a_pass_without_waiting_rows_costs_two_statements(
     yard: Yard, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     PretendWorker(slots=1)
-    with django_assert_num_queries(2):  # waiting jobs, waiting trials
+    with django_assert_num_queries(2):  # waiting jobs and searches, waiting trials
         assert schedule.place() == 0
 
 

@@ -288,9 +288,24 @@ def test_a_trial_is_retrained_as_an_experiment_of_its_own(
 def test_a_queued_trial_shows_why_it_waits(browser: Client, search: Job) -> None:
     browser.post(f"/jobs/{search.pk}/trials/1/again")
     for path in (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/3"):
-        assert "No worker runs in pool default." in browser.get(path).content.decode()
+        assert "start one with: manage.py worker --pool default" in text_of(browser.get(path))
     make_attempt(search, make_worker(slots=1), trial=search.trials.get(number=1))
     assert "Needed: 1 of the 1 slot of pool default; 0 free now." in browser.get(path).content.decode()
+
+
+def test_a_queued_search_shows_what_it_waits_for_and_no_empty_charts(people: People) -> None:
+    experiment = make_experiment(project=people.project, by=people.owner)
+    make_job(experiment=experiment, by=people.owner)
+    search = make_job(experiment=experiment, by=people.owner, why_waiting="No worker runs in pool default.")
+    browser = browser_of(people.owner)
+    pages = {tab: browser.get(f"/jobs/{search.pk}", {"tab": tab}) for tab in ("overview", "charts")}
+    assert "No worker runs in pool default. Number 2 in the queue" in text_of(pages["overview"])
+    charts = ("<ty-history", "<ty-curves", "<ty-charts")
+    assert not [chart for page in pages.values() for chart in charts if chart in page.content.decode()]
+    make_trials(search, 1)
+    pages = {tab: browser.get(f"/jobs/{search.pk}", {"tab": tab}) for tab in ("overview", "charts")}
+    assert "<ty-history" in pages["overview"].content.decode()
+    assert "<ty-charts" in pages["charts"].content.decode()
 
 
 def test_a_paused_job_names_the_button_that_resumes_it(browser: Client, search: Job) -> None:

@@ -16,8 +16,8 @@ from jobs.kinds import public_names
 from jobs.kinds.inputs import submittable_kinds
 from jobs.models import Job
 from jobs.queries import jobs as shown
-from jobs.queries import outcomes, paging, phases, restarts, scoring, trials, waiting
-from jobs.states import FINAL, Desired, JobState
+from jobs.queries import outcomes, paging, phases, queue, restarts, scoring, trials, waiting
+from jobs.states import FINAL, Desired, JobState, TrialState
 from webapp.forms.search_changes import ReviseForm
 from webapp.pages import job_overview
 from webapp.pages import job_tabs as tabs
@@ -123,6 +123,8 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "is_final": row.state in FINAL,
         "restarts": lost,
         "is_search": row.facts.has_trials,
+        "has_begun": row.started is not None,
+        "place": queue.place_of(row),
         "later_steps": list(dict.fromkeys(step.kind for step in detail.steps if step.state is None)),
         "notes": len(lost) + _notes(row, detail.results, waits=bool(detail.why_waiting)),
         **(_search_context(row) if row.facts.has_trials else {}),
@@ -146,10 +148,12 @@ def _search_context(row: Job) -> dict[str, Any]:
     reasons = waiting.reasons(row)
     search, ranking = outcomes.search_of(row), outcomes.pareto_front(row)
     best = outcomes.best_trials(row, limit=1).first()
+    counts = trials.trial_counts(row)
     scores = ranking.scores.get(best.pk, ()) if best is not None else ()
     return {
         "phases": phases.of_search(row),
-        "counts": [(state, count) for state, count in trials.trial_counts(row).items() if count],
+        "counts": [(state, count) for state, count in counts.items() if count],
+        "has_begun": any(count for state, count in counts.items() if state != TrialState.QUEUED),
         "why_trials_wait": [
             (reason, [number for number, why in reasons.items() if why == reason])
             for reason in dict.fromkeys(reasons.values())
