@@ -1,8 +1,11 @@
 """Request and answer of the short-lived process that analyses a search."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from jobs.contracts.base import Frozen
+from jobs.contracts.hyperparameters import Value
 
 FEWEST_TRIALS = 10
 """With fewer trials a forest has too little to split, and its answer would be chance."""
@@ -14,14 +17,39 @@ class ImportanceRequest(Frozen):
     Attributes:
         names: the hyperparameters that vary.
         columns: for each name, its value in every trial, mapped to [0, 1] in its own scale; None where it
-            was inactive.
+            was inactive. Value number i of k choices is (i + 0.5) / k.
         scores: the objective's value of every trial.
+        direction: whether a greater or a smaller score is better.
+        choices: the values of those that are no numbers, by name.
     """
 
     names: tuple[str, ...] = Field(min_length=1)
     columns: tuple[tuple[float | None, ...], ...]
     scores: tuple[float, ...] = Field(min_length=FEWEST_TRIALS)
+    direction: Literal["min", "max"] = "max"
+    choices: dict[str, tuple[Value, ...]] = Field(default_factory=dict)
     seed: int = 0
+
+
+class Influence(Frozen):
+    """The tendency of the score over the values of one hyperparameter, while all others vary too.
+
+    Attributes:
+        verdict: `higher` or `lower`: such numbers tend to score better; `choice`: some of the choices do;
+            `unclear`: the trials show no tendency.
+        correlation: of a number, Spearman's rank correlation with how good the score is; None if undefined.
+        low: lower end of its 95 % interval.
+        high: upper end of its 95 % interval.
+        best: the choices that tend to score best; empty unless the verdict is `choice`.
+        trials: how many trials it is based on.
+    """
+
+    verdict: Literal["higher", "lower", "choice", "unclear"]
+    correlation: float | None = None
+    low: float | None = None
+    high: float | None = None
+    best: tuple[Value, ...] = ()
+    trials: int
 
 
 class Importance(Frozen):
@@ -31,12 +59,14 @@ class Importance(Frozen):
         alone: the share of the score's variance that it explains alone (functional ANOVA).
         spread: the standard deviation of `alone` over the trees.
         impurity: its share of the decrease of impurity, interactions included.
+        influence: which values tend to score better; None in results of earlier releases.
     """
 
     name: str
     alone: float
     spread: float
     impurity: float
+    influence: Influence | None = None
 
 
 class ImportanceAnswer(Frozen):

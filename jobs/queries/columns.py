@@ -228,7 +228,8 @@ def _of_executions(
 def unit_interval(space: Space, rows: Sequence[dict[str, Value]]) -> dict[str, list[float | None]]:
     """Return the values of each hyperparameter, scaled to 0 to 1 by its sampling; None where it is inactive.
 
-    Value number i of k is (i + 0.5) / k. Hyperparameters with a single value are left out.
+    Greater numbers are closer to 1. Value number i of k choices is (i + 0.5) / k. Hyperparameters with a
+    single value are left out.
     """
     return {p.name: [_unit(p, row.get(p.name)) for row in rows] for p in space if _varies(p)}
 
@@ -253,6 +254,7 @@ def _unit(parameter: Parameter, value: Value | None) -> float | None:
                 math.log(high + low - at) if at < high + low else math.nan,
             )
         share = (at - low) / (high - low)
+        share = 1 - share if parameter.sampling == "reverse_log" else share
         return min(max(share, 0.0), 1.0) if math.isfinite(share) else None
     known = list(parameter.grid())
     return (known.index(value) + 0.5) / len(known) if value in known else None

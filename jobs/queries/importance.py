@@ -5,6 +5,7 @@ from typing import cast
 
 from jobs.contracts.analysis import FEWEST_TRIALS, ImportanceAnswer, ImportanceRequest
 from jobs.contracts.answers.search_results import ImportanceOut, ImportanceState
+from jobs.contracts.hyperparameters import FloatParameter, IntParameter
 from jobs.models import Analysis, Job
 from jobs.queries import outcomes
 from jobs.queries.columns import unit_interval
@@ -75,9 +76,16 @@ def request(search: Job) -> ImportanceRequest:
         for values, score in search.trials.scored().order_by("number").values_list("values", "score")
         if score is not None and math.isfinite(score)
     ]
-    columns = unit_interval(outcomes.widest_space(search), [values for values, _ in rows])
+    space = outcomes.widest_space(search)
+    columns = unit_interval(space, [values for values, _ in rows])
     return ImportanceRequest(
         names=tuple(columns),
         columns=tuple(tuple(column) for column in columns.values()),
         scores=tuple(score for _, score in rows),
+        direction=outcomes.objective_of(search).direction,
+        choices={
+            p.name: tuple(p.grid())
+            for p in space
+            if p.name in columns and not isinstance(p, IntParameter | FloatParameter)
+        },
     )

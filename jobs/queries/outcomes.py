@@ -112,6 +112,21 @@ def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
     return rows.filter(pk__in=chosen)
 
 
+def tied_with(root: Job, number: int) -> list[int]:
+    """Return the numbers of the trials that have the score of the best trial with other values, in order.
+
+    Args:
+        root: a search with one objective; with several, trials are not compared by one score.
+        number: its best trial.
+    """
+    if _several_objectives(root) is not None:
+        return []
+    best = root.trials.get(number=number)
+    same = root.trials.filter(state=best.state, score=best.score).exclude(values_digest=best.values_digest)
+    # Of repeated values, the first trial.
+    return sorted(dict(same.order_by("-number").values_list("values_digest", "number")).values())
+
+
 def _several_objectives(root: Job) -> tuple[Objective, ...] | None:
     spec = _spec_of(root)
     return spec.search.objectives if spec is not None and spec.search is not None else None

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from jobs.contracts.analysis import Importance, ImportanceAnswer
+from jobs.contracts.analysis import Importance, ImportanceAnswer, Influence
 from jobs.models import Analysis, Execution, Job, Trial
 from tests.browser.conftest import Held
 from tests.browser.looking import Look
@@ -21,12 +21,18 @@ def analysed(people: People, **fields: str) -> Job:
     """Return a search whose importance is known."""
     search = seed_search(people.project, by=people.owner, trials=40, **fields)
     shares = {"learning_rate": 0.61, "units": 0.2, "optimizer": 0.05}
+    influences = {
+        "learning_rate": Influence(verdict="lower", correlation=-0.5, low=-0.7, high=-0.2, trials=38),
+        "units": Influence(verdict="unclear", correlation=0.1, low=-0.2, high=0.4, trials=38),
+        "optimizer": Influence(verdict="choice", best=("adam", "rmsprop"), trials=38),
+    }
     found = ImportanceAnswer(
         used=38,
         trees=64,
         explained=0.8,
         importances=tuple(
-            Importance(name=name, alone=share, spread=0.01, impurity=share) for name, share in shares.items()
+            Importance(name=name, alone=share, spread=0.01, impurity=share, influence=influences[name])
+            for name, share in shares.items()
         ),
     )
     trials = search.trials.scored().count()
@@ -47,6 +53,12 @@ def test_the_overview_of_an_ended_search_answers_it(people: People, open_as: Ope
     )
     expect(answer).to_contain_text(re.compile("95 % interval of the difference|not known yet"))
     expect(answer.get_by_role("listitem").filter(has_text="learning_rate").first).to_contain_text("61 %")
+    for tendency in (
+        "lower values tend to score better",
+        "no clear tendency",
+        "adam or rmsprop tends to score best",
+    ):
+        expect(answer).to_contain_text(tendency)
     for name in ("Retrain", "Register", "Train the best two again", "Search a smaller range"):
         expect(answer.get_by_role("button", name=name, exact=True)).to_be_visible()
     rows = page.locator("ty-trials tbody tr")

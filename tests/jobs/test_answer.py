@@ -7,7 +7,7 @@ import pytest
 from jobs.actions import follow_up, pipeline, schedule
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import AuditEvent, Job
-from jobs.queries import answer, progress, retrained_models, scoring
+from jobs.queries import answer, outcomes, progress, retrained_models, scoring
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, turn, until_final
 
 FLOAT = {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.4}
@@ -38,6 +38,14 @@ def test_one_training_of_each_tells_nothing(yard: Yard, worker: PretendWorker) -
     found = answer.of_search(job)
     assert found.lead is not None
     assert (found.lead.verdict, found.lead.trainings, found.repeats) == ("unknown", [1, 1], 5)
+
+
+def test_trials_with_the_score_of_the_best_are_known(yard: Yard, worker: PretendWorker) -> None:
+    job = scored(yard, worker, {2: [0.9, 0.8], 3: [0.8, 0.9], 4: [0.9, 0.8]})
+    assert outcomes.tied_with(job, 2) == [3, 4]
+    same = job.trials.get(number=2)
+    job.trials.filter(number=3).update(values=same.values, values_digest=same.values_digest)
+    assert outcomes.tied_with(job, 2) == [4], "the same values are not another configuration"
 
 
 def test_trainings_of_the_same_values_by_hand_count_too(yard: Yard, worker: PretendWorker) -> None:

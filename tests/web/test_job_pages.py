@@ -308,6 +308,15 @@ def test_a_queued_search_shows_what_it_waits_for_and_no_empty_charts(people: Peo
     assert "<ty-charts" in pages["charts"].content.decode()
 
 
+def test_the_best_trial_names_others_with_the_same_score(browser: Client, search: Job) -> None:
+    assert "Same score as" not in text_of(browser.get(f"/jobs/{search.pk}"))
+    search.trials.update(score=0.97, std=0.0)
+    page = text_of(browser.get(f"/jobs/{search.pk}"))
+    assert (
+        "mean of 2 trainings, all with this score Same score as trial 2 (the first of them is shown)." in page
+    )
+
+
 def test_a_paused_job_names_the_button_that_resumes_it(browser: Client, search: Job) -> None:
     search.trials.update(state="paused")
     Job.objects.filter(pk=search.pk).update(state="paused", desired="paused")

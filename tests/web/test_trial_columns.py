@@ -20,6 +20,7 @@ from jobs.queries import events as event_log
 from jobs.queries.codec import pack_columns
 from tests.factories import SEARCH, make_attempt, make_experiment, make_job, make_trials, make_worker
 from tests.people import People, browser_of
+from tests.seeded import seed_search
 from webapp import analysis
 
 SPACE = [
@@ -168,6 +169,21 @@ def test_values_are_scaled_to_0_and_1_by_their_sampling() -> None:
     )
     unit = columns.unit_interval(space, [{"units": 16, "rate": 1e-3, "optimizer": "adam"}, {"units": 16}])
     assert unit == {"rate": [pytest.approx(0.5), None], "optimizer": [0.25, None]}
+
+
+@pytest.mark.parametrize("sampling", ["linear", "log", "reverse_log"])
+def test_greater_numbers_are_scaled_to_greater_numbers(sampling: Any) -> None:
+    rate = FloatParameter(name="rate", kind="float", min=0.1, max=10, sampling=sampling)
+    unit = columns.unit_interval((rate,), [{"rate": value} for value in (0.1, 0.5, 9.0, 10.0)])["rate"]
+    assert unit == sorted(unit, key=lambda at: -1 if at is None else at)
+    assert (unit[0], unit[-1]) == pytest.approx((0, 1))
+
+
+def test_the_request_for_importance_has_the_direction_and_the_choices(people: People) -> None:
+    job = seed_search(people.project, by=people.owner, trials=12)
+    request = importance.request(job)
+    assert request.direction == "max"
+    assert request.choices == {"optimizer": ("adam", "rmsprop", "sgd")}
 
 
 def test_importance_needs_ten_completed_trials(search: Job, browser: Client) -> None:

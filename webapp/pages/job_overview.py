@@ -21,6 +21,7 @@ from jobs.queries import (
 )
 from webapp import analysis
 from webapp.pages.shortcuts import Request
+from webapp.pages.tendencies import Tendency, tendency
 from webapp.templatetags import words
 
 MOST_BARS = 5
@@ -78,13 +79,19 @@ def _search_context(request: Request, row: Job) -> dict[str, Any]:
     if found is None or found.best is None:
         best = outcomes.best_trials(row, limit=1).prefetch_related("executions").first()
         ranked = answer.ranked_trial(best) if best is not None else None
-        return {"answer": None, "ranked": ranked, **_next_steps(request, row, ranked, may_write=may_write)}
+        return {
+            "answer": None,
+            "ranked": ranked,
+            "tied": _tied(row, ranked),
+            **_next_steps(request, row, ranked, may_write=may_write),
+        }
     importance = analysis.importance_of(row)
     # Stored as JSON, and not read into its class by the query.
     result = importance.result and ImportanceAnswer.model_validate(importance.result)
     return {
         "answer": found,
         "ranked": found.best,
+        "tied": _tied(row, found.best),
         "verdict": verdict(found),
         "importance": importance,
         "bars": _bars(result) if result else [],
@@ -92,6 +99,10 @@ def _search_context(request: Request, row: Job) -> dict[str, Any]:
         "is_reliable": result is None or result.explained >= RELIABLE,
         **_next_steps(request, row, found.best, may_write=may_write),
     }
+
+
+def _tied(row: Job, best: RankedTrialOut | None) -> list[int]:
+    return outcomes.tied_with(row, best.number) if best is not None else []
 
 
 def _next_steps(
@@ -120,10 +131,10 @@ def registration_context(row: Job) -> dict[str, Any]:
     return {"register_as": registry.model_name_for(row), "model_names": names}
 
 
-def _bars(result: ImportanceAnswer) -> list[tuple[str, float]]:
-    """Return the hyperparameters that matter most, with their share of the variance."""
+def _bars(result: ImportanceAnswer) -> list[tuple[str, float, Tendency | None]]:
+    """Return the hyperparameters that matter most, with their share of the variance and their tendency."""
     entries = sorted(result.importances, key=lambda entry: -entry.alone)
-    return [(entry.name, entry.alone) for entry in entries[:MOST_BARS]]
+    return [(entry.name, entry.alone, tendency(entry.influence)) for entry in entries[:MOST_BARS]]
 
 
 def verdict(found: AnswerOut) -> Verdict | None:

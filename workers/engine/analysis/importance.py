@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 
-from jobs.contracts.analysis import Importance, ImportanceAnswer, ImportanceRequest
+from jobs.contracts.analysis import Importance, ImportanceAnswer, ImportanceRequest, Influence
+from workers.engine.analysis import influence
 from workers.engine.analysis.fanova import main_effects
 
 TREES = 64
@@ -33,7 +34,8 @@ def importance(request: ImportanceRequest) -> ImportanceAnswer:
     Raises:
         ValueError: columns and scores differ in length, or every score is the same.
     """
-    values, scores = _sample(request)
+    columns, scores = _sample(request)
+    values = np.where(np.isnan(columns), INACTIVE, columns)
     if np.ptp(scores) == 0:
         raise ValueError("all trials have the same score, so importance is undefined")
     # A leaf of one trial would fit its noise.
@@ -48,6 +50,7 @@ def importance(request: ImportanceRequest) -> ImportanceAnswer:
             alone=round(float(means[index]), 5),
             spread=round(float(spreads[index]), 5),
             impurity=round(float(forest.feature_importances_[index]), 5),
+            influence=_influence(request, name, columns[:, index], scores),
         )
         for index, name in enumerate(request.names)
     )
@@ -56,13 +59,23 @@ def importance(request: ImportanceRequest) -> ImportanceAnswer:
     return ImportanceAnswer(used=len(scores), trees=TREES, explained=explained, importances=tuple(ranked))
 
 
+def _influence(request: ImportanceRequest, name: str, column: Floats, scores: Floats) -> Influence:
+    goodness = scores if request.direction == "max" else -scores
+    choices = request.choices.get(name)
+    if choices is None:
+        return influence.of_number(column, goodness)
+    return influence.of_choice(np.floor(column * len(choices)), goodness, choices)
+
+
 def _sample(request: ImportanceRequest) -> tuple[Floats, Floats]:
-    """Return values (trials, hyperparameters) and scores of at most `MAX_TRIALS` trials."""
+    """Return values (trials, hyperparameters) and scores of at most `MAX_TRIALS` trials.
+
+    Inactive values are NaN.
+    """
     scores = np.array(request.scores)
     values = np.array(request.columns, dtype=float).T
     if values.shape != (len(scores), len(request.names)):
         raise ValueError(f"{len(request.names)} names, {len(scores)} scores, but columns of {values.shape}")
-    values = np.where(np.isnan(values), INACTIVE, values)
     if len(scores) > MAX_TRIALS:
         chosen = np.random.default_rng(request.seed).choice(len(scores), MAX_TRIALS, replace=False)
         return values[chosen], scores[chosen]

@@ -1,12 +1,17 @@
 // How much each hyperparameter matters, as computed on the server by a random forest.
 
 /** @import { Chart, Scene } from "../types.js" */
-import { trials } from "../words.js";
+import { number, trials } from "../words.js";
 
 const PAUSE = 1500; // ms
 const UNREACHABLE = "The server did not answer; reload the page to try again.";
 
-/** @typedef {{ name: string, alone: number, spread: number, impurity: number }} Importance */
+/**
+ * @typedef {{
+ *   verdict: "higher" | "lower" | "choice" | "unclear", correlation: number | null, best: (string | number | boolean)[],
+ * }} Influence
+ */
+/** @typedef {{ name: string, alone: number, spread: number, impurity: number, influence: Influence | null }} Importance */
 /**
  * The server's report on the importance of a search's hyperparameters.
  * @typedef {{
@@ -49,8 +54,8 @@ export const importance = {
     const { importances, explained, used, trees } = report.result;
     const measure = axes.measure === "impurity" ? "impurity" : "alone";
     const entries = [...importances].sort((a, b) => a[measure] - b[measure]);
-    const describe = (/** @type {Importance} */ { name, alone, spread, impurity }) =>
-      `${name}: ${percent(alone)} ± ${percent(spread)} alone, ${percent(impurity)} with interactions`;
+    const describe = (/** @type {Importance} */ { name, alone, spread, impurity, influence }) =>
+      `${name}: ${percent(alone)} ± ${percent(spread)} alone, ${percent(impurity)} with interactions; ${tendency(influence)}`;
     const old =
       report.trials < report.completed
         ? `; ${trials(report.completed - report.trials)} since${report.state === "computing" ? ", being computed again" : ""}`
@@ -68,22 +73,27 @@ export const importance = {
           { label: "alone", num: true },
           { label: "± over trees", num: true },
           { label: "with interactions", num: true },
+          { label: "tendency" },
+          { label: "rank correlation", num: true },
         ],
-        rows: importances.map(({ name, alone, spread, impurity }) => [
+        rows: importances.map(({ name, alone, spread, impurity, influence }) => [
           name,
           percent(alone),
           percent(spread),
           percent(impurity),
+          tendency(influence),
+          number(influence?.correlation, 2),
         ]),
       }),
       tip: ({ dataIndex }) => {
-        const { name, alone, spread, impurity } = entries[dataIndex];
+        const { name, alone, spread, impurity, influence } = entries[dataIndex];
         return {
           title: name,
           rows: [
             { label: "alone", value: `${percent(alone)} ± ${percent(spread)}` },
             { label: "with interactions", value: percent(impurity) },
           ],
+          foot: tendency(influence),
         };
       },
       option: {
@@ -137,6 +147,19 @@ function tooFew({ completed, pruned, over }) {
     : "";
   const help = over ? ` Start another search with more trials${pruned ? " or without pruning" : ""}.` : "";
   return `${there}.${shorter} With fewer trials, the result would be mostly chance.${help}`;
+}
+
+/** @type {Record<string, string>} */
+const TENDENCIES = { higher: "higher values tend to score better", lower: "lower values tend to score better" };
+
+/**
+ * Return which values tend to score better; an empty text for results of earlier releases.
+ * @param {Influence | null} influence
+ */
+function tendency(influence) {
+  if (!influence) return "";
+  if (influence.verdict === "choice") return `${influence.best.join(" or ")} tends to score best`;
+  return TENDENCIES[influence.verdict] ?? "no clear tendency";
 }
 
 /** @param {number} share */
