@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from jobs.contracts.analysis import Importance, ImportanceAnswer, Influence
 from jobs.models import Analysis, Execution, Job, Trial
 from tests.browser.conftest import Held
-from tests.browser.looking import Look
+from tests.browser.looking import NARROW, Look
 from tests.people import People
 from tests.seeded import seed_search
 
@@ -89,6 +89,21 @@ def test_the_other_tabs_repeat_one_line(people: People, open_as: Open) -> None:
     box = page.locator("#job-head").bounding_box()
     assert box is not None and box["height"] <= LINE, box
     expect(page.get_by_role("button", name="Finish with what we have")).to_be_visible()
+
+
+def test_tabs_that_do_not_fit_show_that_they_scroll_and_are_apart_from_the_head(
+    people: People, open_as: Open
+) -> None:
+    search = analysed(people, state="running")
+    page = open_as(people.owner, f"/jobs/{search.pk}")
+    page.set_viewport_size(NARROW)
+    tabs = page.locator(".ty-tabs")
+    assert tabs.evaluate("({ scrollWidth, clientWidth }) => scrollWidth > clientWidth")
+    shades = tabs.evaluate("(tabs) => getComputedStyle(tabs).backgroundAttachment")
+    assert shades == "local, local, scroll, scroll", "two that hide the others at the ends, as of tables"
+    counts, below = page.locator(".ty-job-about").bounding_box(), tabs.bounding_box()
+    assert counts is not None and below is not None
+    assert below["y"] - counts["y"] - counts["height"] >= 8
 
 
 def test_lines_that_arrive_while_the_log_is_loaded_are_not_lost(people: People, open_as: Open) -> None:
