@@ -299,7 +299,7 @@ def test_a_queued_search_shows_what_it_waits_for_and_no_empty_charts(people: Peo
     search = make_job(experiment=experiment, by=people.owner, why_waiting="No worker runs in pool default.")
     browser = browser_of(people.owner)
     pages = {tab: browser.get(f"/jobs/{search.pk}", {"tab": tab}) for tab in ("overview", "charts")}
-    assert "No worker runs in pool default. Number 2 in the queue" in text_of(pages["overview"])
+    assert "Number 2 in the queue : No worker runs in pool default." in text_of(pages["overview"])
     charts = ("<ty-history", "<ty-curves", "<ty-charts")
     assert not [chart for page in pages.values() for chart in charts if chart in page.content.decode()]
     make_trials(search, 1)
