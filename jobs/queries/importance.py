@@ -58,11 +58,16 @@ def _state(now: int, row: Analysis | None) -> ImportanceState:
     if row is None:
         return "missing"
     # A failure for these trials would repeat itself, so it counts as a result until another trial completes.
-    if now in (row.trials, row.failed_at):
+    if now == row.failed_at or (now == row.trials and _has_influences(row)):
         return "fresh"
     if row.until is not None:
         return "computing"
     return "missing" if row.result is None else "stale"
+
+
+def _has_influences(row: Analysis) -> bool:
+    """Return whether a result is complete: those of earlier releases have no influence of the values."""
+    return all(entry.get("influence") for entry in (row.result or {}).get("importances", ()))
 
 
 def request(search: Job) -> ImportanceRequest:
