@@ -7,9 +7,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from jobs.actions import events
 from jobs.models import Job, MetricSeries
-from tests.browser.looking import Look, check_accessibility
+from tests.browser.looking import NARROW, Look, check_accessibility
 from tests.people import People
-from tests.seeded import seed_search
+from tests.seeded import SPACE, seed_search
 
 Open = Callable[..., Page]
 BY_ECHARTS = ("parallel", "importance", "slice", "contour", "heat", "rank", "pareto", "timeline")
@@ -61,6 +61,60 @@ def test_every_chart_is_in_the_grid_and_enlarged_is_read_by_keyboard_and_as_a_ta
     page.keyboard.press("Escape")
     expect(page.locator(".ty-enlarged")).to_have_count(0)
     check_accessibility(page, "light", None)
+
+
+KEEP_ECHARTS = """() => import("/static/vendor/echarts-6.1.0/echarts.esm.min.js").then((echarts) => {
+  const chart = () => document.querySelector("[data-chart=parallel] .ty-echart");
+  window.axisNames = () => echarts.getInstanceByDom(chart()).getOption().parallelAxis.map(({name}) => name);
+})"""
+UNTIL_WRAPPED = """() => new Promise((done) => {
+  const look = () => axisNames().includes("learning_\\nrate") ? done() : requestAnimationFrame(look);
+  look();
+})"""
+AXES = [*(parameter["name"] for parameter in SPACE), "val_accuracy (mean)"]
+
+
+def test_the_names_of_parallel_axes_are_whole_and_wrapped_where_there_is_little_room(
+    people: People, open_as: Open
+) -> None:
+    page = charts_of(seed_search(people.project, by=people.owner, trials=30), people, open_as)
+    expect(tile(page, "parallel").locator("canvas").first).to_be_visible()
+    page.evaluate(KEEP_ECHARTS)
+    assert page.evaluate("axisNames()")[:-1] == AXES[:-1], "all but the last fit into one line"
+    assert "".join(page.evaluate("axisNames()")[-1].split("\n")) == AXES[-1]
+    page.set_viewport_size(NARROW)
+    page.evaluate(UNTIL_WRAPPED)
+    assert [name.replace("\n", "") for name in page.evaluate("axisNames()")] == AXES
+
+
+def test_the_whole_name_of_an_axis_is_shown_at_the_pointer(people: People, open_as: Open) -> None:
+    search = seed_search(people.project, by=people.owner, trials=30)
+    page = charts_of(search, people, open_as, "&chart=parallel")
+    canvas = tile(page, "parallel").locator("canvas").first
+    expect(canvas).to_be_visible()
+    box = canvas.bounding_box()
+    assert box is not None
+    tip = page.locator(".ty-tip:visible")
+    for down in range(8, 40, 3):
+        page.mouse.move(box["x"] + 64, box["y"] + down)
+        if tip.is_visible():
+            break
+    expect(tip).to_have_text("units")
+
+
+def test_small_charts_show_the_numbers_of_their_colours(people: People, open_as: Open) -> None:
+    page = charts_of(seed_search(people.project, by=people.owner, trials=40), people, open_as)
+    page.set_viewport_size({"width": 1440, "height": 2600})
+    all_drawn(page)
+    for chart in ("parallel", "slice", "contour", "heat", "rank"):
+        expect(tile(page, chart).locator(".ty-scale")).to_have_text(re.compile(r"^[\d.]+[\d.]+\w"))
+    expect(tile(page, "heat").locator(".ty-scale")).to_have_attribute(
+        "aria-label", re.compile(r"^Colours: val_accuracy from 0\.\d+ to 0\.\d+$")
+    )
+    for chart in ("pareto", "importance", "timeline"):
+        expect(tile(page, chart).locator(".ty-scale")).to_be_hidden()
+    page.locator("[data-enlarge=heat]").click()
+    expect(page.locator(".ty-enlarged .ty-scale")).to_be_hidden()  # the picture has one beside it
 
 
 def test_drags_filters_and_picks_are_in_table_and_address(people: People, open_as: Open, look: Look) -> None:

@@ -2,9 +2,11 @@
 // to the next, x selects its trial, Enter opens it, and a line below describes it.
 
 /** @import { ECElementEvent, EChartsType } from "echarts" */
-/** @import { Item, Picture as Drawing } from "./types.js" */
+/** @import { ColourScale, Item, Picture as Drawing } from "./types.js" */
+/** @import { TipText } from "../charts/tip.js" */
 import { tip } from "../charts/tip.js";
 import { el } from "./dom.js";
+import { number } from "./words.js";
 
 /** @type {Promise<typeof import("../../vendor/echarts-6.1.0/echarts.esm.min.js")> | null} */
 let library = null;
@@ -24,6 +26,10 @@ export class Picture {
   list = () => [];
   /** @type {Drawing["tip"]} */
   describe = () => ({ title: "", rows: [] });
+  /** @type {Drawing["tipOfAxis"]} */
+  describeAxis;
+  /** @type {Drawing["fitted"]} */
+  fitted;
   tips = true;
   at = -1;
   height = 0;
@@ -41,7 +47,8 @@ export class Picture {
       blur: () => this.leave(),
     });
     this.status = el("p", { class: "ty-chart-status", role: "status" });
-    this.element = el("div", {}, this.canvas, this.status);
+    this.scale = el("div", { class: "ty-scale", role: "img", hidden: true });
+    this.element = el("div", {}, this.canvas, this.scale, this.status);
     this.resize = new ResizeObserver(([{ contentRect }]) => this.fit(contentRect));
     this.resize.observe(this.canvas);
   }
@@ -60,11 +67,14 @@ export class Picture {
     this.listed = null;
     this.list = drawing.items;
     this.describe = drawing.tip;
+    this.describeAxis = drawing.tipOfAxis;
+    this.fitted = drawing.fitted;
     this.tips = drawing.tips ?? true;
     this.at = -1;
     this.canvas.setAttribute("aria-label", `${drawing.label} Use the arrow keys.`);
     chart.off();
     this.show(chart, drawing, grown);
+    this.showScale(drawing.scale ?? null);
     chart.on("click", ({ seriesIndex = -1, dataIndex }) => this.chosen(seriesIndex, dataIndex));
     chart.on("mousemove", (event) => this.hover(event));
     chart.on("mouseout", () => tip.hide(this));
@@ -79,9 +89,23 @@ export class Picture {
    * @param {DOMRectReadOnly} size
    */
   fit({ width, height }) {
-    const { chart } = this;
-    if (chart && width && (Math.round(width) !== chart.getWidth() || Math.round(height) !== chart.getHeight()))
-      chart.resize();
+    const { chart, fitted } = this;
+    if (!chart || !width || (Math.round(width) === chart.getWidth() && Math.round(height) === chart.getHeight()))
+      return;
+    if (fitted) chart.setOption(fitted(width), { lazyUpdate: true });
+    chart.resize();
+  }
+
+  /** @param {ColourScale | null} scale */
+  showScale(scale) {
+    this.scale.hidden = !scale;
+    if (!scale) return;
+    const [low, high] = scale.range.map((end) => number(end, 3));
+    const ramp = el("span", { class: "ty-scale-ramp" });
+    ramp.style.background = `linear-gradient(to right, ${scale.steps.join()})`;
+    const end = (/** @type {string} */ text) => el("span", { class: "ty-num" }, text);
+    this.scale.setAttribute("aria-label", `Colours: ${scale.label} from ${low} to ${high}`);
+    this.scale.replaceChildren(end(low), ramp, end(high), el("span", { class: "ty-elide" }, scale.label));
   }
 
   /**
@@ -101,8 +125,8 @@ export class Picture {
    * @param {Drawing} drawing
    * @param {boolean} grown
    */
-  show(chart, { option, prepare }, grown) {
-    const later = Boolean(grown || prepare);
+  show(chart, { option, prepare, fitted }, grown) {
+    const later = Boolean(grown || prepare || fitted);
     chart.setOption(
       {
         animation: false,
@@ -111,6 +135,7 @@ export class Picture {
       },
       { notMerge: true, lazyUpdate: later },
     );
+    if (fitted) chart.setOption(fitted(grown ? this.canvas.clientWidth : chart.getWidth()), { lazyUpdate: true });
     prepare?.(chart);
     if (grown) chart.resize();
     else if (later) chart.setOption({});
@@ -152,20 +177,21 @@ export class Picture {
   }
 
   /** @param {ECElementEvent} event */
-  hover({ seriesIndex, dataIndex, event }) {
-    if (seriesIndex === undefined || !event) return;
-    this.showTip(event.offsetX, event.offsetY, seriesIndex, dataIndex);
+  hover({ seriesIndex, dataIndex, event, targetType, componentIndex }) {
+    if (!event) return;
+    const { offsetX: x, offsetY: y } = event;
+    if (seriesIndex !== undefined) this.showTip(x, y, this.describe({ seriesIndex, dataIndex }));
+    else if (targetType === "axisName" && this.describeAxis) this.showTip(x, y, this.describeAxis(componentIndex));
   }
 
   /**
    * @param {number} x in the chart
    * @param {number} y
-   * @param {number} seriesIndex
-   * @param {number} dataIndex
+   * @param {TipText} text
    */
-  showTip(x, y, seriesIndex, dataIndex) {
+  showTip(x, y, text) {
     const { left, top } = this.canvas.getBoundingClientRect();
-    tip.show(this, left + x, top + y, this.describe({ seriesIndex, dataIndex }));
+    tip.show(this, left + x, top + y, text);
   }
 
   /**
@@ -190,7 +216,7 @@ export class Picture {
     this.chart?.dispatchAction({ type: "highlight", seriesIndex: series, dataIndex: data });
     // A line over many axes has no one place for a tip; the sentence below has the same text.
     const [x, y] = (this.tips && this.placeOf(series, data)) || [];
-    if (x !== undefined) this.showTip(x, y, series, data);
+    if (x !== undefined) this.showTip(x, y, this.describe({ seriesIndex: series, dataIndex: data }));
     this.status.textContent = `${text}${trial ? " (x selects it, Enter opens it)" : ""}`;
   }
 

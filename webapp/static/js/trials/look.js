@@ -1,7 +1,7 @@
 // The colours that charts take from the theme, and a scale on which better is always stronger.
 
 /** @import { VisualMapComponentOption } from "echarts" */
-/** @import { Column, Direction, Look, Range, Scene } from "./types.js" */
+/** @import { ColourScale, Column, Direction, Look, Range, Scene } from "./types.js" */
 import { themeColour } from "../charts/colours.js";
 import { number } from "./words.js";
 
@@ -164,13 +164,18 @@ export const margins = ({ narrow, compact }, scale = true) => ({
 });
 
 /**
- * Return the scale of colours beside a chart.
- * @param {Look} colours
+ * Return how a chart shows numbers as colours: the option of the picture, with a scale beside it if there is room, and
+ * otherwise the scale below it.
+ * @param {Pick<Scene, "colours" | "narrow">} scene
  * @param {{ range: Range, direction: Direction, label: string, dimension: number, series?: number | number[] }} scale
- * @returns {VisualMapComponentOption}
+ * @returns {{ visualMap: VisualMapComponentOption, scale: ColourScale | null }}
  */
-export function legend(colours, { range, direction, label, dimension, series = 0 }) {
-  return {
+export function colourScale({ colours, narrow }, { range, direction, label, dimension, series = 0 }) {
+  const text = label.replace(" (mean)", "");
+  const steps = towards(colours.scale, direction);
+  /** @type {VisualMapComponentOption} */
+  const visualMap = {
+    show: !narrow,
     type: "continuous",
     min: range[0],
     max: range[1],
@@ -183,8 +188,9 @@ export function legend(colours, { range, direction, label, dimension, series = 0
     itemWidth: 10,
     precision: range.every(Number.isInteger) ? 0 : 4,
     calculable: false,
-    text: [label.replace(" (mean)", ""), ""],
+    text: [text, ""],
     textStyle: { color: colours.quiet, fontSize: 11, width: 90, overflow: "truncate" },
-    inRange: { color: towards(colours.scale, direction) },
+    inRange: { color: steps },
   };
+  return { visualMap, scale: narrow ? { label: text, range, steps } : null };
 }

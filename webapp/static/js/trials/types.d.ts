@@ -128,9 +128,18 @@ export interface Item {
   trial?: number;
 }
 
+/** The numbers that the colours of a chart show, as a line below it. */
+export interface ColourScale {
+  label: string;
+  range: Range;
+  /** The colours from the least to the greatest number, at equal distances. */
+  steps: string[];
+}
+
 /** A chart as an ECharts option. */
 export interface Picture {
   option: EChartsOption;
+  scale?: ColourScale | null;
   /** Return the text beside the pointer at an item. */
   tip: (place: { seriesIndex: number; dataIndex: number }) => TipText;
   items: () => Item[];
@@ -138,6 +147,10 @@ export interface Picture {
   height?: number;
   /** Show the tip at the item that the keyboard has reached. */
   tips?: boolean;
+  /** Return the text beside the pointer at the name of an axis. */
+  tipOfAxis?: (axis: number) => TipText;
+  /** Return what depends on the width of the picture: it is set when the width changes too. */
+  fitted?: (width: number) => EChartsOption;
   /** Complete before drawing what no option can express. */
   prepare?: (chart: EChartsType) => void;
   ready?: (chart: EChartsType) => void;

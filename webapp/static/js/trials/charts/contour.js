@@ -1,7 +1,7 @@
 // A metric over two hyperparameters, interpolated between trials: bands of colour with the trials on top.
 
 import { el } from "../dom.js";
-import { axis, evenSample, legend, margins, towards, valueRange } from "../look.js";
+import { axis, colourScale, evenSample, margins, towards, valueRange } from "../look.js";
 /** @import { Chart, Column, Direction, Look, Range } from "../types.js" */
 /** @import { ScatterSeriesOption } from "echarts" */
 /** @import { Extent } from "./plane.js" */
@@ -24,7 +24,7 @@ export const contour = {
   ...PLANE,
   missing: needsHyperparameters(2, 5),
   draw(scene) {
-    const { store, colours, narrow, compact, view } = scene;
+    const { store, colours, compact, view } = scene;
     const { x, y, metric, direction, found, note } = onPlane(scene);
     const [across, up] = [extent(x, found), extent(y, found)];
     const surface = smooth(found, x, y, metric, across, up);
@@ -48,7 +48,9 @@ export const contour = {
       symbolSize: 6,
       emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } },
     };
+    const { visualMap, scale } = colourScale(scene, { range, direction, label: metric.label, dimension: 2 });
     return {
+      scale,
       label: `Contour of ${metric.label} over ${x.label} and ${y.label}; the best is trial ${store.number[best]}.`,
       note: `${note}${ranked.length < found.length ? `; ${grouped(ranked.length)} dots drawn, the best among them` : ""}`,
       foot: `Between the trials ${metric.label} is interpolated by distance (Shepard 1968): far from any dot it is a guess.`,
@@ -67,7 +69,7 @@ export const contour = {
           splitLine: { show: false },
         }),
         yAxis: axis(colours, y, { ...edges(colours, up, y), nameGap: compact ? 38 : 46, splitLine: { show: false } }),
-        visualMap: { ...legend(colours, { range, direction, label: metric.label, dimension: 2 }), show: !narrow },
+        visualMap,
         series: [
           {
             type: "custom",

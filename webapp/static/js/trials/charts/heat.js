@@ -1,6 +1,6 @@
 // A metric over two hyperparameters, as means of cells.
 
-import { axis, clamp, legend, valueRange } from "../look.js";
+import { axis, clamp, colourScale, valueRange } from "../look.js";
 /** @import { HeatmapSeriesOption } from "echarts" */
 /** @import { Chart, Column, Direction, Range } from "../types.js" */
 import { numbersOf } from "../store.js";
@@ -89,7 +89,10 @@ export const heat = {
       itemStyle: { borderColor: colours.surface, borderWidth: 1 },
       emphasis: { itemStyle: { borderColor: colours.second, borderWidth: 2 } },
     });
+    const shown = { range, direction, label: metric.label, dimension: 2, series: [0, 1] };
+    const { visualMap, scale } = colourScale(scene, shown);
     return {
+      scale,
       label: `Mean ${metric.label} of ${found.length} trials by ${x.label} and ${y.label}.`,
       note,
       foot: "The mean of the trials in each cell; empty cells have none.",
@@ -137,10 +140,7 @@ export const heat = {
             nameTextStyle: { color: colours.quiet, align: "left", padding: [0, 0, 0, 6] },
           },
         ),
-        visualMap: {
-          ...legend(colours, { range, direction, label: metric.label, dimension: 2, series: [0, 1] }),
-          show: !narrow,
-        },
+        visualMap,
         series: [cellsOf(lists[0], colours.ink), cellsOf(lists[1], colours.surface)],
       },
     };

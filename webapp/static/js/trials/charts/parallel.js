@@ -1,10 +1,11 @@
 // Parallel coordinates: a line for each trial. Dragging along an axis filters the trials, here and in the table.
 
-import { clamp, evenSample, legend, logMarks, middle } from "../look.js";
+import { clamp, colourScale, evenSample, logMarks, middle } from "../look.js";
 /** @import { EChartsOption, EChartsType, ParallelSeriesOption } from "echarts" */
 /** @import { Chart, Column, Condition, Direction, Look, Range, Scene } from "../types.js" */
 import { numbersOf } from "../store.js";
 import { grouped } from "../words.js";
+import { axisNames, LINE } from "./axis-names.js";
 import {
   control,
   directionOf,
@@ -23,6 +24,7 @@ import {
 
 const FITTING = 180; // a third in a small chart
 const OTHERS = 60;
+const ABOVE = 24; // pixels above and below the names of the axes
 const HAIR = 1; // pixels: wider lines are drawn as shapes, which takes eight times as long
 const PAUSE = 250; // ms after a drag until the fitting lines are drawn again
 
@@ -72,7 +74,16 @@ export const parallel = {
       emphasis: { lineStyle: { width: 3, opacity: 1 } },
     };
     const drawnNote = lines.length < all.length ? `; ${grouped(lines.length)} lines drawn` : "";
+    const { visualMap, scale } = colourScale(scene, {
+      range,
+      direction,
+      label: metric.label,
+      dimension: columns.length,
+      series: [1, 2],
+    });
+    const right = scene.narrow ? 40 : 150;
     return {
+      scale,
       label: `Parallel coordinates of ${found.length} trials by ${columns.length - 1} hyperparameters and ${metric.label}.`,
       note: scoredCount(found, all) + drawnNote + left,
       foot: "Drag along an axis to filter, here and in the table; click it to remove the filter. By keyboard, use the filter form below.",
@@ -85,13 +96,18 @@ export const parallel = {
       table: () => tableOf(scene, found, columns),
       tip: ({ seriesIndex, dataIndex }) => store.tipOf(lists[seriesIndex][dataIndex], columns),
       option: {
-        visualMap: {
-          ...legend(colours, { range, direction, label: metric.label, dimension: columns.length, series: [1, 2] }),
-          show: !scene.narrow,
-        },
-        parallel: { left: 48, right: scene.narrow ? 40 : 150, top: 48, bottom: 28, axisExpandable: false },
+        visualMap,
+        parallel: { right, bottom: 28, axisExpandable: false },
         parallelAxis: columns.map((column, dim) => axisOf(column, dim, colours, scene.narrow, ends[dim])),
         series: styles.map((lineStyle, at) => ({ ...shared, lineStyle, data: lists[at].map(line) })),
+      },
+      tipOfAxis: (axis) => ({ title: columns[axis].label, rows: [] }),
+      fitted: (width) => {
+        const labels = columns.map(({ label }) => label);
+        const left = Math.min(Math.max(28, width * 0.07), 64); // half of the first name
+        const names = axisNames(labels, { width, left, right });
+        const lines = Math.max(...names.map((name) => name.split("\n").length));
+        return { parallel: { left, top: ABOVE + lines * LINE }, parallelAxis: names.map((name) => ({ name })) };
       },
       prepare: (chart) => mark(chart, scene, columns),
       ready: (chart) => follow(chart, scene, columns),
@@ -151,8 +167,8 @@ function endsOf({ values, low, high }, shown) {
 function axisOf(column, dim, colours, narrow, extent) {
   const shared = {
     dim,
-    name: narrow && column.label.length > 9 ? `${column.label.slice(0, 8)}…` : column.label,
-    nameTextStyle: { color: colours.ink, fontSize: 11 },
+    nameTextStyle: { color: colours.ink, fontSize: 11, lineHeight: LINE },
+    triggerEvent: true, // the pointer at a name shows all of it
     axisLine: { lineStyle: { color: colours.quiet } },
     axisTick: { lineStyle: { color: colours.quiet } },
     z: 5, // above the lines, with a halo

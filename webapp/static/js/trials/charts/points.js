@@ -1,6 +1,6 @@
 // A dot for each trial: the slice along one hyperparameter, and the rank over two.
 
-import { axis, clamp, legend, margins } from "../look.js";
+import { axis, clamp, colourScale, margins } from "../look.js";
 /** @import { ScatterSeriesOption } from "echarts" */
 /** @import { Chart, Column, Direction, Drawing, Range, Scene, Table } from "../types.js" */
 import { numbersOf } from "../store.js";
@@ -37,7 +37,7 @@ import {
  */
 function dots(scene, drawing) {
   const { found, all, shown, x, y, colour, range, direction, legendLabel, columns, label, left, foot, table } = drawing;
-  const { store, view, colours, narrow } = scene;
+  const { store, view, colours } = scene;
   const size = shown.length > 300 ? 6 : 9;
   const lists = partition(shown, (index) => view.selected.has(store.number[index]));
   const [xs, ys] = [numbersOf(x), numbersOf(y)];
@@ -45,7 +45,15 @@ function dots(scene, drawing) {
   const emphasis = { itemStyle: { borderColor: colours.second, borderWidth: 2 } };
   /** @type {ScatterSeriesOption} */
   const shared = { type: "scatter", progressive: 0, emphasis };
+  const { visualMap, scale } = colourScale(scene, {
+    range,
+    direction,
+    label: legendLabel,
+    dimension: 2,
+    series: [0, 1],
+  });
   return {
+    scale,
     label,
     note: drawnCount(shown, found, all) + left,
     foot,
@@ -57,10 +65,7 @@ function dots(scene, drawing) {
       grid: margins(scene),
       xAxis: axis(colours, x, { nameGap: scene.compact ? 24 : 30 }),
       yAxis: axis(colours, y, { nameGap: scene.compact ? 38 : 46 }),
-      visualMap: {
-        ...legend(colours, { range, direction, label: legendLabel, dimension: 2, series: [0, 1] }),
-        show: !narrow,
-      },
+      visualMap,
       series: [
         {
           ...shared,
