@@ -14,7 +14,7 @@ from jobs.contracts.traffic import Counts, TrafficInterval, TrafficReport, Versi
 from jobs.models import Endpoint, ModelVersion, RegisteredModel, User
 from tests import factories
 from tests.browser.conftest import Held
-from tests.browser.looking import Look
+from tests.browser.looking import NARROW, Look
 from tests.people import People
 
 Open = Callable[..., Page]
@@ -25,6 +25,10 @@ COUNT_CHANGES = """() => {
   window.changes = 0;
   store.addEventListener("change", () => changes++);
 }"""
+
+
+COLOURS = """() => Object.fromEntries([...document.querySelectorAll("ty-traffic-chart")].map(
+  ({kind, lines}) => [kind.id, lines.map(({colour}) => colour)]))"""
 
 
 def released(people: People) -> RegisteredModel:
@@ -153,6 +157,50 @@ def test_the_charts_of_an_endpoint_have_one_time_axis_and_it_is_in_the_address(
     assert "range=1d" in page.url
     page.go_back()
     expect(page.get_by_role("button", name="15 min")).to_have_attribute("aria-pressed", "true")
+
+
+def test_only_the_lines_of_versions_have_colours_of_versions(people: People, open_as: Open) -> None:
+    model = released(people)
+    ask(model, by=people.owner, sequence=1, ages=range(20, 600, 10))
+    page = open_as(people.owner, "/endpoints/digits")
+    expect(page.locator('[data-chart="errors"] canvas')).to_be_visible()
+    colours = page.evaluate(COLOURS)
+    versions = set(colours.pop("requests"))
+    others = {colour for lines in colours.values() for colour in lines}
+    assert len(versions) == 2
+    assert len(others) > 2
+    assert not versions & others
+
+
+def test_all_parts_of_an_endpoint_follow_its_release_and_keep_what_is_typed(
+    people: People, open_as: Open
+) -> None:
+    model = released(people)
+    page = open_as(people.owner, "/endpoints/digits")
+    badges, reason = page.locator("#endpoint-badges"), page.get_by_label("Reason").first
+    expect(badges).not_to_contain_text("down")
+    reason.fill("wrong again")
+    releases.take_down(endpoint_of(model), reason="it leaks", by=people.owner)
+    expect(badges).to_contain_text("down")
+    expect(page.get_by_role("button", name="Bring up")).to_be_visible()
+    expect(page.get_by_role("link", name="Try it")).to_have_count(0)
+    expect(page.get_by_role("region", name="History")).to_contain_text("it leaks")
+    expect(page.locator("#endpoint-kpis")).to_contain_text("every prediction is answered with 404")
+    expect(reason).to_have_value("wrong again")
+
+
+def test_the_address_is_the_first_thing_below_the_head(people: People, open_as: Open) -> None:
+    released(people)
+    page = open_as(people.owner, "/endpoints/digits")
+    for size in (page.viewport_size, NARROW):
+        assert size is not None
+        page.set_viewport_size(size)
+        boxes = [
+            page.locator(part).bounding_box() for part in (".ty-head", "#endpoint-address", "#endpoint-kpis")
+        ]
+        places = [box["y"] for box in boxes if box is not None]
+        assert places == sorted(places)
+        assert len(places) == 3
 
 
 def test_rolling_back_is_the_one_solid_danger_button(people: People, open_as: Open) -> None:

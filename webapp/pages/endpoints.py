@@ -38,6 +38,8 @@ STATES = {
     "END": "failed",
 }
 """The state of a version at a prediction server, by the name of TensorFlow Serving."""
+FOLLOWED = ("badges", "actions", "address", "replicas", "history", "changes")
+"""The parts of the page that are drawn again together with its figures. Typed text stays in them."""
 
 
 @page
@@ -69,18 +71,23 @@ def _endpoint_page(request: Request, name: str, *, status: int = 200, **instead:
     """Show an endpoint as it is now; `instead` overrides context values, such as an invalid form."""
     row = access.get_endpoint(request.user, name)
     part = valid_choice(request.GET.get("part"), ("now",), "")
-    context = {"endpoint": row, "model": row.model, **_now(row)}
+    # A refused form stays with its message until the page is left.
+    keeps_forms = bool(instead) or request.GET.get("keep") == "changes"
+    followed = [name for name in FOLLOWED if not (keeps_forms and name == "changes")]
+    context = {
+        "endpoint": row,
+        "model": row.model,
+        "address": prediction.address(),
+        "history": list(release_queries.of_endpoint(row)[:HISTORY_ROWS]),
+        "keeps_forms": keeps_forms,
+        "followed": ",".join(f"#endpoint-{name}:outerMorph" for name in followed),
+        "down_form": DownForm(),
+        **_now(row),
+        **rollback_context(request, row),
+    }
     if not part:
-        context |= {
-            "history": list(release_queries.of_endpoint(row)[:HISTORY_ROWS]),
-            "address": prediction.address(),
-            "crumbs": crumbs(("Endpoints", reverse("endpoints")), name),
-            **_first_request(row),
-            **rollback_context(request, row),
-            "down_form": DownForm(),
-            **instead,
-        }
-    return render(request, "endpoints/endpoint.html", context, partial=part, status=status)
+        context |= {"crumbs": crumbs(("Endpoints", reverse("endpoints")), name), **_first_request(row)}
+    return render(request, "endpoints/endpoint.html", context | instead, partial=part, status=status)
 
 
 def rollback_context(request: Request, row: Endpoint) -> dict[str, Any]:

@@ -10,6 +10,9 @@ const MOST = 12;
  * @typedef {{ label: string, colour: string, series: number[], dash?: number[], dot?: boolean }} Entry
  */
 
+/** @param {number[]} dash */
+const lineClass = ([length]) => (length === undefined ? "ty-line" : length < 4 ? "ty-dots" : "ty-dash");
+
 /**
  * Return the legend of a chart; null if it would have more entries than anyone reads.
  * @param {uPlot} chart
@@ -21,7 +24,7 @@ export function legendOf(chart, entries) {
     "div",
     { class: "ty-chart-legend" },
     entries.map(({ label, colour, series, dash = [], dot }) => {
-      const mark = el("span", { class: dot ? "ty-swatch" : dash.length ? "ty-dash" : "ty-line" });
+      const mark = el("span", { class: dot ? "ty-swatch" : lineClass(dash) });
       mark.style.color = colour;
       const button = el("button", { type: "button", "aria-pressed": "true", title: `Hide ${label}` }, mark, label);
       button.addEventListener("click", () => {

@@ -1,7 +1,7 @@
 // The lines of each chart of an endpoint, and the texts of their values.
 
 /** @import { Figures, Point, Traffic } from "./store.js" */
-import { themeColour, trialColour } from "../charts/colours.js";
+import { DASHES, themeColour, trialColour } from "../charts/colours.js";
 import { grouped, number } from "../trials/words.js";
 import { seconds } from "./store.js";
 
@@ -29,10 +29,14 @@ export const statusWords = (status) => (STATUSES[status] ? `${status} ${STATUSES
 export const versionName = (version) => (version === NO_VERSION ? "no version" : `v${version}`);
 
 /**
- * Return the colour of a version, the same in every chart of the page.
+ * Return the colour of a version, the same in every chart of the page. No other line of the page has one of these.
  * @param {number} version
  */
-export const versionColour = (version) => (version ? trialColour(version - 1) : themeColour("--ty-failed"));
+export const versionColour = (version) => trialColour(version - 1);
+
+/** The colour of lines that are no version's: percentiles, means and counts of all requests. */
+const measureColour = () => themeColour("--tblr-body-color");
+const [, DASHED, DOTTED] = DASHES;
 
 /**
  * Return the values of all points; null before the first request that was counted.
@@ -55,60 +59,50 @@ const keysOf = ({ total }, table) => Object.keys(total[table]).sort((a, b) => Nu
 function requestLines(data) {
   return keysOf(data, "versions").map((version) => ({
     label: versionName(version),
-    colour: versionColour(Number(version)),
+    colour: version === NO_VERSION ? themeColour("--ty-neutral") : versionColour(Number(version)),
     values: valuesOf(data, (point) => (point.versions[version] ?? 0) / (point.seconds || 1)),
   }));
 }
 
-/** @type {[keyof Figures, string, number][]} */
-const PERCENTILES = [
-  ["p50_ms", "p50", 0],
-  ["p95_ms", "p95", 2],
-  ["p99_ms", "p99", 1],
-];
-
 /** @param {Traffic} data */
-function latencyLines(data) {
-  return PERCENTILES.map(([key, label, place]) => ({
-    label,
-    colour: trialColour(place),
-    values: valuesOf(data, (point) => /** @type {number | null} */ (point[key])),
-  }));
-}
+const latencyLines = (data) => [
+  { label: "p50", colour: measureColour(), values: valuesOf(data, ({ p50_ms }) => p50_ms) },
+  { label: "p95", colour: measureColour(), dash: DASHED, values: valuesOf(data, ({ p95_ms }) => p95_ms) },
+  { label: "p99", colour: measureColour(), dash: DOTTED, values: valuesOf(data, ({ p99_ms }) => p99_ms) },
+];
 
 /** @param {Traffic} data */
 function errorLines(data) {
   const statuses = keysOf(data, "errors");
   if (!statuses.length)
     return [{ label: "failed", colour: themeColour("--ty-failed"), values: valuesOf(data, () => 0) }];
-  return statuses.map((status, place) => ({
-    label: statusWords(status),
-    colour: status >= "500" ? themeColour("--ty-failed") : trialColour([7, 3, 2, 6][place % 4]),
-    dash:
-      status > "500"
-        ? [
-            [7, 4],
-            [2, 3],
-          ][Number(status > "503")]
-        : [],
-    values: valuesOf(data, (point) => (point.errors[status] ?? 0) / (point.seconds || 1)),
-  }));
+  const classOf = (/** @type {string} */ status) => (status >= "500" ? "--ty-failed" : "--ty-retrying");
+  return statuses.map((status) => {
+    const colour = classOf(status);
+    const place = statuses.filter((other) => classOf(other) === colour).indexOf(status);
+    return {
+      label: statusWords(status),
+      colour: themeColour(colour),
+      dash: DASHES[place % DASHES.length],
+      values: valuesOf(data, (point) => (point.errors[status] ?? 0) / (point.seconds || 1)),
+    };
+  });
 }
 
 /** @param {Traffic} data */
 const batchLines = (data) => [
-  { label: "mean", colour: trialColour(4), values: valuesOf(data, ({ batch_mean }) => batch_mean) },
-  { label: "p95", colour: trialColour(2), dash: [7, 4], values: valuesOf(data, ({ batch_p95 }) => batch_p95) },
+  { label: "mean", colour: measureColour(), values: valuesOf(data, ({ batch_mean }) => batch_mean) },
+  { label: "p95", colour: measureColour(), dash: DASHED, values: valuesOf(data, ({ batch_p95 }) => batch_p95) },
 ];
 
 /** @param {Traffic} data */
 const rowLines = (data) => [
-  { label: "rows", colour: trialColour(4), values: valuesOf(data, (point) => point.rows / (point.seconds || 1)) },
+  { label: "rows", colour: measureColour(), values: valuesOf(data, (point) => point.rows / (point.seconds || 1)) },
 ];
 
 /** @param {Traffic} data */
 const waitingLines = (data) => [
-  { label: "most rows waiting", colour: trialColour(3), values: valuesOf(data, ({ waiting }) => waiting) },
+  { label: "most rows waiting", colour: measureColour(), values: valuesOf(data, ({ waiting }) => waiting) },
 ];
 
 /** @type {TrafficKind[]} */
