@@ -20,8 +20,8 @@ from jobs.queries import (
     versions,
 )
 from webapp import analysis
+from webapp.pages.importance import Tendency, tendency
 from webapp.pages.shortcuts import Request
-from webapp.pages.tendencies import Tendency, tendency
 from webapp.templatetags import words
 
 MOST_BARS = 5
