@@ -30,6 +30,17 @@ def test_a_rollback_keeps_a_reason_that_is_too_long(yard: Yard) -> None:
     assert yard.endpoint.production.number == 2
 
 
+def test_the_live_update_of_the_page_leaves_a_refused_form_alone(yard: Yard) -> None:
+    yard.live()
+    followed = "#endpoint-changes:outerMorph"
+    browser = browser_of(yard.approver)
+    assert followed in one_line(browser.get("/endpoints/digits"))
+    refused = one_line(browser.post("/models/digits/down", {"reason": " "}))
+    assert followed not in refused
+    assert 'hx-get="/endpoints/digits?part=now&amp;keep=changes"' in refused
+    assert followed not in one_line(browser.get("/endpoints/digits?part=now&keep=changes"))
+
+
 def test_a_rollback_that_is_not_possible_any_more_keeps_the_reason(yard: Yard) -> None:
     yard.live()
     answer = browser_of(yard.approver).post("/models/digits/rollback", {"reason": REASON})

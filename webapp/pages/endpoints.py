@@ -73,14 +73,14 @@ def _endpoint_page(request: Request, name: str, *, status: int = 200, **instead:
     part = valid_choice(request.GET.get("part"), ("now",), "")
     # A refused form stays with its message until the page is left.
     keeps_forms = bool(instead) or request.GET.get("keep") == "changes"
-    followed = [name for name in FOLLOWED if not (keeps_forms and name == "changes")]
+    followed = [each for each in FOLLOWED if not (keeps_forms and each == "changes")]
     context = {
         "endpoint": row,
         "model": row.model,
         "address": prediction.address(),
         "history": list(release_queries.of_endpoint(row)[:HISTORY_ROWS]),
         "keeps_forms": keeps_forms,
-        "followed": ",".join(f"#endpoint-{name}:outerMorph" for name in followed),
+        "followed": ",".join(f"#endpoint-{each}:outerMorph" for each in followed),
         "down_form": DownForm(),
         **_now(row),
         **rollback_context(request, row),
