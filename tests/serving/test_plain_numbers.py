@@ -1,6 +1,7 @@
 """Bodies of one tensor of numbers: the fast parser agrees with the general one, or leaves the body to it."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -90,6 +91,17 @@ def test_any_other_body_is_left_to_the_general_parser(body):
 @pytest.mark.parametrize("body", [b"[[1, 2.0]]", b"[[1, 4294967296]]", b"[[1, 9223372036854775808]]"])
 def test_integers_out_of_range_are_left_to_the_general_parser(body):
     assert parse_plain_numbers(b'{"instances": %b}' % body, spec_of((2,), "int32")) is None
+
+
+def test_a_long_first_row_among_short_ones_takes_no_memory():
+    # The structure of rows that are all as long as the first is 3,000 times as long as this body.
+    body = b'{"instances": [[%b]%b]}' % (b",".join([b"1"] * 20_000), b",[1]" * 20_000)
+    tracemalloc.start()
+    try:
+        assert parse_plain_numbers(body, spec_of((None,))) is None
+        assert tracemalloc.get_traced_memory()[1] < 100 * len(body)
+    finally:
+        tracemalloc.stop()
 
 
 def test_booleans_are_left_to_the_general_parser():

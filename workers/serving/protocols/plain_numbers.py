@@ -18,6 +18,7 @@ Key = Literal["instances", "inputs"]
 
 # What numbers, and the space around them, consist of. Without it, only the structure of a body is left.
 _OF_NUMBERS = b"0123456789+-.eE \t\r\n"
+# The keys without such characters: an "e" may belong to a number.
 _KEYS: dict[Key, bytes] = {"instances": b"instancs", "inputs": b"inputs"}
 # A parser keeps its buffers, whose creation takes as long as parsing. They are 14 times as large as the
 # largest body.
@@ -84,5 +85,8 @@ def _is_regular(body: Body, key: Key, shape: tuple[int, ...]) -> bool:
     """Return whether the body is an object with only this key, and its value a tensor of this shape."""
     structure = b""
     for size in reversed(shape):
+        # Checked before it is built: if only the first row is long, it would be far longer than the body.
+        if size * len(structure) > len(body):
+            return False
         structure = b"[%b]" % b",".join([structure] * size)
     return body.translate(None, _OF_NUMBERS) == b'{"%b":%b}' % (_KEYS[key], structure)
