@@ -9,7 +9,7 @@ import pytest
 
 from workers.serving.errors import BodyTooLarge, ClientGone, Saturated, ServingError, Unavailable
 from workers.serving.frames import Frame
-from workers.serving.versions.batcher import Batcher, BatchLimits, WorkItem
+from workers.serving.versions.batcher import Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import Answered, ChildExited, ChildFailed
 
 Array = npt.NDArray[np.float32]
@@ -317,3 +317,38 @@ async def test_a_batch_that_cannot_be_sent_fails_and_the_queue_goes_on(
     await child.answer()
     assert result(following) == [4]
     assert await queue.drained(1)
+
+
+async def test_a_request_whose_outputs_need_too_much_memory_fails_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queue, child = batcher()
+    failing, other = queue.submit(rows(1)), queue.submit(rows(2))
+    await turn()
+    receive = WorkItem.receive
+
+    def no_memory(item: WorkItem, outputs: Outputs) -> None:
+        if item is failing:
+            raise MemoryError
+        receive(item, outputs)
+
+    monkeypatch.setattr(WorkItem, "receive", no_memory)
+    await child.answer()
+    with pytest.raises(Unavailable, match="memory"):
+        failing.future.result()
+    assert result(other) == [4]
+    assert await queue.drained(1)
+
+
+async def test_a_request_whose_slices_cannot_be_joined_fails_and_the_queue_goes_on() -> None:
+    queue, child = batcher()
+    failing = queue.submit(rows(*range(6)))
+    await turn()
+    await child.answer()
+    child.batches[-1] = np.zeros((2, 9), np.float32)
+    await child.answer()
+    assert type(failing.future.exception()) is ServingError
+    following = queue.submit(rows(2))
+    await turn()
+    await child.answer()
+    assert result(following) == [4]

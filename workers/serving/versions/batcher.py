@@ -324,12 +324,25 @@ class Batcher:
         for item, _, rows in slices:
             # An item may have been cancelled while its batch ran.
             if not item.future.done():
-                item.receive([output[at : at + rows] for output in frame.tensors])
-                if item.output_bytes > self._limits.answer_bytes:
-                    self.cancel(
-                        item, BodyTooLarge(f"The answer has more than {self._limits.answer_bytes} bytes")
-                    )
+                self._give(item, [output[at : at + rows] for output in frame.tensors])
             at += rows
+
+    def _give(self, item: WorkItem, outputs: Outputs) -> None:
+        """Give a request the outputs of its slice. One that cannot take them fails alone.
+
+        Nothing is raised: the caller is the connection to the child, which would be closed, and the others of
+        the batch would get no answer.
+        """
+        limit = self._limits.answer_bytes
+        try:
+            item.receive(outputs)
+        except MemoryError:
+            self.cancel(item, Unavailable("There is not enough memory for the answer", retry_after=1))
+        except Exception:
+            logger.exception("the outputs of a request could not be joined")
+            self.cancel(item, ServingError("Internal error"))
+        if item.output_bytes > limit:
+            self.cancel(item, BodyTooLarge(f"The answer has more than {limit} bytes"))
 
     def _record(self, slices: list[Slice], frame: Frame, began: float, ran: float) -> None:
         """Record a batch that took `ran` seconds."""

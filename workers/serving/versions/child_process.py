@@ -106,7 +106,7 @@ class LoadedModel(NamedTuple):
 
 
 class ChildProcess(asyncio.Protocol):
-    """A running child. At most one request is open at a time; its response resolves the future.
+    """A running child. At most one request is open at a time.
 
     Attributes:
         ended: resolved when the child has closed its connection.
