@@ -1,4 +1,4 @@
-"""A request that stops in the middle is closed."""
+"""A request that stops in the middle is closed, and a response is sent as one part."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -71,4 +71,99 @@ async def test_an_open_connection_without_a_request_stays_open(state: tuple[Serv
         writer.write(GOOD)
         assert (await reader.readuntil(b"ab")).startswith(b"HTTP/1.1 200 ")
         http.close_stalled(state[0].connections)
+    writer.close()
+
+
+class Parts:
+    """A transport that keeps the parts that are sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.is_closed = False
+
+    def write(self, data: bytes) -> None:
+        self.sent.append(data)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def get_extra_info(self, name: str) -> None:
+        """Know nothing, as after the connection was lost."""
+
+
+def joining() -> tuple[Any, Parts]:
+    parts: Any = Parts()
+    return http.JoiningTransport(parts, asyncio.get_running_loop()), parts
+
+
+async def test_a_response_is_sent_as_one_part() -> None:
+    config, parts = uvicorn.Config(echo, http=http.HttpProtocol, log_config=None), Parts()
+    connection: Any = http.HttpProtocol(config, ServerState(), {})
+    connection.connection_made(parts)
+    connection.data_received(GOOD)
+    async with asyncio.timeout(10):
+        while not parts.sent:
+            await asyncio.sleep(0)
+    (response,) = parts.sent
+    assert response.startswith(b"HTTP/1.1 200 ")
+    assert response.endswith(b"ab")
+    connection.connection_lost(None)
+
+
+async def test_a_part_that_stays_alone_is_sent_at_the_end_of_the_turn() -> None:
+    transport, parts = joining()
+    for part in (b"head", b"other"):
+        transport.write(part)
+        await asyncio.sleep(0)
+    assert parts.sent == [b"head", b"other"]
+
+
+async def test_a_large_body_is_sent_after_its_head() -> None:
+    transport, parts = joining()
+    body = bytes(http._JOINED_BYTES + 1)
+    transport.write(b"head")
+    transport.write(body)
+    await asyncio.sleep(0)
+    assert parts.sent == [b"head", body]
+
+
+async def test_a_part_is_sent_before_the_connection_is_closed() -> None:
+    transport, parts = joining()
+    transport.write(b"head")
+    transport.close()
+    await asyncio.sleep(0)
+    assert parts.sent == [b"head"]
+    assert parts.is_closed
+
+
+async def test_a_part_for_a_connection_that_was_lost_is_dropped() -> None:
+    transport, parts = joining()
+    transport.write(b"head")
+    parts.is_closed = True
+    await asyncio.sleep(0)
+    assert parts.sent == []
+
+
+@pytest.mark.parametrize(
+    ("content", "end"),
+    [
+        pytest.param(b"HEAD / HTTP/1.1\r\n\r\n", b"content-length: 0\r\n\r\n", id="head"),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n",
+            b"100 Continue\r\n\r\n",
+            id="continue",
+        ),
+        pytest.param(GOOD * 9 + GOOD.replace(b"ab", b"cd"), b"cd", id="many requests at once"),
+    ],
+)
+async def test_an_answer_of_one_part_or_of_many_arrives(
+    state: tuple[ServerState, int], content: bytes, end: bytes
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", state[1])
+    writer.write(content)
+    async with asyncio.timeout(10):
+        assert (await reader.readuntil(end)).endswith(end)
     writer.close()

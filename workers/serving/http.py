@@ -46,7 +46,8 @@ class JoiningTransport:
 
     def _flush(self) -> None:
         held, self._held = self._held, b""
-        if held:
+        # A transport whose connection was lost in this turn raises errors.
+        if held and not self._transport.is_closing():
             self._transport.write(held)
 
 
