@@ -19,6 +19,7 @@ from workers.engine.evaluation.members import (
     read_predictions,
 )
 from workers.engine.models.files import load_model
+from workers.engine.models.outputs import output_names
 from workers.engine.report import TaskInterrupted
 from workers.engine.tasks import ensemble
 
@@ -116,6 +117,14 @@ def test_validation_metrics_have_the_names_that_trainings_use(setting, done):
 def test_a_plain_mean_has_equal_weights(setting, tmp_path):
     result = ensemble.run(task_for(setting, tmp_path, "mean"), ArtifactReport(tmp_path))
     assert [entry["weight"] for entry in result["weights"]] == pytest.approx([1 / 3] * 3)
+
+
+@pytest.mark.parametrize("weights", [(0.25, 0.75), (0.0, 1.0)])
+def test_the_output_of_an_ensemble_is_called_like_that_of_a_single_model(weights):
+    """Clients that read it by its name need no change when one replaces the other."""
+    members = [keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, name="output")]) for _ in weights]
+    assert output_names(members[0]) == ["output"]
+    assert output_names(ensemble.combine(members, np.array(weights))) == ["output"]
 
 
 def test_members_of_one_name_and_one_configuration_are_combined_with_a_warning(tmp_path):

@@ -138,10 +138,13 @@ def combine(members: Sequence[Any], weights: Floats) -> Any:
             member.name = f"{member.name}_{number}"
     first = kept[0][0].inputs[0]
     inputs = keras.Input(first.shape[1:], dtype=first.dtype, name=first.name)
+    # The last layer has the name of a template's, so clients of a single model find the same output. If one
+    # member is left, it is the `Rescaling` of that member.
+    names = [f"weight_{number}" for number in range(1, len(kept) + 1)] if len(kept) > 1 else ["output"]
     # In float32 even if members compute in 16 bits, like all output layers.
     parts = [
-        keras.layers.Rescaling(weight, dtype="float32", name=f"weight_{number}")(member(inputs))
-        for number, (member, weight) in enumerate(kept, start=1)
+        keras.layers.Rescaling(weight, dtype="float32", name=name)(member(inputs))
+        for name, (member, weight) in zip(names, kept, strict=True)
     ]
     outputs = keras.layers.Add(dtype="float32", name="output")(parts) if len(parts) > 1 else parts[0]
     return keras.Model(inputs, outputs, name="ensemble")
