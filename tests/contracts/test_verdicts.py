@@ -27,6 +27,8 @@ def test_a_faster_model_on_another_device_names_the_device() -> None:
         ({"accuracy": (0.9, 0.9)}, "test accuracy stays at 0.9."),
         ({"accuracy": (0.9, 0.95)}, "test accuracy rises from 0.9 to 0.95."),
         ({"file": (100, 300)}, "int8 is 3× larger, "),
+        ({"file": (31894, 32140)}, "int8 is as large as the original, "),
+        ({"file": (32140, 31894)}, "int8 is as large as the original, "),
         ({"p50": (0.2, 0.205)}, "and is as fast on this CPU;"),
         ({"agreement": Agreement(share=0.9999)}, "agrees on 99.9 % of"),
         ({"agreement": Agreement(share=1.0)}, "agrees on 100 % of"),

@@ -13,6 +13,8 @@ from jobs.contracts.model_reports.evaluation import (
 )
 from jobs.contracts.model_reports.quantization import QuantizationReport
 
+SAME_SIZE = 0.05
+"""Files whose sizes differ by less than this share count as equal: the rounded ratio would be 1."""
 SAME_SPEED = 0.05
 """Latencies that differ by less than this share count as equal: repeated measurements differ as much."""
 
@@ -46,7 +48,7 @@ def _of_quantization(report: QuantizationReport) -> str:
 
 def _size(report: QuantizationReport) -> str:
     size = report.bytes.file
-    if size.after == size.before:
+    if abs(size.after - size.before) < SAME_SIZE * size.before or size.after == size.before:
         return "is as large as the original"
     if size.after > size.before:
         return f"is {_ratio(size.after / max(size.before, 1))} larger"
