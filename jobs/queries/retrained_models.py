@@ -5,7 +5,7 @@ from typing import NamedTuple
 from jobs.kinds.train.payload import TrainPayload
 from jobs.models import Job
 from jobs.queries import outcomes
-from jobs.states import JobState
+from jobs.states import FINAL, JobState
 
 
 class Choice(NamedTuple):
@@ -29,12 +29,12 @@ class Choice(NamedTuple):
 
 
 def choice(root: Job) -> Choice | None:
-    """Return the best single model of a root with retrained trials; None before there is one."""
+    """Return the best single model of a root; None before all of its retrained trials have ended."""
     if root.facts.trains:
         return None
     trained = [child for child in root.children.all() if child.facts.trains]
     done = [child for child in trained if child.state == JobState.COMPLETED]
-    if not done:
+    if not done or any(child.state not in FINAL for child in trained):
         return None
     objective = outcomes.objective_of(root)
     job = outcomes.best_single(root)
