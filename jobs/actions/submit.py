@@ -95,8 +95,8 @@ def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion:
         versions = versions.filter(number=spec.data.dataset_version)
     version = versions.order_by("-number").first()
     if version is None:
-        wanted = spec.data.dataset_version or "any"
-        message = f"dataset {dataset.slug} has no ready version {wanted}"
+        wanted = f" {spec.data.dataset_version}" if spec.data.dataset_version else ""
+        message = f"dataset {dataset.slug} has no ready version{wanted}"
         raise BadSpec(message, [Problem("/spec/data/dataset_version", message)])
     return version
 

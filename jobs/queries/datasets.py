@@ -50,6 +50,12 @@ def with_profile(project: Project, slug: str, number: int | None = None) -> Data
     return rows.select_related("dataset").order_by("-number").first()
 
 
+def is_being_read(project: Project, slug: str) -> bool:
+    """Return whether a version of the data set may still become ready."""
+    dataset = dataset_in(project, slug)
+    return dataset is not None and dataset.versions.filter(state=DatasetVersion.State.PREPARING).exists()
+
+
 def profile_job(version: DatasetVersion) -> Job | None:
     """Return the newest job that reads this version."""
     return Job.objects.profiling(version.pk).order_by("-pk").first()

@@ -87,6 +87,8 @@ def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None
     version = datasets.with_profile(project, slug, number)
     if version is None and number is not None:
         return None, [Problem("/data/dataset_version", f"{slug} has no version {number}")]
+    if version is None and not datasets.is_being_read(project, slug):
+        return None, [Problem("/data/dataset", f"{slug} has no version that could be read; see its page")]
     if version is not None and version.state == DatasetVersion.State.FAILED:
         return None, [Problem("/data/dataset_version", f"{version} could not be read; see its page")]
     return version, []

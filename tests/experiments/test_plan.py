@@ -11,7 +11,7 @@ from jobs.contracts import measures, space_size
 from jobs.contracts.search_space import FloatParameter
 from jobs.queries import plan
 from tests.experiments.conftest import World
-from tests.factories import make_experiment, make_job, make_trials, make_worker
+from tests.factories import make_dataset, make_experiment, make_job, make_trials, make_worker
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "experiment-spec.md"
 
@@ -249,6 +249,18 @@ def test_an_objective_must_be_measured_for_this_task(world: World, searching: di
 def test_an_unknown_data_set_is_named(world: World, spec: dict[str, Any]) -> None:
     found = wrong(world, {**spec, "data": {"dataset": "nowhere"}})
     assert found == {"/spec/data/dataset": "there is no data set 'nowhere' in yard"}
+
+
+def test_a_data_set_without_a_version_that_could_be_read_is_a_problem(
+    world: World, spec: dict[str, Any]
+) -> None:
+    versions = make_dataset("torn", project=world.project).versions
+    body = {**spec, "data": {"dataset": "torn"}}
+    versions.update(state="failed")
+    message = "torn has no version that could be read; see its page"
+    assert wrong(world, body) == {"/spec/data/dataset": message}
+    versions.update(state="preparing")
+    assert wrong(world, body) == {}, "it may still become ready"
 
 
 def test_a_layout_rule_that_matches_nothing_is_reported(world: World, spec: dict[str, Any]) -> None:
