@@ -98,6 +98,10 @@ def gate_metrics_for(task: Task) -> list[str]:
     return [name for name, (tasks, _) in TEST_METRICS.items() if task in tasks]
 
 
+EVALUATED_AS = {"auc": "roc_auc"}
+"""The name in evaluations of a metric that trainings report under another one."""
+
+
 def gate_metric(objective: str, task: Task) -> str:
     """Return the metric on test rows that corresponds to an objective of a search.
 
@@ -107,5 +111,5 @@ def gate_metric(objective: str, task: Task) -> str:
     name = objective.removeprefix("val_")
     if name == "loss":
         return "rmse" if task == "regression" else "log_loss"
-    name = {"auc": "roc_auc"}.get(name, name)
+    name = EVALUATED_AS.get(name, name)
     return name if name in gate_metrics_for(task) else primary_metric(task)[0]

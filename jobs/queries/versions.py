@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from jobs import access
 from jobs.contracts.data import Task
+from jobs.contracts.measures import EVALUATED_AS
 from jobs.contracts.profile import Profile
 from jobs.kinds.register.payload import RegisterResult
 from jobs.models import DatasetVersion, Job, JobArtifact, ModelVersion, RegisteredModel, User
@@ -29,6 +30,12 @@ def figures(version: ModelVersion, part: str = "test") -> dict[str, float | None
     """Return the values of a version's metrics on one part of the data."""
     found = version.metrics.get(part) or {}
     return {name: evaluations.metric_value(metric) for name, metric in found.items()}
+
+
+def validation_figures(version: ModelVersion) -> dict[str, float | None]:
+    """Return the values on validation rows, also under the names that evaluations on test rows have."""
+    found = figures(version, "validation")
+    return {EVALUATED_AS.get(name, name): value for name, value in found.items()} | found
 
 
 def metric_names(versions: Iterable[ModelVersion]) -> list[str]:

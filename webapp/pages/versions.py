@@ -85,7 +85,7 @@ def _overview(row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
     may_request = is_candidate and not has_request and endpoint.production_id != row.pk
     return {
         "test": versions.figures(row),
-        "validation": versions.figures(row, "validation"),
+        "validation": versions.validation_figures(row),
         "links": [(link, _address(link, row)) for link in versions.chain(row, [stage] if stage else [])],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
         "promotion_form": PromotionForm() if may_request else None,
