@@ -109,6 +109,23 @@ def test_the_history_shows_a_trial_beside_the_pointer_and_a_click_selects_it(
     expect(page.locator(".ty-tip:visible")).to_have_count(0)
 
 
+def test_the_curves_of_a_search_name_the_trainings_that_follow_it(people: People, open_as: Open) -> None:
+    search = seed_search(people.project, by=people.owner, trials=2, executions=1)
+    common: dict[str, Any] = {"by": people.owner, "project": people.project, "state": "completed"}
+    first, second = (make_job(kind="train", parent=search, ordinal=n, **common) for n in (1, 2))
+    for training in (first, second):
+        add_curves(training, {"val_accuracy": [0.5, 0.7, 0.6]})
+    page = open_as(people.owner, f"/jobs/{search.pk}")
+    curves = page.locator("ty-curves[names='val_accuracy']")
+    legend = curves.locator(".ty-chart-legend")
+    expect(legend).to_contain_text(f"job {second.pk}")
+    assert legend.locator("button").all_inner_texts() == [
+        *("trial 1", "trial 2"),
+        *(f"job {first.pk}", f"job {second.pk}"),
+    ]
+    assert len(set(curves.evaluate(STROKES))) == 4, "a colour for each trial and job"
+
+
 def test_training_and_validation_have_the_same_colours_on_every_page(people: People, open_as: Open) -> None:
     both = {"val_loss": [0.9, 0.5, 0.4], "loss": [1.0, 0.4, 0.2]}
     training = training_of(people, both)

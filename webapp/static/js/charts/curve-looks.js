@@ -5,47 +5,58 @@
 /** @import { Entry } from "./legend.js" */
 import { DASHES, splitColour, splitOf, trialColour } from "./colours.js";
 
-/** @typedef {{ name: string, trial: number | null, execution: number | null, points: Map<number, number | null> }} Line */
+/**
+ * @typedef {{
+ *   name: string, job: number, trial: number | null, execution: number | null, points: Map<number, number | null>,
+ * }} Line
+ */
 /** @typedef {{ stroke: string, dash: number[], width: number }} LineLook */
 
 const NEAR = 16; // pixels: a line without a point at the pointer shows its nearest one up to there
 const MANY = 8; // lines: more are thinner
 
 /**
- * Return how each line is drawn. Training and validation have their colours on every page; lines of several trials have
- * a colour for each trial, and those of training are dashed.
+ * Return whose line it is: that of a trial, or of a job without trials, such as the retraining that follows a search.
+ * @param {Line} line
+ */
+const sourceOf = ({ job, trial }) => (trial === null ? `job ${job}` : `trial ${trial}`);
+
+/**
+ * Return how each line is drawn. Training and validation have their colours on every page; lines of several sources have
+ * a colour for each source, and those of training are dashed.
  * @param {Line[]} lines
  * @returns {LineLook[]}
  */
 export function looksOf(lines) {
-  const trials = [...new Set(lines.map(({ trial }) => trial))];
+  const sources = [...new Set(lines.map(sourceOf))];
   const splits = new Set(lines.map(({ name }) => splitOf(name)));
   const runs = [...new Set(lines.map(({ execution }) => execution))];
   const width = lines.length > MANY ? 1 : 1.75;
-  return lines.map(({ name, trial, execution }) => {
+  return lines.map((line) => {
+    const { name, execution } = line;
     const split = splitOf(name);
-    if (trials.length > 1) {
+    if (sources.length > 1) {
       const isDashed = splits.size > 1 && split === "train";
-      return { stroke: trialColour(trials.indexOf(trial)), dash: DASHES[Number(isDashed)], width };
+      return { stroke: trialColour(sources.indexOf(sourceOf(line))), dash: DASHES[Number(isDashed)], width };
     }
     return { stroke: splitColour(split), dash: DASHES[runs.indexOf(execution) % DASHES.length], width };
   });
 }
 
 /**
- * Return an entry of the legend for each line, or for each trial if there are several: its executions look the same.
+ * Return an entry of the legend for each line, or for each source if there are several: its executions look the same.
  * @param {[label: string, line: Line][]} lines
  * @param {LineLook[]} looks
  * @param {number} raw the number of series before the lines, which are the same lines before smoothing
  * @returns {Entry[]}
  */
 export function entriesOf(lines, looks, raw) {
-  const several = new Set(lines.map(([, { trial }]) => trial)).size > 1;
+  const several = new Set(lines.map(([, line]) => sourceOf(line))).size > 1;
   const names = new Set(lines.map(([, { name }]) => name));
   /** @type {Map<string, Entry>} */
   const entries = new Map();
-  lines.forEach(([label, { name, trial }], at) => {
-    const text = several ? `${names.size > 1 ? `${name} ` : ""}trial ${trial}` : label;
+  lines.forEach(([label, line], at) => {
+    const text = several ? `${names.size > 1 ? `${line.name} ` : ""}${sourceOf(line)}` : label;
     const entry = entries.get(text) ?? { label: text, colour: looks[at].stroke, dash: looks[at].dash, series: [] };
     entry.series.push(at + 1);
     if (raw) entry.series.push(at + 1 + raw);

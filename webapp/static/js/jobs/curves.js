@@ -117,7 +117,7 @@ export class Curves extends Chart {
     if (execution) label += ` #${execution}`;
     if (!trial && job !== this.job) label += ` job ${job}`;
     label = label.trim() || this.getAttribute("label") || name;
-    const line = this.lines.get(label) ?? { name, trial: trial || null, execution, points: new Map() };
+    const line = this.lines.get(label) ?? { name, job, trial: trial || null, execution, points: new Map() };
     this.lines.set(label, line);
     return line;
   }
@@ -173,14 +173,15 @@ export class Curves extends Chart {
     });
   }
 
-  /** The lines to draw: the newest, those of training first. */
+  /** The lines to draw: the newest, those of training first; jobs without trials follow the trials. */
   get ordered() {
     return [...this.lines]
       .slice(-MAX_LINES)
       .sort(
         ([, a], [, b]) =>
           this.names.indexOf(a.name) - this.names.indexOf(b.name) ||
-          Number(a.trial) - Number(b.trial) ||
+          (a.trial ?? Infinity) - (b.trial ?? Infinity) ||
+          a.job - b.job ||
           Number(a.execution) - Number(b.execution),
       );
   }
