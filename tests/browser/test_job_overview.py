@@ -86,7 +86,7 @@ def test_the_head_is_asked_for_once_at_a_time(people: People, open_as: Open) -> 
 def test_the_other_tabs_repeat_one_line(people: People, open_as: Open) -> None:
     search = analysed(people, state="running")
     page = open_as(people.owner, f"/jobs/{search.pk}?tab=logs")
-    box = page.locator("#job-head").bounding_box()
+    box = page.locator(".ty-job-head").bounding_box()
     assert box is not None and box["height"] <= LINE, box
     expect(page.get_by_role("button", name="Finish with what we have")).to_be_visible()
 

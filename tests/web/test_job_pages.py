@@ -322,6 +322,9 @@ def test_a_paused_job_names_the_button_that_resumes_it(browser: Client, search: 
     Job.objects.filter(pk=search.pk).update(state="paused", desired="paused")
     page = text_of(browser.get(f"/jobs/{search.pk}"))
     assert "2 trials wait. Paused at the newest checkpoint; Resume continues from there." in page
+    assert "requested:" not in page, "a request that was carried out"
+    Job.objects.filter(pk=search.pk).update(state="running", desired="paused")
+    assert "requested: paused" in text_of(browser.get(f"/jobs/{search.pk}"))
 
 
 def test_only_an_unfinished_search_has_a_best_so_far(browser: Client, search: Job) -> None:

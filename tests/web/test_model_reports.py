@@ -49,6 +49,19 @@ def test_the_overview_of_a_root_has_the_finding_of_each_step_with_a_link(people:
     assert f"?tab=report&amp;of={child(family, 'quantize').pk}" in page.content.decode()
 
 
+def test_a_report_that_is_written_while_a_page_is_open_gets_its_tab(people: People) -> None:
+    job = make_job(by=people.owner, project=people.project, kind="quantize", state="running")
+
+    def head() -> str:
+        browser = browser_of(people.viewer)
+        return text_of(browser.get(f"/jobs/{job.pk}", {"part": "head"}, headers={"HX-Request": "true"}))
+
+    assert "Attempts" in head()
+    assert "Report" not in head()
+    store_report(job, quantization_report())
+    assert "Report" in head()
+
+
 def test_a_training_shows_its_best_epoch_and_the_training_of_the_final_model(people: People) -> None:
     found = {"best_epoch": 14, "epochs_to_find": 24, "epochs": 16, "train_rows": 1437, "bytes": 61_000}
     common: dict[str, Any] = {"by": people.owner, "project": people.project, "state": "completed"}
@@ -177,6 +190,15 @@ def test_a_version_has_the_finding_first_and_the_report_in_a_tab(
     text = text_of(see(people, address, tab="report"))
     assert "Error of each layer" in text
     assert "&#x27;" not in see(people, address, tab="report").content.decode()
+
+
+def test_a_version_shows_its_area_under_the_curve_on_both_parts(
+    people: People, version: ModelVersion
+) -> None:
+    """A training reports it as `auc`, an evaluation as `roc_auc`."""
+    ModelVersion.objects.update(metrics={"test": {"roc_auc": 0.7412}, "validation": {"auc": 0.7683}})
+    page = text_of(see(people, f"/models/digits/versions/{version.number}"))
+    assert "roc_auc 0.7412 0.7683" in page
 
 
 def test_no_page_of_a_version_prints_a_dict(people: People, version: ModelVersion) -> None:
