@@ -119,9 +119,17 @@ def _is_newest(experiment: Experiment, draft: Any) -> bool:
     if newest is None or draft is None:
         return False
     try:
-        return ExperimentSpec.model_validate(draft).digest() == newest.digest
+        return _is_same(newest, ExperimentSpec.model_validate(draft))
     except ValidationError:
         return False
+
+
+def _is_same(revision: Revision, spec: ExperimentSpec) -> bool:
+    """Return whether a spec has the values of a revision.
+
+    Digests alone do not decide: a browser writes 0.0 as 0.
+    """
+    return revision.digest == spec.digest() or revision.spec.to_json() == spec.to_json()
 
 
 def _update(experiment: Experiment, *, seen: int | None, **fields: Any) -> None:
@@ -139,14 +147,13 @@ def freeze(experiment: Experiment, spec: ExperimentSpec, *, by: User, reason: st
     # Locked, so that revisions are numbered one at a time.
     Experiment.objects.select_for_update().get(pk=experiment.pk)
     newest = experiment.revisions.order_by("-number").first()
-    digest = spec.digest()
-    if newest is not None and newest.digest == digest:
+    if newest is not None and _is_same(newest, spec):
         return newest
     return Revision.objects.create(
         experiment=experiment,
         number=newest.number + 1 if newest is not None else 1,
         spec_json=spec.to_json(),
-        digest=digest,
+        digest=spec.digest(),
         reason=reason,
         created_by=by,
     )

@@ -127,6 +127,21 @@ def test_a_draft_without_changes_is_not_stored(
     assert experiment.draft is None
 
 
+def test_a_number_that_is_written_in_another_way_makes_no_revision(
+    world: World, experiment: Experiment, searching: dict[str, Any]
+) -> None:
+    """A browser writes 0.0 as 0, also in arguments of a template, which have no type."""
+    stored, sent = (
+        {**searching, "model": {**searching["model"], "args": {"dropout": zero}}} for zero in (0.0, 0)
+    )
+    experiments.change(experiment, spec=stored, by=world.owner)
+    revisions = experiment.revisions.count()
+    experiments.change(experiment, spec=sent, by=world.owner)
+    assert experiment.revisions.count() == revisions
+    experiments.change(experiment, draft=sent, by=world.owner)
+    assert experiment.draft is None
+
+
 def test_two_people_do_not_overwrite_each_other(
     browser: Client, experiment: Experiment, searching: dict[str, Any]
 ) -> None:
