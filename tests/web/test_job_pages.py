@@ -327,6 +327,17 @@ def test_a_paused_job_names_the_button_that_resumes_it(browser: Client, search: 
     assert "requested: paused" in text_of(browser.get(f"/jobs/{search.pk}"))
 
 
+def test_an_execution_that_a_stopped_trial_did_not_start_is_not_queued(browser: Client, search: Job) -> None:
+    trial = search.trials.order_by("number").first()
+    assert trial is not None
+    trial.executions.update(state="queued")
+    search.trials.filter(pk=trial.pk).update(state="stopped", finished=timezone.now())
+    page = text_of(browser.get(f"/jobs/{search.pk}/trials/{trial.number}"))
+    assert "not started" in page
+    search.trials.filter(pk=trial.pk).update(state="queued", finished=None)
+    assert "not started" not in text_of(browser.get(f"/jobs/{search.pk}/trials/{trial.number}"))
+
+
 def test_only_an_unfinished_search_has_a_best_so_far(browser: Client, search: Job) -> None:
     search.trials.update(std=0.0)
     pages = (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/2")
