@@ -189,6 +189,24 @@ def test_all_parts_of_an_endpoint_follow_its_release_and_keep_what_is_typed(
     expect(reason).to_have_value("wrong again")
 
 
+def test_a_confirmed_rollback_is_sent_although_the_page_is_updated_meanwhile(
+    people: People, open_as: Open
+) -> None:
+    released(people)
+    page = open_as(people.owner, "/endpoints/digits")
+    page.get_by_label("Reason").first.fill("wrong again")
+    page.get_by_role("button", name="Roll back to").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    held = Held(page, "**/account/session")
+    dialog.get_by_role("button", name="Roll back").click()
+    asked = held.next()
+    with page.expect_response("**/endpoints/digits?part=now"):
+        pass
+    asked.continue_()
+    expect(page.get_by_role("region", name="History")).to_contain_text("wrong again")
+
+
 def test_the_address_is_the_first_thing_below_the_head(people: People, open_as: Open) -> None:
     released(people)
     page = open_as(people.owner, "/endpoints/digits")

@@ -1,5 +1,6 @@
 // Dialogs open by a button with data-dialog, or at once when they hold a refused form. Forms with data-confirm ask
 // before something is lost, and name it.
+import { confirmed } from "./confirmed.js";
 import { byId, closest } from "./elements.js";
 
 const dialog = document.querySelector("dialog#confirm");
@@ -34,17 +35,14 @@ document.addEventListener(
   async (event) => {
     const form = event.target;
     if (!(form instanceof HTMLFormElement) || !(dialog instanceof HTMLDialogElement)) return;
-    const { confirm: title, lost, verb, confirmed } = form.dataset;
-    if (!title) return;
-    if (confirmed) {
-      delete form.dataset.confirmed; // once: the browser may bring this page back, as it was, by Back
-      return;
-    }
+    const { confirm: title, lost, verb } = form.dataset;
+    // once: the browser may bring this page back, as it was, by Back
+    if (!title || confirmed.delete(form)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     const submitter = event.submitter;
     if (!(await ask(dialog, { title, lost, verb }))) return;
-    form.dataset.confirmed = "yes";
+    confirmed.add(form);
     if (!form.isConnected) {
       // the part of the page that held the form was replaced meanwhile
       form.hidden = true;

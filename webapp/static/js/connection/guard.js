@@ -1,5 +1,6 @@
 // While the server does not answer, links and forms stay on the page: the browser would show its error page, and entries
 // would be lost. A link waits only if an answer is overdue; a form always asks first, also whether the session has ended.
+import { confirmed } from "../confirmed.js";
 import { closest } from "../elements.js";
 import { refuse } from "./notice.js";
 import { ask, isFresh, isSuspect } from "./server.js";
@@ -58,7 +59,7 @@ async function onSubmit(event) {
   const isReady = (await ask()) && (form.method === "get" || (await askLogin()));
   waiting.delete(form);
   if (!isReady) {
-    delete form.dataset.confirmed;
+    confirmed.delete(form);
     refuse(`“${nameOf(submitter)}” was not sent`);
     return;
   }
