@@ -126,7 +126,7 @@ export function axis(colours, column, more = {}) {
  * Keep the marks of an axis at whole numbers where each value is one: there is no layer 1.5.
  * @param {Pick<Column, "values">} column
  */
-const wholeMarks = ({ values }) =>
+export const wholeMarks = ({ values }) =>
   values.every((value) => value === null || Number.isInteger(value)) ? { minInterval: 1 } : {};
 
 const DECADES = 2; // below, powers of ten are too few marks

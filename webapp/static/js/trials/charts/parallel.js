@@ -1,6 +1,6 @@
 // Parallel coordinates: a line for each trial. Dragging along an axis filters the trials, here and in the table.
 
-import { clamp, colourScale, evenSample, logMarks, middle } from "../look.js";
+import { clamp, colourScale, evenSample, logMarks, middle, wholeMarks } from "../look.js";
 /** @import { EChartsOption, EChartsType, ParallelSeriesOption } from "echarts" */
 /** @import { Chart, Column, Condition, Direction, Look, Range, Scene } from "../types.js" */
 import { numbersOf } from "../store.js";
@@ -194,7 +194,7 @@ function axisOf(column, dim, colours, narrow, extent) {
     axisLabel: label,
     splitNumber: narrow ? 2 : 5,
     type: column.log ? "log" : "value",
-    ...(column.log ? { logBase: logMarks(column).base } : {}),
+    ...(column.log ? { logBase: logMarks(column).base } : wholeMarks(column)),
     min: low,
     max: high,
     ...(low === high ? { min: low - 1, max: high + 1 } : {}),
