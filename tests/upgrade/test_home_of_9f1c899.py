@@ -25,9 +25,19 @@ def test_everything_that_had_ended_answers_as_it_did(upgraded: Upgraded) -> None
     changed = {
         address: found
         for address, answer in upgraded.before["ended"].items()
-        if (found := differences(answer, reader.get(address)))
+        if (found := differences(without_withdrawn(address, answer), reader.get(address)))
     }
     assert not changed
+
+
+def without_withdrawn(address: str, answer: Body) -> Body:
+    """Return an earlier answer without the field that was withdrawn on purpose.
+
+    The optional traceback of a data set or model version that was refused named files of a worker.
+    """
+    if "/versions/" not in address or not answer.get("error"):
+        return answer
+    return answer | {"error": {name: answer["error"][name] for name in ("code", "message")}}
 
 
 def test_every_page_of_it_opens(upgraded: Upgraded) -> None:
