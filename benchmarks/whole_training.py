@@ -66,6 +66,7 @@ def spec_of(dataset: str, training: dict[str, Any]) -> dict[str, Any]:
         "data": {"dataset": dataset, "split": {"validation": 0.2, "test": 0.2, "seed": 0}},
         "model": {"kind": "template", "template": training["template"], "args": args},
         "fit": {"epochs": training["epochs"], "batch_size": training["batch_size"]},
+        "resources": {"slots": 2},  # a slot is a thread; the script uses all cores of a machine with two
     }
 
 
