@@ -5,6 +5,9 @@ ARG LOCK=requirements.lock
 COPY ${LOCK} /build/requirements.lock
 RUN python -m venv /opt/trainyard \
  && /opt/trainyard/bin/pip install --no-cache-dir --require-hashes -r /build/requirements.lock
+COPY . /srv/trainyard
+# The files of a checkout may be private to its owner, but the image's user and the runners must read them.
+RUN chmod -R a+rX,go-w /srv/trainyard
 
 FROM python:3.13-slim
 # pg_dump and pg_restore are needed by `manage.py backup` and `restore`.
@@ -14,7 +17,7 @@ RUN apt-get update \
  && useradd --system --uid 10001 --create-home --home-dir /var/lib/trainyard trainyard \
  && install -d -o trainyard -g trainyard -m 0700 /data
 COPY --from=build /opt/trainyard /opt/trainyard
-COPY . /srv/trainyard
+COPY --from=build /srv/trainyard /srv/trainyard
 WORKDIR /srv/trainyard
 ENV PATH=/opt/trainyard/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -2,7 +2,7 @@
 #   make demo PYTHON=python3.13  PYTHON selects the interpreter
 #   make test ARGS="-k queue"    ARGS are passed to the command
 .POSIX:
-.PHONY: help setup setup-dev setup-gpu demo up test test-gpu chaos lint
+.PHONY: help setup setup-dev setup-gpu demo up test test-gpu chaos lint advisories release
 ARGS =
 PYTHON =
 RUN = .venv/bin/python
@@ -17,6 +17,8 @@ help:
 	@echo 'make test-gpu   install with the packages for GPUs, then run the tests that need one'
 	@echo 'make chaos   kill processes at random moments: each kind 25 times, and 200 times in searches of every algorithm'
 	@echo 'make lint    check formatting, lint, types, import rules and deployment settings'
+	@echo 'make advisories   check the locked packages against known security advisories; needs a network'
+	@echo 'make release   build and sign the release of this commit in dist/ (TRAINYARD_SIGNING_KEY: file of the key)'
 
 setup:
 	@PYTHON="$(PYTHON)" sh scripts/setup requirements.lock
@@ -47,3 +49,10 @@ chaos: setup-dev
 
 lint: setup-dev
 	@sh scripts/lint
+
+# PATH holds pip-audit of the development tools. Error 1: an advisory was found. Error 3: something was not checked.
+advisories: setup-dev
+	@PATH="$$PWD/.venv/bin:$$PATH" exec $(RUN) scripts/advisories.py
+
+release: setup-dev
+	@exec $(RUN) scripts/release.py

@@ -37,7 +37,7 @@ def large_request(megabytes: float) -> bytes:
     text = json.dumps([round(float(value), 4) for value in row]).replace(" ", "").encode()
     rows = max(1, int(megabytes * 1e6 / (len(text) + 1)))
     body = b'{"instances":[' + b",".join([text] * rows) + b"]}"
-    return b"POST /v1/models/large:predict HTTP/1.1\r\nHost: b\r\nContent-Length: %d\r\n\r\n%b" % (
+    return b"POST /v1/models/large:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (
         len(body),
         body,
     )

@@ -184,12 +184,13 @@ def request(case: Case, path: str = PREDICT_PATH) -> bytes:
     if not case.binary:
         body = json.dumps({"instances": [[float(f"{value:.4f}") for value in row] for row in x]}).encode()
         return (
-            b"POST %b HTTP/1.1\r\nHost: b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+            b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n%b"
         ) % (path.encode(), len(body), body)
     tensor = {"name": "x", "shape": x.shape, "datatype": "FP32", "parameters": {"binary_data_size": x.nbytes}}
     head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": True}}).encode()
     return (
-        b"POST /v2/models/m/infer HTTP/1.1\r\nHost: b\r\nInference-Header-Content-Length: %d\r\n"
+        b"POST /v2/models/m/infer HTTP/1.1\r\nHost: localhost\r\nInference-Header-Content-Length: %d\r\n"
         b"Content-Length: %d\r\n\r\n%b"
     ) % (len(head), len(head) + x.nbytes, head + x.tobytes())
 

@@ -10,6 +10,7 @@ here leave out what belongs to them. Only the functions about deletions find the
 
 from enum import StrEnum
 
+from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from jobs.errors import Forbidden, NotFound
@@ -22,6 +23,7 @@ from jobs.models import (
     Experiment,
     Job,
     JobArtifact,
+    Membership,
     ModelVersion,
     Project,
     PromotionRequest,
@@ -58,14 +60,42 @@ UNAVAILABLE_ROLES = frozenset({Role.TRAINER})
 """Roles that cannot be given yet, since nothing needs the permission that they add."""
 
 
+NEEDS_SECOND_FACTOR = frozenset({A.APPROVE, A.SERVE, A.MANAGE})
+"""Actions that take a second factor where the installation requires one."""
+
+
 def offered_roles() -> list[Role]:
     """List the roles that can be given."""
     return [role for role in Role if role not in UNAVAILABLE_ROLES]
 
 
+def requires_second_factor(user: User) -> bool:
+    """Return whether `user` must have a second factor: as an administrator, or in a role that approves."""
+    if not settings.TRAINYARD_REQUIRE_SECOND_FACTOR or user.is_service:
+        return False
+    roles = [role for role in Role if Action.APPROVE in ALLOWED[role]]
+    return user.is_superuser or Membership.objects.filter(user=user, role__in=roles).exists()
+
+
+def lacks_second_factor(user: User) -> bool:
+    """Return whether `user` must have a second factor and has none."""
+    if not settings.TRAINYARD_REQUIRE_SECOND_FACTOR or user.is_service:
+        return False
+    has_one = User.objects.filter(pk=user.pk, authenticator__type="totp").exists()
+    return not has_one and requires_second_factor(user)
+
+
+def second_factor_required() -> Forbidden:
+    """Return the error for an action that takes a second factor."""
+    return Forbidden(
+        "Set up a second factor on the page Account first: approvers and administrators need one.",
+        code="second_factor_required",
+    )
+
+
 def projects_of(user: User, wanted: Action = Action.VIEW) -> QuerySet[Project]:
     """Return the projects in which `user` may do an action; all projects for an installation admin."""
-    if not user.is_active:
+    if not user.is_active or (wanted in NEEDS_SECOND_FACTOR and lacks_second_factor(user)):
         return Project.objects.none()
     if user.is_superuser:
         return Project.objects.all()
@@ -96,7 +126,8 @@ def _allowed(user: User, project: Project | None) -> frozenset[Action]:
     if project is None:
         return frozenset({Action.VIEW}) if user.is_active else frozenset()
     role = role_in(user, project)
-    return frozenset() if role is None else ALLOWED[role]
+    allowed = frozenset() if role is None else ALLOWED[role]
+    return allowed - NEEDS_SECOND_FACTOR if lacks_second_factor(user) else allowed
 
 
 def require(user: User, project: Project | None, action: Action) -> None:
@@ -104,12 +135,14 @@ def require(user: User, project: Project | None, action: Action) -> None:
 
     Raises:
         NotFound: `user` may not see the project.
-        Forbidden: the role of `user` does not allow the action.
+        Forbidden: the role of `user` does not allow the action, or a second factor is missing.
     """
     allowed = _allowed(user, project)
     if Action.VIEW not in allowed:
         raise NotFound("There is no such project, or you are not a member of it.")
     if action not in allowed:
+        if action in NEEDS_SECOND_FACTOR and lacks_second_factor(user):
+            raise second_factor_required()
         # Without a project no role helps: bundled data are read-only for everyone.
         needed = ", ".join(role.label for role in offered_roles() if project and action in ALLOWED[role])
         where = f"in {project.slug}" if project else "with bundled data sets"
@@ -121,6 +154,8 @@ def require_admin(user: User) -> None:
     """Raise `Forbidden` unless `user` is an administrator of the installation."""
     if not (user.is_active and user.is_superuser):
         raise Forbidden("Only an administrator of the installation may do this.")
+    if lacks_second_factor(user):
+        raise second_factor_required()
 
 
 def may_delete(user: User, project: Project | None, *, owner: User | None = None) -> bool:
@@ -216,6 +251,16 @@ def visible_promotions(user: User) -> QuerySet[PromotionRequest]:
 def visible_endpoints(user: User) -> QuerySet[Endpoint]:
     """Return the endpoints that `user` may see."""
     return Endpoint.objects.filter(_visible(user, "model__project"), model__deletion=None)
+
+
+def served_endpoints(user: User) -> QuerySet[Endpoint]:
+    """Return the endpoints that a prediction server or a client with a token of `user` reaches.
+
+    The service account of the installation is a member of no project, and reaches all.
+    """
+    if user.is_service and user.is_active:
+        return Endpoint.objects.filter(model__deletion=None)
+    return visible_endpoints(user)
 
 
 def visible_artifacts(user: User) -> QuerySet[Artifact]:

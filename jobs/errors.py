@@ -31,6 +31,17 @@ class Forbidden(TrainyardError):
     code, status = "forbidden", 403
 
 
+class TooManyAttempts(TrainyardError):
+    """Passwords or codes were guessed too often; the next attempt is allowed after `retry_after` seconds."""
+
+    code, status = "too_many_attempts", 429
+
+    def __init__(self, *, retry_after: int) -> None:
+        unit = "second" if retry_after == 1 else "seconds"
+        super().__init__(f"There were too many failed attempts. Try again in {retry_after} {unit}.")
+        self.retry_after = retry_after
+
+
 class Conflict(TrainyardError):
     """The action conflicts with existing data: a name is taken, or the object is still referenced."""
 
@@ -47,6 +58,12 @@ class InUse(Conflict):
         more = f"; and {len(referrers) - 3} more" if len(referrers) > 3 else ""
         super().__init__(f"{label} cannot be deleted: {named}{more}.")
         self.referrers = tuple(referrers)
+
+
+class QuotaReached(Conflict):
+    """The project has reached a quota; the message names the quota, the use and a remedy."""
+
+    code = "quota_reached"
 
 
 class StaleState(Conflict):

@@ -37,6 +37,18 @@ def source_of(path: Path, name: str) -> Source:
     return source
 
 
+def check_keras(path: Path) -> None:
+    """Check that an upload begins as a `.keras` file does.
+
+    Raises:
+        BadInput: it does not.
+    """
+    with path.open("rb") as file:
+        head = file.read(len(_ZIP))
+    if head != _ZIP:
+        raise _bad("The file is not a .keras archive; save the model with model.save('name.keras')")
+
+
 def _matches(source: Source, head: bytes, tail: bytes) -> bool:
     if source == "npz":
         return head.startswith(_ZIP)

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -106,7 +105,8 @@ class LocalStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.checkpoint_root = root / "checkpoints"
-        self.checkpoint_root.mkdir(parents=True, exist_ok=True)
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.checkpoint_root.mkdir(mode=0o700, exist_ok=True)
 
     def _place(self, digest: str) -> Path:
         return self.root / _require_digest(digest)[:2] / digest
@@ -118,16 +118,22 @@ class LocalStore:
         try:
             os.utime(place)
         except FileNotFoundError:
-            self._copy(path, place)
+            self._copy(path, place, stored.digest)
         return stored
 
-    def _copy(self, path: Path, place: Path) -> None:
-        place.parent.mkdir(parents=True, exist_ok=True)
+    def _copy(self, path: Path, place: Path, digest: str) -> None:
+        copied = hashlib.sha256()
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # In the folder of the final file, because a rename is atomic only within a file system.
         with tempfile.NamedTemporaryFile(dir=place.parent, prefix=".put-", delete=False) as target:
             try:
                 with path.open("rb") as source:
-                    shutil.copyfileobj(source, target, _BLOCK)
+                    while block := source.read(_BLOCK):
+                        copied.update(block)
+                        target.write(block)
+                # A runner may still write to its file. The store must have no other content under a digest.
+                if copied.hexdigest() != digest:
+                    raise OSError(f"{path} changed while it was stored")
                 target.flush()
                 os.fsync(target.fileno())
                 Path(target.name).replace(place)
@@ -156,7 +162,7 @@ class LocalStore:
         """Move the file to the trash. Its time there is that of the move."""
         place = self._place(digest)
         trash = self.root / TRASH
-        trash.mkdir(exist_ok=True)
+        trash.mkdir(mode=0o700, exist_ok=True)
         try:
             if place.stat().st_mtime >= stored_before:
                 return False

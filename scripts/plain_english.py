@@ -13,7 +13,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-ENFORCED = ("jobs", "webapp", "workers", "templates", "docs", "scripts", "benchmarks", "tests", "README.md")
+ENFORCED = (
+    "jobs",
+    "transport",
+    "webapp",
+    "workers",
+    "templates",
+    "docs",
+    "scripts",
+    "benchmarks",
+    "tests",
+    "README.md",
+)
 """Files and folders that must be free of these phrases."""
 
 ALLOWED = {

@@ -5,6 +5,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from jobs.queries import disk_use
 from tests.flow.yard import RunningYard, open_yard
 from tests.people import People, make_people
 from webapp.api import throttle
@@ -52,8 +53,9 @@ def flow_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]
 
 @pytest.fixture(autouse=True)
 def unthrottled() -> None:
-    """Reset the rate limits, because users of different tests have the same ids."""
+    """Forget the use of limits and quotas, because users and projects of other tests have the same ids."""
     throttle.reset()
+    disk_use.forget()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from jobs import models
 
 # Hashes of secrets are not shown.
-HIDDEN = ("password", "digest")
+HIDDEN = ("password", "digest", "session_key", "session_data")
 SECRET_MODELS = (models.ApiToken, models.LoginLink)
 WIDE_FIELDS = (JSONField, TextField)
 
@@ -44,7 +44,7 @@ class ReadOnlyAdmin(ModelAdmin):
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ARG002
         """Leave out hashes of secrets."""
         has_secret = self.model in SECRET_MODELS
-        return [name for name in HIDDEN if name == "password" or has_secret]
+        return [name for name in HIDDEN if name != "digest" or has_secret]
 
 
 def _plain_fields(model: type[Model]) -> list["Field[Any, Any]"]:

@@ -5,10 +5,18 @@ and some middlewares are synchronous here, so a request switched about fifteen t
 the rest of a small response.
 """
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from asgiref.sync import sync_to_async
+from asgiref.sync import SyncToAsync, sync_to_async
 from django.core.handlers.asgi import ASGIHandler
+from django.db import close_old_connections
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+
+class WaitingResponse(StreamingHttpResponse):
+    """A response that mostly waits for its next part. Its request has no thread meanwhile."""
 
 
 class OneThreadHandler(ASGIHandler):
@@ -24,3 +32,24 @@ class OneThreadHandler(ASGIHandler):
         """Build the middleware chain as for WSGI, and call it from the event loop."""
         super().load_middleware(is_async=False)
         self._middleware_chain = sync_to_async(self._middleware_chain, thread_sensitive=True)
+
+    async def send_response(
+        self, response: HttpResponseBase, send: Callable[[Mapping[str, Any]], Awaitable[None]]
+    ) -> None:
+        """Send a response; one that waits gives the thread of its request back first."""
+        if isinstance(response, WaitingResponse):
+            await _release_thread()
+        await super().send_response(response, send)
+
+
+async def _release_thread() -> None:
+    """End the thread of the present request. Its later queries share the thread of the sockets."""
+    context = SyncToAsync.thread_sensitive_context.get(None)
+    # Connections belong to their thread.
+    await sync_to_async(close_old_connections)()
+    executor = SyncToAsync.context_to_thread_executor.pop(context, None) if context else None
+    if executor is not None:
+        executor.shutdown(wait=False)
+        # Otherwise the next query would start another thread for this request.
+        no_context: Any = None
+        SyncToAsync.thread_sensitive_context.set(no_context)

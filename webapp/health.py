@@ -1,6 +1,8 @@
 """Health checks: `/healthz` for this process, `/readyz` for all required parts."""
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 
 import redis
 from django.conf import settings
@@ -26,6 +28,9 @@ def _broker() -> bool:
         client.close()
 
 
+# Seconds that a caller waits for the check that another one started.
+SHARED_WAIT = 5.0
+
 PARTS: dict[str, Callable[[], bool]] = {
     "database": _database,
     "broker": _broker,
@@ -34,17 +39,48 @@ PARTS: dict[str, Callable[[], bool]] = {
 }
 
 
-def missing_parts() -> list[str]:
-    """Return the names of the unavailable parts."""
-    missing = []
-    for name, is_available in PARTS.items():
+class SharedCheck:
+    """Checks the parts once for all callers that ask at the same time.
+
+    A part that hangs would otherwise hold one thread and one connection for each caller.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: Future[list[str]] | None = None
+        self._present = ""
+
+    def missing_parts(self) -> list[str]:
+        """Return the names of the unavailable parts."""
+        with self._lock:
+            is_first = self._running is None
+            running = self._running = self._running or Future()
+        if is_first:
+            self._run(running)
         try:
-            available = is_available()
+            return running.result(SHARED_WAIT)
+        except TimeoutError:
+            return [self._present]
+
+    def _run(self, running: Future[list[str]]) -> None:
+        try:
+            running.set_result([name for name in PARTS if not self._is_available(name)])
+        except BaseException as error:
+            running.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                self._running = None
+
+    def _is_available(self, name: str) -> bool:
+        self._present = name
+        try:
+            return PARTS[name]()
         except (DatabaseError, redis.RedisError, OSError):
-            available = False
-        if not available:
-            missing.append(name)
-    return missing
+            return False
+
+
+_check = SharedCheck()
 
 
 @require_safe
@@ -58,7 +94,7 @@ def healthz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
 @never_cache
 def readyz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
     """Return 200 if the installation can run jobs, else 503 with the unavailable parts."""
-    missing = missing_parts()
+    missing = _check.missing_parts()
     if missing:
         response = JsonResponse({"status": "not ready", "missing": missing}, status=503)
         # Django's private mark of a logged response: it would log each 503 of a probe as an error.

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from django.http import QueryDict
 
+from jobs.contracts.json_depth import MAX_DEPTH, is_too_deep
 from jobs.contracts.problems import Problem, escaped
 from jobs.errors import BadInput
 from webapp.http_errors import Malformed
@@ -15,9 +16,11 @@ def read_json(raw: bytes) -> Any:
     """Parse JSON text.
 
     Raises:
-        Malformed: it is not JSON, or holds NaN, infinity or half a surrogate pair.
+        Malformed: it is not JSON, is nested too deep, or holds NaN, infinity or half a surrogate pair.
         BadInput: a text in it has a NUL character.
     """
+    if is_too_deep(raw):
+        raise Malformed(f"The body is nested deeper than {MAX_DEPTH} levels of objects and lists.")
     try:
         value = json.loads(raw, parse_constant=_refuse_constant)
         # Half a surrogate pair (`"\ud800"`) parses, but cannot be encoded, so no database can store it.

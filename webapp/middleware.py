@@ -4,7 +4,12 @@ import time
 from collections.abc import Callable
 
 import structlog
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
+from django.utils.functional import SimpleLazyObject
+
+from jobs.models import User
+from webapp.accounts.login import LINK_ISSUER
 
 Handler = Callable[[HttpRequest], HttpResponse]
 log = structlog.get_logger(__name__)
@@ -31,6 +36,24 @@ def permissions_policy(handler: Handler) -> Handler:
         return response
 
     return respond
+
+
+def login_issuer(handler: Handler) -> Handler:
+    """Add to the user of a session who made the login link that it came from."""
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        unmarked = request.user
+        # Lazy, since most requests by token never load a session.
+        request.user = SimpleLazyObject(lambda: _with_issuer(request, unmarked))  # type: ignore[assignment] # acts as a user
+        return handler(request)
+
+    return respond
+
+
+def _with_issuer(request: HttpRequest, user: AnonymousUser | User) -> AnonymousUser | User:
+    if isinstance(user, User):
+        user.login_issuer_id = request.session.get(LINK_ISSUER)
+    return user
 
 
 def request_log(handler: Handler) -> Handler:

@@ -49,7 +49,7 @@ def predict(model: str, version: int, instances: list[Any]) -> Any:
     headers = {}
     # The file is absent where the prediction server runs on another machine.
     with contextlib.suppress(OSError):
-        headers["Authorization"] = f"Bearer {_home().serving_token_file.read_text().strip()}"
+        headers["Authorization"] = f"Bearer {_home().prediction_token_file.read_text().strip()}"
     try:
         answer = _client().post(path, json={"instances": instances}, headers=headers)
         body = answer.json()

@@ -47,8 +47,10 @@ def file_on_disk(request: HttpRequest, field: str) -> Iterator[Path]:
     """Yield an uploaded file as a path that is valid until the block ends.
 
     Raises:
+        TooLarge: above `TRAINYARD_MAX_UPLOAD_BYTES`.
         BadInput: the form lacks the file.
     """
+    check_size(request)
     with _on_disk(_file(request, field, "File required")) as path:
         yield path
 

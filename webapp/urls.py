@@ -2,9 +2,12 @@ from django.contrib import admin
 from django.urls import include, path
 
 from webapp import health
+from webapp.accounts import admin_entry
 from webapp.api.site import api
 
 urlpatterns = [
+    # Before the admin's own pages, which would take the password alone.
+    *admin_entry.urls,
     path("admin/", admin.site.urls),
     path("accounts/", include("webapp.account_urls")),
     path("api/v1/", api.urls),

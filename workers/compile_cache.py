@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from jobs.runner_files import opened_parent
+
 LIMIT_VARIABLE = "TRAINYARD_COMPILE_CACHE_BYTES"
 DEFAULT_LIMIT = 2 * 2**30
 UNUSED_SECONDS = 30 * 86_400.0
@@ -20,7 +22,8 @@ class CachedProgram(NamedTuple):
 
     last_used: float
     size: int
-    path: Path
+    path: str
+    """Below the folder of all caches."""
 
 
 def limit_bytes(environment: Mapping[str, str] = os.environ) -> int:
@@ -43,9 +46,12 @@ def evict(caches: Path, limit: int, *, unused_seconds: float = UNUSED_SECONDS) -
     # Newest first, so that the programs beyond the limit are the least recently used ones.
     for program in sorted(_programs(caches), reverse=True):
         total += program.size
-        abandoned = program.path.name.startswith(".") and program.last_used < now - PARTIAL_SECONDS
+        partial = program.path.rpartition("/")[2].startswith(".")
+        abandoned = partial and program.last_used < now - PARTIAL_SECONDS
         if total > limit or program.last_used < now - unused_seconds or abandoned:
-            program.path.unlink(missing_ok=True)
+            # Runners write there: a folder may be a link by now.
+            with contextlib.suppress(OSError), opened_parent(caches, program.path) as (parent, name):
+                os.unlink(name, dir_fd=parent)
     for folder in caches.glob("*"):
         # `rmdir` fails for a folder that is not empty. A new folder is empty too, until its first program.
         with contextlib.suppress(OSError):
@@ -54,10 +60,11 @@ def evict(caches: Path, limit: int, *, unused_seconds: float = UNUSED_SECONDS) -
 
 
 def _programs(caches: Path) -> Iterator[CachedProgram]:
-    for path in caches.rglob("*"):
-        try:
-            status = path.stat()
-        except OSError:
-            continue  # another process deleted it first
-        if path.is_file():
+    for folder, _, names, descriptor in os.fwalk(caches):
+        for name in names:
+            try:
+                status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            except OSError:
+                continue  # another process deleted it first
+            path = str(Path(folder, name).relative_to(caches))
             yield CachedProgram(status.st_mtime, status.st_size, path)

@@ -13,7 +13,7 @@ from django.db.models import Max
 from pydantic import TypeAdapter, ValidationError
 
 from jobs import access, sniff
-from jobs.actions import artifacts, audit, submit
+from jobs.actions import artifacts, audit, quotas, submit
 from jobs.actions.deletions import taken
 from jobs.contracts.data import Slug, Task
 from jobs.contracts.problems import Problem
@@ -97,12 +97,15 @@ class StoredUpload:
     name: str
 
 
-def store_upload(upload: Upload) -> StoredUpload:
+def store_upload(upload: Upload, project: Project | None) -> StoredUpload:
     """Check an upload and copy it to the store. This is slow, so it must not run in a transaction.
 
     Raises:
         BadInput: the file does not match its extension or the given digest.
+        QuotaReached: the file does not fit into the disk quota of its project.
     """
+    if project is not None:
+        quotas.require_room_on_disk(project, upload.path.stat().st_size)
     source = sniff.source_of(upload.path, upload.name)
     if upload.sha256 and (found := sha256_of(upload.path).digest) != upload.sha256.lower():
         message = f"the received file has sha256 {found}, not {upload.sha256.lower()}"
@@ -145,6 +148,7 @@ def create(
     Raises:
         Forbidden: `by` may not write in the project.
         Conflict: the slug is taken.
+        QuotaReached: the file does not fit into the disk quota of the project.
     """
     access.require(by, project, access.Action.WRITE)
     try:
@@ -171,6 +175,7 @@ def add_version(
 
     Raises:
         Forbidden: `by` may not write in the project, or the data set is bundled.
+        QuotaReached: the file does not fit into the disk quota of the project.
     """
     access.require(by, dataset.project, access.Action.WRITE)
     return _new_version(dataset, stored, roles or Roles(), by=by)
@@ -191,6 +196,8 @@ def set_roles(version: DatasetVersion, roles: Roles, *, by: User) -> DatasetVers
 def _new_version(dataset: Dataset, stored: StoredUpload, roles: Roles, *, by: User) -> DatasetVersion:
     request = {"source": stored.source, "file": stored.name, **roles.as_request()}
     with transaction.atomic():
+        if dataset.project is not None:
+            quotas.require_room_for_artifact(dataset.project, stored.artifact)
         # The lock prevents two concurrent uploads from using the same number.
         Dataset.objects.select_for_update().get(pk=dataset.pk)
         newest = dataset.versions.aggregate(Max("number"))["number__max"] or 0

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import F
 
 from jobs import access, clock
-from jobs.actions import attempt_end, audit, events, runner_events, submit, suggest
+from jobs.actions import attempt_end, audit, events, quotas, runner_events, submit, suggest
 from jobs.actions.kind_actions import JobError
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move
@@ -61,6 +61,7 @@ def open_search(project: Project, name: str, wanted: ExternalSearch, *, by: User
     Raises:
         Forbidden: `by` may not run jobs in the project.
         BadInput: the name is empty or longer than 200 characters.
+        QuotaReached: the project has too many unfinished jobs.
     """
     access.require(by, project, access.Action.WRITE)
     if not 0 < len(name) <= MAX_NAME_LENGTH:
@@ -72,6 +73,7 @@ def open_search(project: Project, name: str, wanted: ExternalSearch, *, by: User
         job = named.unfinished().order_by("-pk").first()
         is_new = job is None
         if job is None:
+            quotas.require_room_for_job(project)
             payload = ExternalSearchPayload(search=wanted)
             job = submit.queue(EXTERNAL_SEARCH, payload, project=project, title=name, created_by=by)
             audit.record("job.submit", f"job:{job.pk}", by=by, project=project, outside=True)

@@ -46,7 +46,7 @@ def authorship(promotion: PromotionRequest) -> list[Gate]:
     and the approver would see only that all gates have passed.
     """
     own = gate_rules.by_their_own_hand(promotion)
-    if not own or promotion.model.project.single_person:
+    if not own or promotion.single_person:
         return []
     names = sorted({revision.created_by.username for revision in own})
     changes = [f"revision {one.number}: {'; '.join(_differences(promotion, one))}" for one in own]

@@ -6,7 +6,7 @@ from django.db import transaction
 from pydantic import ValidationError
 
 from jobs import access
-from jobs.actions import audit, submit
+from jobs.actions import audit, quotas, submit
 from jobs.actions.kind_actions import actions_for
 from jobs.contracts.problems import Problem, problems
 from jobs.errors import BadInput
@@ -22,11 +22,13 @@ def submit_kind(project: Project, kind: str, sent: Any, *, by: User) -> Job:
         Forbidden: `by` may not run jobs in the project.
         BadInput: the kind cannot be submitted directly, or the payload is invalid; has a problem for each
             invalid field.
+        QuotaReached: the project has too many unfinished jobs.
     """
     access.require(by, project, access.Action.WRITE)
     facts = _submittable(kind)
     payload = actions_for(kind).accept(_read(facts, sent), project=project, by=by)
     with transaction.atomic():
+        quotas.require_room_for_job(project)
         job = submit.queue(facts, payload, project=project, title=facts.title, created_by=by)
         audit.record("job.submit", f"job:{job.pk}", by=by, project=project, kind=kind)
     return job

@@ -5,17 +5,16 @@ import re
 import secrets
 from datetime import timedelta
 
-from django.contrib.auth import SESSION_KEY
-from django.contrib.sessions.models import Session
 from django.db import IntegrityError, transaction
 
 from jobs import access, clock, hints
 from jobs.access import Action
-from jobs.actions import audit
+from jobs.actions import audit, single_person_rule
 from jobs.actions.deletions import taken
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound
-from jobs.models import LoginLink, Membership, Project, Role, User
+from jobs.models import LoginLink, Membership, Project, Role, Session, User
+from jobs.models.sessions import stored_key
 
 LINK_LIFE = timedelta(hours=24)
 LINK_PATH = "/login/"
@@ -61,7 +60,8 @@ def create_login_link(user: User, *, by: User | None, ttl: timedelta = LINK_LIFE
         raise Forbidden(f"{user.username} cannot log in.")
     secret = secrets.token_urlsafe(32)
     with transaction.atomic():
-        LoginLink.objects.create(user=user, digest=_digest(secret), expires=clock.now() + ttl)
+        expires = clock.now() + ttl
+        LoginLink.objects.create(user=user, issuer=by, digest=_digest(secret), expires=expires)
         audit.record("person.login_link", user, by=by, name=user.username, hours=ttl.total_seconds() / 3600)
     return f"{LINK_PATH}{secret}"
 
@@ -75,20 +75,31 @@ def find_login_link(secret: str) -> LoginLink:
     usable = LoginLink.objects.filter(
         digest=_digest(secret), used=None, expires__gt=clock.now(), user__is_active=True
     )
-    link = usable.select_related("user").first()
+    link = usable.select_related("user", "issuer").first()
     if link is None:
         raise NotFound("This link has already been used or has expired. Ask an administrator for a new one.")
     return link
 
 
-def use_login_link(secret: str) -> User:
-    """Mark a link as used and return its user, by compare-and-set: one of two concurrent calls succeeds."""
+def spent_login_link(secret: str) -> LoginLink | None:
+    """Return the link with this secret if it was used or has expired; None for an unknown secret."""
+    return LoginLink.objects.select_related("user").filter(digest=_digest(secret)).first()
+
+
+def use_login_link(secret: str) -> LoginLink:
+    """Mark a link as used and return it, by compare-and-set: one of two concurrent calls succeeds.
+
+    Its user is not logged in yet: a second factor may be required.
+    """
     link = find_login_link(secret)
     with transaction.atomic():
         if not LoginLink.objects.filter(pk=link.pk, used=None).update(used=clock.now()):
             raise NotFound("This link has already been used. Ask an administrator for a new one.")
-        audit.record("person.login", link.user, by=link.user, name=link.user.username)
-    return link.user
+        issuer = link.issuer.username if link.issuer else None
+        audit.record(
+            "person.login_link_used", link.user, by=link.user, name=link.user.username, issuer=issuer
+        )
+    return link
 
 
 def change_person(user: User, *, by: User, active: bool | None = None, admin: bool | None = None) -> User:
@@ -146,18 +157,21 @@ def _require_another_admin(user: User) -> None:
         raise Conflict("The installation would have no administrator left.")
 
 
-def end_sessions(user: User) -> int:
-    """End all sessions of a user; return how many there were."""
-    ended = 0
-    # Django stores the user only inside the encoded session, so every session must be read.
-    for session in Session.objects.filter(expire_date__gt=clock.now()).iterator():
-        if session.get_decoded().get(SESSION_KEY) == str(user.pk):
-            session.delete()
-            ended += 1
+def end_sessions(user: User, *, keep: str | None = None) -> int:
+    """End the sessions of a user; return how many there were. Their open pages are notified.
+
+    Args:
+        user: the user.
+        keep: the key in the cookie of a session that is not ended.
+    """
+    with transaction.atomic():
+        rows = Session.objects.filter(user=user)
+        ended, _ = (rows if keep is None else rows.exclude(session_key=stored_key(keep))).delete()
+        hints.send("access", user=user.pk)
     return ended
 
 
-def create_project(slug: str, name: str, *, by: User, single_person: bool = False) -> Project:
+def create_project(slug: str, name: str, *, by: User) -> Project:
     """Create a project; its creator becomes its admin.
 
     Raises:
@@ -177,14 +191,12 @@ def create_project(slug: str, name: str, *, by: User, single_person: bool = Fals
         try:
             # A savepoint, as in `add_person`.
             with transaction.atomic():
-                project = Project.objects.create(
-                    slug=slug, name=name.strip(), created_by=by, single_person=single_person
-                )
+                project = Project.objects.create(slug=slug, name=name.strip(), created_by=by)
         except IntegrityError as error:
             existing = Project.everything.get(slug=slug)
             raise Conflict(taken(f"A project with the slug {slug!r}", existing)) from error
         Membership.objects.create(project=project, user=by, role=Role.ADMIN)
-        audit.record("project.create", project, by=by, project=project, single_person=single_person)
+        audit.record("project.create", project, by=by, project=project)
     return project
 
 
@@ -194,29 +206,23 @@ def change_project(
     by: User,
     name: str | None = None,
     single_person: bool | None = None,
-    max_slots: int | None = None,
-    lift_quota: bool = False,
 ) -> Project:
-    """Change the given fields: the name, whether one person may request and approve, the slot quota."""
+    """Change the given fields, all or none: the name, the single-person rule.
+
+    Raises:
+        Forbidden: `by` does not manage the project, or may not switch the single-person rule.
+        BadInput: the name is empty.
+    """
     access.require(by, project, Action.MANAGE)
     if name is not None and not name.strip():
         raise _bad("/name", "a project needs a name")
-    if max_slots is not None and max_slots < 1:
-        raise _bad("/max_slots", "use at least one slot, or leave the field empty for no quota")
-    given = {
-        "name": name.strip() if name else None,
-        "single_person": single_person,
-        "max_slots": max_slots,
-    }
-    changes: dict[str, str | int | None] = {k: v for k, v in given.items() if v is not None}
-    if lift_quota:
-        changes["max_slots"] = None
     with transaction.atomic():
-        if changes:
-            Project.objects.filter(pk=project.pk).update(**changes)
+        if single_person is not None:
+            single_person_rule.switch(project, single_person, by=by)
+        if name is not None:
+            Project.objects.filter(pk=project.pk).update(name=name.strip())
             project.refresh_from_db()
-            audit.record("project.change", project, by=by, project=project, **changes)
-    hints.send("schedule", project=project.pk)
+            audit.record("project.change", project, by=by, project=project, name=project.name)
     return project
 
 

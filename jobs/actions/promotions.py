@@ -8,7 +8,7 @@ from django.db import transaction
 
 from jobs import access, clock
 from jobs.access import Action
-from jobs.actions import audit, deletions, gates, releases, submit
+from jobs.actions import audit, deletions, gates, releases, single_person_rule, submit
 from jobs.actions.isolation import for_each
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, StaleState
@@ -50,6 +50,8 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
             stage=stage,
             comment=comment.strip(),
             requested_by=by,
+            requested_by_issuer_id=by.login_issuer_id,
+            single_person=single_person_rule.applies(version, by=by),
             gate_revision=gate_rules.current(model),
             expires=clock.now() + LIFETIME,
         )
@@ -62,6 +64,7 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
             stage=stage,
             digest=version.artifact_id,
             gates_revision=gate_rules.number_of(promotion.gate_revision),
+            single_person=promotion.single_person,
         )
     return promotion
 
@@ -302,6 +305,7 @@ def _decide(
         accept=list(accept),
         gates={gate.name: gate.state for gate in read_gates(promotion)},
         baseline_generation=promotion.baseline_generation,
+        single_person=promotion.single_person,
     )
 
 

@@ -1,15 +1,14 @@
 """Creates versions from jobs' models, uploaded files and pipelines, and records their validation."""
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from jobs import access
+from jobs import access, sniff
 from jobs.access import Action
-from jobs.actions import artifacts, audit, deletions, submit
+from jobs.actions import artifacts, audit, deletions, quotas, submit
 from jobs.actions.registry import create_model, model_for
 from jobs.contracts.after import Registered
 from jobs.contracts.problems import Problem
@@ -20,9 +19,6 @@ from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel
 from jobs.queries import outcomes
 from jobs.queries.lineage import lineage_of
 from jobs.store import StoredFile, store
-
-KERAS_MEMBERS = frozenset({"config.json", "metadata.json", "model.weights.h5"})
-"""The only files that an uploaded `.keras` archive may contain."""
 
 NUMBER_TRIES = 20
 
@@ -76,39 +72,34 @@ def _model_artifact(by: User, digest: str) -> JobArtifact:
     return source
 
 
-def store_upload(path: Path) -> StoredFile:
-    """Check an uploaded `.keras` file and copy it to the store. Slow: it must not run in a transaction.
+def store_upload(path: Path, project: Project) -> StoredFile:
+    """Copy an uploaded `.keras` file to the store. Slow: it must not run in a transaction.
 
-    Only the archive's table of contents is checked here; Keras opens the file in a runner.
+    Only its first bytes are read here. Everything else is checked by a runner, whose memory is limited.
 
     Raises:
-        BadInput: the file is not a `.keras` archive.
+        BadInput: the file is not a zip archive.
+        QuotaReached: the file does not fit into the disk quota of the project.
     """
-    _check_keras_archive(path)
+    quotas.require_room_on_disk(project, path.stat().st_size)
+    sniff.check_keras(path)
     return store().put(path)
 
 
 def add_uploaded(model: RegisteredModel, stored: StoredFile, *, by: User) -> ModelVersion:
-    """Create a version from an uploaded `.keras` file in the store, and queue its validation."""
+    """Create a version from an uploaded `.keras` file in the store, and queue its validation.
+
+    Raises:
+        QuotaReached: the file does not fit into the disk quota of the project.
+    """
     access.require(by, model.project, Action.WRITE)
     with transaction.atomic():
         artifact = artifacts.adopt(stored)
+        quotas.require_room_for_artifact(model.project, artifact)
         lineage = {"uploaded_by": by.username, "artifact": stored.digest}
         version = _create_numbered(model, artifact=artifact, what="uploaded", lineage=lineage, created_by=by)
         submit.register(version, by=by)
     return version
-
-
-def _check_keras_archive(path: Path) -> None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = set(archive.namelist())
-    except zipfile.BadZipFile as error:
-        message = "not a zip archive; save the model with model.save('name.keras')"
-        raise BadInput("The file is not a .keras archive.", [Problem("/file", message)]) from error
-    if "config.json" not in names or not names <= KERAS_MEMBERS:
-        strange = ", ".join(sorted(names - KERAS_MEMBERS)[:3]) or "no config.json"
-        raise BadInput("The file is not a .keras archive.", [Problem("/file", f"unexpected: {strange}")])
 
 
 def _create_numbered(model: RegisteredModel, **fields: Any) -> ModelVersion:
@@ -199,6 +190,9 @@ def mark_validated(version_id: int, result: RegisterResult) -> None:
 
 def mark_invalid(version_id: int, error: dict[str, Any]) -> None:
     """Mark a version as invalid, with the error of its validation."""
+    # The runner knows the upload only as a file in the store, which is named by its digest.
+    digest = ModelVersion.objects.values_list("artifact_id", flat=True).get(pk=version_id)
+    error = {**error, "message": str(error.get("message", "")).replace(digest, "the upload")}
     with transaction.atomic():
         changed = ModelVersion.objects.filter(pk=version_id, state=ModelVersion.State.VALIDATING).update(
             state=ModelVersion.State.INVALID, error=error

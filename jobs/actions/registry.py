@@ -76,10 +76,26 @@ def _check_name(name: str, pointer: str) -> None:
         raise BadInput(message, [Problem(pointer, message)]) from error
 
 
-def describe(model: RegisteredModel, description: str, *, by: User) -> RegisteredModel:
-    """Set the description of a model."""
+def describe(
+    model: RegisteredModel, description: str, *, seen: str | None = None, by: User
+) -> RegisteredModel:
+    """Set the description of a model.
+
+    Args:
+        model: the model.
+        description: the new text.
+        seen: the digest of the description that the caller read; None accepts any.
+        by: the acting user.
+
+    Raises:
+        StaleState: another description was saved since `seen`. Nothing was changed.
+    """
     access.require(by, model.project, Action.WRITE)
     with transaction.atomic():
+        # The row of the model orders concurrent changes.
+        saved = RegisteredModel.objects.select_for_update(of=("self",)).get(pk=model.pk)
+        if seen is not None and seen != saved.description_digest:
+            raise StaleState(f"The description of {model} was changed in the meantime: read it again.")
         model.description = description
         model.save(update_fields=["description"])
         audit.record("model.describe", f"model:{model.name}", by=by, project=model.project)

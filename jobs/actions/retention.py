@@ -1,7 +1,6 @@
 """Removes checkpoints from which nothing will resume."""
 
 import random
-import shutil
 import time
 from collections.abc import Iterator
 
@@ -9,6 +8,7 @@ from jobs import clock
 from jobs.actions.isolation import for_each
 from jobs.models import Checkpoint, Job
 from jobs.queries import outcomes
+from jobs.runner_files import remove_folder
 from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState
 from jobs.store import store
 
@@ -95,5 +95,6 @@ def _remove(checkpoint: Checkpoint) -> bool:
     # The row comes first: a crash in between leaves a stray folder, never a row without its folder.
     if not rows.update(removed=clock.now()):
         return False
-    shutil.rmtree(store().checkpoint_root / checkpoint.folder, ignore_errors=True)
+    # Runners write above it, too: they may have replaced a folder on the way by a link.
+    remove_folder(store().checkpoint_root, checkpoint.folder)
     return True

@@ -21,7 +21,7 @@ from jobs.errors import StaleState
 from jobs.kinds import kinds_that
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.models.job import JobQuerySet
-from jobs.queries import batches
+from jobs.queries import batches, quotas
 from jobs.queries.devices import fitting_workers, no_worker, why_none_fits, with_meshes
 from jobs.queries.waiting import CHOOSING_FAILED, CHOOSING_TRIALS, at_limit, slots_of
 from jobs.states import FINAL, WAITING, Desired, JobState
@@ -231,9 +231,8 @@ def _why_waiting(
         return _no_worker(job.pool, pool)
     if not suitable:
         return why_none_fits(job, [worker.row for worker in pool.workers])
-    quota = job.project.max_slots if job.project is not None else None
-    if quota is not None and used[job.project_id] + job.slots > quota:
-        return f"Project {job.project} uses {used[job.project_id]} of its {slots_of(quota)}."
+    if (reason := _why_at_quota(job, used)) is not None:
+        return reason
     if candidate.trials and (limit := _parallel(job)) is not None and running[job.pk] >= limit:
         return at_limit(limit)
     if _freest(suitable, job.slots) is not None:
@@ -241,6 +240,15 @@ def _why_waiting(
     if (first := suitable[0].blocked_by) is not None and all(worker.blocked_by for worker in suitable):
         return f"Job {first.pk} is ahead of it and waits for {slots_of(first.slots)}."
     return _no_room(job, suitable)
+
+
+def _why_at_quota(job: Job, used: dict[int | None, int]) -> str | None:
+    if job.project is None:
+        return None
+    quota = job.project.max_slots
+    if quota is not None and used[job.project_id] + job.slots > quota:
+        return f"Project {job.project} uses {used[job.project_id]} of its {slots_of(quota)}."
+    return quotas.why_disk_is_full(job.project)
 
 
 def _freest(workers: list[LiveWorker], needed: int) -> LiveWorker | None:

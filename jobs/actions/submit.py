@@ -5,7 +5,7 @@ from typing import Any
 from django.db import transaction
 
 from jobs import access, clock, hints
-from jobs.actions import audit, deletions, events
+from jobs.actions import audit, deletions, events, quotas
 from jobs.actions.kind_actions import actions_of
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
@@ -43,6 +43,7 @@ def submit(revision: Revision, *, by: User) -> Job:
     Raises:
         Forbidden: `by` may not run jobs in the project.
         BadSpec: the dataset version does not exist or is not ready.
+        QuotaReached: the project has too many unfinished jobs.
     """
     experiment = revision.experiment
     access.require(by, experiment.project, access.Action.WRITE)
@@ -50,6 +51,7 @@ def submit(revision: Revision, *, by: User) -> Job:
     version = dataset_version(spec, revision)
     _check_model_name(spec, experiment.project)
     with transaction.atomic():
+        quotas.require_room_for_job(experiment.project)
         # The version is stored in the payload: the spec may leave it open, and newer ones may follow.
         facts = KINDS[planned(spec)[0]]
         job = queue(
@@ -196,6 +198,7 @@ def ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
+        QuotaReached: the project has too many unfinished jobs.
     """
     access.require(by, like.project, access.Action.WRITE)
     numbers = [member.trial for member in payload.chosen]
@@ -203,6 +206,8 @@ def ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
         f"trials {', '.join(map(str, numbers))}" if len(numbers) <= MAX_LISTED else f"{len(numbers)} trials"
     )
     with transaction.atomic():
+        if like.project is not None:
+            quotas.require_room_for_job(like.project)
         job = queue(
             CHOSEN_ENSEMBLE,
             payload.changed(dataset_version=like.payload.dataset_version, failing=None),

@@ -4,11 +4,12 @@ import hashlib
 import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
 
-from jobs import clock, hints
+from jobs import access, clock, hints
 from jobs.actions import audit
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Forbidden, NotFound
@@ -17,7 +18,7 @@ from jobs.models import ApiToken, User
 PREFIX = "ty_"
 SECRET_BYTES = 32
 SHOWN = len(PREFIX) + 6
-SCOPES = ("read", "write", "approve", "serve", "admin", "worker")
+SCOPES = ("read", "write", "approve", "predict", "serve", "admin", "worker")
 ADMIN_SCOPES = frozenset({"admin", "worker"})
 UNAVAILABLE_SCOPES = frozenset({"worker"})
 """Scopes that cannot be given yet, since no request needs them."""
@@ -33,12 +34,24 @@ def create(
     scopes: Collection[str],
     name: str = "",
     expires: datetime | None = None,
+    endpoints: Collection[str] | None = None,
+    parent: ApiToken | None = None,
 ) -> tuple[ApiToken, str]:
     """Create a token for `user`; return its row and the token, which cannot be shown again.
 
+    Args:
+        user: its owner.
+        by: who creates it; None is the operator at the terminal.
+        scopes: its permissions.
+        name: its purpose.
+        expires: when it ends; None: with its parent, or never.
+        endpoints: the endpoints that it may ask for predictions; None: those of its parent, or all of the
+            projects of `user`.
+        parent: the token with which it is created. The new one has no more rights, and ends with it.
+
     Raises:
-        BadInput: there is no scope or an unknown one, or the expiry time is past.
-        Forbidden: `by` is another user, or `user` may not have a scope.
+        BadInput: a scope or endpoint is unknown, or the expiry time is past or later than that of `parent`.
+        Forbidden: `by` is another user, `user` may not have a scope, or `parent` lacks it or was revoked.
     """
     if by is not None and by != user and not by.is_superuser:
         raise Forbidden("You can create tokens only for yourself.")
@@ -48,19 +61,80 @@ def create(
     if expires is not None and expires <= clock.now():
         raise BadInput("A token must expire in the future.", [Problem("/expires", "must be in the future")])
     with transaction.atomic():
-        return _new_token(user, name[:100], wanted, expires, by=by)
+        if parent is not None:
+            _check_within(parent, user, wanted, expires)
+            expires = expires or parent.expires
+        chosen = _checked_endpoints(user, wanted, endpoints, parent)
+        return _new_token(user, name[:100], wanted, expires, endpoints=chosen, parent=parent, by=by)
 
 
 def _new_token(
-    user: User, name: str, scopes: list[str], expires: datetime | None = None, *, by: User | None
+    user: User,
+    name: str,
+    scopes: list[str],
+    expires: datetime | None = None,
+    *,
+    by: User | None,
+    endpoints: list[str] | None = None,
+    parent: ApiToken | None = None,
 ) -> tuple[ApiToken, str]:
     """Create a token inside the caller's transaction; return its row and the token."""
     raw = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+    # A token for another person is in the hands of who creates it.
+    issuer = None if by is None else by.login_issuer_id if by == user else by.pk
     token = ApiToken.objects.create(
-        user=user, name=name, prefix=raw[:SHOWN], digest=digest_of(raw), scopes=scopes, expires=expires
+        user=user,
+        name=name,
+        prefix=raw[:SHOWN],
+        digest=digest_of(raw),
+        scopes=scopes,
+        endpoints=endpoints,
+        expires=expires,
+        parent=parent,
+        login_issuer_id=issuer,
     )
-    audit.record("token.create", token, by=by, owner=user.username, scopes=scopes, prefix=token.prefix)
+    more: dict[str, Any] = {} if parent is None else {"parent": parent.prefix}
+    audit.record(
+        "token.create", token, by=by, owner=user.username, scopes=scopes, prefix=token.prefix, **more
+    )
     return token, raw
+
+
+def _check_within(parent: ApiToken, user: User, scopes: list[str], expires: datetime | None) -> None:
+    """Check, in the caller's transaction, that a new token has no more rights than its parent."""
+    # Locked: a parent that is revoked meanwhile would leave its child behind.
+    if parent.user_id != user.pk or not ApiToken.objects.select_for_update().filter(pk=parent.pk).exists():
+        raise Forbidden("The token of this request was revoked.")
+    if beyond := [scope for scope in scopes if scope not in parent.scopes]:
+        message = f"The credentials of this request lack the scope {', '.join(beyond)}."
+        raise Forbidden(message, code="scope_missing")
+    if parent.expires is not None and expires is not None and expires > parent.expires:
+        fault = f"must not be after {parent.expires.isoformat()}, when the token that creates it expires"
+        raise BadInput("A token cannot create one that outlives it.", [Problem("/expires", fault)])
+
+
+def _checked_endpoints(
+    user: User, scopes: list[str], wanted: Collection[str] | None, parent: ApiToken | None
+) -> list[str] | None:
+    """Return the names of the endpoints that a new token may ask; None for all of its owner's projects."""
+    limit = parent.endpoints if parent is not None else None
+    if wanted is None:
+        return limit if "predict" in scopes else None
+    if "predict" not in scopes:
+        fault = "only for tokens with the scope predict"
+        raise BadInput("The token asks for no predictions.", [Problem("/endpoints", fault)])
+    if not wanted:
+        raise BadInput("No endpoint is named.", [Problem("/endpoints", "name at least one, or leave it out")])
+    rows = access.served_endpoints(user).filter(model__name__in=wanted)
+    known = set(rows.values_list("model__name", flat=True)) & set(wanted if limit is None else limit)
+    problems = [
+        Problem(f"/endpoints/{index}", f"there is no endpoint {name!r} that this token may ask")
+        for index, name in enumerate(wanted)
+        if name not in known
+    ]
+    if problems:
+        raise BadInput("An endpoint is unknown.", problems)
+    return sorted(known)
 
 
 def authenticate(raw: str) -> ApiToken | None:
@@ -75,6 +149,8 @@ def authenticate(raw: str) -> ApiToken | None:
         .filter(unexpired, digest=digest_of(raw), user__is_active=True)
         .first()
     )
+    if token is not None:
+        token.user.login_issuer_id = token.login_issuer_id
     # The time of the last use is written at most once a minute, so that most reads write nothing.
     if token is not None and (token.last_used is None or now - token.last_used >= USED_RESOLUTION):
         ApiToken.objects.filter(pk=token.pk).update(last_used=now)
@@ -91,7 +167,7 @@ def still_reads(token_id: int) -> bool:
 
 
 def revoke(token: ApiToken, *, by: User) -> None:
-    """Revoke a token at once.
+    """Revoke a token at once, with the tokens that were created with it.
 
     Raises:
         NotFound: it belongs to another user and `by` is not an administrator.
@@ -99,9 +175,21 @@ def revoke(token: ApiToken, *, by: User) -> None:
     if token.user_id != by.pk and not by.is_superuser:
         raise NotFound("There is no such token.")
     with transaction.atomic():
-        audit.record("token.revoke", token, by=by, owner=token.user.username, prefix=token.prefix)
+        children = [child.prefix for child in _descendants(token)]
+        more: dict[str, Any] = {"children": children} if children else {}
+        audit.record("token.revoke", token, by=by, owner=token.user.username, prefix=token.prefix, **more)
         hints.send("access", user=token.user_id)
         token.delete()
+
+
+def _descendants(token: ApiToken) -> list[ApiToken]:
+    """Return the tokens that were created with a token, directly or by way of others."""
+    found: list[ApiToken] = []
+    newest = [token]
+    while newest:
+        newest = list(ApiToken.objects.filter(parent__in=newest).order_by("pk"))
+        found += newest
+    return found
 
 
 def service_token(scope: str) -> str:

@@ -13,11 +13,25 @@ from jobs.contracts.base import Frozen
 from jobs.contracts.pruning import Curve
 
 
+class ProcessLimits(Frozen):
+    """The kernel's limits of a runner, which it sets for itself before it reads the files of its task.
+
+    The supervisor cannot set them: without CAP_SYS_RESOURCE, the kernel refuses it for a process with another
+    user.
+    """
+
+    memory: int = Field(ge=1, description="bytes that each process may allocate beside those that it has")
+    cpu_seconds: float = Field(gt=0, description="CPU time of each process, beside that until now")
+    file_bytes: int = Field(ge=1, description="size of each file that it writes")
+    threads: int | None = Field(default=None, ge=1, description="of all processes of its user together")
+
+
 class Start(Frozen):
     """Run the task in the file `task` (a `jobs.contracts.task_parts.Task`)."""
 
     op: Literal["start"] = "start"
     task: str
+    limits: ProcessLimits | None = None
 
 
 class Rehearse(Frozen):

@@ -13,9 +13,26 @@ MAX_DATAGRAM = 2**17
 STREAMS = ("stdin", "stdout", "stderr", "events")
 
 
+class Confinement(BaseModel):
+    """The user that a process becomes, and the folders that it sees.
+
+    Attributes:
+        uid: the user and group id of this process alone.
+        group: the group of all such processes, for the files that several of them read.
+        hidden: folders that it does not see; empty where the service cannot hide any.
+        visible: folders below the hidden ones that it sees.
+    """
+
+    uid: int
+    group: int
+    hidden: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
+
+
 class ForkRequest(BaseModel):
     """A request for a forked runner: its folder, its entire environment and the module to run."""
 
     folder: str
     environment: dict[str, str]
     module: str
+    confinement: Confinement | None = None

@@ -1,14 +1,12 @@
 """Device meshes and layout rules."""
 
 import math
-import re
 from typing import Any, Literal, Self
 
 from pydantic import (
     Field,
     GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
-    field_validator,
     model_serializer,
     model_validator,
 )
@@ -18,19 +16,13 @@ from jobs.contracts.base import Frozen
 
 
 class LayoutRule(Frozen):
-    """Shards the variables whose whole path matches `match` along `axes`, one entry per dimension."""
+    """Shards the variables whose whole path matches `match` along `axes`, one entry per dimension.
+
+    `match` is a regular expression of `jobs.contracts.patterns`.
+    """
 
     match: str = Field(min_length=1, max_length=300)
     axes: tuple[str | None, ...] = Field(min_length=1, max_length=8)
-
-    @field_validator("match")
-    @classmethod
-    def _compiles(cls, pattern: str) -> str:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
-        return pattern
 
 
 class MeshSpec(Frozen):

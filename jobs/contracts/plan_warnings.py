@@ -1,9 +1,8 @@
 """Warns of a search that cannot run as planned, of overrides without effect, and of missing workers."""
 
-import re
 from collections.abc import Collection, Iterator
 
-from jobs.contracts import space_size
+from jobs.contracts import patterns, space_size
 from jobs.contracts.device_checks import describe_missing, lacks
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.precision import PrecisionSpec
@@ -88,10 +87,8 @@ def of_overrides(precision: PrecisionSpec, layers: Collection[str]) -> Iterator[
 
 
 def _is_found(pattern: str, name: str) -> bool:
-    try:
-        return re.search(pattern, name) is not None
-    except re.error:
-        return True  # reported by `spec_checks`
+    # `spec_checks` reports a pattern that is refused.
+    return patterns.refusal(pattern) is not None or patterns.found_in(pattern, name)
 
 
 def of_workers(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:

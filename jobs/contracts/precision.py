@@ -16,7 +16,10 @@ UNSUPPORTED_POLICIES: dict[str, str] = {
 
 
 class PrecisionOverride(Frozen):
-    """Applies `policy` to layers in whose name the regular expression `match` is found."""
+    """Applies `policy` to layers in whose name the regular expression `match` is found.
+
+    See `jobs.contracts.patterns`.
+    """
 
     match: str = Field(min_length=1, max_length=300)
     policy: Policy

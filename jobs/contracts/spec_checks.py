@@ -4,19 +4,21 @@ They are no validators of the spec's classes, since specs that were stored befor
 be read.
 """
 
-import re
 from collections.abc import Iterator
 
+from jobs.contracts import patterns
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.precision import UNSUPPORTED_POLICIES, PrecisionSpec
 from jobs.contracts.problems import Problem
+from jobs.contracts.variables import pattern_problems
 
 
 def problems(spec: ExperimentSpec) -> Iterator[Problem]:
     """Yield the settings that would make a run fail, or that would have no effect on it."""
     yield from _check_overrides(spec.precision)
     if spec.mesh is not None:
+        yield from pattern_problems(spec.mesh)
         yield from _check_gpu_memory(spec.mesh)
 
 
@@ -25,10 +27,8 @@ def _check_overrides(precision: PrecisionSpec) -> Iterator[Problem]:
         place = f"/precision/overrides/{i}"
         if reason := UNSUPPORTED_POLICIES.get(override.policy):
             yield Problem(f"{place}/policy", f"policy {override.policy}: {reason}")
-        try:
-            re.compile(override.match)
-        except re.error as error:
-            yield Problem(f"{place}/match", f"{override.match!r} is not a regular expression: {error}")
+        if reason := patterns.refusal(override.match):
+            yield Problem(f"{place}/match", reason)
 
 
 def _check_gpu_memory(mesh: MeshSpec) -> Iterator[Problem]:

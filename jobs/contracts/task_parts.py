@@ -4,17 +4,23 @@ A task is stored as `spec.json` in a runner's folder. It refers to files by path
 by database ids. The supervisor has placed the files there.
 """
 
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from jobs.contracts.base import Frozen
+
+_INPUT = "an input file"
+InputPath = Annotated[str, _INPUT]
+"""The path of a file that the runner reads. Only files in fields of this type are given to it."""
+OptionalInputPath = Annotated[str | None, _INPUT]
 
 
 class DatasetFile(Frozen):
     """The table of a data set version, with its profile."""
 
-    path: str = Field(description="an .npz of named columns written by a profile task")
+    path: InputPath = Field(description="an .npz of named columns written by a profile task")
     digest: str
     profile: dict[str, Any] = Field(description="jobs.contracts.profile.Profile as JSON")
 
@@ -38,6 +44,30 @@ class Task(Frozen):
     threads: int = Field(default=1, ge=1)
     compile_cache: str | None = None
 
+    def reads_foreign_file(self) -> bool:
+        """Return whether the task reads a file that a person uploaded. Limits apply to such tasks."""
+        return False
+
     def resumes_from(self) -> tuple[CheckpointFolder, ...]:
         """Return the checkpoints of the first training still open, newest first."""
         return ()
+
+
+def with_inputs[Part: BaseModel](part: Part, place: Callable[[str], str]) -> Part:
+    """Return a task, or a part of one, with each path of an input file replaced by `place` of it."""
+    changed: dict[str, object] = {}
+    for name, field in type(part).model_fields.items():
+        value = getattr(part, name)
+        new = place(value) if value is not None and _INPUT in field.metadata else _placed(value, place)
+        if new is not value:
+            changed[name] = new
+    return part.model_copy(update=changed) if changed else part
+
+
+def _placed(value: object, place: Callable[[str], str]) -> object:
+    if isinstance(value, BaseModel):
+        return with_inputs(value, place)
+    if type(value) is tuple:
+        parts = tuple(_placed(each, place) for each in value)
+        return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
+    return value

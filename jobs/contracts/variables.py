@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from jobs.contracts import patterns
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.fit import FitSpec
 from jobs.contracts.mesh import LayoutRule, MeshSpec
@@ -97,8 +98,21 @@ def shard_shape(shape: Shape, axes: tuple[str | None, ...], mesh: MeshSpec) -> S
 
 
 def rules_for(variable: Variable, mesh: MeshSpec) -> list[tuple[int, LayoutRule]]:
-    """Return the rules whose pattern matches the variable's entire path, with their indices."""
-    return [(i, rule) for i, rule in enumerate(mesh.layout) if re.fullmatch(rule.match, variable.path)]
+    """Return the rules whose pattern matches the variable's entire path, with their indices.
+
+    A rule whose pattern is refused matches nothing; see `pattern_problems`.
+    """
+    return [
+        (i, rule)
+        for i, rule in enumerate(mesh.layout)
+        if patterns.refusal(rule.match) is None and patterns.matches_all_of(rule.match, variable.path)
+    ]
+
+
+def pattern_problems(mesh: MeshSpec) -> list[Problem]:
+    """Return the rules whose pattern is refused."""
+    reasons = ((i, patterns.refusal(rule.match)) for i, rule in enumerate(mesh.layout))
+    return [Problem(f"/mesh/layout/{i}/match", reason) for i, reason in reasons if reason is not None]
 
 
 def check_layout(mesh: MeshSpec, variables: list[Variable], batch_size: int) -> list[Problem]:
@@ -107,7 +121,8 @@ def check_layout(mesh: MeshSpec, variables: list[Variable], batch_size: int) -> 
     Keras reports none of these early. It ignores a rule that matches nothing, applies a rule with too few
     axes to the first dimensions, and fails for the others after the devices are allocated.
     """
-    problems = []
+    problems = pattern_problems(mesh)
+    refused = {problem.pointer for problem in problems}
     if batch_size % mesh.batch_shards():
         message = f"batch size {batch_size} is not divisible by the {mesh.batch_shards()} devices"
         problems.append(Problem("/fit/batch_size", f"{message} of axis {mesh.batch_axis!r}"))
@@ -117,7 +132,7 @@ def check_layout(mesh: MeshSpec, variables: list[Variable], batch_size: int) -> 
         matched.update(i for i, _ in rules)
         problems.extend(_variable_problems(variable, rules, mesh))
     for i, rule in enumerate(mesh.layout):
-        if i not in matched:
+        if i not in matched and f"/mesh/layout/{i}/match" not in refused:
             message = f"rule {rule.match!r} matches no variable; it must match an entire path, such as "
             problems.append(
                 Problem(

@@ -8,6 +8,7 @@ from jobs.models.data import Dataset, DatasetVersion
 from jobs.models.deletion import Deletion
 from jobs.models.experiment import Experiment, Revision
 from jobs.models.job import Job
+from jobs.models.logins import LoginAttempts
 from jobs.models.metric import EventChunk, MetricChunk, MetricSeries
 from jobs.models.people import ApiToken, LoginLink, Membership, Project, Role, User
 from jobs.models.registry import (
@@ -21,6 +22,7 @@ from jobs.models.registry import (
     ReleaseRecord,
     Replica,
 )
+from jobs.models.sessions import Session
 from jobs.models.traffic import TrafficCount
 from jobs.models.trial import Execution, Trial, TrialDecision
 from jobs.models.worker import Worker
@@ -47,6 +49,7 @@ __all__ = [
     "Job",
     "JobArtifact",
     "Lease",
+    "LoginAttempts",
     "LoginLink",
     "Membership",
     "MetricChunk",
@@ -59,6 +62,7 @@ __all__ = [
     "Replica",
     "Revision",
     "Role",
+    "Session",
     "TrafficCount",
     "Trial",
     "TrialDecision",

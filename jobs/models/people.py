@@ -10,6 +10,13 @@ class User(AbstractUser):
 
     is_service = models.BooleanField(default=False, help_text="the installation's own account, not a person")
 
+    login_issuer_id: int | None = None
+    """Who made the login link from which this session or token came; None without such a link.
+
+    It belongs to the request and is not stored. That person may have opened the link, so the session decides
+    nothing of theirs.
+    """
+
     def __str__(self) -> str:
         return self.username
 
@@ -29,9 +36,27 @@ class Project(models.Model):
 
     slug = models.SlugField(max_length=63, unique=True)
     name = models.CharField(max_length=200)
-    single_person = models.BooleanField(default=False, help_text="requesters may approve their own requests")
+    single_person = models.BooleanField(
+        default=False, help_text="requesters may approve the requests that they open from now on"
+    )
+    single_person_by = models.ForeignKey(
+        User,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        help_text="who switched `single_person` on last; null: the operator at the terminal",
+    )
+    single_person_at = models.DateTimeField(
+        null=True, help_text="when `single_person` was switched on last; kept after it is switched off"
+    )
     max_slots = models.PositiveIntegerField(
         null=True, blank=True, help_text="quota of slots in use at the same time"
+    )
+    max_bytes = models.PositiveBigIntegerField(
+        null=True, help_text="quota of bytes of its files; null: the installation's default"
+    )
+    max_jobs = models.PositiveIntegerField(
+        null=True, help_text="quota of unfinished jobs; null: the installation's default"
     )
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
@@ -62,12 +87,27 @@ class ApiToken(models.Model):
     """An API token of a user. Only its sha256 digest is stored; lists show `prefix`."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
+    # A token that was created with another one ends with it.
+    parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, related_name="children")
     name = models.CharField(max_length=100, blank=True)
     prefix = models.CharField(max_length=16)
     digest = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField(default=list)
+    endpoints = models.JSONField(
+        null=True, help_text="names of the endpoints that it may ask; NULL: all of its owner's projects"
+    )
+    predicts_until = models.DateTimeField(
+        null=True, help_text="until then a token with the scope serve may also ask for predictions"
+    )
     expires = models.DateTimeField(null=True)
     last_used = models.DateTimeField(null=True)
+    login_issuer = models.ForeignKey(
+        User,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        help_text="who made the login link of the session that created the token",
+    )
     created = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -78,6 +118,8 @@ class LoginLink(models.Model):
     """A link that logs a user in once. Only the sha256 digest of its secret is stored."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="login_links")
+    # NULL: the operator at the terminal.
+    issuer = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="+")
     digest = models.CharField(max_length=64, unique=True)
     expires = models.DateTimeField()
     used = models.DateTimeField(null=True)

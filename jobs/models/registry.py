@@ -27,6 +27,11 @@ class RegisteredModel(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def description_digest(self) -> str:
+        """Return a digest of the description, which is the model's ETag."""
+        return text_digest(self.description)
+
 
 class ModelVersion(models.Model):
     """A numbered, immutable version of a model, identified by the digest of its artifact."""
@@ -141,6 +146,17 @@ class PromotionRequest(models.Model):
     state = models.CharField(max_length=10, choices=State.choices, default=State.GATING)
     comment = models.TextField(blank=True)
     requested_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    requested_by_issuer = models.ForeignKey(
+        User,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        help_text="who made the login link of the session that opened it",
+    )
+    # Stored with the request, since the project's setting may change while the request is open.
+    single_person = models.BooleanField(
+        default=False, help_text="its requester may decide it; as the project was set when it was opened"
+    )
     baseline_version = models.ForeignKey(ModelVersion, on_delete=models.PROTECT, null=True, related_name="+")
     baseline_generation = models.PositiveIntegerField(default=0)
     gates = models.JSONField(default=list)

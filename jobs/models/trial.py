@@ -157,3 +157,10 @@ class Execution(models.Model):
 
     def __str__(self) -> str:
         return f"execution {self.number} of {self.trial}"
+
+    @property
+    def shown_state(self) -> str:
+        """Return the state for people and programs: one that waits for a trial that has ended is stopped."""
+        # A retry of the trial queues these executions again, so their rows keep the state.
+        waits = self.state in (TrialState.QUEUED, TrialState.PAUSED)
+        return TrialState.STOPPED.value if waits and self.trial.state in TRIAL_FINAL else self.state

@@ -1,14 +1,20 @@
 """Reads artifacts by digest, for downloads."""
 
 from jobs import access
+from jobs.errors import NotFound
 from jobs.models import Artifact, JobArtifact, ReleaseRecord, User
 
 
-def released(digest: str) -> Artifact | None:
-    """Return the artifact if it was ever released as the file of a model version, else None."""
-    if not ReleaseRecord.objects.filter(version__artifact=digest).exists():
-        return None
-    return Artifact.objects.filter(pk=digest).first()
+def released(user: User, digest: str) -> Artifact:
+    """Return an artifact that was released as the file of a model version, for a prediction server.
+
+    Raises:
+        NotFound: it was never released, or at no endpoint that the server of `user` serves.
+    """
+    releases = ReleaseRecord.objects.filter(endpoint__in=access.served_endpoints(user))
+    if not releases.filter(version__artifact=digest).exists():
+        raise NotFound(f"There is no released artifact {digest[:12]!r}.")
+    return Artifact.objects.get(pk=digest)
 
 
 def name_of(artifact: Artifact, user: User) -> str:

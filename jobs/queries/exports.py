@@ -71,7 +71,7 @@ def trials(search: Job, numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
         own = [trial.number, trial.state, trial.source, trial.score, trial.std, *times, trial.restarts]
         own += [trial.values.get(name) for name in names]
         for run in trial.executions.all():
-            facts = [run.number, run.state, run.score, run.best_epoch, run.epochs, run.seed]
+            facts = [run.number, run.shown_state, run.score, run.best_epoch, run.epochs, run.seed]
             yield [*own, *facts, *(run.metrics.get(name) for name in metrics)]
 
 

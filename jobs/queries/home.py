@@ -24,7 +24,12 @@ def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
     """Return the pending promotion requests that `user` may decide: as an approver, and not their own."""
     pending = access.visible_promotions(user).filter(state=PromotionRequest.State.PENDING)
     own = Q(requested_by=user) | Q(version__created_by=user)
-    others = pending.filter(Q(model__project__single_person=True) | ~own)
+    others = pending.filter(Q(single_person=True) | ~own).exclude(requested_by_issuer=user)
+    if (issuer := user.login_issuer_id) is not None:
+        # A session from a login link decides nothing of the person who made the link.
+        others = others.exclude(
+            Q(requested_by=issuer) | Q(version__created_by=issuer) | Q(requested_by_issuer=issuer)
+        )
     if user.is_superuser:
         return others
     roles = [role for role in Role if access.Action.APPROVE in access.ALLOWED[role]]

@@ -61,6 +61,8 @@ def validate(
     profile = version.profile if version is not None else None
     if profile is not None:
         found += checks.problems(spec, profile)
+    # A refused pattern is reported for the spec alone, and with the variables of its model.
+    found = list(dict.fromkeys(found))
     now = situation(project, spec, experiment) if with_plan else None
     plan = planning.make_plan(spec, profile, now, planned(spec)) if now is not None else None
     return Validation(spec, [Problem(PREFIX + p.pointer, p.message) for p in found], plan)

@@ -13,6 +13,7 @@ def shown_project(project: Project, user: User) -> ProjectOut:
         name=project.name,
         role=role.value if role else None,
         single_person=project.single_person,
+        single_person_at=project.single_person_at,
         max_slots=project.max_slots,
         created_by=project.created_by.username,
         created=project.created,
@@ -22,3 +23,8 @@ def shown_project(project: Project, user: User) -> ProjectOut:
 def shown_member(membership: Membership) -> MemberOut:
     """Return the API representation of a membership."""
     return MemberOut(user=membership.user.username, role=membership.role)
+
+
+def find_project(slug: str) -> Project | None:
+    """Return a project by slug, for the operator at the terminal; None if there is none."""
+    return Project.objects.filter(slug=slug).first()

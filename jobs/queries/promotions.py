@@ -35,12 +35,24 @@ def require_independent(promotion: PromotionRequest, user: User) -> None:
     access.require(user, project, Action.APPROVE)
     if user.is_service:
         raise Forbidden("A service account cannot decide a promotion.")
-    if project.single_person:
+    if stakeholders(promotion) & {user.login_issuer_id} or promotion.requested_by_issuer_id == user.pk:
+        raise Forbidden(
+            "This session, or that of the requester, came from a login link of the other. "
+            "Log in with your password, or let another person decide.",
+            code="not_independent",
+        )
+    if promotion.single_person:
         return
     if user.pk == promotion.requested_by_id:
         raise Forbidden("You requested this promotion. Another person must decide.", code="not_independent")
     if user.pk == promotion.version.created_by_id:
         raise Forbidden("You created this version. Another person must decide.", code="not_independent")
+
+
+def stakeholders(promotion: PromotionRequest) -> set[int]:
+    """Return the ids of the requester, the author, and who made the requester's login link."""
+    ids = (promotion.requested_by_id, promotion.version.created_by_id, promotion.requested_by_issuer_id)
+    return {each for each in ids if each is not None}
 
 
 def decision_refusal(promotion: PromotionRequest, user: User) -> str | None:
@@ -78,6 +90,7 @@ def shown(promotion: PromotionRequest) -> PromotionOut:
         stage=promotion.stage,
         comment=promotion.comment,
         requested_by=promotion.requested_by.username,
+        single_person=promotion.single_person,
         baseline=promotion.baseline_version.number if promotion.baseline_version else None,
         gates=[
             GateOut(**gate.model_dump(), next_step=gates.next_step(gate)) for gate in gates.read(promotion)

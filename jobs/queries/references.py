@@ -40,6 +40,7 @@ REFERRING: tuple[tuple[type[Model], str], ...] = (
 
 NOT_REFERRING: dict[str, str] = {
     "Analysis.result": "numbers",
+    "ApiToken.endpoints": "names of models",
     "ApiToken.scopes": "words",
     "Attempt.error": "a message",
     "Attempt.record": "a record that does not need the files",

@@ -13,7 +13,17 @@ from jobs.contracts.answers.endpoints import EndpointOut, ReplicaOut
 from jobs.contracts.answers.registry import LineageOut, ModelOut, ReleaseOut, VersionOut
 from jobs.contracts.release import ReplicaReport
 from jobs.kinds.train.payload import TrainPayload
-from jobs.models import Endpoint, Job, ModelVersion, Project, RegisteredModel, ReleaseRecord, Replica, User
+from jobs.models import (
+    Endpoint,
+    Job,
+    ModelVersion,
+    Project,
+    PromotionRequest,
+    RegisteredModel,
+    ReleaseRecord,
+    Replica,
+    User,
+)
 from jobs.queries import releases
 from jobs.queries.causes import cause_of
 
@@ -84,7 +94,13 @@ def endpoint_of(model: RegisteredModel) -> Endpoint:
 def versions_of(model: RegisteredModel) -> QuerySet[ModelVersion]:
     """Return the versions of a model with the related rows that lists need."""
     related = ("model__endpoint", "artifact", "created_by", "source_job")
-    return model.versions.select_related(*related).prefetch_related("aliases")
+    return model.versions.select_related(*related).prefetch_related("aliases", "promotions")
+
+
+def single_person(version: ModelVersion) -> bool:
+    """Return whether a request for the version was approved under the single-person rule."""
+    done = (PromotionRequest.State.APPROVED, PromotionRequest.State.RELEASED)
+    return any(each.single_person and each.state in done for each in version.promotions.all())
 
 
 def stage_of(version: ModelVersion, endpoint: Endpoint) -> str | None:
@@ -127,6 +143,7 @@ def shown_version(version: ModelVersion) -> VersionOut:
         bytes=version.artifact.bytes,
         state=version.state,
         stage=stage_of(version, version.model.endpoint),
+        single_person=single_person(version),
         what=version.what,
         metrics=version.metrics,
         signature=cast(SignatureOut, version.signature),

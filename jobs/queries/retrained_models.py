@@ -18,6 +18,7 @@ class Choice(NamedTuple):
         score: its value on validation rows, before it was retrained with them; None if unknown.
         of: how many retrained models there were to choose from.
         differs: whether another trial is the best of the search.
+        registers: whether the experiment registers it as a version of a model.
     """
 
     job: Job
@@ -26,6 +27,7 @@ class Choice(NamedTuple):
     score: float | None
     of: int
     differs: bool
+    registers: bool
 
 
 def choice(root: Job) -> Choice | None:
@@ -47,7 +49,13 @@ def choice(root: Job) -> Choice | None:
         score=outcomes.validation_score(job, objective),
         of=len(done),
         differs=best is not None and trial is not None and best.number != trial,
+        registers=_registers_best(root),
     )
+
+
+def _registers_best(root: Job) -> bool:
+    wanted = root.revision.spec.after.register_ if root.revision is not None else None
+    return wanted is not None and "best" in wanted.what
 
 
 def of_trial(search: Job, number: int) -> Job | None:

@@ -2,8 +2,10 @@
 
 from django.db.models import QuerySet
 
+from jobs import access, clock
+from jobs.contracts.answers.endpoints import AccessOut
 from jobs.contracts.answers.tokens import TokenOut
-from jobs.errors import NotFound
+from jobs.errors import Forbidden, NotFound
 from jobs.models import ApiToken, User
 
 
@@ -37,7 +39,30 @@ def shown_token(token: ApiToken) -> TokenOut:
         name=token.name,
         prefix=token.prefix,
         scopes=token.scopes,
+        endpoints=token.endpoints,
+        predicts_until=token.predicts_until,
+        parent=token.parent_id,
         expires=token.expires,
         last_used=token.last_used,
         created=token.created,
     )
+
+
+def serving_access(user: User, token: ApiToken | None) -> AccessOut:
+    """Return the endpoints that `user` may ask for predictions with `token`; with a session, if it is None.
+
+    Raises:
+        Forbidden: the token is not for predictions, or no longer.
+    """
+    names = access.served_endpoints(user).order_by("model__name").values_list("model__name", flat=True)
+    if token is None:
+        return AccessOut(endpoints=list(names), expires=None, warning=None)
+    expires, warning = token.expires, None
+    if "predict" not in token.scopes:
+        until = token.predicts_until
+        if until is None or until <= clock.estimate():
+            raise Forbidden("The token lacks the scope predict.", code="scope_missing")
+        expires = min(until, expires or until)
+        warning = f"this token asks for predictions until {until:%Y-%m-%d}: use one with the scope predict"
+    chosen = names if token.endpoints is None else names.filter(model__name__in=token.endpoints)
+    return AccessOut(endpoints=list(chosen), expires=expires, warning=warning)

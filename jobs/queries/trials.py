@@ -90,7 +90,7 @@ def _execution(row: Execution, running: running_executions.RunningExecution | No
         execution=row.number,
         repeat=row.repeat,
         fold=row.fold,
-        state=row.state,
+        state=row.shown_state,
         score=row.score,
         best_epoch=row.best_epoch,
         epochs=row.epochs if running is None else running.epochs,

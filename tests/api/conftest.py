@@ -12,7 +12,7 @@ from django.test import Client
 from jobs.models import ApiToken, User
 from tests.registry.conftest import Yard, make_yard
 
-ALL = ("read", "write", "approve", "serve", "admin")
+ALL = ("read", "write", "approve", "predict", "serve", "admin")
 
 
 class Caller:

@@ -234,6 +234,35 @@ def test_a_token_with_fewer_scopes_replays_no_response(people: People, call: Any
     assert (reader.status_code, reader.json()["code"]) == (403, "scope_missing")
 
 
+def test_the_stored_response_to_a_repeated_request_has_neither_the_link_nor_the_key_in_clear(
+    people: People, call: Any
+) -> None:
+    caller, given = call(people.administrator), {"Idempotency-Key": "a-key-of-the-client"}
+    first = caller.post("/users", {"user": "grace"}, **given)
+    second = caller.post("/users", {"user": "grace"}, **given)
+    assert second.json() == first.json()
+    kept = str(IdempotencyKey.objects.values())
+    assert first.json()["login_link"].rsplit("/", 1)[1] not in kept
+    assert given["Idempotency-Key"] not in kept
+
+
+def test_a_stored_response_of_another_secret_key_is_409(
+    people: People, call: Any, settings: Settings
+) -> None:
+    caller, body = call(people.member), {"name": "a", "project": "yard"}
+    caller.post("/models", body, **{"Idempotency-Key": "k1"})
+    settings.SECRET_KEY = "x" * 60
+    assert caller.post("/models", body, **{"Idempotency-Key": "k1"}).status_code == 409
+
+
+def test_a_key_is_bound_to_the_query_and_stored_as_a_hash(people: People, call: Any) -> None:
+    caller, body = call(people.member), {"name": "a", "project": "yard"}
+    assert caller.post("/models", body, **{"Idempotency-Key": "my-key"}).status_code == 201
+    other = caller.post("/models?x=my-query", body, **{"Idempotency-Key": "my-key"})
+    assert (other.status_code, other.get("Idempotency-Replayed")) == (409, None)
+    assert "my-" not in str(list(IdempotencyKey.objects.values("key", "route", "body_digest")))
+
+
 def test_two_people_may_use_the_same_key(people: People, call: Any) -> None:
     for user, name in ((people.member, "a"), (people.trainer, "b")):
         answer = call(user).post("/models", {"name": name, "project": "yard"}, **{"Idempotency-Key": "k1"})
@@ -247,6 +276,16 @@ def test_too_many_requests_are_429_with_retry_after(people: People, call: Any, s
     answers = [caller.get("/me") for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
     assert 1 <= int(answers[-1]["Retry-After"]) <= 10
+
+
+def test_a_body_that_is_nested_too_deep_is_400(people: People, call: Any) -> None:
+    deep = b"[" * 5000 + b"]" * 5000
+    for path in ("/experiments/validate", "/experiments", "/datasets"):
+        answer = call(people.member).raw(
+            "POST", path, b'{"project": "vision", "spec": ' + deep + b"}", "application/json"
+        )
+        assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
+        assert "deeper than 64 levels" in answer.json()["detail"]
 
 
 def test_a_nul_in_the_address_is_400_and_names_its_parameter(people: People, call: Any) -> None:

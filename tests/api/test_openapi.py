@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from webapp.api.site import api
 
@@ -119,3 +120,15 @@ def test_no_body_is_untyped_anywhere(schemas: dict[str, Schema]) -> None:
 
 def test_open_schemas_are_in_use(schemas: dict[str, Schema]) -> None:
     assert schemas.keys() >= OPEN.keys()
+
+
+def test_the_document_is_made_once(monkeypatch: pytest.MonkeyPatch, client: Client) -> None:
+    """Anyone may ask for it, and making it takes a processor for long."""
+    first = client.get("/api/v1/openapi.json").content
+
+    def made_again(*_: Any, **__: Any) -> None:
+        raise AssertionError("the document is made again")
+
+    monkeypatch.setattr("ninja.main.get_schema", made_again)
+    assert client.get("/api/v1/openapi.json").content == first
+    assert client.post("/api/v1/openapi.json").status_code == 405

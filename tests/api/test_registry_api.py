@@ -255,6 +255,19 @@ def test_only_administrators_verify_the_whole_chain(yard: Yard, call: Any) -> No
     assert call(admin).get("/audit/verify").json()["holds"] is True
 
 
+def test_a_description_that_was_changed_meanwhile_is_not_overwritten(yard: Yard, call: Any) -> None:
+    caller = call(yard.member)
+    first = caller.get("/models/digits")["ETag"]
+    saved = caller.send("patch", "/models/digits", {"description": "Mine"}, **{"If-Match": first})
+    assert (saved.status_code, saved.json()["description"]) == (200, "Mine")
+    assert saved["ETag"] == caller.get("/models/digits")["ETag"] != first
+    late = caller.send("patch", "/models/digits", {"description": "Theirs"}, **{"If-Match": first})
+    assert (late.status_code, late.json()["code"]) == (412, "stale_etag")
+    assert caller.get("/models/digits").json()["description"] == "Mine"
+    unchecked = caller.send("patch", "/models/digits", {"description": "Any"})
+    assert (unchecked.status_code, unchecked.json()["description"]) == (200, "Any")
+
+
 def test_gates_are_read_changed_and_guarded_by_their_etag(yard: Yard, call: Any) -> None:
     first = call(yard.member).get("/models/digits/gates")
     assert (first.json()["revision"], first["ETag"], first.json()["changed_by"]) == (0, '"0"', None)

@@ -150,6 +150,20 @@ def test_an_ensemble_requires_the_permission_to_write(
     assert call(people.owner, "read").post(f"/jobs/{search.pk}/ensemble", sent).status_code == 403
 
 
+@pytest.mark.parametrize("left", ["queued", "paused"])
+def test_executions_that_will_not_run_are_stopped_with_their_trial(
+    owner: Caller, search: Job, left: str
+) -> None:
+    trial = search.trials.get(number=1)
+    trial.executions.filter(number=2).update(state=left)
+    for state, expected in (("running", left), ("stopped", "stopped"), ("failed", "stopped")):
+        search.trials.filter(number=1).update(state=state)
+        shown = owner.get(f"/jobs/{search.pk}/trials/1").json()
+        assert [each["state"] for each in shown["executions"]] == ["completed", expected]
+    table = b"".join(owner.get(f"/jobs/{search.pk}/trials.csv")).decode()
+    assert left not in table
+
+
 def test_a_trial_lists_the_decisions_on_it(owner: Caller, search: Job) -> None:
     trial = search.trials.get(number=1)
     trial.decisions.create(

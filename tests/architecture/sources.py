@@ -1,4 +1,4 @@
-"""Parses the modules of the three packages and lists their imports."""
+"""Parses the modules of the packages and lists their imports."""
 
 import ast
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("jobs", "webapp", "workers")
+PACKAGES = ("jobs", "transport", "webapp", "workers")
 
 
 @cache

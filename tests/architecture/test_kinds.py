@@ -27,7 +27,7 @@ IN_TEMPLATES = re.compile(rf"{COMPARED}|\b(?:payload|payload_json|results_json)\
 
 
 def sources() -> Iterator[Path]:
-    for folder in ("jobs", "webapp", "workers"):
+    for folder in ("jobs", "transport", "webapp", "workers"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             if not str(path.relative_to(ROOT)).startswith(EXEMPT):
                 yield path

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.chaos.doomed_runner import DOOM
+from tests.chaos.doomed_runner import accept_requests
 from tests.chaos.harness import MODEL, Undisturbed, measure
 from tests.flow.specs import spec
 from tests.flow.yard import RunningYard
@@ -15,7 +15,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="package")
 def chaos_yard(flow_yard: RunningYard) -> RunningYard:
     """The yard with a model in production that answers while other processes are killed."""
-    (flow_yard.home / DOOM).mkdir(exist_ok=True)
+    accept_requests(flow_yard.home)
     job = flow_yard.submit(spec(after={"register": {"model": MODEL, "what": ["best"]}}), name="served")
     flow_yard.until_completed(job)
     flow_yard.promote(MODEL, 1)

@@ -1,8 +1,9 @@
 """The real runner, which kills itself at a kill point on request.
 
-A request is a file `<home>/doom/<kill point>`. The first runner that passes the point deletes the file and
-dies of SIGKILL, so each request kills one runner once. Kill points are defined in workers/engine. In a home
-without that folder it is the unchanged runner.
+A request is a file `<home>/compile-cache/doom/<kill point>`: of the folders that other processes can write, a
+runner with a user of its own sees only those of the compile cache. The first runner that passes the point
+deletes the file and dies of SIGKILL, so each request kills one runner once. Kill points are defined in
+workers/engine. In a home without that folder it is the unchanged runner.
 """
 
 import os
@@ -13,7 +14,7 @@ from workers.engine import killpoint
 from workers.engine.training import checkpointing
 from workers.runner.__main__ import main
 
-DOOM = "doom"
+DOOM = Path("compile-cache", "doom")
 POINTS = (
     "checkpoint.begun",
     "checkpoint.arrays",
@@ -25,8 +26,17 @@ POINTS = (
 
 
 def installation_home() -> Path:
-    """Return the installation's home: a runner's own is `<home>/nodes/<name>/runners/<number>`."""
-    return Path(os.environ["HOME"]).parents[3]
+    """Return the installation's home: a runner's own is below `<home>/nodes`."""
+    below = Path(os.environ["HOME"]).parents
+    return next(folder.parent for folder in below if folder.name == "nodes")
+
+
+def accept_requests(home: Path) -> Path:
+    """Create the folder of requests in a home; runners of every user may delete them."""
+    folder = home / DOOM
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o777)
+    return folder
 
 
 def die_if_requested(name: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import psutil
 
-from tests.chaos.doomed_runner import DOOM, POINTS
+from tests.chaos.doomed_runner import POINTS, accept_requests
 from tests.flow.readers import SocketReader
 from tests.flow.specs import Spec, search, spec
 from tests.flow.yard import FINAL, RunningYard
@@ -129,8 +129,7 @@ class Round:
                 return f"{kind} {victim.pid}"
 
     def _doom(self, point: str) -> None:
-        order = self.yard.home / DOOM / point
-        order.parent.mkdir(exist_ok=True)
+        order = accept_requests(self.yard.home) / point
         order.touch()
         wait_for(lambda: not order.exists() or self._needs_work(), f"a runner to die in {point}", TIMEOUT)
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.doomed_runner import DOOM
+from tests.chaos.doomed_runner import accept_requests
 from tests.chaos.harness import Round
 from tests.flow.rows import read
 from tests.flow.specs import Spec, search, spec
 from tests.flow.yard import RunningYard, open_yard
 from tests.ops.conftest import wait_for
 
-EPOCHS = 400
+EPOCHS = 1000
 TRIALS = 3
 LEFT = ("artifacts", "trainyard.sqlite3*")
 
@@ -41,7 +41,7 @@ def unbroken(chaos_yard: RunningYard) -> dict[str, Any]:
 def own_yard(tmp_path: Path) -> Iterator[RunningYard]:
     """A yard of the test's own: what loses its keys cannot vouch for its audit log any more."""
     with open_yard(tmp_path / "home", TRAINYARD_RUNNER_MODULE="tests.chaos.doomed_runner") as yard:
-        (yard.home / DOOM).mkdir()
+        accept_requests(yard.home)
         yard.open()
         yield yard
 
@@ -61,7 +61,7 @@ def install_anew(yard: RunningYard, *, left: tuple[str, ...]) -> None:
     kept = {path for pattern in left for path in yard.home.glob(pattern)}
     for path in set(yard.home.iterdir()) - kept:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    (yard.home / DOOM).mkdir()
+    accept_requests(yard.home)
 
 
 def lose_everything_else(yard: RunningYard, *left: str) -> Round:
@@ -71,7 +71,9 @@ def lose_everything_else(yard: RunningYard, *left: str) -> Round:
     # Found before the wait: the search may end while its processes are looked for.
     worker = yard.parts()["worker-1"]
     # The last one began when another was done, so most of its epochs are still to come.
-    wait_for(lambda: TRIALS in interrupted(yard, job), "a trial to be done and the last to have a checkpoint")
+    what = "a trial to be done and the last to have a checkpoint"
+    # Often: a trial takes a second on a fast machine.
+    wait_for(lambda: TRIALS in interrupted(yard, job), what, interval=0.01)
     # First, and its runners with it, so that no trial ends while the other processes are ended.
     worker.kill()
     install_anew(yard, left=left)

@@ -42,7 +42,7 @@ def outputs_named(*names, shape=()):
     return Signature.model_validate({**signature().model_dump(), "outputs": outputs})
 
 
-def test_several_outputs_keep_their_names_and_the_only_one_may_change_it():
+def test_outputs_keep_their_names_and_may_change_their_order():
     champion = outputs_named("score", "next")
     assert signature_gate(outputs_named("next", "score"), champion).state == "passed"
     renamed = signature_gate(outputs_named("output_0", "output_1"), champion)
@@ -51,8 +51,14 @@ def test_several_outputs_keep_their_names_and_the_only_one_may_change_it():
         "the outputs were score, next; they are output_0, output_1",
     )
     assert signature_gate(outputs_named("score", "next", shape=(2,)), champion).state == "failed"
-    assert signature_gate(outputs_named("score"), outputs_named("output")).state == "passed"
-    assert signature_gate(outputs_named("score", shape=(2,)), outputs_named("output")).state == "failed"
+
+
+def test_the_only_output_keeps_its_name_and_form():
+    champion = outputs_named("score")
+    assert signature_gate(outputs_named("score"), champion).state == "passed"
+    renamed = signature_gate(outputs_named("probability"), champion)
+    assert (renamed.state, renamed.detail) == ("failed", "the outputs were score; they are probability")
+    assert signature_gate(outputs_named("score", shape=(2,)), champion).state == "failed"
 
 
 def test_a_signature_may_become_more_general_but_not_change():

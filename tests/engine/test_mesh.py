@@ -48,6 +48,24 @@ def test_a_bad_layout_is_rejected_before_any_device_is_used():
         use_mesh(mesh, [Variable("output/kernel", (8, 10))], 32)
 
 
+def test_layout_rules_are_matched_in_linear_time_and_by_the_whole_path():
+    from keras import distribution
+
+    from workers.engine.models.mesh import LinearLayoutMap
+
+    devices = distribution.DeviceMesh((1,), ["model"], distribution.list_devices("cpu")[:1])
+    layout = LinearLayoutMap(devices)
+    layout["((((((.+)+)+)+)+)+)+!"] = (None,)
+    layout["dense/kernel"] = ("model", None)
+    layout[".*/bias"] = ("model",)
+    assert layout["dense/kernel"].axes == ("model", None)
+    assert layout[f"{'d' * 200}/bias"].axes == ("model",)
+    assert layout["x/dense/kernel"] is None
+    layout["dense/.*"] = (None,)
+    with pytest.raises(ValueError, match="'dense/bias' matches several layout rules"):
+        layout["dense/bias"]
+
+
 def test_a_mesh_with_more_devices_than_exist_is_rejected():
     from workers.engine.errors import BadSpec
     from workers.engine.models.mesh import use_mesh

@@ -4,6 +4,7 @@ import pytest
 
 from jobs.contracts.precision import PrecisionSpec
 from tests.engine.helpers import RecordingReport, profiled, spec_of
+from workers.engine.errors import BadSpec
 from workers.engine.models.precision import policy_of
 
 
@@ -20,6 +21,12 @@ def test_the_last_override_that_matches_a_layers_name_wins():
     ]
     precision = PrecisionSpec.model_validate({"policy": "mixed_float16", "overrides": overrides})
     assert [policy_of(f"dense_{i}", precision) for i in (1, 2)] == ["float32", "mixed_bfloat16"]
+
+
+def test_a_stored_override_whose_pattern_is_no_longer_accepted_fails_with_the_reason():
+    precision = PrecisionSpec.model_validate({"overrides": [{"match": "(?=dense)", "policy": "float32"}]})
+    with pytest.raises(BadSpec, match="no lookahead"):
+        policy_of("dense_1", precision)
 
 
 @pytest.fixture

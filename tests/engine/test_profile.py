@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ import pytest
 from jobs.contracts.profile import Profile
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.bundled import CATALOGUE, load_bundled
-from workers.engine.data.table import read_parquet
+from workers.engine.data.table import read_csv, read_parquet
 from workers.engine.errors import BadData, BadSpec
 
 NUMBERS = "a,b,y\n1,2,0\n3,4,1\n5,7,0\n2,2,1\n"
@@ -23,6 +24,33 @@ NUMBERS = "a,b,y\n1,2,0\n3,4,1\n5,7,0\n2,2,1\n"
 def profile_csv(tmp_path, text, **task):
     file = profiled(tmp_path, source="csv", path=csv_file(tmp_path, text), **task)
     return Profile.model_validate(file.profile)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,y\n1,2,0\n3,4,1\n", "the first row of data.csv, usually line 2, has more fields than the header"),
+        ("a,y\n0,2,0\n1,4\n", "the first row of data.csv"),
+        ("a,y\n1,2,\n3,4,5\n", "the first row of data.csv"),
+        ("a,y\n1,0\n3,4,1\n", "Expected 2 fields in line 3, saw 3"),
+    ],
+)
+def test_a_row_with_more_fields_than_the_header_does_not_shift_columns(tmp_path, text, message):
+    with pytest.raises(BadData, match=message):
+        read_csv(Path(csv_file(tmp_path, text)))
+
+
+def test_commas_at_the_ends_of_all_lines_are_ignored(tmp_path):
+    columns = read_csv(Path(csv_file(tmp_path, "a,y\n1,2,\n3,4,\n"))).columns
+    assert {name: column.tolist() for name, column in columns.items()} == {"a": [1, 3], "y": [2, 4]}
+
+
+def test_whole_numbers_of_64_bits_without_a_sign_do_not_wrap(tmp_path):
+    with pytest.raises(BadData, match="column 'a' has whole numbers above 9223372036854775807"):
+        read_csv(Path(csv_file(tmp_path, f"a,y\n{2**64 - 1},0\n3,1\n")))
+    pq.write_table(pa.table({"a": pa.array([2**63, 1], pa.uint64())}), tmp_path / "d.parquet")
+    with pytest.raises(BadData, match="column 'a' has whole numbers above"):
+        read_parquet(tmp_path / "d.parquet")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +167,7 @@ def test_an_unknown_target_is_rejected_with_the_known_columns(tmp_path):
 
 def test_pickled_arrays_are_rejected(tmp_path):
     np.savez(tmp_path / "d.npz", x=np.array([{"a": 1}] * 3, dtype=object), y=np.arange(3))
-    with pytest.raises(BadData, match="not a readable NPZ"):
+    with pytest.raises(BadData, match="'x' contains Python objects"):
         profiled(tmp_path, source="npz", path=str(tmp_path / "d.npz"))
 
 
@@ -160,7 +188,7 @@ def test_an_unreadable_file_is_named_without_its_folder_and_with_a_remedy(tmp_pa
     with pytest.raises(BadData) as refused:
         profiled(tmp_path, source=source, path=str(path))
     message = str(refused.value)
-    assert message.startswith(f"upload.{source} is not a readable")
+    assert message.startswith(f"this file is damaged: upload.{source} is not a readable")
     assert remedy in message
     assert str(tmp_path) not in message
 

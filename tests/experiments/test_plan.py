@@ -269,6 +269,22 @@ def test_a_layout_rule_that_matches_nothing_is_reported(world: World, spec: dict
     assert "matches no variable" in wrong(world, {**spec, "mesh": mesh})["/spec/mesh/layout/0/match"]
 
 
+def test_a_pattern_without_a_linear_equivalent_is_refused_once(world: World, spec: dict[str, Any]) -> None:
+    mesh = {"shape": [2], "axis_names": ["model"], "batch_axis": None, "simulate": 2}
+    mesh["layout"] = [{"match": "(?=dense).*/kernel", "axes": ["model"]}]
+    overrides = [{"match": "dense(?!_2)", "policy": "float32"}]
+    verdict = plan.validate(world.project, {**spec, "mesh": mesh, "precision": {"overrides": overrides}})
+    found = [problem.pointer for problem in verdict.problems]
+    assert sorted(found) == ["/spec/mesh/layout/0/match", "/spec/precision/overrides/0/match"]
+    assert all("no lookahead" in problem.message for problem in verdict.problems)
+
+
+def test_a_layout_rule_that_would_backtrack_without_end_is_judged(world: World, spec: dict[str, Any]) -> None:
+    mesh = {"shape": [2], "axis_names": ["model"], "batch_axis": None, "simulate": 2}
+    mesh["layout"] = [{"match": "((((((.+)+)+)+)+)+)+!", "axes": ["model"]}]
+    assert "matches no variable" in wrong(world, {**spec, "mesh": mesh})["/spec/mesh/layout/0/match"]
+
+
 def test_a_searched_width_that_does_not_divide_is_named(world: World, searching: dict[str, Any]) -> None:
     searching["search"] = {
         **searching["search"],

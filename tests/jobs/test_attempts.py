@@ -7,12 +7,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from jobs import clock
-from jobs.actions import attempt_end, attempts, control, pipeline, schedule, submit
+from jobs.actions import attempt_end, attempts, control, pipeline, quotas, schedule, submit
 from jobs.contracts import events as contract
-from jobs.errors import StaleFence
-from jobs.models import Attempt, DatasetVersion, EventChunk, Job, MetricSeries, Worker
+from jobs.errors import QuotaReached, StaleFence
+from jobs.models import Attempt, DatasetVersion, EventChunk, Job, MetricSeries, Project, Worker
+from jobs.queries import disk_use, phases
 from jobs.queries import jobs as shown
-from jobs.queries import phases
 from jobs.queries.codec import unpack_events
 from jobs.states import Outcome
 from jobs.store import StoredFile
@@ -40,6 +40,14 @@ def all_events(job: Job) -> list[dict]:
 
 def expire(attempt: Attempt) -> None:
     Attempt.objects.filter(pk=attempt.pk).update(lease_until=clock.seconds_from_now(-1))
+
+
+def test_an_output_must_fit_into_the_disk_quota_of_its_project(job: Job, worker: PretendWorker) -> None:
+    attempt = placed(worker)
+    Project.objects.update(max_bytes=disk_use.of_project(job.project_id) + 100)
+    quotas.require_room_for_output(attempt.pk, 100)
+    with pytest.raises(QuotaReached, match="needs 101 bytes more"):
+        quotas.require_room_for_output(attempt.pk, 101)
 
 
 def test_only_one_worker_can_claim_an_attempt(job: Job, worker: PretendWorker) -> None:

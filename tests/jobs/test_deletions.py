@@ -208,7 +208,7 @@ def test_the_slug_of_a_deleted_row_stays_reserved(people: People, tmp_path: Path
     path = tmp_path / "a.csv"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(Conflict, match="was deleted and can be restored until"):
-        stored = datasets.store_upload(datasets.Upload(path, "a.csv"))
+        stored = datasets.store_upload(datasets.Upload(path, "a.csv"), people.project)
         datasets.create(people.project, slug="flowers", stored=stored, by=people.member)
     deletions.delete(people.project, by=people.owner)
     with pytest.raises(Conflict, match="was deleted and can be restored until"):

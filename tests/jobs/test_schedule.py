@@ -6,8 +6,8 @@ from pytest_django import DjangoAssertNumQueries
 
 from jobs import clock
 from jobs.actions import attempt_end, leases, pipeline, schedule, suggest, workers
-from jobs.models import Attempt, Job, Project, Worker
-from jobs.queries import jobs, plan, queue, waiting
+from jobs.models import Artifact, Attempt, Job, JobArtifact, Project, Worker
+from jobs.queries import disk_use, jobs, plan, queue, waiting
 from jobs.queries.devices import mesh_of
 from jobs.queries.health import SCHEDULER_LEASE
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, suggest_from_grid
@@ -197,6 +197,22 @@ def test_a_projects_quota_bounds_its_slots(yard: Yard) -> None:
     worker = PretendWorker(slots=4)
     assert "uses 1 of its 1 slot." in waits(second)
     assert [a.job_id for a in worker.claim_all()] == [first.pk]
+
+
+def test_a_project_at_its_disk_quota_starts_nothing_and_stops_no_other(yard: Yard) -> None:
+    project = Project.objects.get()
+    project.max_bytes = 100
+    project.save()
+    other = Project.objects.create(slug="other", name="Other", created_by=yard.owner)
+    job, elsewhere = yard.submit(), yard.submit()
+    Job.objects.filter(pk=elsewhere.pk).update(project=other)
+    JobArtifact.objects.create(
+        job=job, attempt=1, artifact=Artifact.objects.create(digest="9" * 64, bytes=200), role="log", name="l"
+    )
+    disk_use.forget()
+    worker = PretendWorker(slots=4)
+    assert f"Files of project {project} use 201 bytes of its 100 bytes of disk." in waits(job)
+    assert [a.job_id for a in worker.claim_all()] == [elsewhere.pk]
 
 
 def test_a_draining_worker_takes_nothing_new(yard: Yard) -> None:

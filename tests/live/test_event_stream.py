@@ -28,13 +28,13 @@ class BusyRoot:
 
 
 async def test_a_quiet_child_of_a_busy_root_still_has_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def may_see(user_id: int, job_id: int, token_id: int | None) -> None:
+    async def may_see(reader: event_stream.Reader, job_id: int) -> None:
         pass
 
     monkeypatch.setattr(event_stream, "HEARTBEAT_INTERVAL", 0.05)
     monkeypatch.setattr(event_stream, "hub", BusyRoot)
     monkeypatch.setattr(event_stream, "may_see", may_see)
-    stream = event_stream.stream_events(1, Job(pk=2, root_id=1, parent_id=1), after=0)
+    stream = event_stream.stream_events(event_stream.Reader(1), Job(pk=2, root_id=1, parent_id=1), after=0)
     async with asyncio.timeout(20):
         first, second = await anext(stream), await anext(stream)
     await stream.aclose()

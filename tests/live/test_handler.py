@@ -22,7 +22,7 @@ from jobs.queries import releases
 from tests.jobs.yard import Yard
 from tests.people import browser_of
 from webapp.asgi import application
-from webapp.live import hub
+from webapp.live import hub, readers
 
 IMMEDIATELY = 5.0
 """Seconds: far less than a long poll or a heartbeat takes, far more than a busy machine needs."""
@@ -146,25 +146,53 @@ async def test_an_event_stream_ends_when_its_reader_disconnects(
     assert not caplog.records
 
 
-async def test_the_thread_of_a_disconnected_reader_ends_while_others_continue(
+async def test_open_event_streams_have_no_threads(
     yard: Yard, bearer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub, "POLL_SECONDS", 0.05)
     job = await database_sync_to_async(yard.submit)()
     threads = set(threading.enumerate())
     streams = []
-    for _ in range(2):
+    for _ in range(5):
         stream = Visit(f"/api/v1/jobs/{job.pk}/events", authorization=bearer, accept="text/event-stream")
         await stream.begin()
         assert await stream.body() == b": hello\n\n"
         assert (await stream.body()).startswith(b"id: 1\n")
         streams.append(stream)
-    first, second = streams
+    first, second, *others = streams
     await first.disconnect()
     await database_sync_to_async(events.append)(job.pk, [events.event("state", job, state="running")])
     assert (await second.body()).startswith(b"id: 2\n"), "events were read after the other reader had left"
-    assert len(set(threading.enumerate()) - threads) == 1, "the thread of the other request"
-    await second.disconnect()
+    assert not set(threading.enumerate()) - threads
+    for stream in (second, *others):
+        await stream.disconnect()
+
+
+async def test_event_streams_are_bounded_per_person_and_in_all(
+    yard: Yard, bearer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await database_sync_to_async(yard.submit)()
+    path, accept = f"/api/v1/jobs/{job.pk}/events", "text/event-stream"
+    for limit, reason in (("MAX_PER_PERSON", b"of your event streams"), ("MAX_IN_ALL", b"This installation")):
+        with monkeypatch.context() as patch:
+            patch.setattr(readers, limit, 1)
+            stream = Visit(path, authorization=bearer, accept=accept)
+            await stream.begin()
+            assert await stream.body() == b": hello\n\n"
+            await stream.body()
+            refused = Visit(path, authorization=bearer, accept=accept)
+            await refused.begin()
+            message = await refused.receive_output(timeout=30)
+            assert message["status"] == 429
+            assert (b"Retry-After", b"30") in message["headers"]
+            assert reason in (await refused.receive_output(timeout=30))["body"]
+            await refused.end()
+            await stream.disconnect()
+    again = Visit(path, authorization=bearer, accept=accept)
+    await again.begin()
+    assert await again.body() == b": hello\n\n"
+    await again.disconnect()
+    assert not readers._open
 
 
 both = threading.Barrier(2)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from django.contrib.auth.models import AnonymousUser
 
 from jobs import hints
 from jobs.actions import deletions, events, people
-from jobs.models import Job, Role, User
+from jobs.models import Job, Role, Session, User
 from tests.jobs.yard import Yard
+from tests.people import browser_of
+from webapp.live import consumer, readers
 from webapp.live.consumer import LiveConsumer
 
 
@@ -23,8 +26,12 @@ class Page(ApplicationCommunicator):
     def __init__(self, user: User | AnonymousUser) -> None:
         scope = {"type": "websocket", "path": "/ws/v1", "headers": [], "user": user}
         super().__init__(LiveConsumer.as_asgi(), scope)
+        self.user = user
 
     async def connect(self) -> None:
+        if isinstance(self.user, User):
+            self.browser = await database_sync_to_async(browser_of)(self.user)
+            self.scope["session"] = await database_sync_to_async(lambda: self.browser.session)()
         await self.send_input({"type": "websocket.connect"})
         assert (await self.receive_output(timeout=30))["type"] == "websocket.accept"
 
@@ -145,8 +152,66 @@ async def test_the_connection_of_an_anonymous_user_is_closed_with_a_code(yard: Y
     assert (await page.receive_output(timeout=30))["code"] == 4401
 
 
+def log_out(page: Page) -> None:
+    page.browser.post("/accounts/logout/")
+
+
+def end_all_sessions(page: Page) -> None:
+    page.browser.post("/account/end-sessions")
+
+
+def deactivate(page: Page) -> None:
+    admin = User.objects.create(username="head", is_superuser=True)
+    assert isinstance(page.user, User)
+    people.set_active(page.user, False, by=admin)
+
+
+def change_the_password_elsewhere(page: Page) -> None:
+    assert isinstance(page.user, User)
+    page.user.set_unusable_password()
+    page.user.save(update_fields=["password"])
+    other = browser_of(page.user)
+    other.post("/accounts/password/set/", {"password1": "a-long-new-one", "password2": "a-long-new-one"})
+
+
+@pytest.mark.parametrize("end", [log_out, end_all_sessions, deactivate, change_the_password_elsewhere])
+async def test_a_connection_is_closed_at_once_when_its_session_ends(
+    yard: Yard, broker: "redis.Redis", end: Callable[[Page], None]
+) -> None:
+    page, other = Page(yard.owner), Page(await join(yard, "vera"))
+    for each in (page, other):
+        await each.connect()
+    await wait_for_subscription(broker)
+    await database_sync_to_async(end)(page)
+    assert (await page.receive_output(timeout=5))["code"] == 4401
+    assert await other.receive_nothing()
+    await other.disconnect()
+
+
+async def test_a_lost_hint_delays_the_close_until_the_next_check(
+    yard: Yard, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer, "ACCESS_CHECK_INTERVAL", 0.05)
+    page = Page(yard.owner)
+    await page.connect()
+    await page.subscribe(job.pk)
+    await page.events(1)
+    await Session.objects.all().adelete()
+    assert (await page.receive_output(timeout=5))["code"] == 4401
+
+
+async def test_a_changed_password_closes_connections_whose_session_is_still_stored(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer, "ACCESS_CHECK_INTERVAL", 0.05)
+    page = Page(yard.owner)
+    await page.connect()
+    await User.objects.filter(pk=yard.owner.pk).aupdate(password="another")
+    assert (await page.receive_output(timeout=5))["code"] == 4401
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"op": "subscribe"}', '{"op": "subscribe", "job": "1"}', "x" * 5000]
+    "text", ["", "{", "[]", '{"op": "subscribe"}', '{"op": "subscribe", "job": "1"}', "x" * 5000, "[" * 4096]
 )
 async def test_a_malformed_message_is_answered_with_an_error(yard: Yard, text: str) -> None:
     page = Page(yard.owner)
@@ -154,3 +219,22 @@ async def test_a_malformed_message_is_answered_with_an_error(yard: Yard, text: s
     await page.send(text)
     assert (await page.frame())["code"] == "malformed"
     await page.disconnect()
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"), [("MAX_PER_PERSON", "of your pages"), ("MAX_IN_ALL", "This installation")]
+)
+async def test_a_socket_above_a_limit_is_closed_with_the_reason(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch, limit: str, reason: str
+) -> None:
+    monkeypatch.setattr(readers, limit, 1)
+    first, second = Page(yard.owner), Page(yard.owner)
+    await first.connect()
+    await second.connect()
+    closed = await second.receive_output(timeout=30)
+    assert (closed["type"], closed["code"]) == ("websocket.close", 4429)
+    assert reason in closed["reason"]
+    assert len(closed["reason"].encode()) <= 123
+    await second.disconnect()
+    await first.disconnect()
+    assert not readers._open

@@ -31,15 +31,21 @@ HTTP = httpx.Client(timeout=10, limits=httpx.Limits(max_keepalive_connections=0)
 """Shared by all checks: each new client loads all CA certificates, which takes 40 ms."""
 
 
-def wait_for[T](condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
-    """Return the first true value of `condition`."""
+def wait_for[T](
+    condition: Callable[[], T | None],
+    what: str,
+    seconds: float = PATIENCE,
+    *,
+    interval: float = LAST_INTERVAL,
+) -> T:
+    """Return the first true value of `condition`, which is asked at least every `interval` seconds."""
     deadline = time.monotonic() + seconds
-    pause = FIRST_INTERVAL
+    pause = min(interval, FIRST_INTERVAL)
     while time.monotonic() < deadline:
         if found := condition():
             return found
         time.sleep(pause)
-        pause = min(LAST_INTERVAL, pause * 1.3)
+        pause = min(interval, pause * 1.3)
     raise AssertionError(f"waited {seconds:.0f} s without success for {what}")
 
 

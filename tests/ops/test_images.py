@@ -16,6 +16,7 @@ import yaml
 from tests.ops.conftest import NOTHING_TO_DO, PATIENCE, ROOT, answers, wait_for
 from webapp.ops import broker, ports
 from webapp.ops.home import Home
+from workers.isolation import kernel
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES = COMPOSE["services"]
@@ -47,6 +48,21 @@ def test_the_image_copies_only_what_exists_and_starts_everything() -> None:
         if name == "CMD" and text.startswith('["python", "manage')
     ]
     assert command[:3] == ["python", "manage.py", "up"]
+
+
+def test_the_worker_of_compose_is_no_root_and_may_give_runners_users_of_their_own() -> None:
+    given = dict(option.lstrip("-").partition("=")[::2] for option in SERVICES["worker"]["entrypoint"][1:])
+    assert (given["reuid"], given["regid"]) == ("trainyard", "trainyard")
+    needed = {name.removeprefix("CAP_").lower() for name in kernel.CAPABILITIES}
+    for capabilities in (given["inh-caps"], given["ambient-caps"]):
+        assert {each.removeprefix("+") for each in capabilities.split(",")} == needed
+
+
+def test_files_of_a_private_checkout_are_readable_for_the_user_of_the_image() -> None:
+    instructions = dockerfile()
+    opened = next(index for index, each in enumerate(instructions) if each[1].startswith("chmod -R a+rX"))
+    assert instructions.index(("COPY", ". /srv/trainyard")) < opened
+    assert opened < instructions.index(("COPY", "--from=build /srv/trainyard /srv/trainyard"))
 
 
 def test_compose_names_every_part_and_declares_its_volumes() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-GOALS = ("setup", "setup-gpu", "demo", "up", "test", "test-gpu", "chaos", "lint")
+GOALS = ("setup", "setup-gpu", "demo", "up", "test", "test-gpu", "chaos", "lint", "advisories", "release")
 SCRIPTS = ("find-python", "lint", "setup", "with-postgres")
 
 

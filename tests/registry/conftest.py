@@ -101,8 +101,10 @@ def make_yard(folder: Path) -> Yard:
     count = itertools.count()
 
     def new_bytes() -> Artifact:
-        file = folder / "model.keras"
-        file.write_text(f"weights {next(count)} {uuid.uuid4()}")
+        # A file of its own, since several threads call this at once.
+        name = uuid.uuid4()
+        file = folder / f"{name}.keras"
+        file.write_text(f"weights {next(count)} {name}")
         stored = store().put(file)
         return Artifact.objects.get_or_create(digest=stored.digest, defaults={"bytes": stored.bytes})[0]
 

@@ -100,15 +100,6 @@ def test_the_versions_author_cannot_decide(yard: Yard) -> None:
         promotions.approve(promotion, by=yard.owner)
 
 
-def test_a_single_person_project_lets_its_requester_decide(yard: Yard) -> None:
-    yard.project.single_person = True
-    yard.project.save()
-    yard.model.refresh_from_db()
-    promotion = promotions.request(yard.version(by=yard.owner), stage="production", by=yard.owner)
-    judge(promotion, GOOD_GATES)
-    assert promotions.approve(promotion, by=yard.owner).state == State.APPROVED
-
-
 def test_a_gate_that_was_not_evaluated_must_be_accepted_by_name(yard: Yard) -> None:
     promotion = yard.request()
     judge(promotion, OPEN_GATES)

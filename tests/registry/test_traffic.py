@@ -199,6 +199,23 @@ def test_only_those_who_see_the_endpoint_read_its_traffic_and_bad_input_names_it
         assert next(iter(query)) in refused.content.decode()
 
 
+def test_an_open_page_follows_its_endpoint_until_the_first_request(yard: Yard) -> None:
+    def reloaded() -> str:
+        live = {"query_params": {"part": "first_request"}, "headers": {"HX-Request": "true"}}
+        return browser_of(yard.member).get("/endpoints/digits", **live).content.decode()
+
+    waiting = reloaded()
+    assert "No version is in production" in waiting
+    assert "part=first_request" in waiting
+    assert "<html" not in waiting
+    yard.live()
+    assert "curl -s http://127.0.0.1:8501/v1/models/digits:predict -d" in reloaded()
+    send(yard, interval(ago(20), 1, counts(30)))
+    asked = reloaded()
+    assert "Loading the requests" in asked
+    assert "part=first_request" not in asked  # the charts follow the requests by themselves
+
+
 def test_the_page_shows_how_to_send_the_first_request_until_there_is_one(yard: Yard) -> None:
     assert "No version is in production" in browser_of(yard.member).get("/endpoints/digits").content.decode()
     yard.live()

@@ -50,7 +50,7 @@ class Signer:
 
 
 class FakeDashboard:
-    """Exactly the three calls and `/me` that the prediction server makes."""
+    """Exactly the three calls and `/serving/access` that the prediction server makes."""
 
     def __init__(self, port: int = 0) -> None:
         self.signer = Signer()
@@ -130,8 +130,11 @@ def _handler(dashboard: FakeDashboard) -> type[BaseHTTPRequestHandler]:
             scopes = dashboard.tokens.get(token)
             if scopes is None:
                 return self._answer(401, b"{}")
-            if parts.path == "/api/v1/me":
-                return self._answer(200, json.dumps({"user": "u", "scopes": scopes}).encode())
+            if parts.path == "/api/v1/serving/access":
+                reached = sorted(release["release"]["model"] for _, release in dashboard._releases.values())
+                answer = {"endpoints": reached, "expires": None, "warning": None}
+                may = "predict" in scopes
+                return self._answer(200 if may else 403, json.dumps(answer if may else {}).encode())
             if parts.path == "/api/v1/serving/releases":
                 query = {name: values[0] for name, values in parse_qs(parts.query).items()}
                 after = int(query["after"]) if "after" in query else None

@@ -72,7 +72,7 @@ class Load:
         asked = float(next(self._inputs) % 1_000_000)
         body = b'{"instances":[[%.1f,0,0,0]]}' % asked
         began = time.monotonic()
-        writer.write(b"POST /v1/models/%b:predict HTTP/1.1\r\nHost: t\r\nContent-Length: %d\r\n\r\n%b"
+        writer.write(b"POST /v1/models/%b:predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b"
                      % (self.model.encode(), len(body), body))  # fmt: skip
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
         headers = dict(line.split(": ", 1) for line in head[1:] if line)

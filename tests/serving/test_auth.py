@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from workers.serving import auth
+from workers.serving.access import Access
 from workers.serving.asgi import Request
 from workers.serving.auth import TokenAuthenticator
 from workers.serving.errors import Forbidden, ServingError, Unauthenticated, Unavailable
@@ -14,16 +15,19 @@ REQUIRED = ["--dashboard", "http://x", "--token-file", "t", "--public-key-file",
 
 
 class Dashboard:
-    def __init__(self) -> None:
-        self.tokens: dict[str, frozenset[str]] = {}
+    def __init__(self, **tokens: Access) -> None:
+        self.tokens = tokens
         self.calls = 0
         self.unavailable = False
 
-    async def scopes_of(self, token: str) -> frozenset[str] | None:
+    async def access_of(self, token: str) -> Access | None:
         self.calls += 1
         if self.unavailable:
             raise OSError
         return self.tokens.get(token)
+
+
+OWN = Access(frozenset({"digits"}))
 
 
 def request(authorization: str | None) -> Request:
@@ -39,36 +43,57 @@ def request(authorization: str | None) -> Request:
     ("header", "refusal"),
     [
         (None, Unauthenticated),
-        ("Basic ty_serve", Unauthenticated),
+        ("Basic ty_predict", Unauthenticated),
         ("Bearer ", Unauthenticated),
         ("Bearer ty_unknown", Unauthenticated),
         ("Bearer ty_read", Forbidden),
+        ("Bearer ty_expired", Unauthenticated),
     ],
 )
 async def test_only_known_tokens_with_the_scope_pass(header: str | None, refusal: type[ServingError]) -> None:
-    dashboard = Dashboard()
-    dashboard.tokens = {"ty_serve": frozenset({"serve"}), "ty_read": frozenset({"read"})}
-    authenticator = TokenAuthenticator(dashboard)
-    await authenticator.check(request("bearer ty_serve"))
+    expired = Access(frozenset({"digits"}), expires=1.0)
+    authenticator = TokenAuthenticator(Dashboard(ty_predict=OWN, ty_read=Access(None), ty_expired=expired))
+    assert await authenticator.check(request("bearer ty_predict")) == OWN
     with pytest.raises(refusal):
         await authenticator.check(request(header))
 
 
-async def test_an_answer_is_cached_for_a_minute_and_during_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("token", ["other", "ty_é", "ty_" + "x" * 300])
+async def test_text_that_is_no_token_is_refused_without_a_question(token: str) -> None:
     dashboard = Dashboard()
-    dashboard.tokens = {"ty_serve": frozenset({"serve"})}
+    with pytest.raises(Unauthenticated):
+        await TokenAuthenticator(dashboard).check(request(f"Bearer {token}"))
+    assert dashboard.calls == 0
+
+
+async def test_an_answer_is_cached_briefly_and_during_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    dashboard = Dashboard(ty_predict=OWN)
     authenticator = TokenAuthenticator(dashboard)
-    await authenticator.check(request("Bearer ty_serve"))
-    await authenticator.check(request("Bearer ty_serve"))
+    await authenticator.check(request("Bearer ty_predict"))
+    await authenticator.check(request("Bearer ty_predict"))
     assert dashboard.calls == 1
     monkeypatch.setattr(auth, "_CACHE_SECONDS", 0)
     dashboard.unavailable = True
-    await authenticator.check(request("Bearer ty_serve"))
+    await authenticator.check(request("Bearer ty_predict"))
     with pytest.raises(Unavailable):
         await authenticator.check(request("Bearer ty_never_seen"))
     dashboard.unavailable, dashboard.tokens = False, {}
     with pytest.raises(Unauthenticated):
-        await authenticator.check(request("Bearer ty_serve"))
+        await authenticator.check(request("Bearer ty_predict"))
+
+
+async def test_a_token_reaches_its_endpoints_and_new_ones_after_a_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dashboard = Dashboard(ty_predict=OWN)
+    authenticator = TokenAuthenticator(dashboard)
+    asked = request("Bearer ty_predict")
+    assert await authenticator.reaches(asked, "digits")
+    assert not await authenticator.reaches(asked, "secret")
+    assert dashboard.calls == 1
+    monkeypatch.setattr(auth, "_RECHECK_SECONDS", 0)
+    dashboard.tokens = {"ty_predict": Access(frozenset({"digits", "new"}))}
+    assert await authenticator.reaches(asked, "new")
 
 
 @pytest.mark.parametrize(

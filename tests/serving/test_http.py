@@ -8,6 +8,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from transport import http as limits
 from workers.serving import http
 from workers.serving.asgi import Request, Response
 
@@ -22,7 +23,7 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 @pytest.fixture
 async def state(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[ServerState, int]]:
     """A listening server; each connection counts as stalled as soon as it waits for a byte."""
-    monkeypatch.setattr(http, "STALL_SECONDS", 0.0)
+    monkeypatch.setattr(limits, "STALL_SECONDS", 0.0)
     state, config = ServerState(), uvicorn.Config(echo, http=http.HttpProtocol, log_config=None)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: http.HttpProtocol(config, state, {}), "127.0.0.1", 0)
@@ -38,7 +39,7 @@ async def received(state: ServerState, port: int, content: bytes) -> bytes:
     async with asyncio.timeout(10):
         while not answer.done():
             await asyncio.wait([answer], timeout=0.01)
-            http.close_stalled(state.connections)
+            limits.close_slow(state.connections)
     writer.close()
     return await answer
 
@@ -70,7 +71,7 @@ async def test_an_open_connection_without_a_request_stays_open(state: tuple[Serv
     for _ in range(2):
         writer.write(GOOD)
         assert (await reader.readuntil(b"ab")).startswith(b"HTTP/1.1 200 ")
-        http.close_stalled(state[0].connections)
+        limits.close_slow(state[0].connections)
     writer.close()
 
 

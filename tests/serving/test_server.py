@@ -194,8 +194,15 @@ def test_no_content_type_is_required(server: ServerProcess) -> None:
     address = httpx.URL(server.url)
     body = b'{"instances": [[1, 1, 1, 1]]}'
     with socket.create_connection((address.host, address.port or 0)) as raw:
-        raw.sendall(b"POST %b HTTP/1.0\r\nContent-Length: %d\r\n\r\n%b" % (PREDICT.encode(), len(body), body))
+        head = b"POST %b HTTP/1.0\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+        raw.sendall(head % (PREDICT.encode(), len(body)) + body)
         assert b'{"predictions":[[8.0,2.0]]}' in raw.makefile("rb").read()
+
+
+def test_a_name_of_another_site_is_refused(server: ServerProcess) -> None:
+    answer = httpx.get(f"{server.url}/v1/models/telling", headers={"host": "evil.example"})
+    assert answer.status_code == 400
+    assert "evil.example" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -301,7 +308,7 @@ def test_a_release_with_altered_bytes_is_refused_and_reported(
 def test_beyond_loopback_a_token_is_required(
     dashboard: FakeDashboard, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    dashboard.tokens["ty_read"] = ["read"]
+    dashboard.tokens |= {"ty_read": ["read"], "ty_client": ["predict"]}
     with (
         running(
             tmp_path_factory.mktemp("open"), dashboard, "--host", "0.0.0.0", "--body-limit", "100"
@@ -313,11 +320,8 @@ def test_beyond_loopback_a_token_is_required(
             headers = {"authorization": f"Bearer {token}"} if token else {}
             return client.post("/v1/models/unknown:predict", content=content, headers=headers).status_code
 
-        assert [status(None), status("ty_unknown"), status("ty_read"), status("ty_own")] == [
-            401,
-            401,
-            403,
-            404,
-        ]
-        assert status("ty_own", b"x" * 101) == 413
+        assert [status(None), status("ty_unknown")] == [401, 401]
+        assert [status("ty_read"), status("ty_own"), status("ty_client")] == [403, 403, 404]
+        # An unknown model is reported before the body is read.
+        assert status("ty_client", b"x" * 101) == 404
         assert client.get("/v2/health/live").status_code == 200

@@ -93,7 +93,7 @@ class FakeRepository:
         self._check()
         return {number: curves for number, curves in self.ended.items() if number not in known}
 
-    async def store_file(self, path: Path) -> StoredFile:
+    async def store_file(self, attempt: int, path: Path) -> StoredFile:
         self._check()
         return self.store.put(path)
 

@@ -8,7 +8,9 @@ import argparse
 import faulthandler
 import json
 import os
+import resource
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -33,6 +35,7 @@ class FakeRunner:
         self.more = threading.Event()
         self.ballast: list[bytes] = []
         self.recorded: list[str] = []
+        self.limits: dict[str, Any] | None = None
         threading.Thread(target=self.listen, daemon=True).start()
 
     def listen(self) -> None:
@@ -40,6 +43,7 @@ class FakeRunner:
             request = json.loads(line)
             if request["op"] == "start":
                 self.why = None
+                self.limits = request["limits"]
                 self.starts.append(request["task"])
                 self.more.set()
             elif request["op"] == "rehearse":
@@ -149,6 +153,40 @@ class FakeRunner:
     def do_environment(self, task: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(dict(os.environ)) + "\n")
 
+    def do_read(self, task: dict[str, Any], *paths: str) -> None:
+        """Report which of these files and folders it can read."""
+        self.send("log", line=json.dumps([path for path in paths if can_read(Path(path))]))
+
+    def do_describe(self, task: dict[str, Any]) -> None:
+        """Report its privileges and its open files."""
+        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        facts = {name: status[name].split() for name in ("Uid", "Gid", "Groups", "CapPrm", "NoNewPrivs")}
+        # The open folder itself is closed again.
+        files = [each for each in list(Path("/proc/self/fd").iterdir()) if each.exists()]
+        facts["files"] = [str(each.readlink()) for each in files]
+        self.send("log", line=json.dumps({**facts, "core": resource.getrlimit(resource.RLIMIT_CORE)}))
+
+    def do_limits(self, task: dict[str, Any]) -> None:
+        """Report the limits that its supervisor sent."""
+        self.send("log", line=json.dumps(self.limits))
+
+    def do_escape(self, task: dict[str, Any]) -> None:
+        """Leave a process behind in a session of its own, and report its pid."""
+        code = "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(600)"
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as left:
+            assert left.stdout is not None
+            self.send("log", line=left.stdout.readline().decode())
+            left.returncode = 0  # not awaited
+
+    def do_link(self, task: dict[str, Any], name: str, target: str) -> None:
+        (Path(task["folder"]) / name).symlink_to(target)
+
+    def do_cache(self, task: dict[str, Any], name: str) -> None:
+        """Write a file into the compile cache, and report the files there."""
+        folder = Path(task["compile_cache"])
+        (folder / name).write_text("program")
+        self.send("log", line=json.dumps(sorted(each.name for each in folder.iterdir())))
+
     def do_eat(self, task: dict[str, Any], mebibytes: int) -> None:
         self.ballast.append(os.urandom(mebibytes * 2**20))
 
@@ -175,6 +213,13 @@ class FakeRunner:
     def do_fail(self, task: dict[str, Any], code: str) -> None:
         self.send("failed", code=code, message="as scripted")
         self.do_hang(task)  # events after a failure must be ignored
+
+
+def can_read(path: Path) -> bool:
+    try:
+        return bool(list(path.iterdir())) if path.is_dir() else path.read_bytes() is not None
+    except OSError:
+        return False
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
@@ -17,8 +18,9 @@ from jobs.contracts.events import (
     Started,
     Warned,
 )
-from jobs.errors import StaleFence, StaleState
+from jobs.errors import QuotaReached, StaleFence, StaleState
 from jobs.states import Desired, Outcome
+from jobs.store import StoredFile
 from tests.supervise.conftest import SECRET, Bench, until
 from workers.supervise import attempt
 from workers.supervise.attempt_end import AttemptEnd
@@ -119,10 +121,40 @@ async def test_an_artifact_is_in_the_store_before_it_is_recorded(bench: Bench) -
     assert bench.repository.store.path(stored.digest).read_text() == "hello"
 
 
+async def test_a_run_whose_output_exceeds_the_disk_quota_fails_with_the_reason(bench: Bench) -> None:
+    async def refuse(attempt: int, path: Path) -> StoredFile:
+        raise QuotaReached("Files of project yard use 9 bytes of its 9 bytes of disk.")
+
+    bench.repository.store_file = refuse  # type: ignore[method-assign]
+    await bench.run(["artifact", "report.txt", "hello"])
+    ending = bench.repository.endings[1]
+    assert (ending.outcome, ending.code) == (Outcome.FAILED, "quota_reached")
+    assert "of its 9 bytes" in ending.message
+
+
 async def test_files_outside_the_attempts_folder_are_refused(bench: Bench) -> None:
     await bench.run(["claim_artifact", "../../../etc/passwd"], ["claim_artifact", "/etc/passwd"])
     assert not [event for event in bench.repository.events[1] if isinstance(event, ArtifactWritten)]
     assert len([line for line in bench.repository.lines() if "not a file of this run" in line.line]) == 2
+
+
+async def test_a_link_in_the_attempts_folder_is_not_stored(bench: Bench, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.key"
+    secret.write_text("secret")
+    await bench.run(["link", "report.txt", str(secret)], ["claim_artifact", "report.txt"])
+    assert bench.repository.files == {}
+    assert any("not a file of this run" in line.line for line in bench.repository.lines())
+
+
+async def test_a_checkpoint_of_another_job_is_refused(bench: Bench) -> None:
+    other = bench.node.checkpoints / "job-2" / "1"
+    other.mkdir(parents=True)
+    event = CheckpointCommitted(
+        time=1.0, folder=str(other), step=1, epoch=1, manifest="0" * 64, bytes=1
+    ).model_dump_json()
+    await bench.run(["raw", event])
+    assert not [event for event in bench.repository.events[1] if isinstance(event, CheckpointCommitted)]
+    assert any("job's checkpoints" in line.line for line in bench.repository.lines())
 
 
 async def test_a_runner_is_notified_of_its_recorded_checkpoints(bench: Bench) -> None:

@@ -41,6 +41,17 @@ def test_unused_programs_and_partial_files_of_killed_runners_are_deleted(tmp_pat
     assert names(tmp_path) == {"project-1/.being-written", "project-1/used"}
 
 
+def test_a_link_that_a_runner_left_is_neither_followed_nor_counted(tmp_path: Path) -> None:
+    precious = program(tmp_path, "home/database", size=100, age=UNUSED_SECONDS + DAY)
+    caches = tmp_path / "caches"
+    program(caches, "project-1/used")
+    (caches / "project-1" / "elsewhere").symlink_to(tmp_path / "home")
+    (caches / "project-1" / "database").symlink_to(precious)
+    evict(caches, 50)
+    assert precious.exists()
+    assert (caches / "project-1" / "used").exists()
+
+
 def test_each_project_and_each_job_without_a_project_has_its_own_cache() -> None:
     caches = [
         Assignment(1, 1, root=1, project=5).compile_cache,

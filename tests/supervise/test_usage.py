@@ -45,7 +45,7 @@ def test_the_memory_of_a_grandchild_counts_whichever_thread_started_its_parent(
 
 BURN = "while True: sum(range(1000))"
 BURN_BRIEFLY = "import time, sys\nwhile time.process_time() < 1.2: pass\nsys.stdin.read()"
-BURN_ON_REQUEST = f"input(); {BURN}"
+BURN_ON_REQUEST = f"input()\n{BURN}"
 
 
 @pytest.fixture

@@ -28,7 +28,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("jobs", "webapp", "workers", "templates", "docs", "tests", "manage.py", "pyproject.toml")
+COPIED = (
+    "jobs",
+    "transport",
+    "webapp",
+    "workers",
+    "templates",
+    "docs",
+    "tests",
+    "manage.py",
+    "pyproject.toml",
+)
 BLOCK = re.compile(r"^(Write|Change) `([^`\n]+)`[^\n]*:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -13,7 +13,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from tests.chaos.doomed_runner import DOOM
+from tests.chaos.doomed_runner import accept_requests
 from tests.flow.yard import QUICK
 from tests.ops.conftest import ROOT
 from tests.upgrade import scripts
@@ -31,7 +31,7 @@ ANSWERS = "answers.json"
 def make(folder: Path) -> Path:
     """Make a home in a folder; return the packed file."""
     yard = OldYard(folder / "home", **QUICK, TRAINYARD_RUNNER_MODULE="tests.chaos.doomed_runner")
-    (yard.home / DOOM).mkdir(parents=True)  # its runners write a checkpoint each epoch
+    accept_requests(yard.home)  # its runners write a checkpoint each epoch
     try:
         yard.open(slots=4)
         whole = finish_all(yard)

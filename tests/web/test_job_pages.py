@@ -526,6 +526,31 @@ def test_an_ensemble_of_chosen_trials_is_one_of_its_candidates_once(
     assert {c["label"] for c in page.context["candidates"]} == {"Retrain trial 1", "Ensemble"}
 
 
+@pytest.mark.parametrize(
+    ("after", "sentence"),
+    [
+        ({}, "Compared as best"),
+        ({"ensemble": {}, "register": {"model": "digits", "what": ["ensemble"]}}, "Compared as best"),
+        ({"register": {"model": "digits"}}, "Registered and compared as best"),
+    ],
+)
+def test_the_best_retrained_model_is_called_registered_only_if_the_experiment_registers_it(
+    people: People, after: dict[str, Any], sentence: str
+) -> None:
+    steps = {"retrain": {"top": 2}, **after}
+    experiment = make_experiment(project=people.project, by=people.owner, spec={**SEARCH, "after": steps})
+    root = make_job(experiment=experiment, by=people.owner, state="running")
+    make_trials(root, 1)
+    make_job(
+        experiment=experiment, by=people.owner, kind="train", state="completed", parent=root, root=root,
+        payload={"trial": 1, "values": {"units": 16}},
+        results={"metrics": {"test": {"accuracy": 0.98}}, "test_rows": 360}, title="Retrain trial 1",
+    )  # fmt: skip
+    text = text_of(browser_of(people.owner).get(f"/jobs/{root.pk}"))
+    assert sentence in text
+    assert ("Registered" in text) == sentence.startswith("Registered")
+
+
 CHANGED = {"revise-revision": "1", "revise-max_trials": "9", "revise-max_consecutive_failures": "3"}
 
 

@@ -77,6 +77,19 @@ def test_a_worker_that_cannot_use_its_gpus_shows_the_reason(browser: Client) -> 
     assert browser.get(f"/api/v1/workers/{row.pk}").json()["info"] == {"no_gpu": reason}
 
 
+def test_a_worker_whose_runners_share_the_user_of_the_service_shows_the_reason(browser: Client) -> None:
+    reason = "Runners share the user of the service and can read its keys: TRAINYARD_RUNNER_UIDS is off."
+    isolation = {"level": "shared", "message": reason}
+    row = factories.make_worker(info={"isolation": isolation})
+    for page in ("/workers", f"/workers/{row.pk}"):
+        assert html.unescape(text_of(browser.get(page))).count(reason) == 1
+    assert browser.get(f"/api/v1/workers/{row.pk}").json()["info"] == {"isolation": isolation}
+    row.info = {"isolation": {"level": "own_user", "message": "Each runner has a user id of its own."}}
+    row.save(update_fields=["info"])
+    assert "Runners share" not in text_of(browser.get("/workers"))
+    assert "one each" in text_of(browser.get(f"/workers/{row.pk}"))
+
+
 def test_a_process_of_every_environment_can_be_listed() -> None:
     environment = Environment(2, "cuda", 1, preallocate=True, memory_fraction=0.4)
     row = Warm(kind="fork server", state="ready", pid=77, since=time.time(), **environment._asdict())

@@ -8,7 +8,7 @@ from ninja import Router
 from jobs import access
 from jobs.queries import artifacts as queries
 from jobs.store import store
-from webapp.api.auth import actor, needs
+from webapp.api.auth import actor, caller, needs
 from webapp.downloads import attachment, described
 
 router = Router()
@@ -20,12 +20,10 @@ UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 @router.get("/artifacts/{digest}", auth=needs("read", "serve"), response={200: None}, openapi_extra=OCTETS)
 def get_artifact(request: HttpRequest, digest: str) -> StreamingHttpResponse:
-    """Return the bytes of an artifact as an attachment."""
+    """Return the bytes of an artifact as an attachment. The scope `serve` alone reads released ones."""
     user = actor(request)
-    # Prediction servers are members of no project; they may read every released artifact.
-    artifact = queries.released(digest) if user.is_service else None
-    if artifact is None:
-        artifact = access.get_artifact(user, digest)
+    is_reader = "read" in caller(request).scopes
+    artifact = access.get_artifact(user, digest) if is_reader else queries.released(user, digest)
     # The same bytes may have other names in jobs that the caller may not see.
     name = UNSAFE.sub("-", queries.name_of(artifact, user)).strip(".-")[:120]
     return attachment(request, store().path(artifact.digest), name or f"{artifact.digest[:12]}.keras")

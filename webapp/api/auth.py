@@ -7,13 +7,17 @@ from django.http import HttpRequest
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
+from jobs import access
 from jobs.actions import tokens
 from jobs.errors import Forbidden
 from jobs.models import ApiToken, User
 from webapp.api import throttle
 from webapp.http_errors import Unauthenticated
 
+RIGHTS_OF_ADMIN = ("read", "write", "approve", "admin")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+PRIVILEGED = frozenset({"approve", "admin"})
+"""Scopes of tokens that do nothing while their owner lacks a required second factor."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +99,16 @@ class Credentials(AuthBase):
         Raises:
             Unauthenticated: the credentials are missing or invalid.
             Throttled: the caller sent too many requests.
-            Forbidden: the token lacks the scope.
+            Forbidden: the token lacks the scope, or its owner a required second factor.
         """
         who = caller(request)
         # Before the scopes are checked, so that refused requests count as well.
         throttle.consume(who.key)
         wanted = self._scopes or (("read",) if request.method in SAFE_METHODS else ("write",))
-        if not set(wanted) & set(who.scopes):
+        held = set(wanted) & set(who.scopes)
+        if (who.token is None or (held and held <= PRIVILEGED)) and access.lacks_second_factor(who.user):
+            raise access.second_factor_required()
+        if not held:
             raise Forbidden(f"The token lacks the scope {' or '.join(wanted)}.", code="scope_missing")
         return who
 
@@ -109,3 +116,17 @@ class Credentials(AuthBase):
 def needs(*scopes: str) -> Credentials:
     """Return the authentication of a route that requires one of `scopes`."""
     return Credentials(*scopes)
+
+
+def require_rights_of_admin(request: HttpRequest) -> None:
+    """Check that the caller's credentials may do everything that an administrator may do.
+
+    Otherwise a token with the scope `admin` alone could create an administrator, and log in as that one.
+
+    Raises:
+        Forbidden: the token lacks a scope.
+    """
+    held = caller(request).scopes
+    if missing := [scope for scope in RIGHTS_OF_ADMIN if scope not in held]:
+        message = f"To make an administrator, the token also needs the scope {', '.join(missing)}."
+        raise Forbidden(message, code="scope_missing")

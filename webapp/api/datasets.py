@@ -60,7 +60,7 @@ def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
     slug = actions.check_slug(form_text(request, "slug"))
     name, description = form_text(request, "name", ""), form_text(request, "description", "")
     roles = _roles(request)
-    stored = _stored(request)
+    stored = _stored(request, project)
     version = actions.create(
         project,
         slug=slug,
@@ -118,7 +118,9 @@ def create_dataset_version(
     named = project or form_text(request, "project", "") or None
     dataset = access.get_dataset(actor(request), slug, _project(request, named), access.Action.WRITE)
     roles = _roles(request)
-    version = actions.add_version(dataset, stored=_stored(request), by=actor(request), roles=roles)
+    version = actions.add_version(
+        dataset, stored=_stored(request, dataset.project), by=actor(request), roles=roles
+    )
     return Status(201, queries.shown_version(version))
 
 
@@ -155,10 +157,10 @@ def _require_form(request: HttpRequest) -> None:
     raise BadInput(message, [Problem(pointer, message)])
 
 
-def _stored(request: HttpRequest) -> actions.StoredUpload:
+def _stored(request: HttpRequest, project: Project | None) -> actions.StoredUpload:
     """Store the form's file, and then begin the transaction of the request's rows."""
     with received(request, sha256=form_text(request, "sha256", "")) as upload:
-        stored = actions.store_upload(upload)
+        stored = actions.store_upload(upload, project)
     begin(request)
     return stored
 

@@ -15,8 +15,9 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from ninja.decorators import decorate_view
 
+from jobs import sealing
 from jobs.actions import idempotency
-from jobs.errors import TrainyardError
+from jobs.errors import Conflict, TrainyardError
 from jobs.models import IdempotencyKey
 from webapp.api import throttle
 from webapp.api.auth import Caller, caller
@@ -76,8 +77,10 @@ class _OneRun:
 
     def __init__(self, request: HttpRequest, key: str, who: Caller, *, begins_itself: bool) -> None:
         self._request, self._who, self._begins_itself = request, who, begins_itself
-        # With the token in the key, a token with fewer scopes cannot replay the responses of another.
-        self._key = f"{who.token.pk if who.token else 'session'}:{key}"
+        # With the token in the key, a token with fewer scopes cannot replay the responses of another. The key
+        # of the client is stored as a hash: responses, which may contain login links, are encrypted with it.
+        self._key = _hashed(str(who.token.pk) if who.token else "session", key)
+        self._purpose = f"idempotency {who.user.pk} {key}"
         self._transaction = ExitStack()
         self._has_begun = False
 
@@ -89,7 +92,8 @@ class _OneRun:
     def run(self, operation: Callable[[], HttpResponse]) -> HttpResponse:
         """Run the operation and store its response, or return the response that is stored."""
         digest = _body_digest(self._request)
-        row, is_new = idempotency.claim(self._who.user, self._key, self._request.path[:200], digest)
+        route = _hashed(str(self._request.method), self._request.get_full_path())
+        row, is_new = idempotency.claim(self._who.user, self._key, route, digest)
         # The same key with another body is a mistake of the client; the stored response would hide it.
         if row.body_digest != digest:
             return problem(
@@ -99,7 +103,7 @@ class _OneRun:
             if row.status is None:
                 raise idempotency.in_flight()
             throttle.consume(self._who.key)  # otherwise the authentication of the operation does this
-            return _replayed(row)
+            return _replayed(row, self._purpose)
         self._row = row
         self._request._idempotent = self  # type: ignore[attr-defined]
         try:
@@ -118,10 +122,15 @@ class _OneRun:
             self.begin()
         response = operation()
         if response.status_code < 300:
-            idempotency.keep(self._row, response.status_code, _stored(response))
+            idempotency.keep(self._row, response.status_code, _stored(response, self._purpose))
         elif self._has_begun:
             transaction.set_rollback(True)
         return response
+
+
+def _hashed(*parts: str) -> str:
+    """Return a digest of texts: keys and queries of clients are not stored in clear."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _body_digest(request: HttpRequest) -> str:
@@ -138,15 +147,19 @@ def _body_digest(request: HttpRequest) -> str:
     return digest.hexdigest()
 
 
-def _stored(response: HttpResponse) -> dict[str, Any]:
+def _stored(response: HttpResponse, purpose: str) -> dict[str, Any]:
     kept = ("Content-Type", "Location", "ETag")
     return {
-        "body": response.content.decode(),
+        "body": sealing.seal(response.content.decode(), purpose),
         "headers": {name: response[name] for name in kept if response.has_header(name)},
     }
 
 
-def _replayed(row: IdempotencyKey) -> HttpResponse:
+def _replayed(row: IdempotencyKey, purpose: str) -> HttpResponse:
     answer = row.response or {}
     headers = {**answer.get("headers", {}), "Idempotency-Replayed": "true"}
-    return HttpResponse(answer.get("body", ""), status=row.status, headers=headers)
+    try:
+        body = sealing.unseal(answer.get("body", ""), purpose)
+    except sealing.Unreadable as error:
+        raise Conflict("The stored response cannot be read: the secret key has changed.") from error
+    return HttpResponse(body, status=row.status, headers=headers)

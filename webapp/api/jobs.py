@@ -17,8 +17,9 @@ from jobs.contracts.answers.metrics import MetricsOut
 from jobs.contracts.answers.results import ArtifactOut
 from jobs.contracts.problems import Problem
 from jobs.contracts.resources import POOL
-from jobs.errors import BadInput
+from jobs.errors import BadInput, Forbidden
 from jobs.kinds import public_names
+from jobs.models.sessions import stored_key
 from jobs.queries import events as event_log
 from jobs.queries import jobs as queries
 from jobs.queries import metrics as metric_log
@@ -33,6 +34,8 @@ from webapp.api.shapes import Id, In, Number, OneOf
 from webapp.api.trials import Numbers, numbers_of
 from webapp.downloads import described
 from webapp.live import sse
+from webapp.live.event_stream import Reader
+from webapp.live.origin import is_own
 
 router = Router()
 
@@ -220,14 +223,24 @@ def get_events(
     who = actor(request)
     job = access.get_job(who, job_id)
     if "text/event-stream" in request.headers.get("Accept", ""):
-        token = caller(request).token
         # A browser that reconnects repeats the address, and sends the last cursor in this header.
         last = request.headers.get("Last-Event-ID", "")
         after = int(last) if last.isdecimal() and len(last) < 19 else filters.after
-        return sse.stream(who, job, after=after, token_id=token.pk if token is not None else None)
+        return sse.stream(_reader(request), job, after=after)
     only = None if job.parent_id is None else job.pk
     found = event_log.read(job.root_id_or_self, after=filters.after, limit=filters.limit, job_id=only)
     return fast_json({"items": found.items, "cursor": found.cursor})
+
+
+def _reader(request: HttpRequest) -> Reader:
+    """Return the reader of a stream, which ends with the token or the session of the request."""
+    who = caller(request)
+    if who.token is not None:
+        return Reader(who.user.pk, token_id=who.token.pk)
+    origin = request.headers.get("Origin")
+    if origin is not None and not is_own(origin, secure=request.is_secure(), host=request.get_host()):
+        raise Forbidden("This stream can be opened by pages of this installation only.", code="origin")
+    return Reader(who.user.pk, session=stored_key(request.session.session_key or ""))
 
 
 @router.get("/jobs/{int:job_id}/logs", response=LogsOut)

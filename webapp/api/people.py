@@ -9,7 +9,7 @@ from jobs import access
 from jobs.actions import people
 from jobs.contracts.answers.people import InvitedOut, PersonOut
 from jobs.queries import people as queries
-from webapp.api.auth import actor, needs
+from webapp.api.auth import actor, needs, require_rights_of_admin
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import In
@@ -42,7 +42,12 @@ def list_users(request: HttpRequest, paging: Query[Paging]) -> Page[PersonOut]:
 @router.post("/users", response={201: InvitedOut}, auth=needs("admin"))
 @idempotent
 def add_user(request: HttpRequest, body: UserIn) -> Status[InvitedOut]:
-    """Add a person. The response has a link that logs the person in once."""
+    """Add a person. The response has a link that logs the person in once.
+
+    A token adds an administrator only if it has the scopes `read`, `write`, `approve` and `admin`.
+    """
+    if body.admin:
+        require_rights_of_admin(request)
     added = people.add_person(body.user, by=actor(request), admin=body.admin)
     path = people.create_login_link(added, by=actor(request))
     person = queries.shown_person(added)
@@ -51,7 +56,12 @@ def add_user(request: HttpRequest, body: UserIn) -> Status[InvitedOut]:
 
 @router.patch("/users/{username}", response=PersonOut, auth=needs("admin"))
 def change_user(request: HttpRequest, username: str, body: UserChange) -> PersonOut:
-    """Deactivate or reactivate an account, or grant or revoke the admin right."""
+    """Deactivate or reactivate an account, or grant or revoke the admin right.
+
+    A token grants the right only if it has the scopes `read`, `write`, `approve` and `admin`.
+    """
+    if body.admin:
+        require_rights_of_admin(request)
     # Checked before the account is read: to others, the response must not show whether it exists.
     access.require_admin(actor(request))
     user = queries.get_account(username)

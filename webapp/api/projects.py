@@ -33,9 +33,10 @@ class ProjectChange(In):
 
     name: Name | None = None
     single_person: bool | None = Field(
-        None, description="Whether people may approve their own requests; set by administrators only."
+        None,
+        description="Whether people may approve the requests that they make from now on. Switched by "
+        "administrators of the installation, and switched on only by one without an open request here.",
     )
-    max_slots: int | None = Field(None, ge=1, le=1_000_000, description="null removes the quota.")
 
 
 class MemberIn(In):
@@ -80,15 +81,8 @@ def get_project(request: HttpRequest, slug: str) -> ProjectOut:
 def change_project(request: HttpRequest, slug: str, body: ProjectChange) -> ProjectOut:
     """Change a project. Fields that are left out stay as they are."""
     project = access.get_project(actor(request), slug, Action.MANAGE)
-    # null removes the quota, whereas a field that is left out does not change it.
-    lift = "max_slots" in body.model_fields_set and body.max_slots is None
     changed = people.change_project(
-        project,
-        name=body.name,
-        single_person=body.single_person,
-        max_slots=body.max_slots,
-        lift_quota=lift,
-        by=actor(request),
+        project, name=body.name, single_person=body.single_person, by=actor(request)
     )
     return queries.shown_project(changed, actor(request))
 

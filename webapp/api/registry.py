@@ -99,16 +99,28 @@ def create_model(request: HttpRequest, body: ModelIn) -> Status[ModelOut]:
 
 
 @router.get("/models/{name}", response=ModelOut)
-def get_model(request: HttpRequest, name: str) -> ModelOut:
-    """Return a model."""
-    return queries.shown_model(access.get_model(actor(request), name))
+def get_model(request: HttpRequest, name: str, response: HttpResponse) -> ModelOut:
+    """Return a model. The `ETag` is that of its description, which alone can be changed."""
+    model = access.get_model(actor(request), name)
+    etags.set_etag(response, model.description_digest)
+    return queries.shown_model(model)
 
 
 @router.patch("/models/{name}", response=ModelOut)
-def change_model(request: HttpRequest, name: str, body: ModelChange) -> ModelOut:
-    """Change the description of a model."""
+def change_model(request: HttpRequest, name: str, body: ModelChange, response: HttpResponse) -> ModelOut:
+    """Change the description of a model.
+
+    With `If-Match`, a description that another person has changed meanwhile is a 412.
+    """
     model = access.get_model(actor(request), name, Action.WRITE)
-    return queries.shown_model(registry.describe(model, body.description, by=actor(request)))
+    etags.require_match(request, model.description_digest)
+    seen = model.description_digest if "If-Match" in request.headers else None
+    try:
+        registry.describe(model, body.description, seen=seen, by=actor(request))
+    except StaleState as error:  # changed since the check above
+        raise StaleEtag(error.message) from error
+    etags.set_etag(response, model.description_digest)
+    return queries.shown_model(model)
 
 
 @router.get("/models/{name}/gates", response=GatesOut)
@@ -153,7 +165,7 @@ def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
     model = access.get_model(actor(request), name, Action.WRITE)
     if media.is_multipart(request):
         with file_on_disk(request, "file") as path:
-            stored = registration.store_upload(path)
+            stored = registration.store_upload(path, model.project)
         begin(request)
         version = registration.add_uploaded(model, stored, by=actor(request))
     else:
@@ -236,7 +248,7 @@ def list_model_history(request: HttpRequest, name: str, paging: Query[Paging]) -
     )
 
 
-@router.post("/models/{name}/rollback", response={202: RollbackOut}, auth=needs("serve", "approve"))
+@router.post("/models/{name}/rollback", response={202: RollbackOut}, auth=needs("approve"))
 @idempotent
 def rollback_model(request: HttpRequest, name: str, body: RollbackIn) -> Status[RollbackOut]:
     """Roll back to the latest earlier production version that was never rolled back from."""

@@ -1,4 +1,4 @@
-"""Operations for prediction servers: signed releases and reports."""
+"""Operations for prediction servers: signed releases, the access of callers, and reports."""
 
 import asyncio
 import time
@@ -12,11 +12,12 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions import replica_reports
-from jobs.contracts.answers.endpoints import ReleasesOut
+from jobs.contracts.answers.endpoints import AccessOut, ReleasesOut
 from jobs.contracts.release import ReplicaReport, SignedRelease
 from jobs.models import User
 from jobs.queries import releases as queries
-from webapp.api.auth import actor, needs
+from jobs.queries import tokens
+from webapp.api.auth import actor, caller, needs
 
 router = Router()
 POLL_SECONDS = 0.25
@@ -47,11 +48,17 @@ async def list_releases(request: HttpRequest, since: Query[Since]) -> ReleasesOu
 def _newest(user: User, after: int | None) -> tuple[int, list[dict[str, Any]]]:
     """Return the newest sequence number, and the bodies of the new releases that `user` may see."""
     sequence, records = queries.newest_releases(after)
-    # Prediction servers are members of no project and serve all endpoints.
-    if records and not (user.is_service or user.is_superuser):
-        visible = set(access.visible_endpoints(user).values_list("pk", flat=True))
-        records = [record for record in records if record.endpoint_id in visible]
+    if records:
+        served = set(access.served_endpoints(user).values_list("pk", flat=True))
+        records = [record for record in records if record.endpoint_id in served]
     return sequence, [record.body for record in records]
+
+
+@router.get("/serving/access", response=AccessOut, auth=needs("predict", "serve"))
+def get_serving_access(request: HttpRequest) -> AccessOut:
+    """Return the endpoints that the caller may ask for predictions. Prediction servers ask with its token."""
+    who = caller(request)
+    return tokens.serving_access(who.user, who.token)
 
 
 @router.post("/serving/reports", response={204: None}, auth=needs("serve"))

@@ -14,6 +14,7 @@ from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
+from django.views.decorators.http import require_safe
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
@@ -32,6 +33,7 @@ RESOURCES = (
     "account",
     "people",
     "projects",
+    "quotas",
     "datasets",
     "experiments",
     "search_spaces",
@@ -60,6 +62,10 @@ MAX_IN_DETAIL = 3
 class Api(NinjaAPI):
     """django-ninja with problem documents as errors."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(docs_decorator=require_safe, **options)
+        self._documents: dict[str | None, OpenAPISchema] = {}
+
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
     ) -> ValidationError:
@@ -79,9 +85,13 @@ class Api(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """Return the document with the error responses of every operation."""
-        schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
-        return openapi.completed(schema)
+        """Return the document with the error responses of every operation. It is made once per process."""
+        # Making it takes a processor for half a second or more, and anyone may ask for it.
+        kept = self._documents.get(path_prefix)
+        if kept is None:
+            schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
+            kept = self._documents[path_prefix] = openapi.completed(schema)
+        return kept
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         """Return the name of the function; a test keeps them unique."""

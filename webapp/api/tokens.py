@@ -1,5 +1,7 @@
 """Operations on the caller's API tokens."""
 
+from typing import Annotated
+
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 from ninja.responses import Status
@@ -7,7 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from jobs.actions import tokens
 from jobs.contracts.answers.tokens import NewTokenOut, TokenOut
-from jobs.errors import Forbidden
+from jobs.errors import NotFound
 from jobs.queries import tokens as queries
 from webapp.api.auth import actor, caller
 from webapp.api.paging import Page, Paging, paginate
@@ -22,7 +24,15 @@ class TokenIn(In):
 
     scopes: list[str] = Field(min_length=1, max_length=10, examples=[["read", "write"]])
     name: str = Field("", max_length=100)
-    expires: AwareDatetime | None = Field(None, description="null: the token does not expire.")
+    expires: AwareDatetime | None = Field(
+        None, description="null: the token does not expire, or ends with the token that creates it."
+    )
+    endpoints: list[Annotated[str, Field(max_length=100)]] | None = Field(
+        None,
+        min_length=1,
+        max_length=200,
+        description="With the scope `predict`: the endpoints that it may ask; null: all of your projects.",
+    )
 
 
 @router.get("/tokens", response=Page[TokenOut])
@@ -33,21 +43,31 @@ def list_tokens(request: HttpRequest, paging: Query[Paging]) -> Page[TokenOut]:
 
 @router.post("/tokens", response={201: NewTokenOut})
 def create_token(request: HttpRequest, body: TokenIn) -> Status[NewTokenOut]:
-    """Create a token for the caller. It cannot have more scopes than the caller's own credentials."""
-    # Otherwise a token for reading could create one for writing.
-    beyond = sorted(set(body.scopes) - set(caller(request).scopes))
-    if beyond:
-        raise Forbidden(
-            f"The credentials of this request lack the scope {', '.join(beyond)}.", code="scope_missing"
-        )
+    """Create a token for the caller.
+
+    A token cannot create one with more scopes or endpoints than it has, nor one that outlives it: the new one
+    ends when it expires or is revoked.
+    """
     token, secret = tokens.create(
-        actor(request), by=actor(request), scopes=body.scopes, name=body.name, expires=body.expires
+        actor(request),
+        by=actor(request),
+        scopes=body.scopes,
+        name=body.name,
+        expires=body.expires,
+        endpoints=body.endpoints,
+        parent=caller(request).token,
     )
     return Status(201, NewTokenOut(**vars(queries.shown_token(token)), token=secret))
 
 
 @router.delete("/tokens/{token_id}", response={204: None})
 def revoke_token(request: HttpRequest, token_id: Id) -> HttpResponse:
-    """Revoke a token. It stops working at once."""
-    tokens.revoke(queries.get(token_id), by=actor(request))
+    """Revoke a token. It stops working at once, with the tokens that were created with it.
+
+    The tokens of other people are revoked by administrators, with the scope `admin`.
+    """
+    token = queries.get(token_id)
+    if token.user_id != actor(request).pk and "admin" not in caller(request).scopes:
+        raise NotFound("There is no such token.")
+    tokens.revoke(token, by=actor(request))
     return HttpResponse(status=204)

@@ -10,7 +10,7 @@ from jobs.queries.people import accounts
 
 TRAINER, APPROVER = "ada", "grace"
 TOKEN_LIFETIME = timedelta(days=7)
-SCOPES = {TRAINER: ["read", "write", "serve"], APPROVER: ["read", "write", "approve", "serve"]}
+SCOPES = {TRAINER: ["read", "write", "predict"], APPROVER: ["read", "write", "approve", "predict"]}
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,30 @@
 from typing import Any
 
 from django import forms
+from django.forms.fields import InvalidJSONInput
 
+from jobs.contracts.json_depth import MAX_DEPTH, is_too_deep
 from jobs.contracts.problems import Problem
 from jobs.kinds.base import Facts
 from jobs.kinds.inputs import input_model
 from jobs.models import Project
 
 Schema = dict[str, Any]
+
+
+class JsonField(forms.JSONField):
+    """A JSON field that refuses text which is nested too deep to be checked."""
+
+    def to_python(self, value: Any) -> Any:
+        """Return the parsed value."""
+        if isinstance(value, str) and is_too_deep(value.encode(errors="replace")):
+            raise forms.ValidationError(f"This value is nested deeper than {MAX_DEPTH} levels.")
+        return super().to_python(value)
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        """Return the value to show; text that is nested too deep is shown as it came."""
+        too_deep = isinstance(data, str) and is_too_deep(data.encode(errors="replace"))
+        return InvalidJSONInput(data) if too_deep else super().bound_data(data, initial)
 
 
 class KindForm(forms.Form):
@@ -64,4 +81,4 @@ def _field(about: Schema, *, required: bool) -> forms.Field:
         case "string":
             return forms.CharField(max_length=about.get("maxLength"), **shared)
         case _:
-            return forms.JSONField(**shared)
+            return JsonField(**shared)

@@ -13,7 +13,8 @@ SCOPE_HELP = {
     "read": "read everything that its owner may see",
     "write": "create and change experiments, jobs, data sets and models",
     "approve": "decide promotion requests",
-    "serve": "roll back endpoints, act as a prediction server",
+    "predict": "ask the prediction server",
+    "serve": "act as a prediction server: read releases and their files, report",
     "admin": "manage users and workers, read the audit log",
 }
 
@@ -27,23 +28,22 @@ class ProjectForm(ReadForm):
         help_text="Part of addresses; it cannot be changed later. Lowercase letters, digits and hyphens.",
         error_messages={"invalid": "Use lowercase letters, digits and, between them, hyphens."},
     )
-    single_person = forms.BooleanField(
-        required=False,
-        label="One person may request and approve",
-        help_text="For a project of one person. Shown as a badge and in the audit log.",
-    )
 
 
 class ProjectSettingsForm(ReadForm):
     name = forms.CharField(max_length=200, label="Name")
-    max_slots = forms.IntegerField(
-        min_value=1,
-        max_value=100_000,
+    single_person = forms.BooleanField(
         required=False,
-        label="Slots at once",
-        help_text="The most slots that its jobs may hold together. Empty: no quota.",
+        label="One person may request and approve",
+        help_text="For requests made from now on, but not for those of who switches it on. "
+        "Shown as a badge from then on, and in the audit log.",
     )
-    single_person = forms.BooleanField(required=False, label="One person may request and approve")
+
+    def __init__(self, *args: object, is_admin: bool, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        # Only administrators of the installation may switch it.
+        if not is_admin:
+            del self.fields["single_person"]
 
 
 class MemberForm(ReadForm):
@@ -66,7 +66,17 @@ class TokenForm(ReadForm):
         initial=["read"],
         label="Scopes",
     )
+    endpoints = forms.CharField(
+        max_length=5000,
+        required=False,
+        label="Endpoints",
+        help_text="With the scope predict: names, with commas between. Empty: all of your projects.",
+    )
     days = forms.ChoiceField(choices=LIFETIMES, required=False, initial="90", label="Expires after")
+
+    def clean_endpoints(self) -> list[str] | None:
+        """Return the names; None for all."""
+        return [name.strip() for name in self.cleaned_data["endpoints"].split(",") if name.strip()] or None
 
     def __init__(self, *args: object, is_admin: bool = False, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]

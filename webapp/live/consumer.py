@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,55 +18,88 @@ from django.db import DatabaseError
 from jobs.actions import tokens
 from jobs.errors import TrainyardError
 from jobs.models import User
-from webapp.live.event_stream import may_see, stream_events
+from jobs.models.sessions import stored_key
+from webapp.http_errors import Throttled
+from webapp.live import readers
+from webapp.live.event_stream import (
+    ACCESS_CHECK_INTERVAL,
+    Reader,
+    may_see,
+    require_valid,
+    stream_events,
+)
+from webapp.live.hub import hub
 
 log = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 15.0
-MAX_SOCKETS_PER_USER = 20
 MAX_JOBS_PER_SOCKET = 50
 MAX_MESSAGE_CHARACTERS = 4096
 UNAUTHENTICATED, TOO_MANY = 4401, 4429
 
-_open: Counter[int] = Counter()
-
 
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no types
-    """Streams the events of jobs to a user who is logged in."""
+    """Streams the events of jobs to a user who is logged in, until the session ends."""
 
-    token_id: int | None = None
+    async def __call__(self, *messages: Any) -> None:
+        """Serve the socket to its end, and then free everything that it holds, also after an error."""
+        self.tasks: dict[int, asyncio.Task[None]] = {}
+        self.background: list[asyncio.Task[None]] = []
+        self.open_until = contextlib.ExitStack()
+        try:
+            await super().__call__(*messages)
+        finally:
+            self._free()
 
     async def connect(self) -> None:
         """Accept an authenticated user; close the socket of others with an error code."""
-        self.tasks: dict[int, asyncio.Task[None]] = {}
-        self.heartbeat: asyncio.Task[None] | None = None
-        self.user_id = await self.authenticate()
+        self.reader = await self.authenticate()
         # Accepted even if it is closed at once: a refused handshake cannot carry a close code.
         await self.accept()
-        if self.user_id is None:
+        if self.reader is None:
             await self.close(UNAUTHENTICATED)
             return
-        # Counted before the check, because `disconnect` decrements the count of every authenticated socket.
-        _open[self.user_id] += 1
-        if _open[self.user_id] > MAX_SOCKETS_PER_USER:
-            await self.close(TOO_MANY)
+        try:
+            self.open_until.enter_context(readers.counted(readers.SOCKETS, self.reader.user_id))
+        except Throttled as error:
+            await self.close(TOO_MANY, error.message)
             return
-        self.heartbeat = asyncio.create_task(self._heartbeat())
+        guard = self._close_when_invalid(self.reader)
+        self.background = [asyncio.create_task(self._heartbeat()), asyncio.create_task(guard)]
 
-    async def authenticate(self) -> int | None:
-        """Return the id of the session's user."""
-        user = self.scope.get("user")
-        return user.pk if isinstance(user, User) and user.is_active else None
+    async def authenticate(self) -> Reader | None:
+        """Return the user of the session, and the session."""
+        user, session = self.scope.get("user"), self.scope.get("session")
+        if not isinstance(user, User) or not user.is_active or session is None:
+            return None
+        return Reader(user.pk, session=stored_key(session.session_key or ""))
 
     async def disconnect(self, code: int) -> None:  # noqa: ARG002  signature of the framework
         """Cancel all tasks of this socket."""
-        for task in (*self.tasks.values(), self.heartbeat):
-            if task is not None:
-                task.cancel()
-        if self.user_id is not None:
-            _open[self.user_id] -= 1
-            if _open[self.user_id] <= 0:
-                del _open[self.user_id]
+        self._free()
+
+    def _free(self) -> None:
+        for task in (*self.tasks.values(), *self.background):
+            task.cancel()
+        self.open_until.close()
+
+    async def _close_when_invalid(self, reader: Reader) -> None:
+        """Close the socket when its session or token ends: after a hint, else at the next regular check."""
+        async with hub().listen():
+            while True:
+                # Read before the check, so that a change during the check causes another one.
+                changes = hub().access_changes(reader.user_id)
+                try:
+                    await require_valid(reader)
+                except TrainyardError:
+                    break
+                except DatabaseError as error:
+                    log.warning("a live connection could not be checked: %s", error)
+                await hub().wait_for_access(reader.user_id, changes=changes, seconds=ACCESS_CHECK_INTERVAL)
+        for task in self.tasks.values():
+            task.cancel()
+        with contextlib.suppress(RuntimeError):
+            await self.close(UNAUTHENTICATED)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:  # noqa: ARG002
         """Handle one message of the client."""
@@ -87,13 +119,12 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
             self.tasks[job_id] = asyncio.create_task(self._stream(job_id, after))
 
     async def _stream(self, job_id: int, after: int) -> None:
-        user_id = self.user_id
         # Messages may arrive after the close of an unauthenticated socket.
-        if user_id is None:
+        if self.reader is None:
             return
         try:
-            job = await may_see(user_id, job_id, self.token_id)
-            async for found in stream_events(user_id, job, after=after, token_id=self.token_id):
+            job = await may_see(self.reader, job_id)
+            async for found in stream_events(self.reader, job, after=after):
                 if found.items:
                     await self._send(type="events", job=job_id, items=found.items, cursor=found.cursor)
         except TrainyardError as error:
@@ -113,34 +144,28 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
         await self._send(type="error", code=code, **fields)
 
     async def _send(self, **body: Any) -> None:
-        # The server raises it if the socket was closed meanwhile.
-        with contextlib.suppress(RuntimeError):
+        # The server raises them if the socket was closed meanwhile.
+        with contextlib.suppress(RuntimeError, OSError):
             await self.send(json.dumps(body))
 
 
 class TokenConsumer(LiveConsumer):
     """The same for scripts. They authenticate with a Bearer token, without cookie and origin."""
 
-    async def authenticate(self) -> int | None:
-        """Return the id of the token's user, if the token has the scope read."""
+    async def authenticate(self) -> Reader | None:
+        """Return the user of the token, and the token, if it has the scope read."""
         headers = dict(self.scope.get("headers", []))
         scheme, _, raw = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        found = await _authenticate_token(raw.strip()) if scheme.lower() == "bearer" else None
-        if found is None:
-            return None
-        user_id, self.token_id = found
-        return user_id
+        return await _authenticate_token(raw.strip()) if scheme.lower() == "bearer" else None
 
 
-def _user_and_token(raw: str) -> tuple[int, int] | None:
+def _reader_of_token(raw: str) -> Reader | None:
     token = tokens.authenticate(raw)
-    return (token.user_id, token.pk) if token is not None and "read" in token.scopes else None
+    return Reader(token.user_id, token_id=token.pk) if token is not None and "read" in token.scopes else None
 
 
 # Annotated rather than used as a decorator, because channels has no types.
-_authenticate_token: Callable[[str], Awaitable[tuple[int, int] | None]] = database_sync_to_async(
-    _user_and_token
-)
+_authenticate_token: Callable[[str], Awaitable[Reader | None]] = database_sync_to_async(_reader_of_token)
 
 
 def _parse_message(text: str | None) -> tuple[str, int, int] | None:
@@ -148,7 +173,7 @@ def _parse_message(text: str | None) -> tuple[str, int, int] | None:
         return None
     try:
         body = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(body, dict) or body.get("op") not in ("subscribe", "unsubscribe"):
         return None

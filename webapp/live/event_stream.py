@@ -3,39 +3,53 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 
 from channels.db import database_sync_to_async
 
 from jobs import access
 from jobs.actions import tokens
 from jobs.errors import TrainyardError
-from jobs.models import Job
+from jobs.models import Job, User
 from jobs.queries.events import Slice
 from jobs.queries.people import active_user
+from jobs.queries.sessions import is_open
 from webapp.live.hub import hub
 
 # Seconds. A reader gets at most ten frames a second; events of a busy job arrive together.
 FRAME_INTERVAL = 0.1
 # A hint reports most changes of permissions at once; a lost hint delays one by at most this long.
-ACCESS_CHECK_INTERVAL = 60.0
+ACCESS_CHECK_INTERVAL = 15.0
 HEARTBEAT_INTERVAL = 15.0
 
 
-async def stream_events(
-    user_id: int, job: Job, *, after: int, token_id: int | None = None
-) -> AsyncIterator[Slice]:
+@dataclass(frozen=True)
+class Reader:
+    """The user who reads events, and the token or the session of the connection, which must stay valid.
+
+    Args:
+        user_id: the user.
+        token_id: the token of a script.
+        session: the stored key of the session of a page.
+    """
+
+    user_id: int
+    token_id: int | None = None
+    session: str | None = None
+
+
+async def stream_events(reader: Reader, job: Job, *, after: int) -> AsyncIterator[Slice]:
     """Yield slices of a job's events, and an empty slice after every 15 s without events of this job.
 
     Args:
-        user_id: the reader.
+        reader: the reader.
         job: the job to read.
         after: the cursor up to which the reader has seen the events.
-        token_id: the reader's token, if any, which must stay valid.
 
     Raises:
-        NotFound: the reader may not see the job. Checked every minute, and at once when a hint reports that
-            the reader's permissions changed.
-        TrainyardError: the account was deactivated, or the token expired or was revoked.
+        NotFound: the reader may not see the job. Checked every 15 s, and at once when a hint reports that the
+            reader's permissions or sessions changed.
+        TrainyardError: the account was deactivated, or the session or token ended.
     """
     # All events of a job and its children are in the list of the root job.
     root_id, only = job.root_id_or_self, job.pk if job.parent_id is not None else None
@@ -44,9 +58,9 @@ async def stream_events(
     changes = -1
     async with hub().watch(root_id) as watched:
         while True:
-            current = hub().access_changes(user_id)
+            current = hub().access_changes(reader.user_id)
             if current != changes or time.monotonic() - checked > ACCESS_CHECK_INTERVAL:
-                await may_see(user_id, job.pk, token_id)
+                await may_see(reader, job.pk)
                 checked, changes = time.monotonic(), current
             found = await hub().read(watched, root_id, cursor)
             cursor = found.cursor
@@ -62,21 +76,34 @@ async def stream_events(
                 yield Slice([], cursor)
                 yielded = time.monotonic()
             elif not found.items:
-                await hub().wait(watched, user_id, cursor=cursor, changes=changes, seconds=left)
+                await hub().wait(watched, reader.user_id, cursor=cursor, changes=changes, seconds=left)
 
 
-def _may_see(user_id: int, job_id: int, token_id: int | None = None) -> Job:
-    """Return the job if the user, and the token if given, may see it now.
+def _require_valid(reader: Reader) -> User:
+    """Return the user of a connection.
+
+    Raises:
+        TrainyardError: the account was deactivated, or the session or token ended.
+    """
+    user = active_user(reader.user_id)
+    if user is None:
+        raise TrainyardError("This account is closed.", code="unauthenticated")
+    if reader.token_id is not None and not tokens.still_reads(reader.token_id):
+        raise TrainyardError("This token was revoked or has expired.", code="unauthenticated")
+    if reader.session is not None and not is_open(reader.session, user):
+        raise TrainyardError("This session has ended.", code="unauthenticated")
+    return user
+
+
+def _may_see(reader: Reader, job_id: int) -> Job:
+    """Return the job if the reader may see it now.
 
     Raises:
         NotFound: they may not.
+        TrainyardError: the connection is not valid any more.
     """
-    user = active_user(user_id)
-    if user is None:
-        raise TrainyardError("This account is closed.", code="unauthenticated")
-    if token_id is not None and not tokens.still_reads(token_id):
-        raise TrainyardError("This token was revoked or has expired.", code="unauthenticated")
-    return access.get_job(user, job_id)
+    return access.get_job(_require_valid(reader), job_id)
 
 
-may_see: Callable[[int, int, int | None], Awaitable[Job]] = database_sync_to_async(_may_see)
+require_valid: Callable[[Reader], Awaitable[User]] = database_sync_to_async(_require_valid)
+may_see: Callable[[Reader, int], Awaitable[Job]] = database_sync_to_async(_may_see)

@@ -73,6 +73,8 @@ class Hub:
         self._hinted = asyncio.Event()
         self._access_changes: Counter[int] = Counter()
         self._subscriptions = 0
+        self._listeners = 0
+        self._access_changed = asyncio.Condition()
 
     @contextlib.asynccontextmanager
     async def watch(self, root_id: int) -> AsyncIterator[WatchedJob]:
@@ -83,17 +85,27 @@ class Hub:
             # Another reader may have created it during the query.
             watched = self._watched.setdefault(root_id, WatchedJob(start=head))
         watched.readers += 1
+        try:
+            async with self.listen():
+                yield watched
+        finally:
+            watched.readers -= 1
+            if not watched.readers:
+                self._watched.pop(root_id, None)
+
+    @contextlib.asynccontextmanager
+    async def listen(self) -> AsyncIterator[None]:
+        """Receive hints within the block."""
+        self._listeners += 1
         if self._task is None or self._task.done():
             # In an empty context: with the first request's context, the queries would start a thread for that
             # request again after its end. With an empty one they share the thread of the sockets.
             self._task = asyncio.create_task(self._update_loop(), context=contextvars.Context())
         try:
-            yield watched
+            yield
         finally:
-            watched.readers -= 1
-            if not watched.readers:
-                self._watched.pop(root_id, None)
-            if not self._watched and self._task is not None:
+            self._listeners -= 1
+            if not self._listeners and self._task is not None:
                 self._task.cancel()
                 self._task = None
 
@@ -132,6 +144,12 @@ class Hub:
                     lambda: watched.head > cursor or self.access_changes(user_id) != changes
                 )
 
+    async def wait_for_access(self, user_id: int, *, changes: int, seconds: float) -> None:
+        """Wait until `access_changes` of the user differs from `changes`, at most `seconds`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds), self._access_changed:
+                await self._access_changed.wait_for(lambda: self.access_changes(user_id) != changes)
+
     async def _update_loop(self) -> None:
         listener = asyncio.create_task(self._listen())
         try:
@@ -141,7 +159,8 @@ class Hub:
                 # Cleared before the queries, so that a hint during them causes another round.
                 self._hinted.clear()
                 try:
-                    await self._refresh()
+                    if self._watched:
+                        await self._refresh()
                 except DatabaseError as error:
                     log.warning("events could not be read: %s", error)
         finally:
@@ -191,6 +210,8 @@ class Hub:
         await self._notify_all()
 
     async def _notify_all(self) -> None:
+        async with self._access_changed:
+            self._access_changed.notify_all()
         for watched in list(self._watched.values()):
             async with watched.changed:
                 watched.changed.notify_all()

@@ -3,29 +3,36 @@
 import json
 from collections.abc import AsyncIterator
 
-from django.http import StreamingHttpResponse
-
 from jobs.errors import TrainyardError
-from jobs.models import Job, User
-from webapp.live.event_stream import stream_events
+from jobs.models import Job
+from webapp.handler import WaitingResponse
+from webapp.live import readers
+from webapp.live.event_stream import Reader, stream_events
 
 
-def stream(user: User, job: Job, *, after: int, token_id: int | None) -> StreamingHttpResponse:
-    """Return an endless response: one message per event, with the cursor as its id, and heartbeats."""
-    response = StreamingHttpResponse(_frames(user, job, after, token_id), content_type="text/event-stream")
+def stream(reader: Reader, job: Job, *, after: int) -> WaitingResponse:
+    """Return an endless response: one message per event, with the cursor as its id, and heartbeats.
+
+    Raises:
+        Throttled: the user, or all users together, have too many streams.
+    """
+    readers.check(readers.STREAMS, reader.user_id)
+    response = WaitingResponse(_frames(reader, job, after), content_type="text/event-stream")
     response["Cache-Control"] = "no-store"
     # nginx would otherwise collect events until its buffer is full.
     response["X-Accel-Buffering"] = "no"
     return response
 
 
-async def _frames(user: User, job: Job, after: int, token_id: int | None) -> AsyncIterator[str]:
+async def _frames(reader: Reader, job: Job, after: int) -> AsyncIterator[str]:
     yield ": hello\n\n"
     try:
-        async for found in stream_events(user.pk, job, after=after, token_id=token_id):
-            if not found.items:
-                yield ": heartbeat\n\n"
-            for event in found.items:
-                yield f"id: {event['cursor']}\nevent: {event['type']}\ndata: {json.dumps(event)}\n\n"
+        # Counted here, because a response that is never sent is never iterated.
+        with readers.counted(readers.STREAMS, reader.user_id):
+            async for found in stream_events(reader, job, after=after):
+                if not found.items:
+                    yield ": heartbeat\n\n"
+                for event in found.items:
+                    yield f"id: {event['cursor']}\nevent: {event['type']}\ndata: {json.dumps(event)}\n\n"
     except TrainyardError as error:
         yield f"event: error\ndata: {json.dumps({'code': error.code})}\n\n"

@@ -8,6 +8,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.private_files import NotPrivate, private_folder
+from webapp.ops.errors import OpsError
+
 # sun_path has 108 bytes including the terminating zero; bind() fails for a longer path.
 SOCKET_PATH_LIMIT = 107
 
@@ -59,6 +62,11 @@ class Home:
         return self.run / "serving.token"
 
     @property
+    def prediction_token_file(self) -> Path:
+        """The dashboard's token for the prediction server."""
+        return self.run / "prediction.token"
+
+    @property
     def release_key_file(self) -> Path:
         """The public key of the releases' signatures."""
         return self.root / "release.pub"
@@ -77,10 +85,22 @@ class Home:
         """The URL of the broker that `up` starts for this home."""
         return f"unix://{self.broker_socket}?db=0"
 
+    def health_socket(self, part: str) -> Path:
+        """Return the unix socket on which a part answers the supervisor's health checks."""
+        return self.broker_socket.parent / f"{part}.sock"
+
     def create(self) -> None:
-        """Create the folders, accessible only to their owner."""
-        for folder in (self.root, self.run, self.log, self.broker_data, self.broker_socket.parent):
+        """Create the folders, accessible only to their owner.
+
+        Raises:
+            OpsError: another user has created the folder of the broker's socket, or has access to it.
+        """
+        for folder in (self.root, self.run, self.log, self.broker_data):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            private_folder(self.broker_socket.parent)
+        except NotPrivate as error:
+            raise OpsError(str(error)) from error
 
     def write_urls(self, urls: dict[str, str | int]) -> None:
         """Write the URLs atomically."""

@@ -26,19 +26,24 @@ class Options:
     slots: int | None = None
 
 
-def web_argv(descriptor: int) -> tuple[str, ...]:
+def web_argv(descriptor: int, health_socket: Path | None = None) -> tuple[str, ...]:
     """Return the web server's command. It inherits the listening socket `descriptor`."""
-    return (sys.executable, "-m", "webapp.ops.web_server", "--fd", str(descriptor))
+    health = () if health_socket is None else ("--health-socket", str(health_socket))
+    return (sys.executable, "-m", "webapp.ops.web_server", "--fd", str(descriptor), *health)
 
 
 def scheduler_argv() -> tuple[str, ...]:
     return (sys.executable, str(ROOT / "manage.py"), "scheduler")
 
 
-def worker_argv(pool: str, slots: int | None) -> tuple[str, ...]:
-    """Return a worker's command. Without `slots` it uses the number of its devices or cores."""
+def worker_argv(pool: str, slots: int | None, *, check: bool = False) -> tuple[str, ...]:
+    """Return a worker's command. Without `slots` it uses the number of its devices or cores.
+
+    With `check` it only prints how its runners would be isolated.
+    """
     sized = () if slots is None else ("--slots", str(slots))
-    return (sys.executable, "-m", "workers.node", "--pool", pool, *sized)
+    checked = ("--check",) if check else ()
+    return (sys.executable, "-m", "workers.node", "--pool", pool, *sized, *checked)
 
 
 def chief_argv(arguments: Sequence[str]) -> tuple[str, ...]:
@@ -56,11 +61,13 @@ class ServingOptions:
     artifacts: str
     token_file: Path
     public_key_file: Path
+    health_socket: Path | None = None
 
 
 def serving_argv(home: Home, options: ServingOptions) -> tuple[str, ...]:
     # Artifacts in object storage are fetched from the dashboard instead.
     artifacts = () if "://" in options.artifacts else ("--artifacts", options.artifacts)
+    health = () if options.health_socket is None else ("--health-socket", str(options.health_socket))
     return (
         *(sys.executable, "-m", "workers.serving"),
         *("--host", options.host),
@@ -71,6 +78,7 @@ def serving_argv(home: Home, options: ServingOptions) -> tuple[str, ...]:
         *("--home", str(home.root / "serving")),
         *("--address-file", str(home.run / "serving.json")),
         *artifacts,
+        *health,
     )
 
 

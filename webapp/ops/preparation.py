@@ -53,6 +53,7 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         if not settings.WHITENOISE_USE_FINDERS:
             call_command("collectstatic", verbosity=0, interactive=False)
         write_private(home.serving_token_file, service_token("serve") + "\n")
+        write_private(home.prediction_token_file, service_token("predict") + "\n")
         # Creates the key pair that signs releases; the prediction server reads the file at its start.
         public_key_file()
         return _login_lines(web_url)

@@ -33,6 +33,8 @@ class Part:
     argv: tuple[str, ...]
     grace: float = 10.0
     inherit: tuple[int, ...] = ()
+    # The unix socket and the address for health checks; a part without them is replaced only when it ends.
+    health: tuple[Path, str] | None = None
     before_start: Callable[[int], None] | None = None  # called with the number of consecutive failures
 
 

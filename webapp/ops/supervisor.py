@@ -26,6 +26,7 @@ from webapp.ops.parts import (
 )
 from webapp.ops.readiness import Readiness
 from webapp.ops.service import Part, Service
+from webapp.ops.watchdog import Watchdog
 
 # Seconds.
 BROKER_WAIT = 30.0
@@ -52,6 +53,7 @@ class Supervisor:
     prepare: Callable[[str], list[str]]
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     _services: list[Service] = field(default_factory=list)
+    _watchdogs: list[asyncio.Task[None]] = field(default_factory=list)
     _signals: int = 0
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -86,7 +88,7 @@ class Supervisor:
         # In a thread, so that a signal during a long migration is answered.
         lines = await asyncio.to_thread(self.prepare, web)
         self._start_parts(listener, web, serving_port)
-        readiness = Readiness(web=web, serving=serving, token_file=self.home.serving_token_file)
+        readiness = Readiness(web=web, serving=serving, token_file=self.home.prediction_token_file)
         await self._wait_until_ready(readiness)
         self.home.write_urls({"web": web, "serving": serving, "pid": os.getpid()})
         predict = f"{serving}/v1/models/MODEL:predict"
@@ -116,11 +118,15 @@ class Supervisor:
             await asyncio.sleep(2)
 
     def _start_parts(self, listener: socket.socket, web: str, serving_port: int) -> None:
-        self._start(Part("web", web_argv(listener.fileno()), grace=10, inherit=(listener.fileno(),)))
+        web_socket = self.home.health_socket("web")
+        argv = web_argv(listener.fileno(), web_socket)
+        health = (web_socket, "/healthz")
+        self._start(Part("web", argv, grace=10, inherit=(listener.fileno(),), health=health))
         self._start(Part("scheduler", scheduler_argv(), grace=10))
         for number in range(1, self.options.workers + 1):
             argv = worker_argv("default", self.options.slots)
             self._start(Part(f"worker-{number}", argv, grace=WORKER_GRACE))
+        serving_socket = self.home.health_socket("serve")
         serving_options = ServingOptions(
             host=self.options.host,
             port=serving_port,
@@ -128,13 +134,18 @@ class Supervisor:
             artifacts=self.artifacts,
             token_file=self.home.serving_token_file,
             public_key_file=self.home.release_key_file,
+            health_socket=serving_socket,
         )
-        self._start(Part("serving", serving_argv(self.home, serving_options), grace=15))
+        health = (serving_socket, "/v2/health/live")
+        self._start(Part("serving", serving_argv(self.home, serving_options), grace=15, health=health))
 
     def _start(self, part: Part) -> None:
         service = Service(part, self._environment(part.name), self.console, cwd=ROOT)
         self._services.append(service)
         service.start()
+        if part.health is not None:
+            watchdog = Watchdog(service, *part.health, self.console)
+            self._watchdogs.append(asyncio.create_task(watchdog.run(), name=f"watchdog of {part.name}"))
 
     def _environment(self, name: str) -> dict[str, str]:
         hosts = {*self.environment.get("TRAINYARD_ALLOWED_HOSTS", "").split(","), self.options.host}
@@ -185,6 +196,8 @@ class Supervisor:
 
     async def _stop_all(self) -> None:
         """Stop the parts so that none loses one it depends on: the scheduler first, the broker last."""
+        if self._watchdogs:
+            await cancel(*self._watchdogs)
         order = ("scheduler", "worker", "serving", "web", "broker")
         for name in order:
             stage = [service for service in self._services if service.part.name.split("-")[0] == name]

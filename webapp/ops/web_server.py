@@ -4,22 +4,46 @@
 """
 
 import argparse
+import faulthandler
+import os
+import signal
 import socket
+from pathlib import Path
 
 import uvicorn
 
+from transport.http import CountedWebSocket, LimitedHttpProtocol
+from transport.server import LimitedServer, limited
+
 # Time for open WebSockets and slow responses at shutdown; less than the grace of the part.
 CLOSING_SECONDS = 5
+# A message to subscribe to a job has less than 100 bytes.
+MAX_MESSAGE_BYTES = 64 * 2**10
 
 
 def main() -> None:
     """Serve the dashboard until SIGTERM."""
     parser = argparse.ArgumentParser(description="Serves the dashboard on an inherited listening socket.")
     parser.add_argument("--fd", type=int, required=True, help="number of the inherited socket")
-    listener = socket.socket(fileno=parser.parse_args().fd)
+    parser.add_argument("--health-socket", type=Path, help="unix socket for the supervisor's checks")
+    given = parser.parse_args()
+    # The supervisor asks a server that does not answer for its stacks before it kills it.
+    faulthandler.register(signal.SIGUSR2, all_threads=True)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
+    from django.conf import settings  # once the module is named
+
+    protocol = limited(
+        LimitedHttpProtocol,
+        most=settings.TRAINYARD_MAX_CONNECTIONS,
+        per_address=settings.TRAINYARD_MAX_CONNECTIONS_PER_ADDRESS,
+        trusted=settings.TRAINYARD_TRUSTED_PROXIES,
+    )
     config = uvicorn.Config(
         "webapp.asgi:application",
-        ws="websockets-sansio",
+        http=protocol,
+        ws=CountedWebSocket,
+        ws_max_size=MAX_MESSAGE_BYTES,
+        forwarded_allow_ips=settings.TRAINYARD_TRUSTED_PROXIES,
         # Django's handler does not support it.
         lifespan="off",
         timeout_graceful_shutdown=CLOSING_SECONDS,
@@ -27,7 +51,7 @@ def main() -> None:
         log_level="warning",
         server_header=False,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    LimitedServer(config, given.health_socket).run(sockets=[socket.socket(fileno=given.fd)])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Shows the account of the current user, and logs users in by one-time links."""
 
-from allauth.account.utils import perform_login
 from allauth.mfa.models import Authenticator
 from allauth.mfa.utils import is_mfa_enabled
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -11,14 +10,14 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
+from jobs.actions import logins
 from jobs.actions import people as actions
 from jobs.errors import NotFound
 from jobs.models import User
+from jobs.queries import sessions
 from jobs.queries.people import memberships
+from webapp.accounts.login import address_of, by_link
 from webapp.pages.shortcuts import Request, action, notify, page, redirect, render
-
-# `perform_login` uses the backend of the user; this one also rejects inactive users.
-BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 @page
@@ -28,6 +27,7 @@ def account(request: Request) -> HttpResponse:
         "memberships": memberships(request.user),
         "has_password": request.user.has_usable_password(),
         "has_second_factor": is_mfa_enabled(request.user, [Authenticator.Type.TOTP]),
+        "sessions": sessions.of_user(request.user, request.session.session_key),
     }
     return render(request, "account/index.html", context)
 
@@ -36,6 +36,7 @@ def account(request: Request) -> HttpResponse:
 def end_sessions(request: Request) -> HttpResponse:
     """Log the current user out of all sessions, this one included."""
     actions.end_sessions(request.user)
+    logins.record(request.user, "end_sessions")
     request.session.flush()
     return redirect("account_login")
 
@@ -64,26 +65,27 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
         if request.method != "POST":
             link = actions.find_login_link(secret)
             return bare_render(request, "account/login_link.html", {"person": link.user})
-        user = actions.use_login_link(secret)
+        link = actions.use_login_link(secret)
     except NotFound as error:
+        spent = actions.spent_login_link(secret) if request.method == "POST" else None
+        if spent is not None:
+            logins.record_refused_link(spent, address=address_of(request))
         return bare_render(request, "error_bare.html", {"error": error, "status": 404}, status=404)
-    # Django's login() reads it.
-    user.backend = BACKEND
-    wanted = request.GET.get("next", "")
-    # The address comes from the client: one of another site would make this an open redirect.
-    if url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure()):
-        return _logged_in(request, user, wanted)
-    if not user.has_usable_password():
-        notify(request, "Set a password here to log in without a link.", level="info")
-        return _logged_in(request, user, reverse("account"))
-    return _logged_in(request, user, reverse("home"))
-
-
-def _logged_in(request: HttpRequest, user: object, to: str) -> HttpResponse:
-    response: HttpResponse = perform_login(request, user, email_verification="none", redirect_url=to)
+    response = by_link(request, link, _page_after_link(request, link.user))
     # The address of this page contains the secret.
     response["Referrer-Policy"] = "no-referrer"
     return response
+
+
+def _page_after_link(request: HttpRequest, user: User) -> str:
+    wanted = request.GET.get("next", "")
+    # The address comes from the client: one of another site would make this an open redirect.
+    if url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure()):
+        return wanted
+    if not user.has_usable_password():
+        notify(request, "Set a password here to log in without a link.", level="info")
+        return reverse("account")
+    return reverse("home")
 
 
 urls = [

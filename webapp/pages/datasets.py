@@ -191,12 +191,12 @@ def _save_upload(request: Request, dataset: Dataset | None) -> DatasetVersion:
     roles = Roles.read(given.get("target", ""), given.get("features", ""), given.get("task", ""))
     if dataset is not None:
         with received(request) as file:
-            stored = actions.store_upload(file)
+            stored = actions.store_upload(file, dataset.project)
         return actions.add_version(dataset, stored=stored, roles=roles, by=request.user)
     project = access.get_project(request.user, given.get("project", ""), Action.WRITE)
     with received(request) as file:
         slug = actions.check_slug(given.get("slug", "").strip() or slugify(file.name.rsplit(".", 1)[0]))
-        stored = actions.store_upload(file)
+        stored = actions.store_upload(file, project)
     return actions.create(
         project,
         slug=slug,

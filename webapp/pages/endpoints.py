@@ -63,14 +63,14 @@ def endpoints(request: Request) -> HttpResponse:
 
 @page
 def endpoint(request: Request, name: str) -> HttpResponse:
-    """Show one endpoint; `?part=now` is the part that is reloaded live."""
+    """Show one endpoint; `?part=now` and `?part=first_request` are the parts that are reloaded live."""
     return _endpoint_page(request, name)
 
 
 def _endpoint_page(request: Request, name: str, *, status: int = 200, **instead: Any) -> HttpResponse:
     """Show an endpoint as it is now; `instead` overrides context values, such as an invalid form."""
     row = access.get_endpoint(request.user, name)
-    part = valid_choice(request.GET.get("part"), ("now",), "")
+    part = valid_choice(request.GET.get("part"), ("now", "first_request"), "")
     # A refused form stays with its message until the page is left.
     keeps_forms = bool(instead) or request.GET.get("keep") == "changes"
     followed = [each for each in FOLLOWED if not (keeps_forms and each == "changes")]
@@ -85,7 +85,7 @@ def _endpoint_page(request: Request, name: str, *, status: int = 200, **instead:
         **_now(row),
         **rollback_context(request, row),
     }
-    if not part:
+    if part != "now":
         context |= {"crumbs": crumbs(("Endpoints", reverse("endpoints")), name), **_first_request(row)}
     return render(request, "endpoints/endpoint.html", context | instead, partial=part, status=status)
 

@@ -33,7 +33,7 @@ def gates(request: Request, name: str) -> HttpResponse:
         data[f"{more}-rows"] = str(row_count(data, more) + 1)
     form = GatesForm(rules=current.rules, revision=current.revision, metrics=metrics, data=data)
     stale = False
-    if is_post and not more and form.is_valid() and form.rules is not None:
+    if data is not None and not more and form.is_valid() and form.rules is not None:
         try:
             _save(request, model, form, form.rules)
         except BadInput as error:
@@ -41,6 +41,8 @@ def gates(request: Request, name: str) -> HttpResponse:
                 form.add(problem)
         except StaleState:
             stale = True
+            # The answer shows the newer revision: saving again then replaces it knowingly.
+            data["revision"] = str(queries.shown(model).revision)
         else:
             return redirect("model_gates", name)
     status = HTTPStatus.CONFLICT if stale else HTTPStatus.OK

@@ -8,11 +8,13 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import people as actions
-from jobs.errors import BadInput, Conflict, NotFound, TrainyardError
+from jobs.errors import BadInput, Conflict, Forbidden, NotFound, TrainyardError
 from jobs.models import Project, Role
 from jobs.queries import people as query
+from jobs.queries import quotas
 from webapp.context import SESSION_KEY
 from webapp.forms.people import MemberForm, ProjectForm, ProjectSettingsForm
+from webapp.forms.quotas import QuotasForm
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render
 
 ROLE_HELP = {
@@ -60,11 +62,17 @@ def project_settings(request: Request, project: str) -> HttpResponse:
     row = access.get_project(request.user, project)
     if request.method != "POST":
         return _settings_page(request, row)
-    form = ProjectSettingsForm(request.POST)
+    form = ProjectSettingsForm(request.POST, is_admin=request.user.is_superuser)
     if not form.is_valid():
         return _settings_page(request, row, status=422, form=form)
-    wanted = form.cleaned_data
-    actions.change_project(row, by=request.user, **wanted, lift_quota=wanted["max_slots"] is None)
+    try:
+        actions.change_project(row, by=request.user, **form.cleaned_data)
+    except Forbidden as error:
+        # The right to manage the project is missing for all fields, not for this one.
+        if error.code != "not_independent":
+            raise
+        form.add_error("single_person", error.message)
+        return _settings_page(request, row, status=error.status, form=form)
     notify(request, "Settings saved.")
     return redirect("project_settings", row.slug)
 
@@ -74,9 +82,12 @@ def _settings_page(request: Request, row: Project, *, status: int = 200, **inste
     context: dict[str, Any] = {
         "project": row,
         "form": ProjectSettingsForm(
-            initial={"name": row.name, "single_person": row.single_person, "max_slots": row.max_slots}
+            initial={"name": row.name, "single_person": row.single_person},
+            is_admin=request.user.is_superuser,
         ),
         "member_form": MemberForm(),
+        "quotas": QuotasForm.rows(quotas.shown(row)),
+        "quota_form": QuotasForm.of(row) if request.user.is_superuser else None,
         "members": query.members(row),
         "may_manage": access.can(request.user, row, Action.MANAGE),
         "roles": [(role, ROLE_HELP[role]) for role in access.offered_roles()],
@@ -84,6 +95,21 @@ def _settings_page(request: Request, row: Project, *, status: int = 200, **inste
         "crumbs": crumbs(("Projects", reverse("projects")), row.name),
     }
     return render(request, "projects/settings.html", context | instead, status=status)
+
+
+@form_page
+def set_quotas(request: Request, project: str) -> HttpResponse:
+    """Set the quotas of the project; for administrators of the installation."""
+    row = access.get_project(request.user, project)
+    access.require_admin(request.user)
+    # A reload of the page of the invalid form, which is at this address, is a GET request.
+    if request.method != "POST":
+        return redirect("project_settings", row.slug)
+    form = QuotasForm(request.POST)
+    if form.apply(lambda given: form.save(row, given, by=request.user)) is None:
+        return _settings_page(request, row, status=form.status, quota_form=form)
+    notify(request, "Quotas saved.")
+    return redirect("project_settings", row.slug)
 
 
 def _member_refused(request: Request, row: Project, username: str, error: TrainyardError) -> HttpResponse:
@@ -139,6 +165,7 @@ urls = [
     path("projects/new", project_new, name="project_new"),
     path("p/<slug:project>/", project_enter, name="project_enter"),
     path("p/<slug:project>/settings", project_settings, name="project_settings"),
+    path("p/<slug:project>/quotas", set_quotas, name="project_set_quotas"),
     path("p/<slug:project>/members", set_role, name="project_set_role"),
     path("p/<slug:project>/members/<str:username>/remove", remove_member, name="project_remove_member"),
 ]

@@ -97,7 +97,6 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "why_not": queries.decision_refusal(row, user) if is_open else None,
         "may_withdraw": is_open
         and (row.requested_by_id == user.pk or access.can(user, row.model.project, Action.MANAGE)),
-        "single_person": row.model.project.single_person,
         "form": DecisionForm(open_gates=gates.not_evaluated(found)),
         "crumbs": crumbs(("Approvals", reverse("approvals")), f"Request {row.pk}"),
     }

@@ -109,7 +109,7 @@ def upload(request: Request, name: str) -> HttpResponse:
     """Create a version from an uploaded file."""
     row = access.get_model(request.user, name, Action.WRITE)
     with file_on_disk(request, "file") as file:
-        stored = registration.store_upload(file)
+        stored = registration.store_upload(file, row.project)
     version = registration.add_uploaded(row, stored, by=request.user)
     notify(request, f"Version {version.number} is being validated.")
     return redirect("version", name, version.number)

@@ -33,7 +33,12 @@ def _create(request: Request, form: TokenForm) -> HttpResponse:
     wanted = form.cleaned_data
     end = clock.estimate() + timedelta(days=int(wanted["days"])) if wanted["days"] else None
     token, raw = actions.create(
-        request.user, by=request.user, scopes=wanted["scopes"], name=wanted["name"], expires=end
+        request.user,
+        by=request.user,
+        scopes=wanted["scopes"],
+        name=wanted["name"],
+        expires=end,
+        endpoints=wanted["endpoints"],
     )
     address = request.build_absolute_uri("/api/v1/me")
     response = render(request, "tokens/made.html", {"token": token, "raw": raw, "address": address})

@@ -12,7 +12,7 @@ from jobs.queries import decisions, outcomes, phases, restarts, scoring, trial_d
 from jobs.queries import ensembles as ensemble_queries
 from jobs.queries import jobs as job_queries
 from jobs.queries import trials as queries
-from jobs.states import FINAL, TRIAL_FINAL
+from jobs.states import FINAL, TRIAL_FINAL, TrialState
 from webapp.forms.trials import TrialForm, read_numbers
 from webapp.pages.job_tabs import pair_metrics, space_of
 from webapp.pages.jobs import job_page
@@ -67,6 +67,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "job": row.job,
         "is_final": row.job.state in FINAL,
         "is_over": row.state in TRIAL_FINAL,
+        "not_started": _not_started(row),
         "restarts": restarts.of_trial(row),
         "cursor": (row.job.root or row.job).event_seq,
         "rows": [
@@ -101,6 +102,13 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
     }
     part = valid_choice(request.GET.get("part"), ("head", "body"), "")
     return render(request, "jobs/trial.html", context, partial=part)
+
+
+def _not_started(row: Trial) -> list[int]:
+    """Return the numbers of the executions that an ended trial left waiting."""
+    if row.state not in TRIAL_FINAL:
+        return []
+    return [execution.number for execution in row.executions.all() if execution.state == TrialState.QUEUED]
 
 
 @action

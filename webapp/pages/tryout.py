@@ -13,6 +13,8 @@ from jobs.errors import BadInput, Conflict
 from jobs.models import ModelVersion
 from jobs.queries import inputs, versions
 from webapp import prediction
+from webapp.http_errors import Malformed
+from webapp.json_text import read_json
 
 MAX_FIELDS = 40
 SHOWN_CLASSES = 20
@@ -119,8 +121,10 @@ def _instance(posted: QueryDict, version: ModelVersion) -> Any:
             if len(values) != len(context["fields"]) or not all(math.isfinite(v) for v in values):
                 raise ValueError("each field needs a number")
             return values
-        return json.loads(posted.get("instance", ""))
-    except (ValueError, RecursionError) as error:
+        return read_json(posted.get("instance", "").encode())
+    except Malformed as error:
+        raise BadInput(error.message, [Problem("/instance", error.message)]) from error
+    except ValueError as error:
         message = f"The input cannot be read: {error}"
         raise BadInput(message, [Problem("/instance", message)]) from error
 

@@ -67,6 +67,7 @@ def _head(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, 
         "model": row.model,
         "endpoint": endpoint,
         "stage": queries.stage_of(row, endpoint),
+        "single_person": queries.single_person(row),
         "may_write": access.can(request.user, row.model.project, Action.WRITE),
         "tabs": [
             (tab, label, url("version", name, number, tab="" if tab == "overview" else tab))

@@ -1,27 +1,43 @@
 """Reads settings from environment variables; an invalid value stops the start with a message."""
 
+import ipaddress
 import os
 import secrets
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from jobs import private_files
 from jobs.files import create_once
 from webapp.ops.home import Home
 
 
 def home() -> Path:
-    """Return `TRAINYARD_HOME`, the folder of all state; it is created if absent."""
-    path = Home.from_environment().root
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Return `TRAINYARD_HOME`, the folder of all state, which only its owner can access.
+
+    It is created if absent. From here on, this process and its children create private files only.
+    """
+    private_files.create_private_files()
+    return _private(private_files.private_home, Home.from_environment().root)
+
+
+def _private(check: Callable[[Path], object], path: Path) -> Path:
+    """Apply a check of `jobs.private_files`; a refusal stops the start with its message."""
+    try:
+        check(path)
+    except private_files.NotPrivate as error:
+        raise ImproperlyConfigured(str(error)) from error
     return path
 
 
-def flag(name: str) -> bool:
-    """Return a boolean: 0, 1, true or false; an absent variable is false."""
+def flag(name: str, *, default: bool = False) -> bool:
+    """Return a boolean: 0, 1, true or false; `default` if the variable is absent."""
     text = os.environ.get(name, "").lower()
-    if text in ("", "0", "false"):
+    if text == "":
+        return default
+    if text in ("0", "false"):
         return False
     if text in ("1", "true"):
         return True
@@ -36,6 +52,7 @@ def words(name: str) -> list[str]:
 def secret_key(home_folder: Path) -> str:
     """Return the secret key; it is created once with mode 0600."""
     path = Path(os.environ.get("TRAINYARD_SECRET_KEY_FILE") or home_folder / "secret.key")
+    _private(private_files.private_file, path)
     if not path.exists():
         create_once(path, secrets.token_urlsafe(64).encode())
     key = path.read_text().strip()
@@ -69,6 +86,9 @@ def database(home_folder: Path) -> dict[str, object]:
 
 def sqlite(path: Path) -> dict[str, object]:
     """Return settings for SQLite with many writers: WAL, and transactions that begin with the write lock."""
+    # The database may lie outside the home.
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        _private(private_files.private_file, path.with_name(path.name + suffix))
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(path),
@@ -86,20 +106,41 @@ def sqlite(path: Path) -> dict[str, object]:
 
 def redis_url(home_folder: Path) -> str:
     """Return the broker's URL; by default the socket of the broker that `up` starts."""
-    return os.environ.get("TRAINYARD_REDIS_URL") or Home(home_folder).broker_url
+    if url := os.environ.get("TRAINYARD_REDIS_URL"):
+        return url
+    # It may be in a folder for all users: no other user may have put a socket there.
+    _private(private_files.require_private_folder, Home(home_folder).broker_socket.parent)
+    return Home(home_folder).broker_url
 
 
 def artifacts(home_folder: Path) -> str:
-    """Return the artifact store's folder or fsspec URL."""
-    return os.environ.get("TRAINYARD_ARTIFACTS") or str(home_folder / "artifacts")
+    """Return the artifact store's folder, which only its owner can access, or its fsspec URL."""
+    location = os.environ.get("TRAINYARD_ARTIFACTS") or str(home_folder / "artifacts")
+    if "://" not in location:
+        _private(private_files.private_root, Path(location))
+    return location
 
 
-def byte_count(name: str, default: int) -> int:
-    """Return a whole number of bytes above 0."""
+def whole_number(name: str, default: int, *, of: str = "") -> int:
+    """Return a whole number above 0. The error message names the unit `of`."""
     text = os.environ.get(name) or str(default)
-    if not text.isdigit() or int(text) == 0:
-        raise ImproperlyConfigured(f"{name}={text!r}: give a number of bytes, such as {default}")
+    if not text.isdecimal() or int(text) == 0:
+        unit = f" of {of}" if of else ""
+        raise ImproperlyConfigured(f"{name}={text!r}: give a number{unit}, such as {default}")
     return int(text)
+
+
+def networks(name: str, default: Sequence[str]) -> list[str]:
+    """Return a comma-separated list of IP addresses and networks."""
+    found = words(name) or list(default)
+    for each in found:
+        try:
+            ipaddress.ip_network(each)
+        except ValueError as error:
+            raise ImproperlyConfigured(
+                f"{name}: {each!r} is no address and no network, such as 10.0.0.0/24 ({error})"
+            ) from error
+    return found
 
 
 def public_url() -> str:

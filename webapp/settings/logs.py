@@ -1,6 +1,7 @@
-"""Configures logging through structlog: text lines locally, JSON in production, secrets masked."""
+"""Configures logging through structlog: text lines locally, JSON in production, with masked secrets."""
 
 import logging.config
+import re
 from typing import Any
 
 import structlog
@@ -8,6 +9,8 @@ from structlog.typing import EventDict, WrappedLogger
 
 SECRET_WORDS = ("authorization", "cookie", "password", "secret", "token")
 MASK = "•••"
+# One-time links and API tokens, wherever a line contains them: in a path, a message or a traceback.
+SECRETS = re.compile(r"(?P<kept>/login/|\bty_)[\w-]+")
 
 
 def without_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -16,6 +19,21 @@ def without_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
         if any(word in name.lower() for word in SECRET_WORDS):
             event[name] = MASK
     return event
+
+
+class Masked:
+    """Renders a line, and masks the secrets in it.
+
+    Args:
+        render: the renderer of the whole line, tracebacks included.
+    """
+
+    def __init__(self, render: structlog.typing.Processor) -> None:
+        self._render = render
+
+    def __call__(self, logger: WrappedLogger, method: str, event: EventDict) -> str:
+        """Return the line without secrets."""
+        return SECRETS.sub(rf"\g<kept>{MASK}", str(self._render(logger, method, event)))
 
 
 SHARED: list[structlog.typing.Processor] = [
@@ -47,7 +65,7 @@ def logging_settings(*, as_json: bool) -> dict[str, Any]:
         "formatters": {
             "structlog": {
                 "()": structlog.stdlib.ProcessorFormatter,
-                "processors": [*processors, renderer],
+                "processors": [*processors, Masked(renderer)],
                 "foreign_pre_chain": SHARED,
             }
         },

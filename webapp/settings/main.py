@@ -5,6 +5,8 @@ from pathlib import Path
 
 from django.utils.csp import CSP
 
+from jobs.contracts.file_limits import DEFAULT_LIMITS
+from transport.admission import LOOPBACK
 from webapp.settings import env
 from webapp.settings.logs import logging_settings
 
@@ -46,7 +48,10 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "webapp.middleware.login_issuer",
     "allauth.account.middleware.AccountMiddleware",
+    "webapp.accounts.delay.status_of_delay",
+    "webapp.accounts.requirement.second_factor_required",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -78,10 +83,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- People ---------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "jobs.User"
-AUTHENTICATION_BACKENDS = [
-    "django.contrib.auth.backends.ModelBackend",
-    "allauth.account.auth_backends.AuthenticationBackend",
-]
+AUTHENTICATION_BACKENDS = ["webapp.accounts.login.Backend"]
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
@@ -97,18 +99,29 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "account_login"
-ACCOUNT_ADAPTER = "webapp.accounts.Adapter"
+ACCOUNT_ADAPTER = "webapp.accounts.adapter.Adapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = True
+# Those of allauth count in the memory of one process; `jobs.actions.logins` counts in the database.
+ACCOUNT_RATE_LIMITS = False
+ACCOUNT_FORMS = {"change_password": "webapp.accounts.forms.PasswordForm"}
+MFA_FORMS = {
+    "authenticate": "webapp.accounts.forms.CodeForm",
+    "reauthenticate": "webapp.accounts.forms.ConfirmCodeForm",
+}
+MFA_ADAPTER = "webapp.accounts.second_factor.Adapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "Trainyard"
+# Approvers and administrators without one can only set it up.
+TRAINYARD_REQUIRE_SECOND_FACTOR = env.flag("TRAINYARD_REQUIRE_SECOND_FACTOR", default=SECURE)
 
 # --- Cookies: two installations on one host must not log each other out -----------------------------
 _INSTALLATION = hashlib.sha256(str(HOME).encode()).hexdigest()[:8]
 _PREFIX = "__Host-" if SECURE else ""
 SESSION_COOKIE_NAME = f"{_PREFIX}session-{_INSTALLATION}"
+SESSION_ENGINE = "jobs.session_store"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -172,7 +185,18 @@ TRAINYARD_HOME = HOME
 TRAINYARD_PUBLIC_URL = PUBLIC_URL
 TRAINYARD_REDIS_URL = env.redis_url(HOME)
 TRAINYARD_ARTIFACTS = env.artifacts(HOME)
-TRAINYARD_MAX_UPLOAD_BYTES = env.byte_count("TRAINYARD_MAX_UPLOAD_BYTES", 2**30)
+TRAINYARD_MAX_UPLOAD_BYTES = env.whole_number("TRAINYARD_MAX_UPLOAD_BYTES", 2**30, of="bytes")
+# Open connections of the web server: in all, and from one address. Loopback addresses may be proxies.
+TRAINYARD_MAX_CONNECTIONS = env.whole_number("TRAINYARD_MAX_CONNECTIONS", 4096)
+TRAINYARD_MAX_CONNECTIONS_PER_ADDRESS = env.whole_number("TRAINYARD_MAX_CONNECTIONS_PER_ADDRESS", 256)
+TRAINYARD_TRUSTED_PROXIES = env.networks("TRAINYARD_TRUSTED_PROXIES", LOOPBACK)
+# Limits of an upload in the memory of the worker that reads it.
+TRAINYARD_MAX_EXPANDED_BYTES = env.whole_number(
+    "TRAINYARD_MAX_EXPANDED_BYTES", DEFAULT_LIMITS.expanded_bytes, of="bytes"
+)
+# Quotas of projects for which administrators set no others: the bytes of its files, and its unfinished jobs.
+TRAINYARD_PROJECT_BYTES = env.whole_number("TRAINYARD_PROJECT_BYTES", 100 * 10**9, of="bytes")
+TRAINYARD_PROJECT_JOBS = env.whole_number("TRAINYARD_PROJECT_JOBS", 1000, of="jobs")
 
 # Limits for each client of the REST API: sustained requests per second, and burst size.
 TRAINYARD_API_RATE = 50.0

@@ -13,7 +13,7 @@ if "TRAINYARD_TEST_HOME" not in os.environ:
     os.environ["TRAINYARD_TEST_HOME"] = tempfile.mkdtemp(prefix="trainyard-test-")
     atexit.register(shutil.rmtree, os.environ["TRAINYARD_TEST_HOME"], ignore_errors=True)
 _home = Path(os.environ["TRAINYARD_TEST_HOME"], os.environ.get("PYTEST_XDIST_WORKER", "main"))
-_home.mkdir(exist_ok=True)
+_home.mkdir(mode=0o700, exist_ok=True)
 os.environ["TRAINYARD_HOME"] = str(_home)
 # Test models are so small that optimizing their compilation takes longer than training them, and BLAS threads
 # that wait for one another spin (a Gaussian process took 3 × the CPU time).

@@ -22,6 +22,12 @@ class BadData(RefusedInput):
     code = "bad_data"
 
 
+class DamagedFile(BadData):
+    """The bytes of a file are not in its format; the message names the file and the reason."""
+
+    code = "damaged_file"
+
+
 class BadSpec(RefusedInput):
     """The spec asks for something that this data or this machine cannot provide."""
 

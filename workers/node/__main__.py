@@ -17,17 +17,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # These modules import models, which need `django.setup()` first.
     from django.conf import settings as django_settings
 
+    from jobs.private_files import NotPrivate
+    from workers.node import runner_isolation
     from workers.node.node import run_node
     from workers.node.node_folder import WorkerNameInUse
     from workers.node.settings import read_settings
     from workers.supervise.environment import secret_values
 
     settings = read_settings(arguments, django_settings.TRAINYARD_HOME)
+    if settings.check:
+        state = runner_isolation.check(settings)
+        sys.stdout.write(f"{state.message}\n")
+        sys.exit(state.level == "shared")
     # Runners do not get these values, but the output of a program may still contain one: logs are masked.
     secrets = secret_values(os.environ) | {django_settings.SECRET_KEY}
     try:
         asyncio.run(run_node(settings, secrets=secrets))
-    except WorkerNameInUse as error:
+    except (WorkerNameInUse, NotPrivate) as error:
         sys.exit(str(error))
     logging.shutdown()
     # A normal exit joins all threads, and one of them may still wait for an unreachable database.

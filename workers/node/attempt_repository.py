@@ -1,11 +1,12 @@
 """Reads and writes attempts in the database; implements `AttemptRepository` with the domain's actions."""
 
 import asyncio
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from jobs.actions import attempt_end, attempts, tasks
+from jobs.actions import attempt_end, attempts, quotas, tasks
 from jobs.contracts.events import RunnerEvent
 from jobs.contracts.pruning import Curve
 from jobs.contracts.task_parts import Task
@@ -14,7 +15,7 @@ from jobs.states import Desired
 from jobs.store import StoredFile, store
 from workers.node.db_threads import DatabaseThread
 from workers.supervise.attempt_end import AttemptEnd
-from workers.supervise.attempt_repository import Assignment, StoredArtifact
+from workers.supervise.attempt_repository import Assignment, DatabaseUnavailable, StoredArtifact
 
 # Above SQLite's busy timeout: a call that takes longer hangs on a connection that was lost silently.
 CALL_TIMEOUT_SECONDS = 30.0
@@ -68,7 +69,13 @@ class DatabaseAttemptRepository:
             lambda: learning_curves.newly_ended(search, known=known), timeout=CALL_TIMEOUT_SECONDS
         )
 
-    async def store_file(self, path: Path) -> StoredArtifact:
+    async def store_file(self, attempt: int, path: Path) -> StoredArtifact:
+        size = path.stat().st_size
+        # An outage of the database stops no run, so the file is then stored without the check.
+        with contextlib.suppress(DatabaseUnavailable):
+            await self._claims.call(
+                lambda: quotas.require_room_for_output(attempt, size), timeout=CALL_TIMEOUT_SECONDS
+            )
         # Not in a database thread: copying a large file must not delay the writes of other attempts.
         return await asyncio.to_thread(lambda: store().put(path))
 

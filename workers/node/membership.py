@@ -16,6 +16,7 @@ from django.conf import settings as django_settings
 from jobs import queue
 from jobs.actions import workers
 from jobs.store import store
+from workers.isolation.check import IsolationState
 from workers.node.attempt_repository import DatabaseAttemptRepository
 from workers.node.consumer import Consumer, consumer_argv
 from workers.node.db_threads import DatabaseThread
@@ -24,6 +25,7 @@ from workers.node.held_attempts import HeldAttempts
 from workers.node.hints import Hint
 from workers.node.inventory import Inventory, cores, memory_per_slot
 from workers.node.node_folder import NodeFolder
+from workers.node.runner_isolation import COMPILE_CACHES, isolate
 from workers.node.settings import NodeSettings
 from workers.node.standby_manager import EnvironmentHistory, StandbyManager
 from workers.node.suggestion_process import SuggestionProcess
@@ -50,13 +52,14 @@ class NodeResources:
         self.pool = pool
         self.slots = slots
         self.inventory = inventory
+        self.isolation = IsolationState.shared("not checked yet")
         self.devices = Devices({gpu.name: gpu.cuda_id for gpu in inventory.accelerators.gpus})
         self.suggestion_process = SuggestionProcess(
             folder.root / "oracle", timeout=settings.timing.suggestion
         )
         # Not a thread of `DatabaseAttemptRepository`: heartbeats must not wait for the writes of attempts.
         self.database = DatabaseThread("member")
-        self.caches = settings.home / "compile-cache"
+        self.caches = settings.home / COMPILE_CACHES
         self.standby_manager = StandbyManager(
             pool,
             EnvironmentHistory(folder.root / "habits.json", Environment(self.threads_per_slot)),
@@ -87,6 +90,11 @@ class NodeResources:
             no_gpu=self.inventory.accelerators.problem,
         )
 
+    def isolate(self) -> None:
+        """Give runners users of their own if this service may. It starts processes: call it in a thread."""
+        self.pool.isolation, self.isolation = isolate(self.settings, self.folder)
+        log.log(logging.INFO if self.pool.isolation else logging.WARNING, "%s", self.isolation.message)
+
     def disk_shortage(self) -> str | None:
         """Return an error sentence if a disk is too full for new work."""
         folders = (self.folder.root, store().checkpoint_root)
@@ -103,7 +111,7 @@ class NodeResources:
                 pool=settings.pool,
                 slots=self.slots,
                 devices=self.inventory.devices(),
-                info=self.inventory.info(),
+                info={**self.inventory.info(), "isolation": self.isolation._asdict()},
             )
         )
         return worker.pk
@@ -188,6 +196,7 @@ class Membership:
 
     def _info(self) -> dict[str, Any]:
         info = self._resources.inventory.info()
+        info["isolation"] = self._resources.isolation._asdict()
         info["consumer"] = {
             "pid": self.consumer.pid,
             "proven": self.consumer.proven,

@@ -59,6 +59,7 @@ class Node:
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
         # Before the node registers: a task must not start beside an orphan that holds its device.
         await self._clean_up_after_crashes()
+        await asyncio.to_thread(self._resources.isolate)
         transport = await hints.listen(self._folder.socket, self._on_hint)
         housekeeping = asyncio.create_task(self._housekeeping())
         try:

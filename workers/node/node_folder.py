@@ -13,12 +13,16 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from jobs.private_files import private_folder
+from workers.isolation.access import clean_up
 from workers.supervise.orphans import end_orphans
 
 log = logging.getLogger(__name__)
 
 # Linux stores the path of a Unix socket in 108 bytes, of which the last one is zero.
 SOCKET_PATH_LIMIT = 107
+USER_LOCKS = "runner-users"
+"""The folder of the home with a lock for each user id that a runner has."""
 
 
 class WorkerNameInUse(Exception):
@@ -68,15 +72,18 @@ class NodeFolder:
 
     @property
     def socket(self) -> Path:
-        """The path of the hint socket: here, or in the temporary folder if that path is too long to bind."""
+        """The path of the hint socket: here, or in the temporary folder if that path is too long to bind.
+
+        Raises:
+            NotPrivate: another user has created the folder in the temporary folder, or has access to it.
+        """
         inside = self.root / "hints.sock"
         if len(os.fsencode(inside)) <= SOCKET_PATH_LIMIT:
             return inside
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
         # The digest distinguishes the nodes of several homes, and the user id the users of this machine.
         short = Path(tempfile.gettempdir()) / f"trainyard-{os.getuid()}-{digest}"
-        short.mkdir(mode=0o700, exist_ok=True)
-        return short / "hints.sock"
+        return private_folder(short) / "hints.sock"
 
     def write_worker_id(self, worker_id: int) -> None:
         """Store the worker's id and pid, so that a later node can end its attempts after a crash."""
@@ -114,6 +121,8 @@ def clean_up_dead_nodes(own: NodeFolder) -> list[DeadWorker]:
 def _clear(root: Path) -> list[DeadWorker]:
     for pid in end_orphans(root / "runners"):
         log.warning("killed runner %s, which a dead worker left behind", pid)
+    for runner in (root / "runners").glob("*"):
+        clean_up(runner, root.parent.parent / USER_LOCKS)
     shutil.rmtree(root / "attempts", ignore_errors=True)
     shutil.rmtree(root / "runners", ignore_errors=True)
     # The node may have died before it had written the file, or while it wrote it.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workers.forking.client import can_fork
+from workers.isolation.users import UidRange
 from workers.node.disk import min_free_bytes
 from workers.runner.environment import Environment
 from workers.supervise.launcher import RUNNER
@@ -32,6 +33,10 @@ class NodeSettings:
     runner: str = RUNNER
     forks: bool = False
     standbys: int = 0
+    runner_uids: UidRange | None = None
+    """The user ids of runners; None for the user of this process."""
+    check: bool = False
+    """Only print how runners would be isolated."""
 
     @property
     def host(self) -> str:
@@ -50,14 +55,23 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
         help="number of concurrent jobs; default: the number of devices, else of cores",
     )
     parser.add_argument("--name", help="name of the worker; default: the host name")
+    parser.add_argument(
+        "--check", action="store_true", help="only print how runners are isolated; 1 if they are not"
+    )
     options = parser.parse_args(arguments)
     forks = can_fork() and os.environ.get(FORK_VARIABLE, "1") != "0"
     standbys = int(os.environ.get(STANDBY_VARIABLE) or 1)
     # Where JAX preallocates, a standby would take a whole GPU before there is a task for it.
     if not forks or not Environment.grows_on_demand(os.environ):
         standbys = 0
+    try:
+        uids = UidRange.read(os.environ)
+    except ValueError as error:
+        parser.error(str(error))
     return NodeSettings(
         home=home,
+        runner_uids=uids,
+        check=options.check,
         pool=options.pool,
         slots=options.slots,
         name=options.name,

@@ -22,6 +22,8 @@ def _code_and_message(error: Exception) -> tuple[str, str]:
         return "out_of_memory", f"the task ran out of memory: {_first_line(error)}; try a smaller batch size"
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "disk_full", f"no space left on the worker's disk for {_file_of(error)}"
+    if isinstance(error, OSError) and error.errno == errno.EFBIG:
+        return "file_limit", f"{_file_of(error)} became larger than the task may write"
     if isinstance(error, FileNotFoundError | PermissionError):
         return "missing_file", f"{_file_of(error)} cannot be read: {error.strerror}"
     return "internal_error", f"{type(error).__name__}: {_first_line(error)}"

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from jobs.contracts.fork import STREAMS, ForkRequest
 from workers.forking.server import Server, prepare_to_fork
+from workers.isolation.confine import confine
 from workers.runner.environment import Environment
 from workers.runner.parent_death import die_with_parent, set_process_name
 from workers.runner.record import cpu_model, versions
@@ -31,6 +32,8 @@ def run(request: ForkRequest, descriptors: Sequence[int], parent: int) -> int:
         os.dup2(descriptor, target)
         os.close(descriptor)
     os.chdir(request.folder)
+    if request.confinement is not None:
+        confine(request.confinement)
     os.environ.clear()
     os.environ.update(request.environment)
     # As for `python -m`: the first entry is the working folder.

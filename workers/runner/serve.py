@@ -61,6 +61,11 @@ class Runner:
     def _final_event(self, start: Start) -> RunnerEvent:
         """Run the task and return its final event. Every exception of a task is handled here."""
         try:
+            if start.limits is not None:
+                # Only tasks with limits need it, and other runners start faster without it.
+                from workers.runner import kernel_limits
+
+                kernel_limits.apply(start.limits)
             task = read_task(start.task)
             if (refusal := self._refusal(task)) is not None:
                 return refusal

@@ -1,12 +1,15 @@
 """Command line of the prediction server: `python -m workers.serving`."""
 
 import asyncio
+import faulthandler
 import importlib
 import logging
+import signal
 import sys
 
 import uvloop
 
+from jobs.private_files import create_private_files
 from workers.serving.settings import Settings, parse
 from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.child_starter import ChildStarter
@@ -14,7 +17,10 @@ from workers.serving.versions.child_starter import ChildStarter
 
 def main() -> int:
     """Run until a signal; return the exit status."""
+    create_private_files()
     settings = parse(sys.argv[1:])
+    # The supervisor asks a server that does not answer for its stacks before it kills it.
+    faulthandler.register(signal.SIGUSR2, all_threads=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     # It logs a line for each request to the dashboard.
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -9,6 +9,7 @@ from typing import Protocol
 import orjson
 
 from jobs.contracts.signature import Signature
+from workers.serving.access import Access
 from workers.serving.asgi import BINARY, JSON, TEXT, Headers, Receive, Request, Response, Scope, Send
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.errors import (
@@ -20,13 +21,14 @@ from workers.serving.errors import (
     UnsupportedEncoding,
     plain_text,
 )
+from workers.serving.hosts import check_host
 from workers.serving.metrics import Metrics
 from workers.serving.protocols import oip, tfs_examples, tfs_paths, tfs_views
 from workers.serving.protocols.oip import InferCall
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_predict import Array, PredictCall
 from workers.serving.releases.catalog import Catalog
-from workers.serving.releases.endpoint import PickedVersion
+from workers.serving.releases.endpoint import PickedVersion, not_found
 from workers.serving.settings import Limits
 from workers.serving.traffic import Traffic
 
@@ -40,8 +42,11 @@ _OPEN_PATHS = ("/v2/health/live", "/v2/health/ready")
 class Authenticator(Protocol):
     """Checks whether a request may be answered."""
 
-    async def check(self, request: Request) -> None:
-        """Raise a `ServingError` unless the request is authorized."""
+    async def check(self, request: Request) -> Access:
+        """Return the access of the request. Raises a `ServingError` if it has none."""
+
+    async def reaches(self, request: Request, model: str) -> bool:
+        """Return whether the request may ask a model."""
 
 
 class ServingApp:
@@ -55,10 +60,11 @@ class ServingApp:
         limits: Limits,
         authenticator: Authenticator | None,
         bodies: BodyCodec,
+        hosts: tuple[str, ...] | None = None,
     ) -> None:
         self._catalog, self._limits = catalog, limits
         self._metrics, self._traffic = metrics, traffic
-        self._authenticator, self._bodies = authenticator, bodies
+        self._authenticator, self._bodies, self._hosts = authenticator, bodies, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request (the ASGI entry point)."""
@@ -70,23 +76,30 @@ class ServingApp:
         except Exception:
             logger.exception("%s %s", request.method, request.path)
             response = error_response(ServingError("Internal error"))
+        if request.access is not None and request.access.warning is not None:
+            warning = f'299 - "{request.access.warning}"'.encode("latin-1", "replace")
+            response.headers = [*(response.headers or JSON), (b"warning", warning)]
         await response.send(send)
 
     async def _answer(self, request: Request) -> Response:
         path = request.path
+        if self._hosts is not None:
+            check_host(request, self._hosts)
         if self._authenticator is not None and path not in _OPEN_PATHS:
-            await self._authenticator.check(request)
+            request.access = await self._authenticator.check(request)
         # TensorFlow Serving's paths are case-insensitive.
         if path[:4].lower() == "/v1/":
             return await self._tensorflow(request)
         if path == "/v2" or path.startswith("/v2/"):
             return await self._inference(request)
         if path == METRICS_PATH and request.method == "GET":
-            return Response(self._metrics.text(), headers=TEXT)
+            return Response(self._metrics.text(self._reached(request)), headers=TEXT)
         raise NotFound("Not found")
 
     async def _tensorflow(self, request: Request) -> Response:
         verb, target = tfs_paths.route(request.method, request.path)
+        if not await self._reaches(request, target):
+            raise NotFound(no_versions(target) if verb == "status" else not_found(target))
         match verb:
             case "predict":
                 return await self._with_metrics(request, target, "predict", self._predict(request, target))
@@ -188,9 +201,15 @@ class ServingApp:
         if number is not None:
             statuses = [status for status in statuses if status.number == number]
         if not statuses:
-            what = "any versions" if number is None else f"version {number}"
-            raise NotFound(f"Could not find {what} of model {target.model}")
+            raise NotFound(no_versions(target._replace(version=number)))
         return statuses
+
+    async def _reaches(self, request: Request, target: Target) -> bool:
+        return self._authenticator is None or await self._authenticator.reaches(request, target.model)
+
+    def _reached(self, request: Request) -> frozenset[str] | None:
+        """Return the models that the caller may ask; None for all."""
+        return None if request.access is None else request.access.endpoints
 
     async def _inference(self, request: Request) -> Response:
         match request.method, request.path:
@@ -202,12 +221,14 @@ class ServingApp:
                 self._catalog.check_ready()
                 return _json({"ready": True})
             case "POST", "/v2/repository/index":
-                return _json(self._index())
+                return _json(self._index(self._reached(request)))
             case "POST", path if path.startswith("/v2/repository/"):
                 raise Forbidden("The dashboard decides what to load")
         route = oip.model_route(request.path)
         if route is None or (request.method == "POST") != (route.verb == "infer"):
             raise NotFound(f"Not found: {request.method} {request.path}")
+        if not await self._reaches(request, route.target):
+            raise NotFound(not_found(route.target))
         match route.verb:
             case "infer":
                 return await self._with_metrics(
@@ -241,7 +262,7 @@ class ServingApp:
         length = (b"inference-header-content-length", str(answer.header_length).encode())
         return Response(answer.body, headers=[*_with_version_headers(picked, BINARY), length])
 
-    def _index(self) -> list[dict[str, str]]:
+    def _index(self, reached: frozenset[str] | None) -> list[dict[str, str]]:
         return [
             {
                 "name": model,
@@ -250,8 +271,15 @@ class ServingApp:
                 "reason": status.error or "",
             }
             for model, endpoint in self._catalog.endpoints.items()
+            if reached is None or model in reached
             for status in endpoint.statuses()
         ]
+
+
+def no_versions(target: Target) -> str:
+    """Return TensorFlow Serving's message for the status of a model or version that does not exist."""
+    what = "any versions" if target.version is None else f"version {target.version}"
+    return f"Could not find {what} of model {target.model}"
 
 
 def error_response(error: ServingError) -> Response:

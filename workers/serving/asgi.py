@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.contracts.traffic import NO_VERSION
+from workers.serving.access import Access
 from workers.serving.bodies.packed import PackedBody, coding_of
 from workers.serving.errors import BadRequest, BodyTooLarge, ClientGone
 
@@ -40,13 +41,15 @@ class Request:
 
     Attributes:
         version: the number of the version that was chosen to answer; 0 until then.
+        access: the access of its token; None if no token is needed.
     """
 
-    __slots__ = ("_headers", "_receive", "arrived", "method", "path", "version")
+    __slots__ = ("_headers", "_receive", "access", "arrived", "method", "path", "version")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.arrived = time.monotonic()
         self.version = NO_VERSION
+        self.access: Access | None = None
         self.method: str = scope["method"]
         # Undecoded: a %2F or %3A inside a model name must not count as a separator
         self.path: str = scope["raw_path"].decode("ascii", "replace")

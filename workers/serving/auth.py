@@ -1,74 +1,113 @@
 """Authenticates callers by token. On a loopback address no token is needed."""
 
+import asyncio
 import hashlib
 import time
 from collections import OrderedDict
 from typing import NamedTuple, Protocol
 
+from workers.serving.access import Access
 from workers.serving.asgi import Request
 from workers.serving.errors import Forbidden, Unauthenticated, Unavailable
 
+PREFIX = "ty_"
 # A revoked token is accepted for this long at most.
-_CACHE_SECONDS = 60.0
+_CACHE_SECONDS = 10.0
+# An endpoint may have been created since the answer in the cache.
+_RECHECK_SECONDS = 1.0
 # Callers may send any number of invalid tokens.
 _MAX_CACHED = 10_000
+_MAX_TOKEN = 200
+# Lookups share the connections of the poll for releases.
+_MAX_LOOKUPS = 16
 
 
-class ScopeLookup(Protocol):
-    """Looks up the scopes of tokens."""
+class AccessLookup(Protocol):
+    """Looks up the access of tokens."""
 
-    async def scopes_of(self, token: str) -> frozenset[str] | None:
-        """Return the scopes of a token; None if it is unknown. Raises OSError if there is no answer."""
+    async def access_of(self, token: str) -> Access | None:
+        """Return the access of a token; None if it is unknown. Raises OSError if there is no answer."""
 
 
-class _CachedScopes(NamedTuple):
-    scopes: frozenset[str] | None
+class _Cached(NamedTuple):
+    access: Access | None
     checked_at: float
+
+    @property
+    def age(self) -> float:
+        return time.monotonic() - self.checked_at
 
 
 class TokenAuthenticator:
     """Checks tokens at the dashboard and caches the answers by the token's digest.
 
-    An answer is valid for a minute; while the dashboard is unavailable, the last one is used.
+    An answer is valid for ten seconds. While the dashboard is unavailable, the last one is used, until the
+    token expires.
     """
 
-    def __init__(self, lookup: ScopeLookup) -> None:
+    def __init__(self, lookup: AccessLookup) -> None:
         self._lookup = lookup
-        self._cache: OrderedDict[bytes, _CachedScopes] = OrderedDict()
+        self._cache: OrderedDict[bytes, _Cached] = OrderedDict()
+        self._lookups = asyncio.Semaphore(_MAX_LOOKUPS)
 
-    async def check(self, request: Request) -> None:
-        """Check the token of a request.
+    async def check(self, request: Request) -> Access:
+        """Return the access of a request's token.
 
         Raises:
-            Unauthenticated: there is no Bearer token, or it is unknown.
-            Forbidden: its scopes lack `serve`.
+            Unauthenticated: there is no Bearer token, or it is unknown or expired.
+            Forbidden: it is not for predictions.
             Unavailable: the dashboard cannot be reached, and the token is not cached.
         """
-        scheme, _, token = (request.header(b"authorization") or "").partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            raise Unauthenticated("Send a token with scope serve: Authorization: Bearer …")
-        scopes = await self._scopes_of(token.strip())
-        if scopes is None:
-            raise Unauthenticated("The token is not valid")
-        if "serve" not in scopes:
-            raise Forbidden("The token lacks the scope serve")
+        return await self._access(_token_of(request), _CACHE_SECONDS)
 
-    async def _scopes_of(self, token: str) -> frozenset[str] | None:
+    async def reaches(self, request: Request, model: str) -> bool:
+        """Return whether the token of a request reaches an endpoint. Raises like `check`."""
+        token = _token_of(request)
+        if _covers(await self._access(token, _CACHE_SECONDS), model):
+            return True
+        return _covers(await self._access(token, _RECHECK_SECONDS), model)
+
+    async def _access(self, token: str, valid_seconds: float) -> Access:
         # The digest, so that the tokens of callers are not kept in memory.
         key = hashlib.sha256(token.encode()).digest()
         cached = self._cache.get(key)
-        if cached is not None and time.monotonic() - cached.checked_at < _CACHE_SECONDS:
-            return cached.scopes
+        if cached is None or cached.age >= valid_seconds:
+            cached = await self._looked_up(key, token)
+        access = cached.access
+        if access is None or (access.expires is not None and access.expires <= time.time()):
+            raise Unauthenticated("The token is not valid")
+        if access.endpoints is None:
+            raise Forbidden("The token lacks the scope predict")
+        return access
+
+    async def _looked_up(self, key: bytes, token: str) -> _Cached:
+        """Ask the dashboard, and store the answer."""
         try:
-            scopes = await self._lookup.scopes_of(token)
+            async with self._lookups:
+                found = _Cached(await self._lookup.access_of(token), time.monotonic())
         except OSError:
             # An outage of the dashboard must not interrupt serving for known callers.
-            if cached is None:
+            if (last := self._cache.get(key)) is None:
                 raise Unavailable("The token cannot be checked now", retry_after=5) from None
-            return cached.scopes
-        self._cache[key] = _CachedScopes(scopes, time.monotonic())
+            return last
+        self._cache[key] = found
         # Replacing an entry does not move it.
         self._cache.move_to_end(key)
         while len(self._cache) > _MAX_CACHED:
             self._cache.popitem(last=False)
-        return scopes
+        return found
+
+
+def _covers(access: Access, model: str) -> bool:
+    return access.endpoints is not None and model in access.endpoints
+
+
+def _token_of(request: Request) -> str:
+    scheme, _, token = (request.header(b"authorization") or "").partition(" ")
+    token = token.strip()
+    if scheme.lower() != "bearer" or not token:
+        raise Unauthenticated("Send a token with scope predict: Authorization: Bearer …")
+    # Refused without a question to the dashboard.
+    if not token.startswith(PREFIX) or len(token) > _MAX_TOKEN or not token.isascii():
+        raise Unauthenticated("The token is not valid")
+    return token

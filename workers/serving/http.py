@@ -1,14 +1,13 @@
-"""uvicorn's HTTP protocol, with responses sent as one part, and connections closed whose request stops."""
+"""The HTTP protocol of the prediction server: limited, and with responses sent as one part."""
 
 import asyncio
-from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any
 
 import orjson
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-# A request without a further byte for this long is closed.
-STALL_SECONDS = 10.0
+from transport.http import LimitedHttpProtocol
+
 # Copying a larger part takes longer than another system call.
 _JOINED_BYTES = 256 * 2**10
 
@@ -51,56 +50,13 @@ class JoiningTransport:
             self._transport.write(held)
 
 
-class HttpProtocol(HttpToolsProtocol):
-    """Knows when the last byte of an incomplete request arrived."""
+class HttpProtocol(LimitedHttpProtocol):
+    """Sends a response as one part, and errors in the form of the prediction server."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._is_incomplete = False
-        self._last_byte = 0.0
+    def wrapped(self, transport: Any) -> JoiningTransport:
+        """Return the transport to use."""
+        return JoiningTransport(transport, self.loop)
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Use the transport of a new connection (asyncio callback)."""
-        joining: Any = JoiningTransport(transport, self.loop)
-        super().connection_made(joining)
-
-    def data_received(self, data: bytes) -> None:
-        """Feed the parser (asyncio callback)."""
-        self._last_byte = self.loop.time()
-        super().data_received(data)
-
-    def on_message_begin(self) -> None:
-        """Handle the first byte of a request (parser callback)."""
-        self._is_incomplete = True
-        super().on_message_begin()
-
-    def on_message_complete(self) -> None:
-        """Handle the last byte of a request (parser callback)."""
-        self._is_incomplete = False
-        super().on_message_complete()
-
-    def close_if_stalled(self) -> None:
-        """Close the connection if its client has stopped in the middle of a request."""
-        now = self.loop.time()
-        # Reading is paused while the request waits for us, not for its client.
-        if not self._is_incomplete or self.flow.read_paused:
-            self._last_byte = now
-        elif now - self._last_byte > STALL_SECONDS and not self.transport.is_closing():
-            # During the headers, `cycle` is the previous request.
-            if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
-                self.transport.write(_TIMEOUT)
-            self.transport.close()
-
-
-def close_stalled(connections: Iterable[object]) -> None:
-    """Close each connection whose request has stopped."""
-    for connection in list(connections):
-        if isinstance(connection, HttpProtocol):
-            connection.close_if_stalled()
-
-
-_BODY = orjson.dumps({"error": f"The request stopped: no further byte arrived for {STALL_SECONDS:.0f} s"})
-_TIMEOUT = (
-    b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\nconnection: close\r\n"
-    b"content-length: %d\r\n\r\n%b"
-) % (len(_BODY), _BODY)
+    def error_body(self, status: HTTPStatus, detail: str) -> tuple[bytes, bytes]:  # noqa: ARG002
+        """Return the media type and the body of an error."""
+        return b"application/json", orjson.dumps({"error": detail})

@@ -1,8 +1,9 @@
 """Counters and histograms in Prometheus' text format, named as in TensorFlow Serving where possible."""
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -19,6 +20,12 @@ def _format_labels(labels: Labels, *more: tuple[str, str]) -> str:
 
 def _escape(value: str) -> str:
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _is_of(line: str, models: Collection[str]) -> bool:
+    """Return whether a sample is of one of these models, or of none. The model is the first label."""
+    found = re.search(r'\{model_name="((?:[^"\\]|\\.)*)"', line)
+    return found is None or found[1] in {_escape(model) for model in models}
 
 
 class Counter:
@@ -140,10 +147,10 @@ class Metrics:
 
         return observe
 
-    def text(self) -> bytes:
-        """Return all metrics in the text exposition format."""
+    def text(self, models: Collection[str] | None = None) -> bytes:
+        """Return the metrics in the text exposition format: of these models, or of all if it is None."""
         lines: list[str] = []
         for family in self._families:
             lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
-            lines += family.lines()
+            lines += (line for line in family.lines() if models is None or _is_of(line, models))
         return ("\n".join(lines) + "\n").encode()

@@ -15,12 +15,13 @@ from typing import Any
 import uvicorn
 
 from jobs.contracts.release import ReleasedVersion
+from transport.server import LimitedServer, limited
 from workers.serving.app import ServingApp
 from workers.serving.auth import TokenAuthenticator
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.pool import BodyWorkers
 from workers.serving.eviction import evict_programs
-from workers.serving.http import HttpProtocol, close_stalled
+from workers.serving.http import HttpProtocol
 from workers.serving.metrics import Labels, Metrics
 from workers.serving.releases.artifacts import Artifacts
 from workers.serving.releases.catalog import Catalog
@@ -74,6 +75,17 @@ class Router:
             ),
             changed=self._reporter.changed,
         )
+        self._add_gauges(metrics)
+        authenticator = TokenAuthenticator(self._dashboard) if settings.needs_token else None
+        self._body_workers = BodyWorkers(limits.body_workers)
+        bodies = BodyCodec(self._body_workers)
+        self.app = ServingApp(
+            self._catalog, metrics, self._traffic, limits, authenticator, bodies, settings.hosts
+        )
+        self._compiled = settings.compiled, limits.compile_cache_bytes
+        self._loops: list[asyncio.Task[None]] = []
+
+    def _add_gauges(self, metrics: Metrics) -> None:
         metrics.add_gauge(
             "trainyard_serving_queue_rows",
             "Rows that wait.",
@@ -87,12 +99,6 @@ class Router:
             ],
         )
         metrics.add_gauge("trainyard_serving_generation", "Generation that answers.", self._generations)
-        authenticator = TokenAuthenticator(self._dashboard) if settings.needs_token else None
-        self._body_workers = BodyWorkers(limits.body_workers)
-        bodies = BodyCodec(self._body_workers)
-        self.app = ServingApp(self._catalog, metrics, self._traffic, limits, authenticator, bodies)
-        self._compiled = settings.compiled, limits.compile_cache_bytes
-        self._loops: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Apply the saved releases, and start to poll the dashboard."""
@@ -156,22 +162,18 @@ async def kept_running(name: str, loop: Callable[[], Awaitable[None]], pause: fl
             return
 
 
-class _Server(uvicorn.Server):
+class _Server(LimitedServer):
     """Writes its address once it listens, and ends the children before the process after a signal."""
 
-    def __init__(self, config: uvicorn.Config, address_file: Path | None) -> None:
-        super().__init__(config)
-        self._address_file = address_file
+    def __init__(self, config: uvicorn.Config, settings: Settings) -> None:
+        super().__init__(config, settings.health_socket)
+        self._address_file = settings.address_file
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self._address_file is not None and sockets:
             host, port = sockets[0].getsockname()[:2]
             write_address(self._address_file, host, port)
-
-    async def close_stalled(self) -> None:
-        """Close connections whose request has stopped (called by uvicorn once per second)."""
-        close_stalled(self.server_state.connections)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -187,15 +189,22 @@ async def serve(settings: Settings, child_starter: ChildStarter) -> None:
 
     Raises:
         OSError: the port is in use, or a required file is missing.
-        ValueError: the public key is invalid.
+        ValueError: the public key or the address of a trusted proxy is invalid.
     """
     # First: if the port is in use, nothing of the router has been started that would have to be ended.
     listener = _listen(settings.host, settings.port)
+    limits = settings.limits
+    protocol = limited(
+        HttpProtocol,
+        most=limits.connections,
+        per_address=limits.connections_per_address,
+        trusted=limits.trusted_proxies,
+    )
     router = Router(settings, child_starter)
     config = uvicorn.Config(
         router.app,
         lifespan="off",
-        http=HttpProtocol,
+        http=protocol,
         ws="none",
         access_log=False,
         log_config=None,  # `__main__` has configured logging
@@ -205,8 +214,7 @@ async def serve(settings: Settings, child_starter: ChildStarter) -> None:
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         backlog=2048,
     )
-    server = _Server(config, settings.address_file)
-    config.callback_notify, config.timeout_notify = server.close_stalled, 1
+    server = _Server(config, settings)
     router.start()
     try:
         await server.serve(sockets=[listener])

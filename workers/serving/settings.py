@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from transport import admission
 from workers.compile_cache import DEFAULT_LIMIT
+from workers.serving.hosts import LOOPBACK, allowed_hosts
 from workers.serving.versions.gpu_environment import gpu_variables
 
 
@@ -32,6 +34,11 @@ class Limits:
     compile_cache_bytes: int = DEFAULT_LIMIT
     # Processes that parse large bodies.
     body_workers: int = 2
+    # Fewer if the process may not open enough files.
+    connections: int = 4096
+    connections_per_address: int = 256
+    # Addresses and networks whose connections count only towards `connections`.
+    trusted_proxies: list[str] = field(default_factory=lambda: list(admission.LOOPBACK))
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,11 @@ class Settings:
     home: Path
     artifacts: Path | None = None
     address_file: Path | None = None
+    # Only the supervisor asks there, so that it gets an answer even when no connection is free.
+    health_socket: Path | None = None
     allow_anonymous: bool = False
+    # Further names under which a server on a loopback address answers.
+    allowed_hosts: tuple[str, ...] = ()
     # Otherwise each model child is a new interpreter.
     fork_children: bool = True
     limits: Limits = field(default_factory=Limits)
@@ -53,6 +64,11 @@ class Settings:
     def compiled(self) -> Path:
         """The folder of the children's compile cache."""
         return self.home / "compiled"
+
+    @property
+    def hosts(self) -> tuple[str, ...] | None:
+        """The host names that requests may have; None for any, on an address that is not a loopback one."""
+        return (*LOOPBACK, self.host, *self.allowed_hosts) if is_loopback(self.host) else None
 
     @property
     def needs_token(self) -> bool:
@@ -76,6 +92,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     given = parser.parse_args(arguments)
     try:
         gpu_variables(environment)
+        hosts = allowed_hosts(environment)
     except ValueError as error:
         parser.error(str(error))
     limits = Limits(
@@ -86,6 +103,9 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         max_programs=given.max_programs,
         compile_cache_bytes=given.compile_cache_bytes,
         request_seconds=given.request_seconds,
+        connections=given.max_connections,
+        connections_per_address=given.max_connections_per_address,
+        trusted_proxies=[each.strip() for each in given.trusted_proxies.split(",") if each.strip()],
     )
     return Settings(
         host=given.host,
@@ -96,6 +116,8 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         home=given.home.absolute(),
         artifacts=given.artifacts,
         address_file=given.address_file,
+        health_socket=given.health_socket,
+        allowed_hosts=hosts,
         allow_anonymous=environment.get("TRAINYARD_SERVING_OPEN") == "1",
         fork_children=environment.get("TRAINYARD_SERVING_FORK") != "0",
         limits=limits,
@@ -117,6 +139,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     add("host", str, "address to listen on", "127.0.0.1")
     add("port", int, "port to listen on; 0 chooses a free one", 8501)
     add("address-file", Path, "JSON file to write the address to once the server listens")
+    add("health-socket", Path, "unix socket on which only the supervisor asks whether the server answers")
     add("dashboard", str, "(required) URL of the dashboard")
     add("token-file", Path, "(required) file with a token that has the scope serve")
     add("public-key-file", Path, "(required) Ed25519 key that signs releases, PEM or base64")
@@ -129,6 +152,19 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     add("max-programs", int, "maximum compiled programs of a version with open sizes", defaults.max_programs)
     add(
         "compile-cache-bytes", int, "maximum bytes of compiled programs on disk", defaults.compile_cache_bytes
+    )
+    add("max-connections", int, "maximum open connections", defaults.connections)
+    add(
+        "max-connections-per-address",
+        int,
+        "maximum open connections from one address",
+        defaults.connections_per_address,
+    )
+    add(
+        "trusted-proxies",
+        str,
+        "addresses and networks of proxies, which that limit does not concern",
+        ",".join(admission.LOOPBACK),
     )
     add("child-threads", int, "threads of one model child", defaults.child_threads)
     return parser

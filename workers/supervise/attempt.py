@@ -5,11 +5,10 @@ import logging
 import shutil
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.control import Start
 from jobs.contracts.events import Warned
 from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.task_parts import Task
@@ -23,6 +22,8 @@ from workers.supervise.backoff import Backoff
 from workers.supervise.devices import Devices
 from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.event_validation import EventValidator
+from workers.supervise.hand_over import WORK, hand_over, withdraw
+from workers.supervise.limits import Limits
 from workers.supervise.pid_file import write_pid_file
 from workers.supervise.rival_scores import RivalScores
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
@@ -50,6 +51,8 @@ class NodeContext:
     compile_caches: Path
     threads_per_slot: int
     memory_per_slot: int
+    limits: Limits = field(default_factory=Limits.from_environment)
+    """The limits of tasks that read files from outside."""
     no_gpu: str | None = None
     """Why GPUs of the machine are not used, if it has some."""
 
@@ -134,26 +137,30 @@ class AttemptSupervisor:
     async def _prepare(self, folder: Path) -> Task:
         threads = self._node.threads_per_slot * self.assignment.slots
         task = await self._retry_while_unavailable(
-            lambda: self._node.repository.task_for(self.assignment.attempt, folder=folder, threads=threads)
+            lambda: self._node.repository.task_for(
+                self.assignment.attempt, folder=folder / WORK, threads=threads
+            )
         )
         if task.compile_cache is None:
             cache = self._node.compile_caches / self.assignment.compile_cache
             task = task.model_copy(update={"compile_cache": str(cache)})
-        (folder / "spec.json").write_text(task.model_dump_json())
+        (folder / WORK).mkdir(mode=0o700, exist_ok=True)
         return task
 
     async def _run(self, task: Task, folder: Path, devices: tuple[str, ...]) -> AttemptEnd:
         node = self._node
         key = RunnerKey(self.assignment.root, Environment.of(task), ",".join(devices) or None)
         spool = Spool(folder / "spool.jsonl")
-        validator = EventValidator(folder, node.checkpoints, node.repository)
-        recorder = EventRecorder(self.assignment.attempt, spool, node.repository, validator, node.timing)
+        checkpoints = Path(task.checkpoints or folder / WORK)
+        attempt = self.assignment.attempt
+        validator = EventValidator(attempt, folder / WORK, checkpoints, node.checkpoints, node.repository)
+        recorder = EventRecorder(attempt, spool, node.repository, validator, node.timing)
         recording = asyncio.create_task(recorder.run())
         recording.add_done_callback(self._on_recorded)
         try:
             if node.no_gpu is not None and _may_use_gpus(task):
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=node.no_gpu))
-            await self._run_on_runner(key, recorder, task, Start(task=str(folder / "spec.json")))
+            await self._run_on_runner(key, recorder, task, validator)
             # Only now: the end of the session reads the last log lines.
             recorder.close()
             await recording
@@ -162,7 +169,9 @@ class AttemptSupervisor:
             spool.close()
         return self._ending.result()
 
-    async def _run_on_runner(self, key: RunnerKey, recorder: EventRecorder, task: Task, start: Start) -> None:
+    async def _run_on_runner(
+        self, key: RunnerKey, recorder: EventRecorder, task: Task, validator: EventValidator
+    ) -> None:
         pool = self._node.pool
         taking = asyncio.create_task(pool.take(key, needs_jax=needs_jax(task)))
         first: list[asyncio.Future[Any]] = [taking, self._ending]
@@ -176,10 +185,17 @@ class AttemptSupervisor:
         if taking.cancelled():
             return
         runner = taking.result()
-        share = self._node.memory_per_slot * self.assignment.slots
+        cap = memory_cap(task, self._node.memory_per_slot * self.assignment.slots)
+        limits = self._node.limits if task.reads_foreign_file() else None
+        if limits is not None:
+            cap = min(cap, int(limits.memory_gib * GIB))
         reusable = False
+        folder = self._node.attempts / str(self.assignment.attempt)
         try:
-            write_pid_file(self._node.attempts / str(self.assignment.attempt), runner.pid)
+            write_pid_file(folder, runner.pid)
+            start = await asyncio.to_thread(hand_over, task, folder, runner.access)
+            if runner.access is not None:
+                validator.owner = runner.access.user.uid
             session = RunnerSession(
                 runner,
                 recorder,
@@ -188,11 +204,14 @@ class AttemptSupervisor:
                     self.assignment.job, task, self._node.repository, interval=self._node.timing.news
                 ),
                 self._node.timing,
-                memory_cap=memory_cap(task, share),
+                memory_cap=cap,
+                limits=limits,
                 end=self.end,
             )
             reusable = await session.serve(start, self._ending)
         finally:
+            if runner.access is not None:
+                await asyncio.to_thread(withdraw, task, folder, runner.access)
             await (pool.give_back(runner, key) if reusable else pool.discard(runner))
 
     def _on_recorded(self, recording: "asyncio.Task[None]") -> None:

@@ -73,8 +73,12 @@ class AttemptRepository(Protocol):
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
         """Return the learning curves of ended trials of the search by number, except the `known` ones."""
 
-    async def store_file(self, path: Path) -> StoredArtifact:
-        """Copy a file into the artifact store. Slow, so never inside a transaction."""
+    async def store_file(self, attempt: int, path: Path) -> StoredArtifact:
+        """Copy an output of an attempt into the artifact store. Slow, so never inside a transaction.
+
+        Raises:
+            QuotaReached: the file does not fit into the disk quota of its project.
+        """
 
     async def record(
         self,

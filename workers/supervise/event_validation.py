@@ -1,22 +1,45 @@
 """Validates the files that a runner's events name: a runner may execute untrusted code."""
 
+import asyncio
+import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.contracts.events import ArtifactWritten, CheckpointCommitted, Log, RunnerEvent
+from jobs.runner_files import open_regular
 from workers.supervise.attempt_repository import AttemptRepository, StoredArtifact
 
 LONGEST_NAME = 200
 
 
 class EventValidator:
-    """Stores artifacts of the attempt's folder, and makes checkpoint paths relative to their root."""
+    """Stores artifacts of the attempt's folder, and makes checkpoint paths relative to their root.
 
-    def __init__(self, folder: Path, checkpoint_root: Path, repository: AttemptRepository) -> None:
+    Args:
+        attempt: the attempt.
+        folder: the attempt's folder, in which its runner writes.
+        checkpoints: the folder of the task's checkpoints.
+        checkpoint_root: the folder of all checkpoints.
+        repository: stores the artifacts.
+    """
+
+    def __init__(
+        self,
+        attempt: int,
+        folder: Path,
+        checkpoints: Path,
+        checkpoint_root: Path,
+        repository: AttemptRepository,
+    ) -> None:
+        self._attempt = attempt
         self._folder = folder.resolve()
+        self._checkpoints = checkpoints.resolve()
         self._checkpoint_root = checkpoint_root.resolve()
         self._repository = repository
+        self.owner = os.geteuid()
+        """The user id of the runner."""
 
     async def validate(
         self, events: Sequence[RunnerEvent]
@@ -25,6 +48,7 @@ class EventValidator:
 
         Raises:
             OSError: the store's disk is full.
+            QuotaReached: a file does not fit into the disk quota of its project.
         """
         stored: dict[str, StoredArtifact] = {}
         valid: list[RunnerEvent] = []
@@ -39,21 +63,31 @@ class EventValidator:
         return valid, stored
 
     async def _artifact(self, event: ArtifactWritten, stored: dict[str, StoredArtifact]) -> RunnerEvent:
-        path = _inside(self._folder, event.path)
-        if path is None or not path.is_file():
-            return _warning(f"artifact {event.name!r} is not a file of this run: {event.path!r}")
         if not 0 < len(event.name) <= LONGEST_NAME:
             return _warning(f"artifact {event.path!r} has no usable name")
         # One file may be reported under several roles; it is copied once.
         if event.path not in stored:
-            stored[event.path] = await self._repository.store_file(path)
+            try:
+                descriptor = open_regular(self._folder, event.path, owner=self.owner)
+            except (OSError, ValueError):
+                return _warning(f"artifact {event.name!r} is not a file of this run: {event.path!r}")
+            stored[event.path] = await self._store(descriptor)
         return event
+
+    async def _store(self, descriptor: int) -> StoredArtifact:
+        """Store an open file, and close it."""
+        # The name leads to this file, and not to another one that may have its path by now.
+        path = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd") / str(descriptor)
+        storing = asyncio.ensure_future(self._repository.store_file(self._attempt, path))
+        # Not before: if this call is cancelled, a thread may still read the file.
+        storing.add_done_callback(lambda _: os.close(descriptor))
+        return await asyncio.shield(storing)
 
     def _checkpoint(self, event: CheckpointCommitted) -> RunnerEvent:
         # Existence is not checked: a newer checkpoint may have replaced it.
-        path = _inside(self._checkpoint_root, event.folder)
-        if path is None:
-            return _warning(f"checkpoint {event.folder!r} is not in the checkpoint store")
+        path = _inside(self._checkpoints, event.folder)
+        if path is None or self._checkpoint_root not in path.parents:
+            return _warning(f"checkpoint {event.folder!r} is not in the folder of this job's checkpoints")
         return event.model_copy(update={"folder": str(path.relative_to(self._checkpoint_root))})
 
 

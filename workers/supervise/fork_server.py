@@ -13,7 +13,7 @@ from typing import Self
 from jobs.contracts.fork import ForkRequest
 from workers.forking.client import EXIT_REPORT_TIMEOUT, Child, ForkServer
 from workers.runner.environment import Environment
-from workers.supervise.launcher import RunnerDescriptors
+from workers.supervise.launcher import RunnerDescriptors, RunnerStart
 from workers.supervise.pid_file import remove_pid_file, write_pid_file
 
 
@@ -48,11 +48,14 @@ class RunnerForkServer(ForkServer):
         await server.imported()
         return server
 
-    async def launch(
-        self, folder: Path, environment: Mapping[str, str], descriptors: RunnerDescriptors
-    ) -> Child:
+    async def launch(self, start: RunnerStart, descriptors: RunnerDescriptors) -> Child:
         """Fork a runner. A server that does not answer is killed."""
-        request = ForkRequest(folder=str(folder), environment=dict(environment), module=self._module)
+        request = ForkRequest(
+            folder=str(start.folder),
+            environment=dict(start.environment),
+            module=self._module,
+            confinement=start.confinement,
+        )
         return await self.fork(request.model_dump_json().encode(), descriptors)
 
     async def end(self) -> None:

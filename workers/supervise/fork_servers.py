@@ -5,7 +5,7 @@ import itertools
 import logging
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from workers.forking.client import Child
 from workers.runner.environment import Environment
 from workers.supervise.environment import runner_environment
 from workers.supervise.fork_server import RunnerForkServer
-from workers.supervise.launcher import RunnerDescriptors, SpawnLauncher
+from workers.supervise.launcher import RunnerDescriptors, RunnerStart, SpawnLauncher
 
 log = logging.getLogger(__name__)
 
@@ -116,16 +116,14 @@ class ForkOrSpawnLauncher:
     fork_servers: ForkServers
     environment: Environment
 
-    async def launch(
-        self, folder: Path, environment: Mapping[str, str], descriptors: RunnerDescriptors
-    ) -> Child:
+    async def launch(self, start: RunnerStart, descriptors: RunnerDescriptors) -> Child:
         server = await self.fork_servers.server_for(self.environment)
         if server is not None:
             try:
-                return await server.launch(folder, environment, descriptors)
+                return await server.launch(start, descriptors)
             except OSError as error:
                 log.warning("a runner was started as a new interpreter because the fork failed: %s", error)
-        return await SpawnLauncher(self.fork_servers.module).launch(folder, environment, descriptors)
+        return await SpawnLauncher(self.fork_servers.module).launch(start, descriptors)
 
 
 async def _end(server: RunnerForkServer) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from jobs.contracts.fork import Confinement
 from workers.forking.client import Child
 
 RUNNER = "workers.runner"
@@ -23,13 +24,19 @@ class RunnerDescriptors(NamedTuple):
     events: int
 
 
+class RunnerStart(NamedTuple):
+    """How a runner is started: its working folder, its entire environment, and the user it becomes."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    confinement: Confinement | None = None
+
+
 class Launcher(Protocol):
     """Starts a runner in its own session; the runner is killed when this process dies."""
 
-    async def launch(
-        self, folder: Path, environment: Mapping[str, str], descriptors: RunnerDescriptors
-    ) -> Child:
-        """Start a runner in `folder` with exactly this environment.
+    async def launch(self, start: RunnerStart, descriptors: RunnerDescriptors) -> Child:
+        """Start a runner.
 
         Raises:
             OSError: it could not be started.
@@ -47,17 +54,17 @@ class SpawnLauncher:
 
     module: str = RUNNER
 
-    async def launch(
-        self, folder: Path, environment: Mapping[str, str], descriptors: RunnerDescriptors
-    ) -> Child:
+    async def launch(self, start: RunnerStart, descriptors: RunnerDescriptors) -> Child:
+        confined = start.confinement
+        wrapper = () if confined is None else ("workers.isolation.run", confined.model_dump_json())
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", self.module),
+            *(sys.executable, "-m", *wrapper, self.module),
             *("--events-fd", str(descriptors.events), "--parent", str(os.getpid())),
             stdin=descriptors.stdin,
             stdout=descriptors.stdout,
             stderr=descriptors.stderr,
-            env=environment,
-            cwd=folder,
+            env=start.environment,
+            cwd=start.folder,
             pass_fds=(descriptors.events,),
             start_new_session=True,
         )

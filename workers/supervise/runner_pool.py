@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from workers.isolation.access import Isolation
 from workers.runner.environment import Environment
 from workers.supervise.environment import runner_environment
 from workers.supervise.fork_servers import ForkOrSpawnLauncher, ForkServers
-from workers.supervise.launcher import RUNNER, Launcher, SpawnLauncher
+from workers.supervise.launcher import RUNNER, Launcher, RunnerStart, SpawnLauncher
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.standby import StandbyKey, Standbys, share_devices
@@ -54,6 +55,8 @@ class RunnerPool:
     module: str = RUNNER
     fork_servers: ForkServers | None = None
     """Forks the runners that need JAX. Without it, each runner is a new interpreter."""
+    isolation: Isolation | None = None
+    """Gives each runner a user of its own. Without it, runners have the user of this process."""
     on_taken: Callable[[RunnerKey], None] = lambda _key: None
     """Called for every runner taken for JAX, so that standbys are kept for the keys used most."""
     _idle: dict[RunnerProcess, RunnerKey] = field(default_factory=dict)
@@ -158,10 +161,23 @@ class RunnerPool:
         folder = self.folder / str(next(self._numbers))
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
-        environment = runner_environment(folder, devices=devices)
-        return await RunnerProcess.start(folder, launcher, environment=environment, masker=self.masker)
+        start = RunnerStart(folder, runner_environment(folder, devices=devices))
+        access = None
+        if self.isolation is not None:
+            access = await asyncio.to_thread(self.isolation.admit, folder)
+            environment = runner_environment(access.home, devices=devices) | {"TMPDIR": str(access.home)}
+            start = RunnerStart(access.home, environment, self.isolation.confinement(access))
+        try:
+            return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker, access=access)
+        # BaseException: a cancelled start must not keep its user id either.
+        except BaseException:
+            if access is not None:
+                await asyncio.shield(asyncio.to_thread(access.close))
+            raise
 
     async def _end(self, runner: RunnerProcess) -> None:
         await runner.end()
         runner.close()
+        if runner.access is not None:
+            await asyncio.to_thread(runner.access.close)
         await asyncio.to_thread(shutil.rmtree, runner.folder, ignore_errors=True)

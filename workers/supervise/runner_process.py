@@ -5,13 +5,14 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Self, cast
 
 from jobs.contracts.control import Control
 from workers.forking.client import Child
-from workers.supervise.launcher import Launcher, RunnerDescriptors
+from workers.isolation.access import RunnerAccess
+from workers.supervise.launcher import Launcher, RunnerDescriptors, RunnerStart
 from workers.supervise.line_splitter import LineSplitter
 from workers.supervise.log_file import LogFile
 from workers.supervise.pid_file import remove_pid_file, write_pid_file
@@ -35,12 +36,15 @@ class RunnerProcess:
         events: asyncio.StreamReader,
         logs: Sequence[LogFile],
         folder: Path,
+        access: RunnerAccess | None = None,
     ) -> None:
         self._control = control
         self._listener: Listener | None = None
         self._reading = asyncio.create_task(self._read(events), name=f"events of runner {child.pid}")
         self.logs = logs
         self.folder = folder
+        self.access = access
+        """Its access to files if it has a user of its own; None if it has the user of this process."""
         self.pid = child.pid
         self.ended = child.ended
         """Gets the exit status, negative for a signal, once the process has ended."""
@@ -49,9 +53,15 @@ class RunnerProcess:
 
     @classmethod
     async def start(
-        cls, folder: Path, launcher: Launcher, *, environment: Mapping[str, str], masker: SecretMasker
+        cls,
+        folder: Path,
+        launcher: Launcher,
+        *,
+        start: RunnerStart,
+        masker: SecretMasker,
+        access: RunnerAccess | None = None,
     ) -> Self:
-        """Start a runner with its files in `folder`, in its own session.
+        """Start a runner in its own session. Its logs and its pid file are in `folder`.
 
         Raises:
             OSError: it could not be started.
@@ -67,7 +77,7 @@ class RunnerProcess:
             control_pipe = undo.enter_context(_open(control_write, "wb"))
             event_pipe = undo.enter_context(_open(events_read, "rb"))
             try:
-                child = await launcher.launch(folder, environment, descriptors)
+                child = await launcher.launch(start, descriptors)
             finally:
                 # The runner has its own copies. While these are open, the event pipe would not end with it.
                 os.close(control_read)
@@ -77,13 +87,18 @@ class RunnerProcess:
             control, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, control_pipe)
             events = asyncio.StreamReader(limit=CHUNK_BYTES)
             await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(events), event_pipe)
-            runner = cls(child, control, events, logs, folder)
+            runner = cls(child, control, events, logs, folder, access)
             undo.pop_all()
         return runner
 
     @property
     def alive(self) -> bool:
         return not self.ended.done()
+
+    @property
+    def work_folder(self) -> Path:
+        """The folder in which the runner may write."""
+        return self.folder if self.access is None else self.access.home
 
     def set_listener(self, listener: Listener | None) -> None:
         """Pass every further event line to `listener`; None discards them."""

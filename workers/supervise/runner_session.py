@@ -28,6 +28,7 @@ from jobs.contracts.events import (
 )
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.event_recorder import EventRecorder
+from workers.supervise.limits import Limits
 from workers.supervise.rival_scores import RivalScores
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.stall_detector import StallDetector
@@ -55,6 +56,7 @@ class RunnerSession:
         timing: Timing,
         *,
         memory_cap: int,
+        limits: Limits | None,
         end: Callable[[AttemptEnd], None],
     ) -> None:
         self._runner = runner
@@ -63,6 +65,7 @@ class RunnerSession:
         self._rival_scores = rival_scores
         self._timing = timing
         self._memory_cap = memory_cap
+        self._limits = limits
         self._end = end
         self._stall_detector = StallDetector(timing)
         self._started = asyncio.Event()
@@ -74,8 +77,13 @@ class RunnerSession:
         """Run the task until `ending` is set. A runner that sent no final event is killed.
 
         Returns:
-            Whether the runner may serve another task. After a failure it may be in an unknown state.
+            Whether the runner may serve another task. After a failure it may be in an unknown state, and the
+            kernel's limits of a task cannot be raised again.
         """
+        if self._limits is not None:
+            own_user = self._runner.access is not None
+            limits = self._limits.of_process(memory=self._memory_cap, own_user=own_user)
+            start = start.model_copy(update={"limits": limits})
         for file in self._runner.logs:
             file.start_attempt()
         self._runner.set_listener(self._on_line)
@@ -104,7 +112,7 @@ class RunnerSession:
                 await self._runner.end()
             self._guarded(lambda: self._read_logs(last=True))
             self._runner.set_listener(None)
-        return isinstance(self._final_event, Result | Yielded)
+        return self._limits is None and isinstance(self._final_event, Result | Yielded)
 
     def _on_watcher_done(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -133,6 +141,9 @@ class RunnerSession:
             case Yielded():
                 self._final_event = event
                 self._end(self._stop_request.end_after(event))
+            case Failed() if self._limits is not None:
+                self._final_event = event
+                self._end(self._limits.end_of_failure(event, self._memory_cap))
             case Result() | Failed():
                 self._final_event = event
                 self._end(AttemptEnd.from_event(event))
@@ -165,7 +176,8 @@ class RunnerSession:
         status = await asyncio.shield(self._runner.ended)
         # Its final event may still be in the pipe.
         await self._runner.wait_until_read()
-        self._end(AttemptEnd.runner_died(status))
+        limits = self._limits
+        self._end(AttemptEnd.runner_died(status) if limits is None else limits.end_of_process(status))
 
     async def _follow_logs(self) -> None:
         while True:
@@ -187,13 +199,21 @@ class RunnerSession:
                 await asyncio.sleep(self._timing.sample / MEASUREMENTS_PER_SAMPLE)
                 samples.append(await asyncio.to_thread(tree.measure))
                 peak = max(peak, samples[-1].memory)
-                if peak > self._memory_cap:
-                    self._end(AttemptEnd.out_of_memory(cap=self._memory_cap, peak=peak))
+                if (ending := self._violation(samples[-1], peak, time.monotonic() - began)) is not None:
+                    self._end(ending)
                     return
             cpu = sum(each.cpu_percent for each in samples) / len(samples)
             sample = Usage(cpu, max(each.memory for each in samples))
             metric = sample.as_metric(round(time.monotonic() - began, 1))
             self._recorder.add(metric.model_copy(update={"trial": self._trial}))
+
+    def _violation(self, usage: Usage, peak: int, seconds: float) -> AttemptEnd | None:
+        """Return the end of a run that is above one of its limits."""
+        if peak > self._memory_cap:
+            if self._limits is not None:
+                return self._limits.out_of_memory(self._memory_cap)
+            return AttemptEnd.out_of_memory(cap=self._memory_cap, peak=peak)
+        return None if self._limits is None else self._limits.exceeded(usage, seconds=seconds)
 
     async def _watch_progress(self) -> None:
         last_check = time.monotonic()

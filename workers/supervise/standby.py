@@ -37,6 +37,7 @@ class Standby:
 
     key: StandbyKey
     runner: RunnerProcess
+    cache: Path | None = None
     ready: bool = False
     started_at: float = field(default_factory=time.time)
 
@@ -64,6 +65,9 @@ class Standbys:
             return None
         del self._standbys[key]
         standby.runner.set_listener(None)
+        # A task may run a user's code, which must not change programs that other standbys will execute.
+        if standby.runner.access is not None and standby.cache is not None:
+            standby.runner.access.expel(standby.cache)
         return standby.runner
 
     def has(self, key: StandbyKey) -> bool:
@@ -80,7 +84,14 @@ class Standbys:
         await self.clear_devices(key.devices)
         if (runner := await self.fork(key)) is None:
             return False
-        standby = self._standbys[key] = Standby(key, runner)
+        try:
+            if runner.access is not None:
+                runner.access.admit(cache)
+        except OSError as error:
+            log.warning("a standby cannot use its compile cache: %s", error)
+            await self.end(runner)
+            return False
+        standby = self._standbys[key] = Standby(key, runner, cache)
         reported: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def on_line(line: bytes) -> None:
@@ -88,7 +99,7 @@ class Standbys:
                 reported.set_result(_is_ready(line))
 
         runner.set_listener(on_line)
-        folder = str(runner.folder / "rehearsal")
+        folder = str(runner.work_folder / "rehearsal")
         runner.send(Rehearse(folder=folder, compile_cache=str(cache), **key.environment._asdict()))
         try:
             first: list[asyncio.Future[Any]] = [reported, runner.ended]

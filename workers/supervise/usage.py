@@ -15,10 +15,19 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Usage:
-    """A sample: CPU in percent of one core since the previous sample, resident memory in bytes."""
+    """A sample of a process tree.
+
+    Attributes:
+        cpu_percent: CPU in percent of one core since the previous sample.
+        memory: resident memory in bytes.
+        cpu_seconds: CPU time since the tree was first measured.
+        processes: number of processes.
+    """
 
     cpu_percent: float
     memory: int
+    cpu_seconds: float = 0.0
+    processes: int = 0
 
     def as_metric(self, second: float) -> Metric:
         """Return the sample as metric points, `second` seconds after the start of the attempt."""
@@ -54,6 +63,7 @@ class ProcessTree:
         # CPU seconds by process: its pid, and when it was created, since pids are reused.
         self._seconds: dict[tuple[int, float], float] = {}
         self._began = time.time()
+        self._used = 0.0
         self._measured_at = time.monotonic()
 
     def measure(self) -> Usage:
@@ -84,7 +94,8 @@ class ProcessTree:
         elapsed, self._measured_at = now - self._measured_at, now
         # The clock of processes ticks every 10 ms, so in a short time it may show more than all cores.
         cores = min(used / elapsed, os.cpu_count() or 1) if elapsed > 0 else 0.0
-        return Usage(100.0 * cores, memory)
+        self._used += used
+        return Usage(100.0 * cores, memory, self._used, len(processes))
 
     def _still_existing(self) -> dict[tuple[int, float], float]:
         """Return the known processes that exist: the next sample may not find one whose parent just ended."""

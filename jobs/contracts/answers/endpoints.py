@@ -46,6 +46,14 @@ class ServedOut(Answer):
     down: bool
 
 
+class AccessOut(Answer):
+    """The endpoints that a caller of prediction servers may ask."""
+
+    endpoints: list[str]
+    expires: Time | None = Field(description="When this ends; null: when the credentials are revoked.")
+    warning: str | None = Field(description="Why the token must be replaced; null: it need not.")
+
+
 class ReleasesOut(Answer):
     """The newest release of each endpoint that has changed."""
 

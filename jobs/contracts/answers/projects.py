@@ -11,8 +11,13 @@ class ProjectOut(Answer):
     slug: str
     name: str
     role: str | None = Field(description="The caller's role.")
-    single_person: bool = Field(description="Whether people may approve their own requests.")
-    max_slots: int | None = Field(description="The quota of slots; null means none.")
+    single_person: bool = Field(description="Whether people may approve the requests that they make now.")
+    single_person_at: Time | None = Field(
+        description="When that rule was last switched on; it stays after the rule is switched off."
+    )
+    max_slots: int | None = Field(
+        description="The quota of slots; null means none. See the quotas of the project."
+    )
     created_by: str
     created: Time
 

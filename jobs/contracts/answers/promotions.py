@@ -61,6 +61,9 @@ class PromotionOut(Answer):
     stage: str
     comment: str
     requested_by: str
+    single_person: bool = Field(
+        description="Whether its requester may decide it: the project's rule when the request was made."
+    )
     baseline: int | None = Field(description="The version in production when the request was made.")
     gates: list[GateOut]
     gates_revision: int = Field(description="The rules that apply: 0 are the defaults.")

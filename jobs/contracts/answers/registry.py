@@ -61,6 +61,7 @@ class VersionOut(Answer):
     bytes: int
     state: str = Field(description="validating, candidate or invalid.")
     stage: str | None = Field(description="production, staging, previous, or null.")
+    single_person: bool = Field(description="Whether it was approved under the single-person rule.")
     what: str = Field(description="best, ensemble, quantized or uploaded.")
     metrics: Stored[dict[str, Figures]] = Field(description="By part of the data.")
     signature: Stored[SignatureOut]

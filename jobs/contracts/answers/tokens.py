@@ -12,6 +12,13 @@ class TokenOut(Answer):
     name: str
     prefix: str = Field(description="The first characters of the secret.")
     scopes: list[str]
+    endpoints: list[str] | None = Field(
+        description="The endpoints that it may ask for predictions; null: all of its owner's projects."
+    )
+    predicts_until: Time | None = Field(
+        description="Until then, a token with `serve` that is older than the scope `predict` may predict."
+    )
+    parent: int | None = Field(description="The token with which it was created, and with which it ends.")
     expires: Time | None
     last_used: Time | None
     created: Time

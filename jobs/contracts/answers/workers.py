@@ -39,6 +39,13 @@ class ConsumerOut(TypedDict):
     restarts: int
 
 
+class IsolationOut(TypedDict):
+    """Whether the worker's runners have users of their own."""
+
+    level: Annotated[str, Field(description="own_user, or shared: they have the user of the service.")]
+    message: str
+
+
 class WorkerInfoOut(TypedDict, total=False):
     """The worker's machine, as reported by its last heartbeat."""
 
@@ -52,6 +59,7 @@ class WorkerInfoOut(TypedDict, total=False):
     consumer: ConsumerOut
     runners: int
     no_space: str
+    isolation: IsolationOut
     no_gpu: Annotated[str, Field(description="Why GPUs of the machine are not used.")]
 
 

@@ -9,7 +9,7 @@ from jobs.contracts.base import Frozen
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.model_reports.ensemble import MemberWeight
 from jobs.contracts.search_space import Value
-from jobs.contracts.task_parts import DatasetFile, Task
+from jobs.contracts.task_parts import DatasetFile, InputPath, Task
 from jobs.kinds.base import Payload, Result
 
 
@@ -38,8 +38,8 @@ class Member(Frozen):
     """One retrained model, and its predictions from before it was trained on validation data."""
 
     name: str
-    model: str = Field(description="path of its .keras")
-    validation_predictions: str = Field(description="path of an .npz: y_true, y_pred, rows")
+    model: InputPath = Field(description="path of its .keras")
+    validation_predictions: InputPath = Field(description="path of an .npz: y_true, y_pred, rows")
     score: float | None = None
     values: dict[str, Value] = Field(default_factory=dict)
     title: str = Field(default="", description="name for people; `name` if empty")

@@ -7,7 +7,7 @@ from pydantic import Field
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.gates import GateRules
 from jobs.contracts.search import Objective
-from jobs.contracts.task_parts import DatasetFile, Task
+from jobs.contracts.task_parts import DatasetFile, InputPath, OptionalInputPath, Task
 from jobs.kinds.base import Payload, Result
 
 
@@ -27,9 +27,9 @@ class GateTask(Task):
     """Compare a challenger with the champion on the same test rows."""
 
     kind: Literal["gate"] = "gate"
-    challenger: str
+    challenger: InputPath
     challenger_digest: str
-    champion: str | None = None
+    champion: OptionalInputPath = None
     champion_signature: dict[str, Any] | None = None
     dataset: DatasetFile | None
     spec: ExperimentSpec | None

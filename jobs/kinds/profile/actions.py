@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from django.conf import settings
+
 from jobs.actions import datasets
 from jobs.actions.kind_actions import JobError, KindActions, register
+from jobs.contracts.file_limits import FileLimits
 from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.profile.payload import ProfilePayload, ProfileResult, ProfileTask
 from jobs.models import Attempt, DatasetVersion, Job
@@ -19,7 +22,8 @@ class ProfileActions(KindActions[ProfilePayload, ProfileResult]):
         version = versions.get(pk=_version_of(attempt.job))
         path = str(store().path(version.upload.digest)) if version.upload is not None else None
         request = {name: value for name, value in version.request.items() if name != "file"}
-        return ProfileTask(**common, **request, path=path)
+        limits = FileLimits(expanded_bytes=settings.TRAINYARD_MAX_EXPANDED_BYTES)
+        return ProfileTask(**common, **request, path=path, limits=limits)
 
     def on_done(self, job: Job, result: ProfileResult) -> None:
         """Store the profile and the table in the dataset version."""

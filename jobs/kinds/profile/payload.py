@@ -2,8 +2,9 @@
 
 from typing import Literal
 
+from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
 from jobs.contracts.profile import Profile
-from jobs.contracts.task_parts import Task
+from jobs.contracts.task_parts import OptionalInputPath, Task
 from jobs.kinds.base import Payload, Result
 
 
@@ -25,8 +26,13 @@ class ProfileTask(Task):
 
     kind: Literal["profile"] = "profile"
     source: Literal["bundled", "csv", "npz", "parquet"]
-    path: str | None = None
+    path: OptionalInputPath = None
     bundled: str | None = None
     target: str | None = None
     features: tuple[str, ...] | None = None
     task: str | None = None
+    limits: FileLimits = DEFAULT_LIMITS
+
+    def reads_foreign_file(self) -> bool:
+        """Return whether it reads an upload."""
+        return self.source != "bundled"

@@ -5,7 +5,7 @@ from typing import Literal
 from jobs.contracts.after import Quantize
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.model_reports.quantization import Agreement, CallTime, QuantizedBytes, Which
-from jobs.contracts.task_parts import DatasetFile, Task
+from jobs.contracts.task_parts import DatasetFile, InputPath, Task
 from jobs.kinds.base import Figures, Payload, Result
 
 
@@ -33,4 +33,4 @@ class QuantizeTask(Task):
     spec: ExperimentSpec
     quantize: Quantize
     dataset: DatasetFile
-    model: str
+    model: InputPath

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from jobs.contracts.task_parts import DatasetFile, Task
+from jobs.contracts.task_parts import DatasetFile, InputPath, Task
 from jobs.kinds.base import Payload, Result
 
 
@@ -28,7 +28,11 @@ class RegisterTask(Task):
     """Load a model in a clean process, read its signature, and run it on a sample of rows."""
 
     kind: Literal["register"] = "register"
-    model: str
+    model: InputPath
     digest: str
     foreign: bool = Field(default=False, description="uploaded by a person: scan before Keras sees it")
     dataset: DatasetFile | None = None
+
+    def reads_foreign_file(self) -> bool:
+        """Return whether it reads an upload."""
+        return self.foreign

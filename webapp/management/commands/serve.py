@@ -3,8 +3,9 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.parts import ServingOptions, exec_command, serving_argv
 
@@ -33,7 +34,10 @@ class Command(BaseCommand):
 
     def handle(self, **given: Any) -> None:
         home = Home.from_environment()
-        home.create()
+        try:
+            home.create()
+        except OpsError as error:
+            raise CommandError(str(error)) from error
         options = ServingOptions(
             host=given["host"],
             port=given["port"],

@@ -21,14 +21,30 @@ class Command(BaseCommand):
         parser.add_argument(
             "--expires", help="lifetime, such as 12h or 30d; by default the token does not expire"
         )
+        parser.add_argument(
+            "--endpoints",
+            help="comma-separated, with the scope predict; by default all of the user's projects",
+        )
         parser.add_argument("--name", default="made at the terminal")
 
-    def handle(self, *, user: str, scopes: str, expires: str | None, name: str, **options: object) -> None:
+    def handle(
+        self,
+        *,
+        user: str,
+        scopes: str,
+        expires: str | None,
+        endpoints: str | None,
+        name: str,
+        **options: object,
+    ) -> None:
         scope_names = [scope.strip() for scope in scopes.split(",") if scope.strip()]
         end = expiry_after(expires) if expires else None
+        asked = [word.strip() for word in endpoints.split(",") if word.strip()] if endpoints else None
         try:
             person = people.find_person(user)
-            _, raw = tokens.create(person, by=None, scopes=scope_names, name=name, expires=end)
+            _, raw = tokens.create(
+                person, by=None, scopes=scope_names, name=name, expires=end, endpoints=asked
+            )
         except TrainyardError as error:
             raise CommandError(error.message) from error
         self.stdout.write(raw)

@@ -44,9 +44,9 @@ class Command(BaseCommand):
     ) -> None:
         options = Options(host, port, serving_port, workers, slots)
         home = Home(settings.TRAINYARD_HOME)
-        home.create()
         lock = HomeLock(home.lock_file)
         try:
+            home.create()
             lock.acquire()
             run(home, options)
         except OpsError as error:

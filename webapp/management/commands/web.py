@@ -21,11 +21,11 @@ class Command(BaseCommand):
     def handle(self, *, host: str, port: int, migrate: bool, **_: object) -> None:
         try:
             listener = ports.listen(host, port, flag="--port")
+            home = Home.from_environment()
+            home.create()
         except OpsError as error:
             raise CommandError(str(error)) from error
         if migrate:
-            home = Home.from_environment()
-            home.create()
             url = ports.url(host, ports.port_of(listener))
             for line in prepare(home, url, self.stdout.write):
                 self.stdout.write(line)

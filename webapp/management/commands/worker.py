@@ -16,6 +16,11 @@ class Command(BaseCommand):
             type=int,
             help="number of concurrent jobs; default: the number of devices, else of cores",
         )
+        parser.add_argument(
+            "--check",
+            action="store_true",
+            help="only print whether runners have users of their own; exit status 1 if not",
+        )
 
-    def handle(self, *, pool: str, slots: int | None, **_: object) -> None:
-        exec_command(worker_argv(pool, slots))
+    def handle(self, *, pool: str, slots: int | None, check: bool, **_: object) -> None:
+        exec_command(worker_argv(pool, slots, check=check))

@@ -10,12 +10,17 @@ from typing import Literal
 import numpy as np
 
 from jobs.contracts.data import Task
+from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from workers.engine.data.expansion import check_expanded
 from workers.engine.data.table import NUMBERS, Array, Table
+from workers.engine.data.texts import is_text
 from workers.engine.errors import BadData
 
 MAX_CATEGORIES = 100
 """Maximum number of distinct texts of a feature; each becomes a column."""
 MAX_CLASSES = 10_000
+MAX_LABEL = 500
+"""Maximum number of characters of a category or a class, whose names every page and model repeats."""
 MAX_CLASSES_OF_NUMBERS = 20
 """A numeric target with more distinct values is taken for a regression."""
 
@@ -57,6 +62,7 @@ class Encoded:
 class _Features:
     """The encoded features so far; `blocks` has one array per feature, with one or more columns."""
 
+    limits: FileLimits
     blocks: list[Array] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
@@ -69,7 +75,12 @@ class _Features:
 
 
 def encode(
-    table: Table, *, target: str | None, features: tuple[str, ...] | None, task: Task | None
+    table: Table,
+    *,
+    target: str | None,
+    features: tuple[str, ...] | None,
+    task: Task | None,
+    limits: FileLimits = DEFAULT_LIMITS,
 ) -> Encoded:
     """Encode a table.
 
@@ -78,13 +89,15 @@ def encode(
         target: name of the target column; None for `y`, `target`, `label`, `class` or the last column.
         features: names of the feature columns; None for all usable ones.
         task: kind of prediction; None to guess it from the target.
+        limits: how many bytes the encoded features may have.
 
     Raises:
-        BadData: a column does not exist, has missing values, or cannot be a feature or target.
+        BadData: the features are too large, or a column does not exist, has missing values, or cannot be a
+            feature or target.
     """
     target = _choose_target(table, target)
     y, task, labels = encode_target(target, table.columns[target], task)
-    chosen = _encode_features(table, target, features)
+    chosen = _encode_features(table, target, features, limits)
     x, kind = _join(chosen)
     return Encoded(
         x=x,
@@ -166,18 +179,23 @@ def _class_indices(name: str, column: Array, task: Task) -> tuple[Array, Task, t
         raise BadData(f"target {name!r} has {len(classes)} classes; a binary task needs exactly 2")
     if len(classes) > MAX_CLASSES:
         raise BadData(f"target {name!r} has {len(classes)} classes; is it a number to predict (regression)?")
-    return indices.astype(np.int32), task, tuple(_label(value) for value in classes)
+    if is_text(classes) and (longest := int(np.strings.str_len(classes).max())) > MAX_LABEL:
+        raise BadData(
+            f"target {name!r} has a class of {longest:,} characters; at most {MAX_LABEL} are accepted"
+        )
+    return indices.astype(np.int32), task, tuple(_label(value) for value in classes.tolist())
 
 
-def _label(value: np.generic) -> str:
+def _label(number: object) -> str:
     """Return a class as text: a whole number without a decimal point, also if it is stored as a float."""
-    number = value.item()
     return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
 
 
-def _encode_features(table: Table, target: str, features: tuple[str, ...] | None) -> _Features:
+def _encode_features(
+    table: Table, target: str, features: tuple[str, ...] | None, limits: FileLimits
+) -> _Features:
     wanted = features or tuple(name for name in table.columns if name != target)
-    chosen = _Features()
+    chosen = _Features(limits)
     for name in wanted:
         if name not in table.columns:
             raise BadData(f"no feature column {name!r}; there are {_some(list(table.columns))}")
@@ -196,8 +214,11 @@ def _encode_feature(chosen: _Features, name: str, column: Array, *, is_selected:
         chosen.findings.append(f"Column {name!r} is left out of the features: {reason}.")
         return
     _reject_missing(name, column, "a feature")
-    if column.dtype.kind == "U":
+    if is_text(column):
         words = np.unique(column)
+        # A text of one byte may become a hundred numbers, so the size is checked before it is allocated.
+        size = sum(block.nbytes for block in chosen.blocks) + 4 * len(column) * len(words)
+        check_expanded("the table with its texts encoded", size, chosen.limits)
         block = (column[:, None] == words[None, :]).astype(np.float32)
         chosen.add(name, block, [f"{name}={word}" for word in words])
     elif column.ndim == 1:
@@ -209,10 +230,12 @@ def _encode_feature(chosen: _Features, name: str, column: Array, *, is_selected:
 def _unusable(column: Array) -> str | None:
     if column.dtype.kind == "M":
         return "it contains times, which can only order the split (time)"
-    if column.dtype.kind == "U":
-        distinct = len(np.unique(column))
+    if is_text(column):
         if column.ndim > 1:
             return "it contains arrays of texts"
+        if (longest := int(np.strings.str_len(column).max())) > MAX_LABEL:
+            return f"it has a text of {longest:,} characters; a category has at most {MAX_LABEL}"
+        distinct = len(np.unique(column))
         if distinct > MAX_CATEGORIES:
             return f"it has {distinct} distinct texts; at most {MAX_CATEGORIES} categories are encoded"
     elif column.dtype.kind not in NUMBERS:
@@ -239,7 +262,7 @@ def missing(column: Array) -> Array:
         gaps = ~np.isfinite(column)
     elif column.dtype.kind == "M":
         gaps = np.isnat(column)
-    elif column.dtype.kind == "U":
+    elif is_text(column):
         gaps = column == ""
     else:
         return np.zeros(len(column), dtype=bool)

@@ -7,7 +7,7 @@ import numpy as np
 
 from jobs.contracts.data import Split, Task
 from workers.engine.data.encode import missing
-from workers.engine.data.table import Array
+from workers.engine.data.texts import TEXT, Array
 from workers.engine.errors import BadSpec
 
 NAMES_OF_PARTS = {
@@ -103,7 +103,7 @@ def _by_group(groups: Array, spec: Split) -> Parts:
 
 
 def _by_column(names: Array, column: str) -> Parts:
-    lowered = np.char.lower(np.char.strip(names.astype(np.str_)))
+    lowered = np.strings.lower(np.strings.strip(names.astype(TEXT)))
     known = [word for words in NAMES_OF_PARTS.values() for word in words]
     if (unknown := np.flatnonzero(~np.isin(lowered, known))).size:
         row = int(unknown[0])

@@ -1,5 +1,6 @@
 """Describes the columns of a data set: statistics, a preview, duplicates and findings."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,14 @@ import numpy as np
 from jobs.contracts.profile import Column
 from workers.engine.data.encode import Encoded, missing
 from workers.engine.data.table import NUMBERS, Array, Table
+from workers.engine.data.texts import is_text
 
 BINS = 20
 PREVIEW_ROWS = 50
+PREVIEW_VALUES = 150_000
+"""Maximum number of values in a preview, those inside arrays included."""
+PREVIEW_CHARACTERS = 200
+"""Maximum number of characters of a text in a preview."""
 IMBALANCE = 10
 """Ratio of the largest to the smallest class from which a message is shown."""
 
@@ -18,7 +24,7 @@ def describe_column(name: str, column: Array) -> Column:
     """Return the statistics of one column; for arrays, over all values."""
     basic = Column(
         name=name,
-        dtype=str(column.dtype) if column.dtype.kind != "U" else "text",
+        dtype="text" if is_text(column) else str(column.dtype),
         shape=column.shape[1:],
         missing=int(missing(column).sum()),
         distinct=len(np.unique(column)) if column.ndim == 1 else None,
@@ -44,8 +50,12 @@ def describe_column(name: str, column: Array) -> Column:
 
 
 def preview(table: Table) -> tuple[dict[str, Any], ...]:
-    """Return the first rows as JSON values: None for missing numbers, nested lists for arrays."""
-    count = min(table.rows, PREVIEW_ROWS)
+    """Return the first rows as JSON values: None for missing numbers, nested lists for arrays.
+
+    Rows with many values are fewer; there is none if one row alone has too many.
+    """
+    row_values = sum(math.prod(column.shape[1:]) for column in table.columns.values())
+    count = min(table.rows, PREVIEW_ROWS, PREVIEW_VALUES // max(row_values, 1))
     return tuple({name: _json(column[i]) for name, column in table.columns.items()} for i in range(count))
 
 
@@ -54,6 +64,8 @@ def _json(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, np.datetime64):
         return None if np.isnat(value) else str(value)
+    if isinstance(value, str):
+        return value if len(value) <= PREVIEW_CHARACTERS else f"{value[:PREVIEW_CHARACTERS]}…"
     plain = value.item()
     return None if isinstance(plain, float) and not np.isfinite(plain) else plain
 

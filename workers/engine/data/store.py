@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from workers.engine.data.table import Array
+from workers.engine.data.texts import Array, from_stored, to_stored
 from workers.engine.errors import BadData
 
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -32,7 +32,8 @@ def npz_digest(arrays: Mapping[str, Array]) -> str:
 
 def _write_archive(target: Path | io.BytesIO, arrays: Mapping[str, Array]) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
+        stored = (pair for name, array in arrays.items() for pair in to_stored(name, array))
+        for name, array in stored:
             # A fixed time, since `np.savez` would store the present one.
             member = zipfile.ZipInfo(f"{name}.npy", date_time=ZIP_EPOCH)
             with archive.open(member, "w", force_zip64=True) as file:
@@ -50,8 +51,8 @@ def read_arrays(path: Path) -> dict[str, Array]:
     """
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+            return from_stored({name: arrays[name] for name in arrays.files})
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
         raise BadData(f"{path.name} is not a readable data set file: {error}") from error
 
 

@@ -1,8 +1,7 @@
 """Reads tables of named columns from CSV, Parquet or NPZ files, with size limits and without pickle."""
 
 import csv
-import zipfile
-import zlib
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from workers.engine.data.archive import open_archive
+from workers.engine.data.damage import reading
+from workers.engine.data.expansion import check_csv, check_expanded, check_parquet, read_npy
+from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array
 from workers.engine.errors import BadData
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-MAX_BYTES = 4 * 2**30
-"""Maximum size of a file, packed and unpacked: the data is held in memory."""
-MAX_COLUMNS = 20_000
+MAX_NAME = 500
+"""Maximum number of characters of a column's name."""
+DIRECTORY_BYTES_PER_ARRAY = 2 * MAX_NAME
 NUMBERS = "biuf"
 """NumPy kinds of numbers: bool, int, unsigned int, float."""
 
@@ -43,85 +47,116 @@ class Table:
         return len(next(iter(self.columns.values())))
 
 
-def read_csv(path: Path) -> Table:
+def read_csv(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
     """Read a comma-separated file with one header line.
 
     Raises:
-        BadData: the file is unreadable or too large, or its header is empty or repeats a name.
+        BadData: the file is too large, its header is empty or repeats a name, or a row has more fields than
+            the header.
+        DamagedFile: it is not a CSV file.
     """
+    _check_size(path, limits)
+    # pandas does not reject a repeated or empty name, but invents another: `a.1`, `Unnamed: 3`.
+    columns = _check_header(path, limits)
+    check_csv(path, columns, limits)
+    with reading(path, "CSV", "save it as comma-separated text with one header line"):
+        frame = _read_rows(path)
+    return _from_frame(frame, path, limits)
+
+
+def _read_rows(path: Path) -> Any:
     import pandas as pd
 
-    _check_size(path)
-    # pandas does not reject a repeated or empty name, but invents another: `a.1`, `Unnamed: 3`.
-    _check_header(path)
-    try:
-        # By default pandas reads in chunks, and a column may get another type in each.
-        frame = pd.read_csv(path, low_memory=False, skipinitialspace=True)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise _unreadable(
-            path, "CSV", error, "save it as comma-separated text with one header line"
-        ) from error
-    return _from_frame(frame)
+    # By default pandas takes the first field of every row as an index if the first row has more fields than
+    # the header, which shifts the columns. Without an index it drops the last fields, and warns.
+    with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+        try:
+            # By default pandas reads in chunks, and a column may get another type in each.
+            return pd.read_csv(path, low_memory=False, skipinitialspace=True, index_col=False)
+        except pd.errors.ParserWarning as error:
+            raise BadData(
+                f"the first row of {path.name}, usually line 2, has more fields than the header; put texts "
+                "with commas in quotes"
+            ) from error
 
 
-def _check_header(path: Path) -> None:
+def _check_header(path: Path, limits: FileLimits) -> int:
+    """Check the names of the columns; return their number."""
     try:
         # Spreadsheet programs write a byte order mark, which would become part of the first name.
         with path.open(newline="", encoding="utf-8-sig") as file:
             header = next(csv.reader(file), [])
     except (UnicodeDecodeError, csv.Error) as error:
         raise BadData(f"{path.name} is not UTF-8 text: {error}; save it in UTF-8") from error
-    _check_names([name.strip() for name in header], path.name)
+    _check_names([name.strip() for name in header], path.name, limits)
+    return len(header)
 
 
-def _check_names(names: Sequence[str], file: str) -> None:
+def _check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
     """Check that every column has a name of its own."""
+    if len(names) > limits.columns:
+        raise BadData(f"{file} has {len(names):,} columns; at most {limits.columns:,} are read")
+    if long := next((name for name in names if len(name) > MAX_NAME), None):
+        raise BadData(
+            f"{file} has a column name of {len(long):,} characters, {long[:40]!r}…; at most {MAX_NAME} are "
+            "read"
+        )
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise BadData(f"{file} repeats {repeated}; every column needs a unique name")
+        raise BadData(f"{file} repeats {repeated[:20]}; every column needs a unique name")
     if "" in names:
         raise BadData(f"column {names.index('') + 1} of {file} has no name")
-    if len(names) > MAX_COLUMNS:
-        raise BadData(f"{file} has {len(names)} columns; at most {MAX_COLUMNS} are read")
 
 
-def read_parquet(path: Path) -> Table:
+def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
     """Read a Parquet file of flat columns.
 
     Raises:
-        BadData: the file is unreadable or too large, or a column is nested.
+        BadData: the file is too large, or a column is nested.
+        DamagedFile: it is not a Parquet file.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    _check_size(path)
-    try:
+    _check_size(path, limits)
+    with reading(path, "Parquet", "write it again, with one column for each feature"):
         file = pq.ParquetFile(path)
-        # Estimated with 8 bytes per value, before the file is unpacked.
-        if file.metadata.num_rows * max(file.metadata.num_columns, 1) * 8 > MAX_BYTES:
-            raise BadData(f"{path.name} unpacks to more than {MAX_BYTES >> 30} GiB")
+        check_parquet(path.name, file.metadata, limits)
         # A frame has no column for a name that it has twice.
-        _check_names([name.strip() for name in file.schema_arrow.names], path.name)
-        table = file.read()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _unreadable(
-            path, "Parquet", error, "write it again, with one column for each feature"
-        ) from error
-    for field in table.schema:
-        if pa.types.is_nested(field.type):
-            raise BadData(
-                f"column {field.name!r} contains {field.type} values; nested columns are not supported"
-            )
-    return _from_frame(table.to_pandas())
+        _check_names([name.strip() for name in file.schema_arrow.names], path.name, limits)
+        for field in file.schema_arrow:
+            if pa.types.is_nested(field.type):
+                raise BadData(
+                    f"column {field.name!r} contains {field.type} values; nested columns are not supported"
+                )
+        # As a dictionary, a long text that many rows repeat is in memory once, and can be counted.
+        texts = [field.name for field in file.schema_arrow if _is_arrow_text(field.type)]
+        frame = pq.ParquetFile(path, read_dictionary=texts).read().to_pandas()
+        return _from_frame(frame, path, limits)
 
 
-def _from_frame(frame: Any) -> Table:
-    return Table({str(name).strip(): _column(frame[name]) for name in frame.columns})
+def _is_arrow_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _column(series: Any) -> Array:
-    """Convert a pandas series to an array. Texts become `<U`, with "" for missing ones."""
+def _from_frame(frame: Any, path: Path, limits: FileLimits) -> Table:
+    columns = {}
+    size = 0
+    for label in frame.columns:
+        name = str(label).strip()
+        columns[name] = column = _column(name, frame[label], limits)
+        size += column.nbytes
+        check_expanded(path.name, size, limits)
+    return Table(columns)
+
+
+def _column(name: str, series: Any, limits: FileLimits) -> Array:
+    """Convert a pandas series to an array. Texts have variable width, with "" for missing ones."""
     import pandas as pd
 
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        return _categories(name, series, limits)
     if pd.api.types.is_bool_dtype(series.dtype) and not series.isna().any():
         return np.asarray(series.astype(bool))
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
@@ -130,61 +165,77 @@ def _column(series: Any) -> Array:
         return np.asarray(moments.to_numpy(dtype="datetime64[us]"))
     if pd.api.types.is_numeric_dtype(series.dtype):
         # An integer array cannot represent a missing value.
+        if series.dtype == np.uint64 and series.max() > np.iinfo(np.int64).max:
+            raise BadData(
+                f"column {series.name!r} has whole numbers above {np.iinfo(np.int64).max}, "
+                "the largest integer of 64 bits with a sign; write it with a decimal point, or leave it out"
+            )
         whole = pd.api.types.is_integer_dtype(series.dtype) and not series.isna().any()
         return np.asarray(series.to_numpy(dtype=np.int64 if whole else np.float64))
-    # As objects, since a series of categories accepts no other value, not even "".
-    texts = series.astype(object).where(series.notna(), "")
-    return np.asarray(texts.astype(str).to_list(), dtype=np.str_)
+    # As objects, since only they accept "" for a missing value of any type.
+    texts = text_array(map(str, series.astype(object).where(series.notna(), "")))
+    check_lengths(name, texts, limits.text_characters)
+    return texts
 
 
-def read_npz(path: Path) -> Table:
+def _categories(name: str, series: Any, limits: FileLimits) -> Array:
+    """Convert a series of categories to texts."""
+    # pandas numbers a missing value -1, which is the index of the last word.
+    words = text_array([*map(str, series.cat.categories), ""])
+    codes = series.cat.codes.to_numpy()
+    lengths = np.strings.str_len(words)[codes].astype(np.int64)
+    check_expanded(f"column {name!r}", int(lengths.sum()) + BYTES_PER_TEXT * len(codes), limits)
+    texts: Array = words[codes]
+    check_lengths(name, texts, limits.text_characters)
+    return texts
+
+
+def read_npz(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
     """Read named arrays whose first axis is the row. Arrays of Python objects are rejected.
 
     Raises:
-        BadData: the file is not an NPZ file or is too large, or an array has no rows or an unsupported type.
+        BadData: the file is too large, or an array has no rows or an unsupported type.
+        DamagedFile: it is not an NPZ file.
     """
-    _check_size(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            _check_members(archive, path.name)
-        with np.load(path, allow_pickle=False) as arrays:
-            columns = {name: _plain(name, arrays[name]) for name in arrays.files}
-    # zipfile passes on the errors of zlib; a RuntimeError means an encrypted or unknown format.
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, RuntimeError) as error:
-        raise _unreadable(
-            path, "NPZ", error, "write it with numpy.savez, one array for each column"
-        ) from error
+    _check_size(path, limits)
+    columns = {}
+    directory_bytes = limits.columns * DIRECTORY_BYTES_PER_ARRAY
+    with (
+        reading(path, "NPZ", "write it with numpy.savez, one array for each column"),
+        open_archive(path, directory_bytes=directory_bytes) as archive,
+    ):
+        members = archive.infolist()
+        _check_names([member.filename for member in members], path.name, limits)
+        # A small file may unpack to a huge one, so the sizes are added before unpacking.
+        check_expanded(path.name, sum(member.file_size for member in members), limits)
+        for member in members:
+            name = member.filename.removesuffix(".npy")
+            if name == member.filename:
+                raise BadData(f"{path.name} contains {name!r}, which is not an array")
+            with archive.open(member) as file:
+                array = read_npy(file, name=name, size=member.file_size, limits=limits)
+            columns[name] = _plain(name, array, limits)
     return Table(columns)
 
 
-def _check_members(archive: zipfile.ZipFile, name: str) -> None:
-    """Reject a small file that would unpack to a huge one, before unpacking it."""
-    unpacked = sum(member.file_size for member in archive.infolist())
-    if unpacked > MAX_BYTES:
-        raise BadData(f"{name} unpacks to {unpacked:,} bytes; at most {MAX_BYTES:,} are read")
-    if len(archive.infolist()) > MAX_COLUMNS:
-        raise BadData(f"{name} contains {len(archive.infolist())} arrays; at most {MAX_COLUMNS} are read")
-
-
-def _plain(name: str, array: Array) -> Array:
+def _plain(name: str, array: Array, limits: FileLimits) -> Array:
     if array.ndim == 0:
         raise BadData(f"array {name!r} is a single value; its first axis must be the rows")
     if array.dtype.kind == "S":
-        return np.char.decode(array, "utf-8")
-    if array.dtype.kind not in NUMBERS + "UM":
+        array = np.char.decode(array, "utf-8")
+    if is_text(array):
+        array = array.astype(TEXT)
+        check_lengths(name, array, limits.text_characters)
+        return array
+    if array.dtype.kind not in NUMBERS + "M":
         raise BadData(f"array {name!r} contains {array.dtype} values; supported are numbers, texts and times")
-    return array
+    # Numbers of the other byte order are as good, but JAX does not take them.
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _unreadable(path: Path, kind: str, error: Exception, remedy: str) -> BadData:
-    """Return the error for a file that a library cannot read, without the folders in its message."""
-    reason = str(error).strip().replace(str(path), path.name).rstrip(".")
-    return BadData(f"{path.name} is not a readable {kind} file: {reason}; {remedy}")
-
-
-def _check_size(path: Path) -> None:
+def _check_size(path: Path, limits: FileLimits) -> None:
     size = path.stat().st_size
-    if size > MAX_BYTES:
-        raise BadData(f"{path.name} has {size:,} bytes; at most {MAX_BYTES:,} are read")
+    if size > limits.expanded_bytes:
+        raise BadData(f"{path.name} has {size:,} bytes; at most {limits.expanded_bytes:,} are read")
     if size == 0:
         raise BadData(f"{path.name} is empty")

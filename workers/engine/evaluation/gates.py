@@ -131,7 +131,7 @@ def state_of(passed: bool) -> State:
 def signature_gate(challenger: Signature, champion: Signature | None) -> GateOutcome:
     """Pass if the challenger accepts all inputs of the champion, and answers in the same form.
 
-    Clients read several outputs by their names, and the only output of a model by its position.
+    Outputs are compared by name, also the only one: clients of the Open Inference Protocol read it by name.
     """
     rule = "all inputs of the champion are accepted, and the outputs have the same names and form"
     if champion is None:
@@ -158,8 +158,6 @@ def _output_problems(challenger: Signature, champion: Signature) -> list[str]:
         return [f"there were {len(champion.outputs)} outputs, there are {len(challenger.outputs)}"]
     sent = {tensor.name: tensor for tensor in challenger.outputs}
     read = {tensor.name: tensor for tensor in champion.outputs}
-    if len(read) == 1:
-        sent = dict(zip(read, sent.values(), strict=True))
     if sent.keys() != read.keys():
         return [f"the outputs were {', '.join(read)}; they are {', '.join(sent)}"]
     return [

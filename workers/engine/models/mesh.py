@@ -4,10 +4,26 @@ from typing import Any
 
 from keras import distribution
 
+from jobs.contracts import patterns
 from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.templates.layers import Variable
 from jobs.contracts.variables import check_layout
 from workers.engine.errors import BadLayout, BadSpec
+
+
+class LinearLayoutMap(distribution.LayoutMap):
+    """Keras' map from patterns to layouts, with patterns that are matched in linear time."""
+
+    def __getitem__(self, path: str) -> Any:
+        """Return the layout of a path, or None.
+
+        Raises:
+            ValueError: several rules match it.
+        """
+        found = [match for match in self if match == path or patterns.matches_all_of(match, path)]
+        if len(found) > 1:
+            raise ValueError(f"{path!r} matches several layout rules: {found}")
+        return super().__getitem__(found[0]) if found else None
 
 
 def use_mesh(mesh: MeshSpec | None, variables: list[Variable], batch_size: int) -> None:
@@ -39,7 +55,7 @@ def _distribution(mesh: MeshSpec) -> Any:
     # With several processes, Keras can shard only `tf.data` data sets by itself and rejects arrays.
     if not mesh.layout and len(shape) == 1:
         return distribution.DataParallel(device_mesh=device_mesh, auto_shard_dataset=False)
-    layout = distribution.LayoutMap(device_mesh)
+    layout = LinearLayoutMap(device_mesh)
     for rule in mesh.layout:
         layout[rule.match] = tuple(rule.axes)
     return distribution.ModelParallel(

@@ -1,22 +1,30 @@
 """Chooses the dtype policy of each layer and the loss scaling under float16."""
 
-import re
 from typing import Any
 
 import keras
 
+from jobs.contracts import patterns
 from jobs.contracts.precision import PrecisionSpec
+from workers.engine.errors import BadSpec
 
 OUTPUT_LAYERS = ("normalize", "output", "output_activation", "target_scale")
 """These stay in float32 unless overridden: in 16 bits raw inputs overflow and probabilities are rounded."""
 
 
 def policy_of(layer: str, precision: PrecisionSpec) -> str:
-    """Return the dtype policy of the layer named `layer`. The last matching override wins."""
+    """Return the dtype policy of the layer named `layer`. The last matching override wins.
+
+    Raises:
+        BadSpec: the pattern of an override is refused; older releases accepted more patterns.
+    """
     chosen = "float32" if layer in OUTPUT_LAYERS else precision.policy
     for override in precision.overrides:
-        if re.search(override.match, layer):
-            chosen = override.policy
+        try:
+            if patterns.found_in(override.match, layer):
+                chosen = override.policy
+        except patterns.UnsupportedPattern as error:
+            raise BadSpec(str(error)) from error
     return chosen
 
 

@@ -4,11 +4,11 @@ A model's config is a program. Class names are checked against an allow-list, an
 weights that the file stores: a config of a hundred bytes can request a terabyte.
 """
 
+import builtins
 import io
 import json
 import math
 import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any
 
 import h5py
 
+from workers.engine.data.archive import open_archive
+from workers.engine.data.damage import reading
 from workers.engine.errors import RefusedInput
 from workers.engine.models.operations import OPERATIONS
 
@@ -24,6 +26,8 @@ MEMBERS = frozenset({"metadata.json", "config.json", "model.weights.h5"})
 
 MAX_BYTES = 8 << 30
 """Maximum size of the file, packed and unpacked."""
+DIRECTORY_BYTES = 64 << 10
+"""Maximum size of the archive's directory, which lists three files."""
 MAX_JSON = 64 << 20
 """Maximum bytes of each JSON file inside."""
 MAX_RATIO = 100
@@ -109,20 +113,25 @@ def scan(path: Path) -> Scan:
 
     Raises:
         BadModel: it is not a `.keras` file of known layers whose sizes match the stored weights.
+        DamagedFile: its bytes cannot be read as such a file.
     """
-    with _opened(path) as archive:
+    _check_start(path)
+    with (
+        reading(path, ".keras", "save the model again with model.save('name.keras')"),
+        open_archive(path, directory_bytes=DIRECTORY_BYTES) as archive,
+    ):
         _check_members(archive)
         metadata = _json(archive, "metadata.json")
         config = _json(archive, "config.json")
-        stored = stored_parameters(io.BytesIO(_read(archive, "model.weights.h5")))
-    layers = check_config(config)
-    estimated = sum(map(estimated_parameters, layers))
+        stored = stored_parameters(io.BytesIO(archive.read("model.weights.h5")))
+        layers = check_config(config)
+        estimated = sum(map(estimated_parameters, layers))
     if estimated > MAX_PARAMETERS or estimated > 4 * stored + SLACK_PARAMETERS:
         raise BadModel(f"its config requests about {estimated:,} parameters, but the file stores {stored:,}")
     return Scan(str(metadata.get("keras_version", "")), len(layers), stored, estimated)
 
 
-def _opened(path: Path) -> zipfile.ZipFile:
+def _check_start(path: Path) -> None:
     if path.stat().st_size > MAX_BYTES:
         raise BadModel(f"it has {path.stat().st_size:,} bytes; at most {MAX_BYTES:,} are accepted")
     # zipfile would also open an archive that follows other bytes, such as a pickle.
@@ -130,10 +139,6 @@ def _opened(path: Path) -> zipfile.ZipFile:
         start = file.read(4)
     if start != b"PK\x03\x04":
         raise BadModel("it is not a .keras file: pickles, .h5 files and others are never loaded")
-    try:
-        return zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
-        raise BadModel(f"it is a damaged .keras file: {error}") from error
 
 
 def _check_members(archive: zipfile.ZipFile) -> None:
@@ -152,19 +157,8 @@ def _check_members(archive: zipfile.ZipFile) -> None:
             raise BadModel(f"{member.filename} has {member.file_size:,} bytes; at most {MAX_JSON:,} are read")
 
 
-def _read(archive: zipfile.ZipFile, name: str) -> bytes:
-    try:
-        return archive.read(name)
-    # zipfile passes on the errors of zlib, and rejects unknown methods of compression by NotImplementedError.
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise BadModel(f"{name} cannot be unpacked: {error}") from error
-
-
 def _json(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
-    try:
-        body = json.loads(_read(archive, name))
-    except (ValueError, RecursionError) as error:
-        raise BadModel(f"{name} is not readable JSON: {error}") from error
+    body = json.loads(archive.read(name))
     if not isinstance(body, dict):
         raise BadModel(f"{name} is not a JSON object")
     return body
@@ -173,11 +167,13 @@ def _json(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
 def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
     """Check every object and number of a model's config; return the entries of its layers.
 
-    The outermost `compile_config` is not checked: neither this code nor serving loads it.
+    In the outermost `compile_config` only names are checked: neither this code nor serving loads it, but a
+    person who downloads the file may.
 
     Raises:
         BadModel: it names an unknown class, or a number is too large.
     """
+    _check_compile_config(config.get("compile_config"))
     root = {name: part for name, part in config.items() if name != "compile_config"}
     module, name = root.get("module"), root.get("class_name")
     if not isinstance(module, str) or not isinstance(name, str) or (module, name) not in MODELS:
@@ -189,6 +185,31 @@ def check_config(config: dict[str, Any]) -> list[dict[str, Any]]:
     if len(layers) > MAX_LAYERS:
         raise BadModel(f"it has {len(layers):,} layers; at most {MAX_LAYERS:,} are accepted")
     return layers
+
+
+def _check_compile_config(part: Any) -> None:
+    """Check that a `compile_config` names only parts of Keras, and functions that are none of Python's."""
+    advice = "save the model without it: keras.saving.load_model(path, compile=False).save(path)"
+    todo = [part]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, list):
+            todo.extend(part)
+        if not isinstance(part, dict):
+            continue
+        todo.extend(part.values())
+        if "class_name" not in part and "module" not in part:
+            continue
+        module, name = part.get("module"), part.get("class_name")
+        # A loss or metric that is a function; its name is looked up in Keras, and then among Python's own.
+        function, registered = part.get("config"), part.get("registered_name")
+        is_function = (module, name, registered) == ("builtins", "function", "function")
+        is_harmless = is_function and isinstance(function, str) and not hasattr(builtins, function)
+        if not is_harmless:
+            try:
+                _check_entry({"class_name": None, **part})
+            except BadModel as error:
+                raise BadModel(f"in its compile_config, {error}; {advice}") from error
 
 
 def _entries(root: Any) -> Iterator[dict[str, Any]]:
@@ -269,20 +290,17 @@ def stored_parameters(file: io.BytesIO) -> int:
     """Count the weights in an HDF5 file, after checking that the file contains all of them.
 
     Raises:
-        BadModel: the file is damaged, or has links, external data, objects, or impossible sizes.
+        BadModel: the file has links, external data, objects, or impossible sizes.
     """
     limit = MAX_RATIO * file.getbuffer().nbytes
     count = size = 0
-    try:
-        with h5py.File(file, "r") as weights:
-            for dataset in _datasets(weights):
-                # Chunks that were never written take no space, so a small file may unpack to any size.
-                count += math.prod(dataset.shape)
-                size += math.prod(dataset.shape) * dataset.dtype.itemsize
-                if size > limit:
-                    raise BadModel(f"its weights unpack to over {MAX_RATIO} times their size in the file")
-    except (OSError, RuntimeError, KeyError, ValueError) as error:
-        raise BadModel(f"model.weights.h5 is not a readable weights file: {error}") from error
+    with h5py.File(file, "r") as weights:
+        for dataset in _datasets(weights):
+            # Chunks that were never written take no space, so a small file may unpack to any size.
+            count += math.prod(dataset.shape)
+            size += math.prod(dataset.shape) * dataset.dtype.itemsize
+            if size > limit:
+                raise BadModel(f"its weights unpack to over {MAX_RATIO} times their size in the file")
     return count
 
 

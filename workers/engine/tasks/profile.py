@@ -14,11 +14,13 @@ from workers.engine.data.bundled import load_bundled
 from workers.engine.data.encode import Encoded, encode
 from workers.engine.data.store import write_npz
 from workers.engine.data.table import Array, Table, read_csv, read_npz, read_parquet
-from workers.engine.errors import BadSpec
+from workers.engine.errors import BadData, BadSpec
 from workers.engine.report import Report
 
 READERS = {"csv": read_csv, "npz": read_npz, "parquet": read_parquet}
 STEPS = 4
+MAX_PROFILE_BYTES = 3 * 2**20
+"""The profile is part of the task's result, and an event has at most 4 MiB."""
 
 
 def run(task: ProfileTask, report: Report) -> dict[str, Any]:
@@ -34,7 +36,7 @@ def run(task: ProfileTask, report: Report) -> dict[str, Any]:
     table, target, prediction_task = _read(task)
     report.progress(1, STEPS, "steps")
     report.phase("working")
-    encoded = encode(table, target=target, features=task.features, task=prediction_task)
+    encoded = encode(table, target=target, features=task.features, task=prediction_task, limits=task.limits)
     report.progress(2, STEPS, "steps")
     report.phase("working")
     path = Path(task.folder) / "dataset.npz"
@@ -43,7 +45,13 @@ def run(task: ProfileTask, report: Report) -> dict[str, Any]:
     report.phase("working")
     profile = make_profile(table, encoded)
     body = profile.model_dump(mode="json")
-    (Path(task.folder) / "profile.json").write_text(json.dumps(body))
+    text = json.dumps(body)
+    if len(text) > MAX_PROFILE_BYTES:
+        raise BadData(
+            f"the description of its {len(profile.columns):,} columns has {len(text):,} bytes; at most "
+            f"{MAX_PROFILE_BYTES:,} are stored. Upload fewer columns, or arrays instead of single columns"
+        )
+    (Path(task.folder) / "profile.json").write_text(text)
     report.artifact("dataset", "dataset.npz", name="dataset.npz", meta={"digest": digest})
     report.artifact("profile", "profile.json", name="profile.json")
     report.progress(STEPS, STEPS, "steps")
@@ -67,7 +75,7 @@ def _read(task: ProfileTask) -> tuple[Table, str | None, Task | None]:
         return table, task.target or info.target, prediction_task
     if task.path is None:
         raise BadSpec(f"a profile of a {task.source} upload needs the path of the file")
-    return READERS[task.source](Path(task.path)), task.target, prediction_task
+    return READERS[task.source](Path(task.path), task.limits), task.target, prediction_task
 
 
 def _prediction_task(name: str | None) -> Task | None:

@@ -1,12 +1,14 @@
 """HTTP client of the dashboard. It uses the server's own token, except to check the token of a caller."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
 
 from jobs.contracts.release import ReplicaReport
+from workers.serving.access import Access
 from workers.serving.releases.artifacts import ArtifactRefused
 
 _POLL_SECONDS = 25
@@ -105,21 +107,26 @@ class Dashboard:
         except httpx.HTTPError as error:
             raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
 
-    async def scopes_of(self, token: str) -> frozenset[str] | None:
-        """Return the scopes of a caller's token; None if the dashboard does not know it.
+    async def access_of(self, token: str) -> Access | None:
+        """Return the access of a caller's token; None if the dashboard does not know it.
 
         Raises:
             DashboardUnavailable: it cannot be reached.
         """
         headers = {"authorization": f"Bearer {token}"}
         try:
-            answer = await self._http.get("/api/v1/me", headers=headers)
+            answer = await self._http.get("/api/v1/serving/access", headers=headers)
         except httpx.HTTPError as error:
             raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
-        if answer.status_code in (401, 403):
+        if answer.status_code == 401:
             return None
+        if answer.status_code == 403:
+            return Access(None)
         try:
-            return frozenset(answer.raise_for_status().json()["scopes"])
+            body = answer.raise_for_status().json()
+            ends = body["expires"]
+            expires = None if ends is None else datetime.fromisoformat(ends).timestamp()
+            return Access(frozenset(body["endpoints"]), expires, body["warning"])
         except (httpx.HTTPStatusError, ValueError, KeyError, TypeError) as error:
             raise DashboardUnavailable(
                 f"the dashboard's answer about a token is invalid: {error!r}"

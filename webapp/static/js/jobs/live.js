@@ -88,10 +88,10 @@ function connect() {
     for (const job of followers.keys()) subscribe(opened, job);
   });
   opened.addEventListener("message", (message) => dispatch(JSON.parse(message.data)));
-  opened.addEventListener("close", async ({ code }) => {
+  opened.addEventListener("close", async ({ code, reason }) => {
     socket = null;
     if (code === TOO_MANY) {
-      reportLive("More than 20 of your pages have live updates. Close some of them, then reload this one.");
+      reportLive(`${reason} Reload this page afterwards.`);
       return;
     }
     if (code === LOGGED_OUT && !(await askLogin())) return;

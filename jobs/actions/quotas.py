@@ -1,0 +1,70 @@
+"""Refuses work of a project that has reached a quota. Use is counted from rows, so it survives crashes."""
+
+from jobs.errors import QuotaReached
+from jobs.models import Artifact, Attempt, Project
+from jobs.queries import disk_use
+from jobs.queries.quotas import RAISE, disk_sentence, limits_of, unfinished_jobs, why_disk_is_full
+
+
+def require_room_for_job(project: Project) -> None:
+    """Require that a project has fewer unfinished jobs than its quota, and disk space. Steps do not count.
+
+    Call it inside the transaction that creates the job: the lock on the project makes concurrent calls wait.
+
+    Raises:
+        QuotaReached: the project has as many unfinished jobs or bytes as it may have.
+    """
+    project = _locked(project)
+    quota = limits_of(project).jobs
+    used = unfinished_jobs(project)
+    if used >= quota:
+        raise QuotaReached(
+            f"Project {project} has {used:,} unfinished jobs, and its quota is {quota:,}. "
+            f"Stop some of them, wait until they have ended, or {RAISE}."
+        )
+    if (reason := why_disk_is_full(project)) is not None:
+        raise QuotaReached(reason)
+
+
+def require_room_for_artifact(project: Project, artifact: Artifact) -> None:
+    """Require that a project may refer to an artifact, which needs no space if it already does.
+
+    Call it inside the transaction that creates the reference: the lock on the project makes concurrent calls
+    wait.
+
+    Raises:
+        QuotaReached: its files would exceed the disk quota.
+    """
+    project = _locked(project)
+    quota, used = limits_of(project).bytes, disk_use.of_project(project.pk)
+    adding = disk_use.added_by(artifact, project.pk)
+    if used + adding > quota:
+        raise QuotaReached(disk_sentence(project, used, quota, adding=adding))
+
+
+def require_room_on_disk(project: Project, adding: int) -> None:
+    """Require that a file of `adding` bytes fits into a project's disk quota, before it is stored.
+
+    The use that is known may be some seconds old.
+
+    Raises:
+        QuotaReached: it does not fit.
+    """
+    quota, used = limits_of(project).bytes, disk_use.recently(project.pk)
+    if used + adding > quota:
+        raise QuotaReached(disk_sentence(project, used, quota, adding=adding))
+
+
+def require_room_for_output(attempt_id: int, adding: int) -> None:
+    """Require that an output of an attempt fits into its project's disk quota, before it is stored.
+
+    Raises:
+        QuotaReached: it does not fit.
+    """
+    project = Attempt.objects.select_related("job__project").get(pk=attempt_id).job.project
+    if project is not None:
+        require_room_on_disk(project, adding)
+
+
+def _locked(project: Project) -> Project:
+    return Project.objects.select_for_update(no_key=True).get(pk=project.pk)

@@ -1,0 +1,138 @@
+"""Keeps folders and files private: no other user of the machine can read them or put files into them.
+
+Only ids and permission bits are checked. The system administrator (root) reads everything.
+"""
+
+import contextlib
+import logging
+import os
+import stat
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+UMASK = 0o077
+"""New files are 0600 and new folders 0700 unless a program asks for less."""
+OF_OTHERS = 0o077
+"""The permission bits of the group and of all other users."""
+OF_STRANGERS = 0o007
+"""The permission bits of users who are neither the owner nor in a group of the file."""
+
+
+class NotPrivate(Exception):
+    """A file or folder belongs to another user, or other users can write to it."""
+
+
+def create_private_files() -> None:
+    """Let this process and its children create files and folders that only their owner can access."""
+    os.umask(UMASK)
+
+
+def private_home(root: Path) -> None:
+    """Create the home, or take all permissions of other users from it and from each file and folder in it.
+
+    Raises:
+        NotPrivate: the home belongs to another user.
+    """
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_root(root)
+    # No deeper: other users cannot enter the folders.
+    for entry in os.scandir(root):
+        if _close(Path(entry.path)):
+            log.warning("Other users had permissions for %s: they were removed", entry.path)
+
+
+def private_root(root: Path) -> None:
+    """Take all permissions of other users from a folder; nothing happens if it does not exist.
+
+    Raises:
+        NotPrivate: the folder belongs to another user.
+    """
+    # The store creates it: a backup is restored into a home without any artifacts.
+    if not root.exists():
+        return
+    root = root.resolve()
+    _require_owner(root, root.stat())
+    if _close(root):
+        log.warning("Other users had permissions for %s: they were removed", root)
+
+
+def private_file(path: Path) -> None:
+    """Take the permissions of other users from a file; nothing happens if it does not exist.
+
+    Files of root are left as they are: a container's secrets belong to root.
+
+    Raises:
+        NotPrivate: it belongs to another user, who could replace its content.
+    """
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        return
+    if facts.st_uid == 0 != os.geteuid():
+        return
+    _require_owner(path, facts)
+    if _close(path.resolve()):
+        log.warning("Other users had permissions for %s: they were removed", path)
+
+
+def private_folder(path: Path) -> Path:
+    """Create a folder for sockets in a folder that all users can write to, such as /tmp; return its path.
+
+    A folder that exists is used only if no other user can have put anything into it.
+
+    Raises:
+        NotPrivate: it is a link or no folder, belongs to another user, or others have permissions for it.
+    """
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    require_private_folder(path)
+    return path
+
+
+def require_private_folder(path: Path) -> None:
+    """Refuse a folder to which other users have or had access; a missing one is accepted.
+
+    Raises:
+        NotPrivate: it is a link or no folder, belongs to another user, or others have permissions for it.
+    """
+    try:
+        facts = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(facts.st_mode):
+        raise NotPrivate(f"{path} must be a folder, and no link to one. Delete it and start again.")
+    _require_owner(path, facts)
+    if facts.st_mode & OF_OTHERS:
+        raise NotPrivate(f"Other users have access to {path}. Delete it and start again.")
+
+
+def _close(path: Path) -> bool:
+    """Take the permissions of other users from a file or folder of this user; return whether any were."""
+    try:
+        facts = path.lstat()
+        if stat.S_ISLNK(facts.st_mode) or facts.st_uid != os.geteuid():
+            return False
+        unwanted = OF_STRANGERS if _has_access_list(path) else OF_OTHERS
+        if not facts.st_mode & unwanted:
+            return False
+        path.chmod(facts.st_mode & (0o770 & ~unwanted))
+    except FileNotFoundError:  # a process of a running installation has deleted it
+        return False
+    return True
+
+
+def _has_access_list(path: Path) -> bool:
+    """Return whether a file names users or groups beside its own, as folders that runners enter do.
+
+    Its permission bits of the group then limit what these may do: taking them would lock runners out.
+    """
+    return hasattr(os, "listxattr") and "system.posix_acl_access" in os.listxattr(path, follow_symlinks=False)
+
+
+def _require_owner(path: Path, facts: os.stat_result) -> None:
+    if facts.st_uid != os.geteuid():
+        raise NotPrivate(
+            f"{path} belongs to the user with the id {facts.st_uid}; this process runs as {os.geteuid()}. "
+            "Run as that user, or choose another folder."
+        )

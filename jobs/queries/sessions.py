@@ -1,0 +1,70 @@
+"""Reads browser sessions."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth import HASH_SESSION_KEY
+from django.utils.crypto import constant_time_compare
+from django.utils.dateparse import parse_datetime
+
+from jobs import clock
+from jobs.models import Session, User
+from jobs.models.sessions import stored_key
+
+
+@dataclass(frozen=True)
+class SessionView:
+    """A session on the page of its user. Sessions without a recorded login have no time and address."""
+
+    is_current: bool
+    begun: datetime | None
+    how: str
+    address: str
+    browser: str
+    expires: datetime
+
+
+def is_open(key: str, user: User) -> bool:
+    """Return whether a session, by its stored key, is one of this user and has not ended."""
+    row = Session.objects.filter(pk=key, user=user, expire_date__gt=clock.estimate()).first()
+    if row is None:
+        return False
+    # The hash of the password: a change of it ends sessions whose rows are still there.
+    proof = row.get_decoded().get(HASH_SESSION_KEY, "")
+    return constant_time_compare(proof, user.get_session_auth_hash())
+
+
+def of_user(user: User, current_key: str | None) -> list[SessionView]:
+    """Return the open sessions of a user, the current one first, then the newest.
+
+    Args:
+        user: the user.
+        current_key: the key in the cookie of the current session.
+    """
+    rows = Session.objects.filter(user=user, expire_date__gt=clock.estimate()).order_by("-expire_date")
+    current = stored_key(current_key or "")
+    shown = [_shown(row, is_current=row.pk == current) for row in rows]
+    return sorted(shown, key=lambda each: not each.is_current)
+
+
+def _shown(row: Session, *, is_current: bool) -> SessionView:
+    login: dict[str, Any] = row.get_decoded().get("login", {})
+    return SessionView(
+        is_current=is_current,
+        begun=parse_datetime(login["time"]) if "time" in login else None,
+        how=login.get("how", ""),
+        address=login.get("address", ""),
+        browser=_browser(login.get("agent", "")),
+        expires=row.expire_date,
+    )
+
+
+def _browser(agent: str) -> str:
+    """Return the name of the browser and of the system in a User-Agent header."""
+    # In this order: most browsers also name those that they are compatible with.
+    browsers = {"Edg": "Edge", "OPR/": "Opera", "Firefox": "Firefox", "Chrom": "Chrome", "Safari": "Safari"}
+    systems = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
+    browser = next((name for mark, name in browsers.items() if mark in agent), "another program")
+    system = next((name for name in systems if name in agent), "")
+    return f"{browser} on {system}" if system else browser

@@ -1,0 +1,64 @@
+"""Opens and deletes files in folders that runners write, without following links that a runner left there.
+
+A check of a path is not enough: a runner may replace any part of it by a link before the path is used.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePath
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def opened_parent(root: Path, relative: str) -> Iterator[tuple[int, str]]:
+    """Open the folder of a file below `root`; yield its descriptor and the name of the file in it.
+
+    Raises:
+        OSError: a folder on the way is missing, or is a link.
+        ValueError: the path is absolute, empty or leads out of `root`.
+    """
+    *folders, name = PurePath(relative).parts or ("..",)
+    if PurePath(relative).is_absolute() or ".." in (*folders, name):
+        raise ValueError(f"{relative!r} is not a path below a folder")
+    descriptor = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
+    try:
+        for folder in folders:
+            parent, descriptor = descriptor, os.open(folder, _FOLDER, dir_fd=descriptor)
+            os.close(parent)
+        yield descriptor, name
+    finally:
+        os.close(descriptor)
+
+
+def open_regular(root: Path, relative: str, *, owner: int | None = None) -> int:
+    """Open a regular file below `root` for reading, and return its descriptor.
+
+    Args:
+        root: a folder.
+        relative: the path of the file below it.
+        owner: the user id that the file must have; None accepts any. A link may give a file of another user a
+            name in a runner's folder.
+
+    Raises:
+        OSError: it is missing, or no regular file of this owner.
+        ValueError: see `opened_parent`.
+    """
+    with opened_parent(root, relative) as (parent, name):
+        # Without blocking: it might be a pipe.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(name, flags, dir_fd=parent)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or owner not in (None, found.st_uid):
+        os.close(descriptor)
+        raise PermissionError(f"{relative!r} is not a regular file of the run")
+    return descriptor
+
+
+def remove_folder(root: Path, relative: str) -> None:
+    """Delete a folder below `root` with its contents. A missing one is no error; a link is not followed."""
+    with suppress(OSError, ValueError), opened_parent(root, relative) as (parent, name):
+        shutil.rmtree(name, dir_fd=parent, ignore_errors=True)

@@ -1,0 +1,57 @@
+"""Stores browser sessions under the hashes of their keys (`SESSION_ENGINE`)."""
+
+from typing import Any
+
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.base import SessionBase
+from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+
+from jobs import clock
+from jobs.models.sessions import Session, stored_key
+
+
+class SessionStore(DatabaseStore):
+    """Django's store in the database, whose rows have the hash of the key and the user."""
+
+    # Those of Django's store pass the key itself to the database; these call the methods below in a thread.
+    aload, asave, acreate = SessionBase.aload, SessionBase.asave, SessionBase.acreate
+    aexists, adelete = SessionBase.aexists, SessionBase.adelete
+
+    @classmethod
+    def get_model_class(cls) -> type[Session]:
+        """Return the model of the rows."""
+        return Session
+
+    @classmethod
+    def clear_expired(cls) -> None:
+        """Delete the rows of expired sessions."""
+        Session.objects.filter(expire_date__lt=clock.now()).delete()
+
+    def load(self) -> dict[str, Any]:
+        """Return the data of the session; without a row, empty data under a new key."""
+        key = self.session_key
+        rows = Session.objects.filter(session_key=stored_key(key or ""), expire_date__gt=clock.estimate())
+        if key is None or (row := rows.first()) is None:
+            # A key that a client has chosen is never used.
+            self._session_key = None
+            return {}
+        return self.decode(row.session_data)
+
+    def exists(self, session_key: str) -> bool:
+        """Return whether a session has this key."""
+        return Session.objects.filter(session_key=stored_key(session_key)).exists()
+
+    def delete(self, session_key: str | None = None) -> None:
+        """Delete the session with this key; by default this one."""
+        if (key := session_key or self.session_key) is not None:
+            Session.objects.filter(session_key=stored_key(key)).delete()
+
+    def create_model_instance(self, data: dict[str, Any]) -> Session:
+        """Return the row of this session with its new data."""
+        user = data.get(SESSION_KEY)
+        return Session(
+            session_key=stored_key(self._get_or_create_session_key()),  # type: ignore[attr-defined]
+            session_data=self.encode(data),
+            expire_date=self.get_expiry_date(),
+            user_id=int(user) if user else None,
+        )

@@ -1,0 +1,91 @@
+"""A session that came from a login link decides nothing of the person who made the link."""
+
+import json
+
+import pytest
+from django.test import Client
+
+from jobs.actions import promotions, tokens
+from jobs.models import Project, PromotionRequest, User
+from jobs.queries import home
+from tests.people import browser_of
+from tests.registry.conftest import GOOD_GATES, Yard, judge
+
+State = PromotionRequest.State
+
+
+def entered_as(user: User, by: User) -> Client:
+    """Return a browser that is logged in as `user` by a link of `by`."""
+    client = browser_of(user)
+    session = client.session
+    session["login_link_issuer"] = by.pk
+    session.save()
+    return client
+
+
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+@pytest.mark.parametrize("way", ["page", "api", "token"])
+def test_it_decides_no_request_of_that_person(yard: Yard, verb: str, way: str) -> None:
+    promotion = yard.pending()
+    browser, headers = entered_as(yard.approver, by=yard.member), {}
+    if way == "token":
+        body = {"scopes": ["read", "approve"]}
+        made = browser.post("/api/v1/tokens", body, "application/json")
+        browser, headers = Client(), {"Authorization": f"Bearer {json.loads(made.content)['token']}"}
+    path = f"/approvals/{promotion.pk}/{verb}"
+    if way == "page":
+        answer = browser.post(path, {})
+    else:
+        answer = browser.post(
+            f"/api/v1/promotions/{promotion.pk}/{verb}", {}, "application/json", headers=headers
+        )
+    promotion.refresh_from_db()
+    assert (answer.status_code, promotion.state) == (403, State.PENDING)
+
+
+def test_it_decides_the_requests_of_others(yard: Yard) -> None:
+    promotion = yard.pending()
+    entered_as(yard.approver, by=yard.owner).post(f"/approvals/{promotion.pk}/approve", {})
+    promotion.refresh_from_db()
+    assert promotion.state == State.APPROVED
+
+
+def test_a_login_with_the_own_password_decides_again(yard: Yard) -> None:
+    promotion = yard.pending()
+    browser_of(yard.approver).post(f"/approvals/{promotion.pk}/approve", {})
+    promotion.refresh_from_db()
+    assert promotion.state == State.APPROVED
+
+
+def test_the_maker_of_the_link_does_not_decide_what_was_requested_through_it(yard: Yard) -> None:
+    yard.member.login_issuer_id = yard.approver.pk
+    promotion = promotions.request(yard.version(by=yard.owner), stage="production", by=yard.member)
+    judge(promotion, GOOD_GATES)
+    browser_of(yard.approver).post(f"/approvals/{promotion.pk}/approve", {})
+    promotion.refresh_from_db()
+    assert promotion.state == State.PENDING
+    assert promotion not in home.approvals_to_decide(yard.approver)
+    assert promotion in home.approvals_to_decide(yard.second_approver)
+
+
+def test_it_does_not_list_what_it_may_not_decide(yard: Yard) -> None:
+    promotion = yard.pending()
+    assert promotion in home.approvals_to_decide(yard.approver)
+    yard.approver.login_issuer_id = yard.member.pk
+    assert promotion not in home.approvals_to_decide(yard.approver)
+
+
+def test_it_does_not_switch_the_single_person_rule_on(yard: Yard) -> None:
+    root, other = User.objects.create_superuser("root"), User.objects.create_superuser("other")
+    browser = entered_as(root, by=other)
+    answer = browser.patch("/api/v1/projects/vision", {"single_person": True}, "application/json")
+    assert answer.status_code == 403
+    assert not Project.objects.get(pk=yard.project.pk).single_person
+
+
+def test_a_token_made_for_another_person_decides_nothing_of_its_maker(yard: Yard) -> None:
+    root = User.objects.create_superuser("root")
+    _, raw = tokens.create(yard.approver, by=root, scopes=["approve"])
+    found = tokens.authenticate(raw)
+    assert found is not None
+    assert found.user.login_issuer_id == root.pk

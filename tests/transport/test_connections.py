@@ -1,0 +1,260 @@
+"""Connections that send nothing keep no other out, and none waits without end."""
+
+import asyncio
+import resource
+import stat
+from typing import Any
+
+import pytest
+
+from tests.transport.conftest import GET, Running, Start
+from transport import admission as admissions
+from transport import http, open_files
+from transport.admission import Admission
+
+FEW = open_files.FEWEST_CONNECTIONS
+UPGRADE = (
+    b"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
+
+
+async def test_silent_connections_make_room_for_a_request(start: Start) -> None:
+    server: Running = await start(most=FEW)
+    silent = [await server.connect() for _ in range(FEW + 20)]
+    client = await server.connect(GET)
+    assert b" 200 " in await client.head()
+    assert server.open <= FEW
+    assert await silent[0].rest() == b"", "the oldest one is closed"
+
+
+async def test_connections_whose_requests_are_answered_are_not_closed_for_others(start: Start) -> None:
+    release = asyncio.Event()
+
+    async def waits(scope: Any, receive: Any, send: Any) -> None:
+        await release.wait()
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    server: Running = await start(waits, per_address=2)
+    busy = [await server.connect(GET) for _ in range(2)]
+    async with asyncio.timeout(10):
+        while len(server.server.server_state.tasks) < 2:
+            await asyncio.sleep(0.005)
+    third = await server.connect(GET)
+    refused = await third.rest()
+    assert refused.startswith(b"HTTP/1.1 503 ")
+    assert b"application/problem+json" in refused
+    assert b"retry-after: 1" in refused
+    release.set()
+    for client in busy:
+        assert b" 204 " in await client.head()
+
+
+async def test_the_health_socket_answers_when_no_connection_is_free(start: Start) -> None:
+    server: Running = await start(per_address=1)
+    await server.connect()
+    await server.until_open(1)
+    client = await server.connect_to_health_socket()
+    client.send(GET)
+    assert b" 200 " in await client.head()
+    assert server.open == 1
+    assert stat.S_IMODE(server.health_socket.stat().st_mode) == 0o600
+
+
+async def test_a_socket_that_an_ended_server_left_is_replaced(start: Start) -> None:
+    first: Running = await start()
+    first.server.servers[-1].close()
+    await asyncio.sleep(0)
+    assert await start()
+
+
+async def test_a_websocket_counts_until_it_ends(start: Start) -> None:
+    server: Running = await start()
+    client = await server.connect(UPGRADE)
+    assert b" 101 " in await client.head()
+    assert server.open == 1
+    client.close()
+    await server.until_open(0)
+
+
+async def test_a_websocket_is_not_closed_to_make_room(start: Start) -> None:
+    server: Running = await start(per_address=1)
+    client = await server.connect(UPGRADE)
+    assert b" 101 " in await client.head()
+    other = await server.connect(GET)
+    assert (await other.rest()).startswith(b"HTTP/1.1 503 ")
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("sent", [b"", b"\r\n", b"GET /heal"])
+async def test_a_connection_without_a_whole_head_is_closed(start: Start, sent: bytes) -> None:
+    server: Running = await start()
+    client = await server.connect(sent)
+    if sent == b"GET /heal":
+        await server.until(lambda connection: connection._is_incomplete)
+    answer = await server.close_slow_until(asyncio.create_task(client.rest()))
+    assert (b"HTTP/1.1 408 " in answer) == (sent == b"GET /heal")
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_blank_lines_between_requests_keep_no_connection_open(start: Start) -> None:
+    server: Running = await start()
+    client = await server.connect(GET)
+    await client.head()
+    client.send(b"\r\n")
+    await server.until(lambda connection: connection._head_since is not None)
+    await server.close_slow_until(asyncio.create_task(client.rest()))
+
+
+async def test_a_head_that_trickles_is_closed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "HEAD_SECONDS", 0.05)
+    server: Running = await start()
+    client = await server.connect(GET[:-2])
+
+    async def trickle() -> None:
+        while True:
+            client.send(b"a: b\r\n")
+            await asyncio.sleep(0.005)
+
+    trickling = asyncio.create_task(trickle())
+    answer = await server.close_slow_until(asyncio.create_task(client.rest()))
+    trickling.cancel()
+    assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+async def test_a_body_that_trickles_is_closed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(http, "BODY_BYTES_PER_SECOND", 2**20)
+    server: Running = await start()
+    client = await server.connect(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
+
+    async def trickle() -> None:
+        while True:
+            client.send(b"a")
+            await asyncio.sleep(0.005)
+
+    trickling = asyncio.create_task(trickle())
+    answer = await server.close_slow_until(asyncio.create_task(client.rest()))
+    trickling.cancel()
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"bytes per second" in answer
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_client_that_reads_nothing_is_disconnected(start: Start) -> None:
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while True:
+            await send({"type": "http.response.body", "body": bytes(2**20), "more_body": True})
+
+    server: Running = await start(endless)
+    client = await server.connect(GET)
+    client._reader._limit = 1  # type: ignore[attr-defined]  # stop to read
+    async with asyncio.timeout(10):
+        while server.open:
+            await server.server.close_slow()
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param(GET[:-2] + b"a: b\r\n" * http.MAX_HEADERS + b"\r\n", id="many headers"),
+        pytest.param(GET[:-2] + b"a: " + b"b" * http.MAX_HEAD_BYTES + b"\r\n\r\n", id="a long header"),
+        pytest.param(b"GET /" + b"a" * http.MAX_HEAD_BYTES + b" HTTP/1.1\r\n\r\n", id="a long address"),
+        pytest.param(GET[:-2] + b"a: " + b"b" * 3 * http.MAX_HEAD_BYTES, id="an endless header"),
+        pytest.param(GET * 2 + GET[:-2] + b"a: " + b"b" * 3 * http.MAX_HEAD_BYTES, id="after other requests"),
+    ],
+)
+async def test_a_large_head_is_refused(start: Start, head: bytes) -> None:
+    server: Running = await start()
+    client = await server.connect(head)
+    assert b"HTTP/1.1 431 " in await client.rest()
+
+
+CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("frames", "status"),
+    [
+        pytest.param(b"0\r\na: " + b"b" * 3 * http.MAX_HEAD_BYTES, 400, id="an endless trailer"),
+        pytest.param(b"0\r\n" + b"a: b\r\n" * 2 * http.MAX_HEADERS, 431, id="many trailers"),
+        pytest.param(b"1;" + b"a" * 3 * http.MAX_HEAD_BYTES, 400, id="an endless extension"),
+    ],
+)
+async def test_frames_around_a_body_are_bounded(start: Start, frames: bytes, status: int) -> None:
+    server: Running = await start()
+    client = await server.connect(CHUNKED + frames)
+    assert (await client.rest()).startswith(b"HTTP/1.1 %d " % status)
+
+
+async def test_small_chunks_and_trailers_are_accepted(start: Start) -> None:
+    server: Running = await start()
+    client = await server.connect(CHUNKED + b"1\r\na\r\n" * 30_000 + b"0\r\na: b\r\n\r\n")
+    assert b" 200 " in await client.head()
+
+
+async def test_a_client_reads_the_response_that_refuses_its_body(start: Start) -> None:
+    async def refuses(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"connection", b"close"), (b"content-length", b"4")]
+        await send({"type": "http.response.start", "status": 413, "headers": headers})
+        await send({"type": "http.response.body", "body": b"stop"})
+
+    server: Running = await start(refuses)
+    client = await server.connect(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n")
+    for _ in range(20):
+        client.send(bytes(100_000))
+        await asyncio.sleep(0)
+    assert (await client.rest()).endswith(b"stop")
+    client.close()
+    await server.until_open(0)
+
+
+class Peer:
+    """A connection that notes whether it was closed."""
+
+    def __init__(self, peer: str) -> None:
+        self.peer, self.is_evicted = peer, False
+
+    def evict(self) -> None:
+        self.is_evicted = True
+
+
+def test_addresses_of_one_ipv6_network_count_together() -> None:
+    admission = Admission(most=10, per_address=1)
+    first, second, other = Peer("2001:db8::1"), Peer("2001:db8::2"), Peer("2001:db8:0:1::1")
+    assert all(admission.admit(each) for each in (first, second, other))
+    assert [each.is_evicted for each in (first, second, other)] == [True, False, False]
+
+
+def test_a_trusted_proxy_has_as_many_connections_as_there_are() -> None:
+    admission = Admission(most=3, per_address=1, trusted=["10.0.0.0/24"])
+    peers = [Peer("10.0.0.7"), Peer("::ffff:10.0.0.7"), Peer("10.0.0.7")]
+    assert all(admission.admit(each) for each in peers)
+    assert not any(each.is_evicted for each in peers)
+    assert admission.admit(Peer("10.0.0.7"))
+    assert [each.is_evicted for each in peers] == [True, False, False]
+
+
+def test_the_group_of_an_address_ends_with_its_last_connection() -> None:
+    admission = Admission(most=3, per_address=1, trusted=admissions.LOOPBACK)
+    for _ in range(3):
+        peer = Peer("192.0.2.1")
+        admission.admit(peer)
+        admission.mark_busy(peer)
+        assert not admission.admit(Peer("192.0.2.1"))
+        admission.release(peer)
+        admission.release(peer)
+    assert (admission.count, admission._groups) == (0, {})
+
+
+def test_the_limit_of_open_files_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {"now": (1024, 4096)}
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits["now"])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, pair: limits.update(now=pair))
+    assert open_files.raise_limit() == 4096
+    assert limits["now"] == (4096, 4096)
+    assert open_files.connections_within(4096, 5000) == 1920
+    assert open_files.connections_within(65_536, 4096) == 4096

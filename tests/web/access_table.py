@@ -1,0 +1,322 @@
+"""The rights at routes: each route and verb in use, by the smallest group of users that may use it.
+
+All else is refused to everyone. `test_every_role.py` tries all routes, verbs and roles, and
+prints what to change here after a route was added, changed or removed.
+"""
+
+# Open without a login.
+EVERYONE = """
+GET POST PUT /accounts/login/
+GET /accounts/inactive/
+GET /api/v1/openapi.json
+GET /api/v1/docs
+GET /healthz
+GET /readyz
+GET /account/session
+"""
+
+# Every person who is logged in: their own things, and lists of the rows that they may see. Uploads are parsed
+# before the project is looked up.
+PEOPLE = """
+PATCH DELETE /accounts/login/
+GET POST /accounts/logout/
+GET POST PUT /accounts/reauthenticate/
+GET POST PUT /accounts/password/change/
+GET POST PUT PATCH DELETE /accounts/password/set/
+GET /api/v1/me
+GET /api/v1/users
+GET POST /api/v1/projects
+GET POST /api/v1/datasets
+POST /api/v1/datasets/<slug>/versions
+GET /api/v1/experiments
+POST /api/v1/search-spaces/import
+POST /api/v1/search-spaces/export
+GET /api/v1/deletions
+GET /api/v1/jobs
+GET /api/v1/models
+GET /api/v1/promotions
+GET /api/v1/endpoints
+GET /api/v1/serving/releases
+GET /api/v1/serving/access
+POST /api/v1/serving/reports
+GET /api/v1/storage
+GET /api/v1/workers
+GET /api/v1/workers/<worker_id>
+GET POST /api/v1/tokens
+GET /api/v1/audit
+GET /
+GET /account/
+POST /account/end-sessions
+GET /search
+GET /docs
+GET /projects
+GET POST /projects/new
+GET /jobs
+GET /queue
+GET /models
+GET POST /models/new
+GET /approvals
+GET /endpoints
+GET /datasets
+GET /datasets/new
+GET /storage
+GET /workers
+GET /workers/<int:worker_id>
+GET POST /tokens
+GET /audit
+GET /audit/export.csv
+"""
+
+# Every member of the project, whatever the role.
+VIEWERS = """
+GET /api/v1/projects/<slug>
+GET /api/v1/projects/<slug>/members
+GET /api/v1/projects/<slug>/quotas
+GET /api/v1/datasets/<slug>
+GET /api/v1/datasets/<slug>/versions
+GET /api/v1/datasets/<slug>/versions/<number>
+GET /api/v1/datasets/<slug>/versions/<number>/preview
+POST /api/v1/experiments/validate
+GET /api/v1/experiments/<id>
+GET /api/v1/experiments/<id>/revisions
+GET /api/v1/jobs/<int:job_id>/trials
+GET /api/v1/jobs/<int:job_id>/trials/<int:number>
+GET /api/v1/jobs/<int:job_id>/trials/columns
+GET /api/v1/jobs/<int:job_id>/timeline
+GET /api/v1/jobs/<int:job_id>/importance
+GET /api/v1/jobs/<int:job_id>/trials.csv
+GET /api/v1/jobs/<int:job_id>/metrics.csv
+GET /api/v1/jobs/<int:job_id>/reports
+GET /api/v1/models/<name>/versions/<number>/reports
+GET /api/v1/jobs/<int:job_id>/answer
+GET /api/v1/jobs/<int:job_id>
+GET /api/v1/jobs/<int:job_id>/artifacts
+GET /api/v1/jobs/<int:job_id>/checkpoints
+GET /api/v1/jobs/<int:job_id>/attempts
+GET /api/v1/jobs/<int:job_id>/metrics
+GET /api/v1/jobs/<int:job_id>/events
+GET /api/v1/jobs/<int:job_id>/logs
+GET /api/v1/models/<name>
+GET /api/v1/models/<name>/gates
+GET /api/v1/models/<name>/versions
+GET /api/v1/models/<name>/versions/<number>
+GET /api/v1/models/<name>/history
+GET /api/v1/promotions/<promotion_id>
+POST /api/v1/promotions/<promotion_id>/comment
+GET /api/v1/endpoints/<name>
+GET /api/v1/endpoints/<name>/traffic
+GET /p/<slug:project>/
+GET /p/<slug:project>/settings
+GET /p/<slug:project>/experiments
+GET /p/<slug:project>/experiments/<int:id>
+GET /jobs/<int:job_id>/trials/<int:number>
+GET /jobs/<int:job_id>
+GET /models/<slug:name>
+GET /models/<slug:name>/versions/<int:number>
+GET /models/<slug:name>/gates
+GET /approvals/<int:promotion_id>
+GET /approvals/<int:promotion_id>/approve
+GET /approvals/<int:promotion_id>/reject
+GET /approvals/<int:promotion_id>/withdraw
+GET POST /approvals/<int:promotion_id>/comment
+GET /endpoints/<slug:name>
+GET /datasets/<slug:slug>
+GET /datasets/<slug:slug>/versions/<int:number>
+"""
+
+# Those who may write in the project.
+MEMBERS = """
+POST /api/v1/jobs/<int:job_id>/revise
+POST /api/v1/jobs/<int:job_id>/ensemble
+POST /api/v1/jobs/<int:job_id>/trials
+POST /api/v1/experiments
+PATCH /api/v1/experiments/<id>
+POST /api/v1/experiments/<id>/submit
+POST /api/v1/experiments/<id>/clone
+POST /api/v1/jobs/<int:job_id>/trials/<int:number>/retry
+POST /api/v1/jobs/<int:job_id>/trials/<int:number>/again
+POST /api/v1/jobs/<int:job_id>/trials/<int:number>/train
+POST /api/v1/jobs/<int:job_id>/trials/<int:number>/continue
+POST /api/v1/jobs/<int:job_id>/repeat
+POST /api/v1/jobs/<int:job_id>/narrow
+POST /api/v1/jobs
+PATCH /api/v1/jobs/<int:job_id>
+POST /api/v1/jobs/<int:job_id>/<command>
+POST /api/v1/models
+PATCH /api/v1/models/<name>
+PATCH /api/v1/models/<name>/versions/<number>
+PUT /api/v1/models/<name>/aliases/<alias>
+POST /api/v1/promotions
+POST /p/<slug:project>/experiments/<int:id>/submit
+POST /p/<slug:project>/experiments/<int:id>/clone
+POST /p/<slug:project>/experiments/<int:id>/archive
+POST /p/<slug:project>/experiments/<int:id>/unarchive
+GET POST /p/<slug:project>/experiments/<int:id>/notes
+GET POST /p/<slug:project>/experiments/new
+GET POST /p/<slug:project>/experiments/<int:id>/edit
+GET POST /jobs/<int:job_id>/trials
+POST /jobs/<int:job_id>/ensemble
+POST /jobs/<int:job_id>/trials/<int:number>/again
+POST /jobs/<int:job_id>/trials/<int:number>/train
+POST /jobs/<int:job_id>/trials/<int:number>/continue
+POST /jobs/<int:job_id>/trials/<int:number>/retry
+GET POST /jobs/<int:job_id>/revise
+POST /jobs/<int:job_id>/revise/preview
+POST /jobs/<int:job_id>/repeat
+POST /jobs/<int:job_id>/narrow
+POST /jobs/<int:job_id>/trials/<int:number>/register
+GET POST /jobs/<int:job_id>/artifacts/<slug:digest>/register
+POST /jobs/<int:job_id>/clone
+POST /jobs/<int:job_id>/<slug:what>
+POST /queue/<int:job_id>/change
+POST /models/<slug:name>/upload
+GET POST /models/<slug:name>/aliases
+GET POST /models/<slug:name>/versions/<int:number>/promote
+GET POST /models/<slug:name>/versions/<int:number>/card
+POST /datasets/<slug:slug>/versions/<int:number>/roles
+POST /datasets/<slug:slug>/versions/<int:number>/again
+"""
+
+# The person who made the object, and administrators of the project.
+AUTHORS = """
+DELETE /api/v1/datasets/<slug>
+DELETE /api/v1/experiments/<id>
+GET /api/v1/datasets/<slug>/deletion
+GET /api/v1/experiments/<id>/deletion
+GET /api/v1/jobs/<int:job_id>/deletion
+DELETE /api/v1/jobs/<int:job_id>
+POST /api/v1/promotions/<promotion_id>/withdraw
+GET POST /delete/<slug:deletable>/<int:target>
+POST /deletions/<int:deletion_id>/undo
+POST /approvals/<int:promotion_id>/withdraw
+"""
+
+# Those who decide releases.
+APPROVERS = """
+PUT /api/v1/models/<name>/gates
+POST /api/v1/models/<name>/rollback
+POST /api/v1/promotions/<promotion_id>/reject
+PATCH /api/v1/endpoints/<name>
+POST /api/v1/endpoints/<name>/down
+POST /api/v1/endpoints/<name>/up
+POST /models/<slug:name>/gates
+POST /approvals/<int:promotion_id>/reject
+GET POST /models/<slug:name>/rollback
+GET POST /models/<slug:name>/down
+POST /models/<slug:name>/up
+"""
+
+# The administrators of the project.
+OWNERS = """
+POST /p/<slug:project>/settings
+DELETE /api/v1/projects/<slug>
+PUT /api/v1/projects/<slug>/members
+DELETE /api/v1/projects/<slug>/members/<username>
+GET /api/v1/projects/<slug>/deletion
+GET /api/v1/models/<name>/versions/<number>/deletion
+DELETE /api/v1/models/<name>/versions/<number>
+DELETE /api/v1/tokens/<token_id>
+GET POST /p/<slug:project>/members
+GET POST /p/<slug:project>/members/<str:username>/remove
+POST /tokens/<int:token_id>/revoke
+"""
+
+# The administrators of the installation.
+ADMINISTRATORS = """
+POST /api/v1/users
+PATCH /api/v1/users/<username>
+PATCH /api/v1/projects/<slug>
+PATCH /api/v1/projects/<slug>/quotas
+GET POST /p/<slug:project>/quotas
+POST /api/v1/workers/<worker_id>/drain
+POST /api/v1/workers/<worker_id>/enable
+GET /api/v1/audit/verify
+GET /styleguide
+POST /workers/<int:worker_id>/drain
+POST /workers/<int:worker_id>/enable
+GET POST /people
+POST /people/<str:username>/link
+POST /people/<str:username>/active
+POST /people/<str:username>/admin
+GET /audit/verify
+"""
+
+# Absent for everyone here: nothing is deleted, the link is unknown, a field names no object, the demo is off.
+NOBODY = """
+POST /api/v1/projects/<slug>/restore
+POST /api/v1/datasets/<slug>/restore
+POST /api/v1/experiments/<id>/restore
+POST /api/v1/jobs/<int:job_id>/restore
+POST /api/v1/models/<name>/versions/<number>/restore
+GET /api/v1/artifacts/<digest>
+POST /api/v1/models/<name>/versions
+DELETE /api/v1/models/<name>/aliases/<alias>
+POST /api/v1/promotions/<promotion_id>/approve
+GET POST PUT PATCH DELETE /api/v1/
+GET POST /login/<str:secret>
+GET /docs/<path:name>
+GET POST /jobs/new/<slug:kind>
+POST /jobs/<int:job_id>/kill-runner
+POST /models/<slug:name>/aliases/<slug:alias>/delete
+POST /models/<slug:name>/versions/<int:number>/predict
+POST /approvals/<int:promotion_id>/approve
+POST /datasets/new
+"""
+
+GROUPS = {
+    "nobody": (NOBODY, ()),
+    "administrators": (ADMINISTRATORS, ("administrator",)),
+    "owners": (OWNERS, ("owner", "administrator")),
+    "approvers": (APPROVERS, ("approver", "owner", "administrator")),
+    "authors": (AUTHORS, ("member", "owner", "administrator")),
+    "members": (MEMBERS, ("member", "trainer", "owner", "administrator")),
+    "viewers": (VIEWERS, ("viewer", "member", "trainer", "approver", "owner", "administrator")),
+    "people": (
+        PEOPLE,
+        ("stranger", "viewer", "member", "trainer", "approver", "owner", "administrator"),
+    ),
+    "everyone": (
+        EVERYONE,
+        ("anonymous", "stranger", "viewer", "member", "trainer", "approver", "owner", "administrator"),
+    ),
+}
+
+
+def table() -> dict[tuple[str, str], str]:
+    """Return the group of each verb and route."""
+    rows: dict[tuple[str, str], str] = {}
+    for group, (text, _) in GROUPS.items():
+        for line in text.strip().splitlines():
+            *verbs, route = line.split()
+            for verb in verbs:
+                assert (verb, route) not in rows, f"{verb} {route} is listed twice"
+                rows[verb, route] = group
+    return rows
+
+
+# Scopes of tokens: the contract's rule is `read` for GET and `write` for everything else; these differ.
+SCOPES = {
+    "GET /me": "read write approve predict serve admin worker",
+    "GET /artifacts/{digest}": "read serve",
+    "GET /audit": "read admin",
+    "GET /audit/verify": "admin",
+    "GET /users": "read admin",
+    "POST /users": "admin",
+    "PATCH /projects/{slug}/quotas": "admin",
+    "GET /workers": "read admin",
+    "GET /workers/{worker_id}": "read admin",
+    "POST /workers/{worker_id}/drain": "admin",
+    "POST /workers/{worker_id}/enable": "admin",
+    "PATCH /endpoints/{name}": "approve",
+    "POST /endpoints/{name}/down": "approve",
+    "POST /endpoints/{name}/up": "approve",
+    "PUT /models/{name}/gates": "approve",
+    "POST /models/{name}/rollback": "approve",
+    "POST /promotions/{promotion_id}/approve": "approve",
+    "POST /promotions/{promotion_id}/reject": "approve",
+    "POST /promotions/{promotion_id}/comment": "write approve",
+    "GET /serving/access": "predict",
+    "GET /serving/releases": "serve",
+    "POST /serving/reports": "serve",
+    "PATCH /users/{username}": "admin",
+}

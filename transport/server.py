@@ -1,0 +1,71 @@
+"""uvicorn's server with limited connections, and with a unix socket on which only the supervisor asks."""
+
+import asyncio
+import contextlib
+import socket
+from pathlib import Path
+
+import uvicorn
+
+from transport.admission import Admission
+from transport.http import LimitedHttpProtocol, close_slow
+from transport.open_files import connections_within, raise_limit
+
+
+class LimitedServer(uvicorn.Server):
+    """Closes slow connections each second, and listens on `health_socket` beside its other addresses.
+
+    Connections of the unix socket have no limits, so a server without room for others still answers there.
+    """
+
+    def __init__(self, config: uvicorn.Config, health_socket: Path | None = None) -> None:
+        super().__init__(config)
+        self._health_socket = health_socket
+        config.callback_notify, config.timeout_notify = self.close_slow, 1
+
+    async def close_slow(self) -> None:
+        """Close connections whose client takes too long."""
+        close_slow(self.server_state.connections)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen (called by uvicorn)."""
+        await super().startup(sockets)
+        if self._health_socket is None:
+            return
+
+        def new_connection() -> asyncio.Protocol:
+            protocol: type[LimitedHttpProtocol] = self.config.http_protocol_class  # type: ignore[assignment]
+            return protocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+
+        listener = _listen_private(self._health_socket)
+        server = await asyncio.get_running_loop().create_unix_server(new_connection, sock=listener)
+        self.servers.append(server)
+
+
+def limited[P: LimitedHttpProtocol](
+    protocol: type[P], *, most: int, per_address: int, trusted: list[str]
+) -> type[P]:
+    """Return `protocol` with limits of its own for this process, whose limit of open files is raised.
+
+    Args:
+        protocol: the HTTP protocol.
+        most: the most open connections; fewer if the process may not open enough files.
+        per_address: the most from one address.
+        trusted: addresses and networks of proxies.
+
+    Raises:
+        ValueError: an entry of `trusted` is no address and no network.
+    """
+    most = connections_within(raise_limit(), most)
+    admission = Admission(most=most, per_address=per_address, trusted=trusted)
+    return type(protocol.__name__, (protocol,), {"admission": admission})
+
+
+def _listen_private(path: Path) -> socket.socket:
+    """Return a unix socket that only this user can connect to. One that an ended process left is replaced."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(str(path))
+    path.chmod(0o600)
+    return listener

@@ -1,0 +1,65 @@
+"""Forms of allauth that check a password or a code, each check as a counted attempt."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from allauth.account.forms import ChangePasswordForm
+from allauth.core import context
+from allauth.mfa.adapter import get_adapter
+from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from allauth.mfa.models import Authenticator
+
+from jobs.actions import logins
+from jobs.errors import TooManyAttempts
+from jobs.models import User
+from webapp.accounts import delay
+from webapp.accounts.login import address_of
+
+
+@contextmanager
+def counted(step: logins.Step, user: User) -> Iterator[None]:
+    """Count the check in the block as an attempt, which failed if it raises an error."""
+    try:
+        with logins.attempt(step, user.username, address=address_of(context.request)) as attempt:
+            yield
+            attempt.succeed()
+    except TooManyAttempts as error:
+        raise delay.refusal(error) from error
+
+
+class CodeOnce:
+    """Accepts each code of an authenticator app once; allauth remembers used codes in one process only."""
+
+    user: User
+    authenticator: Authenticator
+
+    def clean_code(self) -> str:
+        """Return the code.
+
+        Raises:
+            ValidationError: the code is wrong or was used, or the next attempt is not allowed yet.
+        """
+        with counted("code", self.user):
+            code: str = super().clean_code()  # type: ignore[misc] # the form beside it in the bases
+            is_app = self.authenticator.type == Authenticator.Type.TOTP
+            if is_app and not logins.use_code(self.user, code):
+                raise get_adapter().validation_error("incorrect_code")
+        return code
+
+
+class CodeForm(CodeOnce, AuthenticateForm):  # type: ignore[misc] # allauth has no types
+    """The second step of the login."""
+
+
+class ConfirmCodeForm(CodeOnce, ReauthenticateForm):  # type: ignore[misc]
+    """Confirms that it is the user, before the second factor is changed."""
+
+
+class PasswordForm(ChangePasswordForm):  # type: ignore[misc]
+    """Changes the password of a user who enters the old one."""
+
+    def clean_oldpassword(self) -> str:
+        """Return the old password."""
+        with counted("password", self.user):
+            password: str = super().clean_oldpassword()
+        return password

@@ -1,0 +1,40 @@
+"""Configures the second factor: its secrets are encrypted, and it stays on where it is required."""
+
+from typing import ClassVar
+
+import structlog
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import generate_totp_secret
+
+from jobs import access, sealing
+
+log = structlog.get_logger(__name__)
+PURPOSE = "second-factor"
+SEALED = "sealed:"
+
+
+class Adapter(DefaultMFAAdapter):  # type: ignore[misc] # allauth has no types
+    """Encrypts the secrets of authenticator apps and of recovery codes."""
+
+    error_messages: ClassVar[dict[str, str]] = {
+        **DefaultMFAAdapter.error_messages,
+        "cannot_delete_authenticator": "Approvers and administrators need a second factor here.",
+    }
+
+    def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
+        return not access.requires_second_factor(authenticator.user)
+
+    def encrypt(self, text: str) -> str:
+        return SEALED + sealing.seal(text, PURPOSE)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """Return the secret. Those of earlier versions are not encrypted."""
+        if not encrypted_text.startswith(SEALED):
+            return encrypted_text
+        try:
+            return sealing.unseal(encrypted_text.removeprefix(SEALED), PURPOSE)
+        except sealing.Unreadable:
+            log.warning("a second factor was encrypted with another secret key: no code is accepted")
+            # Any fixed value would be a secret that everyone knows.
+            return str(generate_totp_secret())

@@ -1,0 +1,81 @@
+"""The form of a project's quotas, and the rows of their table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+
+from jobs.actions import quota_changes
+from jobs.contracts.answers.quotas import QuotaOut, QuotasOut
+from jobs.models import Project, User
+from jobs.queries.quotas import HIGHEST, defaults, own, revision_of
+from webapp.forms.reading import ReadForm
+
+GB = 10**9
+LABELS = {"slots": "Slots", "bytes": "Disk", "jobs": "Unfinished jobs"}
+
+
+@dataclass(frozen=True)
+class QuotaRow:
+    """A row of the table: the quota, its label, and the unit of its numbers."""
+
+    label: str
+    quota: QuotaOut
+    unit: str
+
+
+def _whole(name: str) -> forms.IntegerField:
+    return forms.IntegerField(min_value=1, max_value=HIGHEST[name], required=False, label=LABELS[name])
+
+
+def _gigabytes(count: int) -> str:
+    return format((Decimal(count) / GB).normalize(), "f")
+
+
+class QuotasForm(ReadForm):
+    slots = _whole("slots")
+    bytes = forms.DecimalField(
+        min_value=1 / Decimal(GB),
+        max_value=HIGHEST["bytes"] // GB,
+        decimal_places=9,
+        required=False,
+        label="Disk in GB",
+    )
+    jobs = _whole("jobs")
+    revision = forms.CharField(max_length=200, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in HIGHEST:
+            default = getattr(defaults(), name)
+            shown = _gigabytes(default) if name == "bytes" else f"{default:,}" if default else "no quota"
+            self.fields[name].help_text = f"Empty: the default, {shown}."
+
+    @classmethod
+    def of(cls, project: Project) -> "QuotasForm":
+        """Return the form with the quotas of a project."""
+        values: dict[str, Any] = {**own(project)}
+        if (size := project.max_bytes) is not None:
+            values["bytes"] = _gigabytes(size)
+        return cls(initial={**values, "revision": revision_of(project)})
+
+    @staticmethod
+    def rows(quotas: QuotasOut) -> list[QuotaRow]:
+        """Return the rows of the table."""
+        return [
+            QuotaRow(label, getattr(quotas, name), "bytes" if name == "bytes" else "")
+            for name, label in LABELS.items()
+        ]
+
+    def save(self, project: Project, given: Mapping[str, Any], *, by: User) -> Project:
+        """Set the quotas of a project to the cleaned values.
+
+        Raises:
+            StaleState: they were changed since the form was shown.
+        """
+        wanted = {name: given[name] for name in HIGHEST}
+        if wanted["bytes"] is not None:
+            wanted["bytes"] = int(wanted["bytes"] * GB)
+        return quota_changes.change(project, wanted, seen=given["revision"], by=by)

@@ -1,0 +1,44 @@
+"""The largest body of each route, for callers who are logged in and for others."""
+
+import re
+from dataclasses import dataclass
+
+from django.conf import settings
+
+# Bytes. A login form has less than 1 KiB.
+ANONYMOUS_BYTES = 64 * 2**10
+# Clients may send a body with GET, but no route reads one.
+READ_BYTES = 4 * 2**10
+READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+UPLOADS = re.compile(
+    r"""
+    /api/v1/datasets | /api/v1/datasets/[^/]+/versions | /api/v1/models/[^/]+/versions |
+    /datasets/new | /models/[^/]+/upload
+    """,
+    re.VERBOSE,
+)
+"""The paths that receive files, compared as a whole."""
+
+
+@dataclass(frozen=True)
+class BodyLimits:
+    """The largest body of one route, in bytes.
+
+    Attributes:
+        anyone: without checking who sends it.
+        member: sent by a person who is logged in, or with a valid token.
+        writer: sent by a person who may write in a project, with a token that may write.
+    """
+
+    anyone: int
+    member: int
+    writer: int
+
+
+def limits_of(method: str, path: str) -> BodyLimits:
+    """Return the limits of a route. Unknown paths have those of an ordinary form."""
+    if method in READING:
+        return BodyLimits(READ_BYTES, READ_BYTES, READ_BYTES)
+    form = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
+    file = settings.TRAINYARD_MAX_UPLOAD_BYTES if UPLOADS.fullmatch(path) else form
+    return BodyLimits(min(ANONYMOUS_BYTES, file), min(form, file), file)

@@ -1,0 +1,92 @@
+"""Counts how large a file becomes when it is read, before memory is allocated for it."""
+
+import math
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from jobs.contracts.file_limits import FileLimits
+from workers.engine.data.texts import BYTES_PER_TEXT
+from workers.engine.errors import BadData
+
+CHUNK_BYTES = 2**20
+BYTES_PER_NUMBER = 8
+
+
+def check_expanded(name: str, size: int, limits: FileLimits) -> None:
+    """Check the size of a file's data in memory.
+
+    Raises:
+        BadData: it is above the limit.
+    """
+    if size > limits.expanded_bytes:
+        raise BadData(
+            f"{name} expands to {size:,} bytes; at most {limits.expanded_bytes:,} are read. Upload fewer "
+            "rows or columns, or have an administrator raise TRAINYARD_MAX_EXPANDED_BYTES"
+        )
+
+
+def check_csv(path: Path, columns: int, limits: FileLimits) -> None:
+    """Check the size of a CSV file's data: a row of two bytes takes as many values as the header has names.
+
+    Raises:
+        BadData: it is above the limit.
+    """
+    lines = 0
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            # Old Macintosh files end lines by a carriage return alone.
+            lines += max(chunk.count(b"\n"), chunk.count(b"\r"))
+    check_expanded(path.name, (lines + 1) * columns * BYTES_PER_NUMBER, limits)
+
+
+def check_parquet(name: str, metadata: Any, limits: FileLimits) -> None:
+    """Check the size of a Parquet file's data by the numbers in its metadata.
+
+    Args:
+        name: of the file.
+        metadata: a `pyarrow.parquet.FileMetaData`.
+        limits: the limits of the task.
+
+    Raises:
+        BadData: it is above the limit, or there are too many columns.
+    """
+    if metadata.num_columns > limits.columns:
+        raise BadData(f"{name} has {metadata.num_columns:,} columns; at most {limits.columns:,} are read")
+    check_expanded(name, metadata.num_rows * max(metadata.num_columns, 1) * BYTES_PER_NUMBER, limits)
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
+    check_expanded(name, sum(group.total_byte_size for group in groups), limits)
+
+
+def read_npy(file: IO[bytes], *, name: str, size: int, limits: FileLimits) -> np.ndarray[Any, np.dtype[Any]]:
+    """Read an array whose header promises no more data than the file has.
+
+    Args:
+        file: the content of an `.npy` file from its start.
+        name: of the array, for messages.
+        size: bytes of the content.
+        limits: the limits of the task.
+
+    Raises:
+        BadData: the array is too large, or contains Python objects.
+        ValueError: the header is damaged, or does not fit the size of the file.
+    """
+    version = np.lib.format.read_magic(file)
+    read_header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }.get(version)
+    if read_header is None:
+        raise ValueError(f"array {name!r} has version {version} of the format")
+    shape, fortran, dtype = read_header(file)
+    if dtype.hasobject:
+        raise BadData(f"array {name!r} contains Python objects; supported are numbers, texts and times")
+    # A dtype of no bytes lets a header of a hundred bytes ask for any number of values.
+    values = math.prod(shape)
+    check_expanded(name, values * max(dtype.itemsize, BYTES_PER_TEXT if dtype.kind in "SU" else 1), limits)
+    start = file.tell()
+    if values * dtype.itemsize != size - start:
+        raise ValueError(f"array {name!r} has {size - start:,} bytes, but its header describes another size")
+    body = np.frombuffer(bytearray(file.read(size - start)), dtype, count=values)
+    return body.reshape(shape, order="F" if fortran else "C")

@@ -1,0 +1,36 @@
+"""Finds out how a node can isolate its runners, at its start or for `manage.py worker --check`."""
+
+import os
+import shutil
+
+from jobs.store import store
+from workers.isolation.access import Isolation
+from workers.isolation.check import Folders, IsolationState, find_isolation
+from workers.node.node_folder import USER_LOCKS, NodeFolder
+from workers.node.settings import NodeSettings
+from workers.supervise.environment import runner_environment
+
+COMPILE_CACHES = "compile-cache"
+
+
+def isolate(settings: NodeSettings, folder: NodeFolder) -> tuple[Isolation | None, IsolationState]:
+    """Return how runners of a node are isolated, by trying it. It starts processes: call it in a thread."""
+    checkpoints = store().checkpoint_root
+    folder.runners.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folders = Folders(
+        home=settings.home,
+        store=checkpoints.parent,
+        locks=settings.home / USER_LOCKS,
+        runners=folder.runners,
+        shared=(folder.attempts, checkpoints, settings.home / COMPILE_CACHES),
+    )
+    return find_isolation(folders, settings.runner_uids, runner_environment(folder.runners))
+
+
+def check(settings: NodeSettings) -> IsolationState:
+    """Return how a node with these settings would isolate its runners."""
+    folder = NodeFolder.claim_numbered(settings.home, f"check-{os.getpid()}")
+    try:
+        return isolate(settings, folder)[1]
+    finally:
+        shutil.rmtree(folder.root, ignore_errors=True)

@@ -1,0 +1,18 @@
+"""Describes the endpoints that the token of a request reaches."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Access:
+    """The access of a known token.
+
+    Attributes:
+        endpoints: the names of the endpoints that it reaches; None if it is not for predictions.
+        expires: when it ends, in seconds of the epoch; None: when it is revoked.
+        warning: why it must be replaced; None if it need not.
+    """
+
+    endpoints: frozenset[str] | None
+    expires: float | None = None
+    warning: str | None = None

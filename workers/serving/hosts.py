@@ -1,0 +1,46 @@
+"""Checks the Host header of requests to a loopback address.
+
+A page of another site can have its own name resolve to this machine, and would then reach a server that asks
+for no token. The browser sends the name of that site as the host.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
+
+from workers.serving.asgi import Request
+from workers.serving.errors import BadRequest
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:]+)(?::\d{1,5})?")
+
+
+def allowed_hosts(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return further host names: of `TRAINYARD_PUBLIC_URL`, and `TRAINYARD_ALLOWED_HOSTS`.
+
+    Raises:
+        ValueError: `*` is among them.
+    """
+    words = (word.strip().lower() for word in environment.get("TRAINYARD_ALLOWED_HOSTS", "").split(","))
+    hosts = [word for word in words if word]
+    if "*" in hosts:
+        raise ValueError("TRAINYARD_ALLOWED_HOSTS=* would allow requests under any host name; list the hosts")
+    public = urlsplit(environment.get("TRAINYARD_PUBLIC_URL", "")).hostname
+    return (*hosts, public) if public else tuple(hosts)
+
+
+def check_host(request: Request, allowed: Collection[str]) -> None:
+    """Check the host name of a request; `.example.com` allows all names below it.
+
+    Raises:
+        BadRequest: it is missing, malformed or not allowed.
+    """
+    given = request.header(b"host") or ""
+    match = _HOST.fullmatch(given)
+    name = match[1].strip("[]").lower().removesuffix(".") if match else ""
+    is_allowed = any(
+        name == host or (host.startswith(".") and (name.endswith(host) or name == host[1:]))
+        for host in allowed
+    )
+    if not name or not is_allowed:
+        raise BadRequest(f"The host {given[:200]!r} is not allowed: add its name to TRAINYARD_ALLOWED_HOSTS")
