@@ -130,6 +130,7 @@ def test_drags_filters_and_picks_are_in_table_and_address(people: People, open_a
     expect(page.locator("ty-trials .ty-chip")).to_have_text(re.compile(r"trial: \d+ – \d+"))
     expect(page.locator("ty-trials tbody tr").first.locator("a")).to_have_text(re.compile(r"^(29|[345]\d)$"))
     page.get_by_role("button", name="units").click()
+    expect(page.locator("ty-trials th[aria-sort]")).to_have_text("units")
     page.keyboard.press("j")
     page.keyboard.press("x")
     expect(page.locator("ty-trials .ty-selected")).to_have_count(1)
@@ -145,6 +146,23 @@ def test_drags_filters_and_picks_are_in_table_and_address(people: People, open_a
     page.set_viewport_size({"width": 1440, "height": 2600})
     all_drawn(page)
     look(page, "search-charts")
+
+
+MARK_A_ROW_BEFORE_THOSE_OUT_OF_SIGHT_ARE_DRAWN = """() => new Promise((done) => {
+  scrollTo(0, 0);
+  document.querySelector("ty-trials [data-key='h.units']").click();
+  requestAnimationFrame(() => {
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "j", bubbles: true }));
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 50)));
+  });
+})"""
+
+
+def test_a_row_stays_marked_when_rows_out_of_sight_are_drawn_later(people: People, open_as: Open) -> None:
+    page = charts_of(seed_search(people.project, by=people.owner, trials=60), people, open_as)
+    page.set_viewport_size({"width": 1440, "height": 300})
+    page.evaluate(MARK_A_ROW_BEFORE_THOSE_OUT_OF_SIGHT_ARE_DRAWN)
+    expect(page.locator("ty-trials tbody tr").first).to_have_class(re.compile("ty-here"))
 
 
 def test_a_search_with_too_few_trials_shows_how_many_a_chart_needs(people: People, open_as: Open) -> None:

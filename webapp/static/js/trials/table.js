@@ -125,11 +125,11 @@ class Trials extends HTMLElement {
     const from = (page - 1) * EACH;
     this.columns = view.tableColumns;
     if (this.bestAt !== store.version) [this.bestAt, this.best] = [store.version, bestOf(store)];
-    const here = findAll(this.body, ".ty-here", HTMLElement)[0]?.dataset.trial;
+    const shown = rows.slice(from, from + EACH);
     this.drawHead();
-    this.drawRows(rows.slice(from, from + EACH), () => {
-      this.body.querySelector(`[data-trial="${here}"]`)?.classList.add("ty-here");
-    });
+    const marked = this.takeMark();
+    this.drawRows(shown);
+    this.lines[shown.findIndex((index) => store.number[index] === marked)]?.row.classList.add("ty-here");
     this.drawFoot(rows.length, from, page, pages);
   }
 
@@ -172,12 +172,18 @@ class Trials extends HTMLElement {
     );
   }
 
+  /** Take the mark of the keyboard off its row; return the number of the trial, or NaN if none had it. */
+  takeMark() {
+    const [row] = findAll(this.body, ".ty-here", HTMLElement);
+    row?.classList.remove("ty-here");
+    return Number(row?.dataset.trial);
+  }
+
   /**
    * Fill the rows; new ones would cost five times as much to style. Those out of sight follow later.
    * @param {Uint32Array} indices
-   * @param {() => void} then
    */
-  drawRows(indices, then) {
+  drawRows(indices) {
     if (this.lineKey !== this.headKey) {
       this.lineKey = this.headKey;
       this.lines = [];
@@ -202,8 +208,7 @@ class Trials extends HTMLElement {
       );
     if (wanted.length !== this.body.children.length || wanted[0] !== this.body.firstElementChild)
       this.body.replaceChildren(...wanted);
-    then();
-    this.afterwards(deferred.length ? [...deferred, then] : []);
+    this.afterwards(deferred);
   }
 
   /**
@@ -323,7 +328,8 @@ class Line {
     const { store, selected } = table.view;
     const trial = store.number[index];
     row.dataset.trial = String(trial);
-    row.className = [index === table.best ? "ty-best" : "", selected.has(trial) ? "ty-selected" : ""].join(" ").trim();
+    row.classList.toggle("ty-best", index === table.best);
+    row.classList.toggle("ty-selected", selected.has(trial));
     this.box.checked = selected.has(trial);
     this.box.setAttribute("aria-label", `Select trial ${trial}`);
     this.link.href = `/jobs/${table.job}/trials/${trial}`;
