@@ -89,17 +89,45 @@ def spent_login_link(secret: str) -> LoginLink | None:
 def use_login_link(secret: str) -> LoginLink:
     """Mark a link as used and return it, by compare-and-set: one of two concurrent calls succeeds.
 
-    Its user is not logged in yet: a second factor may be required.
+    Its user is not logged in yet: a second factor may be required. If the user has no password, the issuer
+    counts from now on as one who knows it, and may be the one who sets it.
     """
     link = find_login_link(secret)
     with transaction.atomic():
         if not LoginLink.objects.filter(pk=link.pk, used=None).update(used=clock.now()):
             raise NotFound("This link has already been used. Ask an administrator for a new one.")
         issuer = link.issuer.username if link.issuer else None
+        if link.issuer is not None and not link.user.has_usable_password():
+            User.objects.filter(pk=link.user_id).update(password_issuer=link.issuer)
         audit.record(
             "person.login_link_used", link.user, by=link.user, name=link.user.username, issuer=issuer
         )
     return link
+
+
+def password_was_set(user: User, *, issuer: int | None) -> None:
+    """Record in whose session the password was set.
+
+    Args:
+        user: whose password it is.
+        issuer: the id of the person who made the login link of the session; None for a session without one.
+    """
+    User.objects.filter(pk=user.pk).update(password_issuer=issuer)
+
+
+def forget_password(user: User, *, second_factor: bool) -> None:
+    """Remove a password that its owner has lost, for the operator at the terminal; ends all sessions.
+
+    Args:
+        user: whose password it is.
+        second_factor: whether the second factor is removed as well, for the audit log.
+    """
+    with transaction.atomic():
+        user.set_unusable_password()
+        user.password_issuer = None
+        user.save(update_fields=["password", "password_issuer"])
+        end_sessions(user)
+        audit.record("person.login_reset", user, by=None, name=user.username, second_factor=second_factor)
 
 
 def change_person(user: User, *, by: User, active: bool | None = None, admin: bool | None = None) -> User:

@@ -35,6 +35,11 @@ def get_account(username: str) -> User:
     return user
 
 
+def issuer_of(user: User) -> User | None:
+    """Return who made the login link that the session or the password of `user` came from."""
+    return None if user.login_issuer_id is None else accounts().filter(pk=user.login_issuer_id).first()
+
+
 def active_user(user_id: int) -> User | None:
     """Return the account with this id, a person's or a service's; None if it is not active."""
     return User.objects.filter(pk=user_id, is_active=True).first()

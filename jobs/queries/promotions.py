@@ -37,8 +37,9 @@ def require_independent(promotion: PromotionRequest, user: User) -> None:
         raise Forbidden("A service account cannot decide a promotion.")
     if stakeholders(promotion) & {user.login_issuer_id} or promotion.requested_by_issuer_id == user.pk:
         raise Forbidden(
-            "This session, or that of the requester, came from a login link of the other. "
-            "Log in with your password, or let another person decide.",
+            "Your session, or that of the requester, came from a login link of the other, or from a "
+            "password that was set in such a session. Let another person decide. "
+            "Your page Account shows how to end this.",
             code="not_independent",
         )
     if promotion.single_person:

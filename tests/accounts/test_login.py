@@ -151,7 +151,7 @@ class TestTheSecondFactor:
         with_app(people.member)
         link = link_for_member(people)
         browser = Client()
-        browser.post(link)
+        browser.post(link, {"password": PASSWORD})
         assert who(browser) is None
         browser.post(CODE, {"code": code()})
         assert browser.session[LINK_ISSUER] == people.administrator.pk
@@ -191,7 +191,7 @@ def link_for_member(given: People) -> str:
 class TestSessions:
     def test_of_a_password_do_not_carry_the_issuer_of_an_earlier_link(self, people: People) -> None:
         browser = Client()
-        browser.post(link_for_member(people))
+        browser.post(link_for_member(people), {"password": PASSWORD})
         assert browser.session[LINK_ISSUER] == people.administrator.pk
         browser.post("/accounts/logout/")
         enter(browser)
@@ -228,7 +228,7 @@ class TestSessions:
 
 def test_a_used_link_that_is_used_again_leaves_a_row(people: People) -> None:
     link = link_for_member(people)
-    Client().post(link)
+    Client().post(link, {"password": PASSWORD})
     for _ in range(3):
         assert Client().post(link).status_code == 404
     assert [(row["name"], row["step"]) for row in rows("login_failed")] == [("member", "link")]

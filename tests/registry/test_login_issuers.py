@@ -5,13 +5,14 @@ import json
 import pytest
 from django.test import Client
 
-from jobs.actions import promotions, tokens
-from jobs.models import Project, PromotionRequest, User
+from jobs.actions import people, promotions, tokens
+from jobs.models import Project, PromotionRequest, Role, User
 from jobs.queries import home
 from tests.people import browser_of
 from tests.registry.conftest import GOOD_GATES, Yard, judge
 
 State = PromotionRequest.State
+CHOSEN = "a-long-password-of-somebody"
 
 
 def entered_as(user: User, by: User) -> Client:
@@ -39,6 +40,31 @@ def test_it_decides_no_request_of_that_person(yard: Yard, verb: str, way: str) -
         answer = browser.post(
             f"/api/v1/promotions/{promotion.pk}/{verb}", {}, "application/json", headers=headers
         )
+    promotion.refresh_from_db()
+    assert (answer.status_code, promotion.state) == (403, State.PENDING)
+
+
+@pytest.mark.parametrize("way", ["page", "token"])
+def test_who_sets_the_password_of_another_person_does_not_approve_with_it(yard: Yard, way: str) -> None:
+    """The requester is an administrator, makes an account for an approver, and logs in as that person."""
+    requester = yard.member
+    User.objects.filter(pk=requester.pk).update(is_superuser=True)
+    requester.refresh_from_db()
+    promotion = yard.pending()
+    grace = people.add_person("grace", by=requester)
+    people.set_role(yard.project, grace, Role.APPROVER, by=yard.owner)
+    visitor = Client()
+    visitor.post(people.create_login_link(grace, by=requester))
+    visitor.post("/accounts/password/set/", {"password1": CHOSEN, "password2": CHOSEN})
+    browser = Client()
+    browser.post("/accounts/login/", {"login": "grace", "password": CHOSEN})
+    if way == "page":
+        answer = browser.post(f"/approvals/{promotion.pk}/approve", {})
+    else:
+        made = browser.post("/api/v1/tokens", {"scopes": ["read", "approve"]}, "application/json")
+        headers = {"Authorization": f"Bearer {json.loads(made.content)['token']}"}
+        path = f"/api/v1/promotions/{promotion.pk}/approve"
+        answer = Client().post(path, {}, "application/json", headers=headers)
     promotion.refresh_from_db()
     assert (answer.status_code, promotion.state) == (403, State.PENDING)
 

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from allauth.account.forms import ChangePasswordForm
 from allauth.core import context
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.models import Authenticator
+from django import forms
 
 from jobs.actions import logins
 from jobs.errors import TooManyAttempts
-from jobs.models import User
+from jobs.models import LoginLink, User
 from webapp.accounts import delay
 from webapp.accounts.login import address_of
 
@@ -62,4 +64,32 @@ class PasswordForm(ChangePasswordForm):  # type: ignore[misc]
         """Return the old password."""
         with counted("password", self.user):
             password: str = super().clean_oldpassword()
+        return password
+
+
+class LinkForm(forms.Form):
+    """Uses a login link. A link that another person made needs the password of the user, if there is one."""
+
+    password = forms.CharField(
+        label="Password",
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True}),
+    )
+
+    def __init__(self, *arguments: Any, link: LoginLink, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.user = link.user
+        if link.issuer_id is None or not link.user.has_usable_password():
+            del self.fields["password"]
+
+    def clean_password(self) -> str:
+        """Return the password.
+
+        Raises:
+            ValidationError: it is wrong, or the next attempt is not allowed yet.
+        """
+        password: str = self.cleaned_data["password"]
+        with counted("password", self.user):
+            if not self.user.check_password(password):
+                raise forms.ValidationError("The password is wrong.")
         return password

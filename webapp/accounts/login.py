@@ -17,7 +17,8 @@ from jobs.actions import logins
 from jobs.models import LoginLink, User
 
 LINK_ISSUER = "login_link_issuer"
-"""Key in the session: the id of the user who made the link that the session came from."""
+"""Key in the session: the id of the user who made the link that the session came from, or the link of the
+session in which the password of this one was set."""
 LOGIN = "login"
 """Key in the session: when, how and from where the user logged in."""
 AGENT_CHARACTERS = 200
@@ -66,9 +67,10 @@ def complete(request: HttpRequest, user: User, passed: dict[str, Any] | None) ->
         passed: the arguments that `by_link` gave; None after a password.
     """
     passed = passed or {}
+    issuer = passed["link_issuer"] if passed.get("by_link") else user.password_issuer_id
     request.session.pop(LINK_ISSUER, None)
-    if passed.get("link_issuer") is not None:
-        request.session[LINK_ISSUER] = passed["link_issuer"]
+    if issuer is not None:
+        request.session[LINK_ISSUER] = issuer
     how = "link" if passed.get("by_link") else "password"
     records = get_authentication_records(request, user)
     address = address_of(request)

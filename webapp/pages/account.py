@@ -15,7 +15,8 @@ from jobs.actions import people as actions
 from jobs.errors import NotFound
 from jobs.models import User
 from jobs.queries import sessions
-from jobs.queries.people import memberships
+from jobs.queries.people import issuer_of, memberships
+from webapp.accounts.forms import LinkForm
 from webapp.accounts.login import address_of, by_link
 from webapp.pages.shortcuts import Request, action, notify, page, redirect, render
 
@@ -26,6 +27,7 @@ def account(request: Request) -> HttpResponse:
     context = {
         "memberships": memberships(request.user),
         "has_password": request.user.has_usable_password(),
+        "issuer": issuer_of(request.user),
         "has_second_factor": is_mfa_enabled(request.user, [Authenticator.Type.TOTP]),
         "sessions": sessions.of_user(request.user, request.session.session_key),
     }
@@ -59,12 +61,17 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
     """Log a user in by a one-time link.
 
     A GET request changes nothing, because mail scanners and previews open links too; the button sends a
-    POST request. A second factor is still required if the user has one. `?next=` is the page to open then.
+    POST request. A password is still required if the user has one, unless the operator made the link; so is
+    a second factor. `?next=` is the page to open then.
     """
     try:
-        if request.method != "POST":
-            link = actions.find_login_link(secret)
-            return bare_render(request, "account/login_link.html", {"person": link.user})
+        link = actions.find_login_link(secret)
+        form = LinkForm(request.POST if request.method == "POST" else None, link=link)
+        if not form.is_valid():
+            status = 422 if form.is_bound else 200
+            return bare_render(
+                request, "account/login_link.html", {"person": link.user, "form": form}, status=status
+            )
         link = actions.use_login_link(secret)
     except NotFound as error:
         spent = actions.spent_login_link(secret) if request.method == "POST" else None

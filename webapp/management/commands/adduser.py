@@ -6,6 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from jobs.actions import people
 from jobs.errors import TrainyardError
 from jobs.queries.people import accounts
+from webapp.accounts.reset import reset_login
 from webapp.ops.home import Home
 
 
@@ -15,13 +16,18 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user")
         parser.add_argument("--admin", action="store_true", help="an administrator of the installation")
+        parser.add_argument(
+            "--reset", action="store_true", help="remove a lost password and second factor; ends all sessions"
+        )
 
-    def handle(self, *, user: str, admin: bool, **options: object) -> None:
+    def handle(self, *, user: str, admin: bool, reset: bool, **options: object) -> None:
         try:
             person = accounts().filter(username=user).first()
             if person is None:
                 person = people.add_person(user, by=None, admin=admin)
             else:
+                if reset:
+                    reset_login(person)
                 # Without e-mail, a link from the terminal is the only way to log in after a lost password.
                 self.stderr.write(f"{user} exists already; this is a new login link.")
             link = people.create_login_link(person, by=None)
