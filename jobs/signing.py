@@ -8,6 +8,7 @@ import base64
 import hashlib
 from pathlib import Path
 
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -36,12 +37,31 @@ def public_key_file() -> Path:
 def sign(release: Release) -> SignedRelease:
     """Return `release` with its signature."""
     key = _key()
-    raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     return SignedRelease(
         release=release,
         signature=base64.b64encode(key.sign(release.signed_bytes())).decode(),
-        key=hashlib.sha256(raw).hexdigest()[:16],
+        key=_id(key),
     )
+
+
+def key_id() -> str:
+    """Return the name of the installation's key, which its releases carry."""
+    return _id(_key())
+
+
+def is_signed(signed: SignedRelease) -> bool:
+    """Return whether the installation's key has signed the release as it is."""
+    try:
+        signature = base64.b64decode(signed.signature, validate=True)
+        _key().public_key().verify(signature, signed.release.signed_bytes())
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def _id(key: Ed25519PrivateKey) -> str:
+    raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return hashlib.sha256(raw).hexdigest()[:16]
 
 
 def _key() -> Ed25519PrivateKey:

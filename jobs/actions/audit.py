@@ -1,18 +1,17 @@
-"""Appends rows to the audit chain and verifies it. The hash of each row covers the row before it."""
+"""Appends rows to the audit chain. The hash of each row covers the row before it."""
 
 import json
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Model
-from django.utils.crypto import salted_hmac
+from django.db.models import Max, Model
 
-from jobs import clock
+from jobs import audit_chain, clock
+from jobs.audit_chain import GENESIS, HEAD_ID
+from jobs.errors import Conflict
 from jobs.models import AuditEvent, AuditHead, Project, User
-
-SALT = "trainyard.audit"
-GENESIS = "0" * 64
-HEAD_ID = 1
+from jobs.queries import audit_anchors, audit_verification
+from jobs.queries.audit_verification import SEAL, Sealed, Verification
 
 
 def record(
@@ -36,10 +35,11 @@ def record(
         )
     if project is not None:
         detail["project"] = project.slug
-    AuditHead.objects.get_or_create(pk=HEAD_ID, defaults={"hash": GENESIS})
-    # Locked until the transaction ends, so that rows are appended one at a time.
-    head = AuditHead.objects.select_for_update().get(pk=HEAD_ID)
+    head = _locked_head()
+    # A head that is not authentic must not become so by the next row: it would hide that rows are missing.
+    authentic = audit_chain.is_authentic(head)
     event = AuditEvent(
+        number=head.number + 1,
         time=clock.now(),
         actor=by,
         action=action,
@@ -49,10 +49,7 @@ def record(
         detail=json.loads(json.dumps(detail, default=str)),
         previous_hash=head.hash,
     )
-    event.hash = hash_of(event)
-    event.save(force_insert=True)
-    head.hash, head.count = event.hash, head.count + 1
-    head.save(update_fields=["hash", "count"])
+    _append(event, head, authentic=authentic)
     return event
 
 
@@ -61,41 +58,82 @@ def name_of(row: Model) -> str:
     return f"{row._meta.model_name}:{row.pk}"
 
 
-def hash_of(event: AuditEvent) -> str:
-    """Return the HMAC of a row and of the hash before it.
+def seal(reason: str, *, by: User | None) -> Verification:
+    """Begin a new chain after the present rows, which are kept as they are.
 
-    The project's id is not covered, since it becomes NULL when the project is deleted; its slug is in the
-    detail.
+    The seal is a row with the result of the last verification and with a digest of all rows before it, so
+    that these cannot change any more. Rows after it are verified with the present secret key.
+
+    Args:
+        reason: the operator's explanation.
+        by: the acting user; None at the terminal.
+
+    Returns:
+        The result before the seal.
+
+    Raises:
+        Conflict: the chain is valid, so there is nothing to accept.
     """
-    # Integers are read as floats, because PostgreSQL returns 1e20 as an integer.
-    detail = json.loads(json.dumps(event.detail), parse_int=float)
-    body = [
-        event.previous_hash,
-        event.time.isoformat(),
-        event.actor_id,
-        event.action,
-        event.target,
-        detail,
-    ]
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
-    return salted_hmac(SALT, text, algorithm="sha256").hexdigest()
+    with transaction.atomic():
+        # Before the head is locked, which creates it if it was deleted.
+        found = audit_verification.verify()
+        if found.holds:
+            raise Conflict("The audit chain is valid. There is nothing to seal.")
+        head = _locked_head()
+        digest = audit_verification.digest_of_all_rows()
+        sealed = Sealed(
+            found=found.state,
+            message=found.message,
+            rows=digest.rows,
+            digest=digest.hex(),
+            releases=audit_anchors.newest_release(),
+            accepted=True,
+            reason=reason,
+        )
+        event = AuditEvent(
+            # Numbers of rows that are missing are not given again: copies of the head may name them.
+            number=max(head.number, found.missing[1] if found.missing else 0, digest.last_number) + 1,
+            time=clock.now(),
+            actor=by,
+            action=SEAL,
+            target="audit",
+            detail=sealed.model_dump(mode="json"),
+            previous_hash=head.hash,
+        )
+        _append(event, head, authentic=True)
+    return found
 
 
-def verify() -> int | None:
-    """Verify the chain from its beginning; return the id of the first invalid row, or None.
+def _locked_head() -> AuditHead:
+    """Return the head, locked until the transaction ends, so that rows are appended one at a time."""
+    heads = AuditHead.objects.select_for_update().filter(pk=HEAD_ID)
+    return heads.first() or _new_head()
 
-    If the last rows were deleted, the id after the newest row is returned.
-    """
-    previous, count, last_id = GENESIS, 0, 0
-    while True:
-        newer = AuditEvent.objects.filter(pk__gt=last_id)
-        for event in newer.order_by("pk").iterator(chunk_size=2000):
-            if event.previous_hash != previous or event.hash != hash_of(event):
-                return event.pk
-            previous, count, last_id = event.hash, count + 1, event.pk
-        head = AuditHead.objects.filter(pk=HEAD_ID).first()
-        if (previous, count) == ((head.hash, head.count) if head else (GENESIS, 0)):
-            return None
-        # The head may already count rows that were appended after the last row was read.
-        if not AuditEvent.objects.filter(pk__gt=last_id).exists():
-            return last_id + 1
+
+def _new_head() -> AuditHead:
+    """Create the head of an empty chain; if there are rows, the head was deleted and is not authentic."""
+    last = AuditEvent.objects.order_by("number").last()
+    number, last_hash = (last.number, last.hash) if last else (0, GENESIS)
+    AuditHead.objects.get_or_create(
+        pk=HEAD_ID,
+        defaults={
+            "number": number,
+            "hash": last_hash,
+            "mac": "" if last else audit_chain.head_mac(number, last_hash),
+            "key": audit_chain.key_id(),
+        },
+    )
+    # Another transaction may have created it first.
+    return AuditHead.objects.select_for_update().get(pk=HEAD_ID)
+
+
+def _append(event: AuditEvent, head: AuditHead, *, authentic: bool) -> None:
+    # The id is covered by the hash, so it must be known before.
+    event.pk = (AuditEvent.objects.aggregate(last=Max("pk"))["last"] or 0) + 1
+    event.hash = audit_chain.row_hash(event)
+    event.save(force_insert=True)
+    head.number, head.hash = event.number, event.hash
+    head.mac = audit_chain.head_mac(head.number, head.hash) if authentic else ""
+    if authentic:
+        head.key = audit_chain.key_id()
+    head.save(update_fields=["number", "hash", "mac", "key"])

@@ -9,10 +9,11 @@ from django.db import transaction
 from jobs import access, clock, hints, signing
 from jobs.access import Action
 from jobs.actions import audit
+from jobs.contracts.audit import AuditAnchor
 from jobs.contracts.problems import Problem
 from jobs.contracts.release import Release, ReleasedVersion
 from jobs.errors import BadInput, Conflict, StaleState
-from jobs.models import Endpoint, ModelVersion, PromotionRequest, ReleaseRecord, User
+from jobs.models import AuditEvent, Endpoint, ModelVersion, PromotionRequest, ReleaseRecord, User
 from jobs.queries import releases as queries
 
 
@@ -228,7 +229,7 @@ def _publish(endpoint: Endpoint, change: Change, *, by: User) -> ReleaseRecord:
     generation, name = endpoint.generation + 1, endpoint.model.name
     # The audit row comes first: it holds the chain's lock, so release ids become visible in order
     # and a prediction server that asks "after 7?" never misses a 7 that commits late.
-    _audit(endpoint, change, generation, by=by)
+    row = _audit(endpoint, change, generation, by=by)
     previous = _swap(endpoint, change, generation)
     release = _release(name, generation)
     if change.kind != "take_down":
@@ -236,6 +237,8 @@ def _publish(endpoint: Endpoint, change: Change, *, by: User) -> ReleaseRecord:
         served = [version for version in (change.production, change.staging) if version is not None]
         aliases = queries.served_aliases(endpoint, served=served, failed=failed)
         release = _release(name, generation, change.production, previous, change.staging, aliases)
+    # A copy outside of the database: prediction servers keep the release.
+    release = release.model_copy(update={"audit": AuditAnchor(number=row.number, hash=row.hash)})
     record = ReleaseRecord.objects.create(
         endpoint=endpoint,
         generation=generation,
@@ -251,9 +254,9 @@ def _publish(endpoint: Endpoint, change: Change, *, by: User) -> ReleaseRecord:
     return record
 
 
-def _audit(endpoint: Endpoint, change: Change, generation: int, *, by: User) -> None:
+def _audit(endpoint: Endpoint, change: Change, generation: int, *, by: User) -> AuditEvent:
     model = endpoint.model
-    audit.record(
+    return audit.record(
         f"release.{change.kind}",
         f"endpoint:{model.name}",
         by=by,

@@ -4,14 +4,18 @@ from jobs.models.people import Project, User
 
 
 class AuditEvent(models.Model):
-    """An entry of the audit log; each hash covers the previous entry."""
+    """An entry of the audit log; each hash covers all other fields, and so the previous entry."""
 
+    # Without gaps, unlike ids: a database may skip ids after a transaction that failed.
+    number = models.PositiveBigIntegerField(unique=True)
     time = models.DateTimeField()
     actor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     action = models.CharField(max_length=60)
     target = models.CharField(max_length=120)
-    # The log outlives the project. Its slug is also in `detail`, which the hash covers.
-    project = models.ForeignKey(Project, on_delete=models.SET_NULL, null=True, related_name="+")
+    # The log outlives the project. The id stays, because the hash covers it; the slug is in `detail`.
+    project = models.ForeignKey(
+        Project, on_delete=models.DO_NOTHING, db_constraint=False, null=True, related_name="+"
+    )
     detail = models.JSONField(default=dict)
     previous_hash = models.CharField(max_length=64)
     hash = models.CharField(max_length=64, unique=True)
@@ -23,8 +27,10 @@ class AuditEvent(models.Model):
 class AuditHead(models.Model):
     """The head of the audit chain: a single row, which is locked to append an entry."""
 
-    hash = models.CharField(max_length=64)
-    count = models.PositiveBigIntegerField(default=0)
+    number = models.PositiveBigIntegerField(default=0, help_text="of the last entry")
+    hash = models.CharField(max_length=64, help_text="of the last entry")
+    mac = models.CharField(max_length=64, help_text="authenticates number and hash; empty if they were wrong")
+    key = models.CharField(max_length=16, help_text="names the secret key with which `mac` was made")
 
     def __str__(self) -> str:
         return self.hash[:12]

@@ -3,8 +3,9 @@
 from django.db.models import Q, QuerySet
 
 from jobs import access
-from jobs.contracts.answers.audit import AuditEventOut
+from jobs.contracts.answers.audit import AuditEventOut, MissingOut, VerifiedOut
 from jobs.models import AuditEvent, User
+from jobs.queries.audit_verification import Verification
 
 
 def visible_events(user: User) -> QuerySet[AuditEvent]:
@@ -19,11 +20,6 @@ def project_events(user: User) -> QuerySet[AuditEvent]:
     """Return the rows of all projects of `user`; all rows for administrators."""
     rows = AuditEvent.objects.select_related("actor", "project")
     return rows if user.is_superuser else rows.filter(project__in=access.projects_of(user))
-
-
-def count() -> int:
-    """Return the number of rows in the hash chain."""
-    return AuditEvent.objects.count()
 
 
 def filtered(
@@ -43,6 +39,7 @@ def shown_event(event: AuditEvent) -> AuditEventOut:
     """Return the API representation of a row."""
     return AuditEventOut(
         id=event.pk,
+        number=event.number,
         time=event.time,
         actor=event.actor.username if event.actor else None,
         action=event.action,
@@ -51,4 +48,17 @@ def shown_event(event: AuditEvent) -> AuditEventOut:
         detail=event.detail,
         previous_hash=event.previous_hash,
         hash=event.hash,
+    )
+
+
+def shown_verification(found: Verification) -> VerifiedOut:
+    """Return the API representation of a verification."""
+    return VerifiedOut(
+        holds=found.holds,
+        state=found.state.value,
+        message=found.message,
+        broken=found.row,
+        missing=MissingOut(first=found.missing[0], last=found.missing[1]) if found.missing else None,
+        count=found.rows,
+        notes=list(found.notes),
     )

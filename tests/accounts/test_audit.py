@@ -1,10 +1,25 @@
-import pytest
-from django.core.management import call_command
-from django.db import transaction
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection, transaction
+from django.db.models import F
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from jobs import audit_chain
 from jobs.actions import audit
+from jobs.audit_chain import HEAD_ID
+from jobs.errors import Conflict
 from jobs.models import AuditEvent, AuditHead, Project
+from jobs.queries import audit_anchors
+from jobs.queries.audit_anchors import Anchor
+from jobs.queries.audit_verification import ChainState, Verification, verify
 from tests.people import People
+
+OTHER_SECRET = "another-secret-key-of-more-than-fifty-characters-0123456789"
 
 
 @pytest.fixture
@@ -18,62 +33,397 @@ def chain(people: People) -> list[AuditEvent]:
         ]
 
 
+@pytest.fixture
+def anchor(chain: list[AuditEvent]) -> Anchor:
+    """A copy of the head of the whole chain."""
+    found = audit_anchors.current()
+    return Anchor(found.number, found.hash, "the copy")
+
+
+def append(people: People, verb: str = "kill") -> AuditEvent:
+    with transaction.atomic():
+        return audit.record(f"job.{verb}", "job:1", by=people.owner, project=people.project)
+
+
+def delete(*events: AuditEvent) -> None:
+    AuditEvent.objects.filter(pk__in=[event.pk for event in events]).delete()
+
+
+def set_head(event: AuditEvent, *, with_key: bool) -> None:
+    """Make a row the head, as someone who does or does not know the secret key."""
+    mac = audit_chain.head_mac(event.number, event.hash)
+    AuditHead.objects.filter(pk=HEAD_ID).update(
+        number=event.number, hash=event.hash, **({"mac": mac} if with_key else {})
+    )
+
+
+def verify_at_the_terminal(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """Return the exit status and the printed text."""
+    capsys.readouterr()
+    status: object = 0
+    try:
+        call_command("audit", "verify", *arguments)
+    except SystemExit as ended:
+        status = ended.code
+    printed = capsys.readouterr()
+    assert isinstance(status, int)
+    return status, printed.out + printed.err
+
+
 def test_an_unbroken_chain_verifies(chain: list[AuditEvent], capsys: pytest.CaptureFixture[str]) -> None:
-    assert audit.verify() is None
-    call_command("audit", "verify")
-    assert "valid: 3 rows" in capsys.readouterr().out
+    assert verify() == Verification(ChainState.VALID, "The audit chain is valid: 3 rows.", 3)
+    assert verify_at_the_terminal(capsys) == (0, "The audit chain is valid: 3 rows.\n")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"action": "job.kill"}, {"actor": None}, {"target": "job:2"}, {"detail": {}}, {"hash": "0" * 64}],
-)
-def test_a_changed_row_is_found(chain: list[AuditEvent], change: dict[str, object]) -> None:
-    AuditEvent.objects.filter(pk=chain[1].pk).update(**change)
-    assert audit.verify() == chain[1].pk
+def test_a_chain_without_rows_verifies(people: People) -> None:
+    assert verify().holds
 
 
-def test_a_missing_row_is_found_at_the_next_one(chain: list[AuditEvent]) -> None:
-    chain[0].delete()
-    assert audit.verify() == chain[1].pk
+def test_the_hash_covers_every_field() -> None:
+    """A new field must be added to `audit_chain.COVERED`, with a migration of the hashes."""
+    columns = {field.attname for field in AuditEvent._meta.concrete_fields}
+    assert columns == {*audit_chain.COVERED, "hash"}
 
 
-def test_missing_last_rows_are_found_by_the_head(chain: list[AuditEvent]) -> None:
-    last = chain[2].pk
-    chain[2].delete()
-    assert audit.verify() == chain[1].pk + 1 == last
+CHANGES: dict[str, object] = {
+    "id": 900,
+    "number": 900,
+    "time": "2020-01-01T00:00:00Z",
+    "actor_id": None,
+    "action": "job.kill",
+    "target": "job:2",
+    "project_id": None,
+    "detail": {},
+    "previous_hash": "1" * 64,
+    "hash": "0" * 64,
+}
+
+
+def test_a_change_of_every_field_is_tried() -> None:
+    assert set(CHANGES) == {*audit_chain.COVERED, "hash"}
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_a_changed_field_is_found(chain: list[AuditEvent], field: str) -> None:
+    AuditEvent.objects.filter(pk=chain[2].pk).update(**{field: CHANGES[field]})
+    found = verify()
+    assert found.state == ChainState.CHANGED
+    assert found.row == (900 if field == "id" else chain[2].pk)
+
+
+def test_another_project_of_a_row_is_found(people: People, chain: list[AuditEvent]) -> None:
+    other = Project.objects.create(slug="other", name="Other", created_by=people.owner)
+    AuditEvent.objects.filter(pk=chain[0].pk).update(project=other)
+    found = verify()
+    assert (found.state, found.row, found.rows) == (ChainState.CHANGED, chain[0].pk, 0)
+
+
+def test_missing_rows_in_the_middle_are_a_gap(people: People, chain: list[AuditEvent]) -> None:
+    last = append(people)
+    delete(chain[1], chain[2])
+    found = verify()
+    assert (found.state, found.missing, found.row) == (ChainState.GAP, (2, 3), last.pk)
+    assert found.message == f"Rows before row {last.pk} are missing, with the numbers 2 to 3."
+
+
+def test_a_missing_first_row_is_a_gap(chain: list[AuditEvent]) -> None:
+    delete(chain[0])
+    found = verify()
+    assert (found.state, found.missing, found.row) == (ChainState.GAP, (1, 1), chain[1].pk)
+
+
+def test_renumbered_rows_after_a_deleted_one_are_changed(chain: list[AuditEvent]) -> None:
+    delete(chain[1])
+    AuditEvent.objects.filter(pk=chain[2].pk).update(number=F("number") - 1)
+    assert (verify().state, verify().row) == (ChainState.CHANGED, chain[2].pk)
+
+
+def test_two_swapped_rows_are_changed(chain: list[AuditEvent]) -> None:
+    for number, event in ((1000, chain[0]), (1, chain[1]), (2, chain[0])):
+        AuditEvent.objects.filter(pk=event.pk).update(number=number)
+    assert (verify().state, verify().row) == (ChainState.CHANGED, chain[1].pk)
+
+
+def test_missing_last_rows_are_a_truncation(chain: list[AuditEvent]) -> None:
+    delete(chain[1], chain[2])
+    found = verify()
+    assert (found.state, found.missing, found.rows) == (ChainState.TRUNCATED, (2, 3), 1)
+    assert found.row == chain[0].pk + 1
+    assert "the head names the row with number 3" in found.message
+
+
+def test_a_head_rewritten_without_the_key_is_found(chain: list[AuditEvent]) -> None:
+    delete(chain[2])
+    set_head(chain[1], with_key=False)
+    assert verify().state == ChainState.HEAD_CHANGED
+
+
+def test_rows_after_a_rewritten_head_do_not_make_it_valid(people: People, chain: list[AuditEvent]) -> None:
+    delete(chain[2])
+    set_head(chain[1], with_key=False)
+    assert append(people).number == 3
+    assert verify().state == ChainState.HEAD_CHANGED
+
+
+def test_an_anchor_shows_a_head_that_was_rewritten_with_the_key(
+    chain: list[AuditEvent], anchor: Anchor
+) -> None:
+    delete(chain[2])
+    set_head(chain[1], with_key=True)
+    assert verify().holds, "nothing inside of the database shows it"
+    found = verify([anchor])
+    assert (found.state, found.missing) == (ChainState.TRUNCATED, (3, 3))
+    assert "the copy names the row with number 3" in found.message
+
+
+def test_an_anchor_shows_a_row_that_was_replaced_with_the_key(
+    people: People, chain: list[AuditEvent], anchor: Anchor
+) -> None:
+    delete(chain[2])
+    set_head(chain[1], with_key=True)
+    forged = append(people)
+    assert verify().holds, "nothing inside of the database shows it"
+    found = verify([anchor])
+    assert (found.state, found.row) == (ChainState.CHANGED, forged.pk)
+
+
+def test_an_older_head_of_the_same_chain_is_found(people: People, chain: list[AuditEvent]) -> None:
+    older = AuditHead.objects.values("number", "hash", "mac").get(pk=HEAD_ID)
+    append(people)
+    AuditHead.objects.filter(pk=HEAD_ID).update(**older)
+    assert verify().state == ChainState.HEAD_CHANGED
+
+
+def test_an_anchor_shows_an_older_head_with_the_rows_of_its_time(
+    people: People, chain: list[AuditEvent]
+) -> None:
+    older = AuditHead.objects.values("number", "hash", "mac").get(pk=HEAD_ID)
+    newest = append(people)
+    delete(newest)
+    AuditHead.objects.filter(pk=HEAD_ID).update(**older)
+    assert verify().holds, "nothing inside of the database shows it"
+    assert verify([Anchor(newest.number, newest.hash, "the copy")]).state == ChainState.TRUNCATED
+
+
+@pytest.mark.parametrize("then", ["nothing", "append"])
+def test_a_deleted_head_is_found(people: People, chain: list[AuditEvent], then: str) -> None:
+    AuditHead.objects.all().delete()
+    if then == "append":
+        append(people)
+    assert verify().state == ChainState.HEAD_CHANGED
+
+
+def test_an_anchor_shows_that_everything_was_deleted(chain: list[AuditEvent], anchor: Anchor) -> None:
+    delete(*chain)
+    AuditHead.objects.all().delete()
+    assert verify([anchor]).missing == (1, 3)
+
+
+@pytest.mark.parametrize("then", ["nothing", "append"])
+def test_a_lost_key_is_told_apart_from_changes(
+    people: People, chain: list[AuditEvent], settings: object, then: str
+) -> None:
+    settings.SECRET_KEY = OTHER_SECRET  # type: ignore[attr-defined]
+    if then == "append":
+        append(people)
+    found = verify()
+    assert (found.state, found.row) == (ChainState.OTHER_KEY, None)
+    assert "was made with another key" in found.message
+
+
+def test_missing_rows_show_without_the_key(chain: list[AuditEvent], settings: object) -> None:
+    settings.SECRET_KEY = OTHER_SECRET  # type: ignore[attr-defined]
+    delete(chain[1])
+    assert verify().missing == (2, 2)
+
+
+def test_a_head_that_pretends_to_have_another_key_was_changed(chain: list[AuditEvent]) -> None:
+    AuditHead.objects.update(key="f" * 16, mac="0" * 64)
+    assert verify().state == ChainState.HEAD_CHANGED
 
 
 def test_a_row_that_is_appended_during_the_verification_is_no_error(
     people: People, chain: list[AuditEvent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hash_of = audit.hash_of
+    row_hash = audit_chain.row_hash
 
     def appending(event: AuditEvent) -> str:
-        monkeypatch.setattr(audit, "hash_of", hash_of)
-        with transaction.atomic():
-            audit.record("job.kill", "job:1", by=people.owner, project=people.project)
-        return hash_of(event)
+        monkeypatch.setattr(audit_chain, "row_hash", row_hash)
+        append(people)
+        return row_hash(event)
 
-    monkeypatch.setattr(audit, "hash_of", appending)
-    assert audit.verify() is None
-    assert AuditEvent.objects.count() == len(chain) + 1
+    monkeypatch.setattr(audit_chain, "row_hash", appending)
+    assert verify().rows == len(chain) + 1
+    assert verify().holds
 
 
-def test_a_broken_chain_ends_the_command_with_1(
+def lose_the_key(_: list[AuditEvent], settings: object) -> None:
+    settings.SECRET_KEY = OTHER_SECRET  # type: ignore[attr-defined]
+
+
+def change_a_row(chain: list[AuditEvent], _: object) -> None:
+    AuditEvent.objects.filter(pk=chain[0].pk).update(target="job:9")
+
+
+def drop_the_last_row(chain: list[AuditEvent], _: object) -> None:
+    delete(chain[2])
+
+
+def drop_a_row(chain: list[AuditEvent], _: object) -> None:
+    delete(chain[1])
+
+
+def delete_the_head(_: list[AuditEvent], __: object) -> None:
+    AuditHead.objects.all().delete()
+
+
+BREAKS = [lose_the_key, change_a_row, drop_the_last_row, drop_a_row, delete_the_head]
+
+
+@pytest.mark.parametrize("break_it", BREAKS)
+def test_a_seal_accepts_a_broken_chain_and_keeps_the_result(
+    people: People,
+    chain: list[AuditEvent],
+    settings: object,
+    capsys: pytest.CaptureFixture[str],
+    break_it: Callable[[list[AuditEvent], object], None],
+) -> None:
+    break_it(chain, settings)
+    before = verify()
+    assert not before.holds
+    call_command("audit", "seal", "--reason", "the disk was lost")
+    append(people)
+    found = verify()
+    assert found.holds, found.message
+    assert "the disk was lost" in found.notes[0]
+    assert before.message in found.notes[0]
+    row = AuditEvent.objects.get(action="audit.seal")
+    assert row.detail["found"] == before.state
+    assert row.number == 4, "numbers of missing rows are not given again"
+    assert verify_at_the_terminal(capsys)[0] == 0
+
+
+@pytest.mark.parametrize("break_it", [change_a_row, drop_the_last_row, drop_a_row])
+def test_rows_before_a_seal_cannot_change_any_more(
+    people: People,
+    chain: list[AuditEvent],
+    settings: object,
+    break_it: Callable[[list[AuditEvent], object], None],
+) -> None:
+    lose_the_key(chain, settings)
+    audit.seal("the key was lost", by=people.owner)
+    break_it(chain, settings)
+    found = verify()
+    assert found.state == ChainState.CHANGED
+    assert "A row before row" in found.message
+
+
+def test_a_seal_does_not_hide_missing_rows_from_an_anchor(
+    people: People, chain: list[AuditEvent], anchor: Anchor
+) -> None:
+    delete(chain[2])
+    audit.seal("to hide them", by=people.owner)
+    assert verify().holds
+    found = verify([anchor])
+    assert (found.state, found.missing) == (ChainState.GAP, (3, 3))
+
+
+def test_the_anchor_of_an_empty_chain_is_no_row(people: People, chain: list[AuditEvent]) -> None:
+    assert verify([Anchor(0, "0" * 64, "the copy")]).holds
+
+
+def test_a_valid_chain_is_not_sealed(people: People, chain: list[AuditEvent]) -> None:
+    with pytest.raises(Conflict):
+        audit.seal("in vain", by=people.owner)
+    with pytest.raises(CommandError, match="valid"):
+        call_command("audit", "seal", "--reason", "in vain")
+    with pytest.raises(CommandError, match="--reason"):
+        call_command("audit", "seal")
+    assert AuditEvent.objects.count() == len(chain)
+
+
+def test_the_command_names_the_row_and_ends_with_1(
     chain: list[AuditEvent], capsys: pytest.CaptureFixture[str]
 ) -> None:
     AuditEvent.objects.filter(pk=chain[0].pk).update(target="job:9")
-    with pytest.raises(SystemExit) as ended:
-        call_command("audit", "verify")
-    assert ended.value.code == 1
-    assert f"row {chain[0].pk}" in capsys.readouterr().err
+    status, printed = verify_at_the_terminal(capsys)
+    assert status == 1
+    assert f"Row {chain[0].pk} was changed" in printed
+    assert "Result: changed" in printed
 
 
-def test_a_deleted_project_leaves_the_chain_whole(people: People, chain: list[AuditEvent]) -> None:
+@pytest.fixture(params=["json", "log", "manifest"])
+def anchor_file(
+    request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Path]:
+    """The head of the chain, as it is printed, in a log and in the manifest of a backup."""
+    request.getfixturevalue("chain")
+    call_command("audit", "anchor")
+    printed = capsys.readouterr().out
+    texts = {
+        "json": printed,
+        "log": f"12:00 scheduler started\n12:00 audit anchor {printed.strip()}\n12:01 other\n",
+        "manifest": json.dumps({"format": 1, "audit": json.loads(printed)}, indent=1),
+    }
+    file = tmp_path / "anchor"
+    file.write_text(texts[request.param])
+    yield file
+
+
+def test_the_command_compares_with_a_file(
+    people: People, anchor_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append(people)
+    assert verify_at_the_terminal(capsys, "--anchor", str(anchor_file))[0] == 0
+    delete(*AuditEvent.objects.filter(number__gte=3))
+    set_head(AuditEvent.objects.get(number=2), with_key=True)
+    assert verify_at_the_terminal(capsys)[0] == 0
+    status, printed = verify_at_the_terminal(capsys, "--anchor", str(anchor_file))
+    assert (status, str(anchor_file) in printed, "truncated" in printed) == (1, True, True)
+
+
+def test_a_file_without_an_anchor_is_refused(chain: list[AuditEvent], tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    file.write_text("nothing")
+    with pytest.raises(CommandError, match="no anchor"):
+        call_command("audit", "verify", "--anchor", str(file))
+    with pytest.raises(CommandError, match="cannot be read"):
+        call_command("audit", "verify", "--anchor", str(tmp_path / "missing"))
+
+
+def test_the_page_and_the_api_show_how_it_is_broken(
+    people: People, chain: list[AuditEvent], admin: Client
+) -> None:
+    assert "All 3 rows" in admin.get("/audit/verify").content.decode()
+    delete(chain[2])
+    page = admin.get("/audit/verify").content.decode()
+    assert "truncated" in page
+    assert "The last rows are missing" in page
+    answer = admin.get("/api/v1/audit/verify").json()
+    assert answer["holds"] is False
+    assert answer["state"] == "truncated"
+    assert answer["missing"] == {"first": 3, "last": 3}
+    assert (answer["broken"], answer["count"]) == (chain[1].pk + 1, 2)
+
+
+@pytest.fixture
+def admin(people: People) -> Client:
+    client = Client()
+    people.owner.is_superuser = True
+    people.owner.save(update_fields=["is_superuser"])
+    client.force_login(people.owner)
+    return client
+
+
+def test_a_deleted_project_leaves_the_chain_whole(
+    people: People, chain: list[AuditEvent], admin: Client
+) -> None:
     Project.objects.filter(pk=people.project.pk).delete()
-    assert audit.verify() is None
-    assert AuditEvent.objects.get(pk=chain[0].pk).detail["project"] == "yard"
+    assert verify().holds
+    event = AuditEvent.objects.get(pk=chain[0].pk)
+    assert (event.detail["project"], event.project_id) == ("yard", chain[0].project_id)
+    assert admin.get("/audit").status_code == 200
+    assert admin.get("/api/v1/audit").json()["items"][0]["project"] is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -83,9 +433,20 @@ def test_a_row_without_a_transaction_is_refused() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_change_that_fails_leaves_no_row() -> None:
+def test_a_change_that_fails_leaves_no_row_and_no_gap() -> None:
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         audit.record("job.pause", "job:1", by=None)
         raise ZeroDivisionError
     assert not AuditEvent.objects.exists()
     assert not AuditHead.objects.exists()
+    with transaction.atomic():
+        assert audit.record("job.pause", "job:1", by=None).number == 1
+    assert verify().holds
+
+
+def test_a_row_costs_four_queries(people: People, chain: list[AuditEvent]) -> None:
+    """The head is locked, the last id is read, the row is written, the head is written."""
+    with transaction.atomic(), CaptureQueriesContext(connection) as queries:
+        audit.record("job.kill", "job:1", by=people.owner, project=people.project)
+    reads_of_the_clock = [query for query in queries if "clock_timestamp" in query["sql"]]
+    assert len(queries) - len(reads_of_the_clock) == 4

@@ -11,12 +11,12 @@ from typing import Any
 import h5py
 from django.db import connection
 
-from jobs.actions import audit
 from jobs.contracts.answers.metrics import SeriesOut
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown
 from jobs.queries import metrics
+from jobs.queries.audit_verification import verify
 from jobs.states import FINAL, TRIAL_FINAL, AttemptState, Outcome
 from jobs.store import sha256_of, store
 from workers.engine.training.checkpoint import is_intact
@@ -165,8 +165,8 @@ def problems_of_the_database() -> Iterator[str]:
                 rows = cursor.execute(f"PRAGMA {check}").fetchall()
                 if rows not in ([], [("ok",)]):
                     yield f"PRAGMA {check}: {rows[:5]}"
-    if (broken := audit.verify()) is not None:
-        yield f"the audit chain breaks at {broken}"
+    if not (audit := verify()).holds:
+        yield f"the audit chain is not valid: {audit.state}"
     for attempt in Attempt.objects.open().filter(job__state__in=FINAL):
         yield f"{attempt} of a final job was left open"
 

@@ -21,6 +21,7 @@ from webapp.ops.home import Home
 MANIFEST = "manifest.json"
 SQLITE_MEMBER, POSTGRES_MEMBER = "database.sqlite3", "database.pgdump"
 FORMAT = 1
+MAX_MANIFEST_BYTES = 2**28
 
 
 def local_artifacts(location: str) -> Path | None:
@@ -79,7 +80,28 @@ def run_postgres(command: list[str], database: Mapping[str, Any]) -> None:
         raise OpsError(f"{command[0]} failed: {done.stderr.strip()}")
 
 
-def back_up(home: Home, database: Mapping[str, Any], artifacts: Path | None, target: Path) -> int:
+def manifest_text(backup: Path) -> str:
+    """Return the manifest of a backup.
+
+    Raises:
+        tarfile.TarError: it is no tar file, or it ends early.
+        KeyError: it has no manifest.
+    """
+    with tarfile.open(backup) as tar:
+        file = tar.extractfile(MANIFEST)
+        if file is None:
+            raise KeyError(MANIFEST)
+        return file.read(MAX_MANIFEST_BYTES).decode(errors="replace")
+
+
+def back_up(
+    home: Home,
+    database: Mapping[str, Any],
+    artifacts: Path | None,
+    target: Path,
+    *,
+    audit: Mapping[str, Any] | None = None,
+) -> int:
     """Write the database, the keys and all artifacts to the tar file `target`; return its size in bytes.
 
     Args:
@@ -88,6 +110,7 @@ def back_up(home: Home, database: Mapping[str, Any], artifacts: Path | None, tar
         artifacts: the local artifact folder; None if artifacts are in object storage, which has
             its own backups.
         target: the new file; it is created only once the backup is complete.
+        audit: the last row of the audit chain. Read before the call, it is in the copy of the database.
     """
     # Renamed at the end, so that a failed backup leaves an older file as it is.
     partial = target.with_name(f".{target.name}.partial")
@@ -95,7 +118,7 @@ def back_up(home: Home, database: Mapping[str, Any], artifacts: Path | None, tar
         descriptor = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600)
         with os.fdopen(descriptor, "w+b") as file, tempfile.TemporaryDirectory(dir=home.run) as scratch:
             with tarfile.open(fileobj=file, mode="w") as tar:
-                _Writer(tar).write(home, database, artifacts, Path(scratch))
+                _Writer(tar, audit).write(home, database, artifacts, Path(scratch))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
@@ -107,8 +130,8 @@ def back_up(home: Home, database: Mapping[str, Any], artifacts: Path | None, tar
 class _Writer:
     """Adds files to the tar, followed by a manifest of their digests."""
 
-    def __init__(self, tar: tarfile.TarFile) -> None:
-        self._tar = tar
+    def __init__(self, tar: tarfile.TarFile, audit: Mapping[str, Any] | None) -> None:
+        self._tar, self._audit = tar, audit
         self._digests: dict[str, str] = {}
 
     def write(self, home: Home, database: Mapping[str, Any], artifacts: Path | None, scratch: Path) -> None:
@@ -141,6 +164,8 @@ class _Writer:
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "files": self._digests,
         }
+        if self._audit is not None:
+            manifest["audit"] = dict(self._audit)
         text = json.dumps(manifest, indent=1).encode()
         info = tarfile.TarInfo(MANIFEST)
         info.size, info.mode = len(text), 0o600

@@ -1,20 +1,67 @@
 import sys
+import tarfile
+from pathlib import Path
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs.actions import audit
-from jobs.queries.audit import count
+from jobs.errors import Conflict
+from jobs.queries import audit_anchors, audit_verification
+from webapp.ops.backup import manifest_text
 
 
 class Command(BaseCommand):
-    help = "Verify the audit log's hash chain; exits with status 1 and names the first invalid row."
+    help = (
+        "`verify` checks the audit log's hash chain, and ends with status 1 if it is not valid. `anchor` "
+        "prints its last row, to be kept elsewhere. `seal` accepts a chain that is not valid, and begins a new "
+        "one after it."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("what", choices=["verify"])
+        parser.add_argument("what", choices=["verify", "anchor", "seal"])
+        parser.add_argument(
+            "--anchor",
+            type=Path,
+            action="append",
+            default=[],
+            metavar="FILE",
+            help="verify: also compare with the output of `audit anchor`, with a backup, or with a log",
+        )
+        parser.add_argument("--reason", default="", help="seal: why the chain is accepted as it is")
 
-    def handle(self, *, what: str, **options: object) -> None:
-        broken = audit.verify()
-        if broken is not None:
-            self.stderr.write(f"The audit chain is broken at row {broken}.")
+    def handle(self, *, what: str, anchor: list[Path], reason: str, **options: object) -> None:
+        if what == "anchor":
+            self.stdout.write(audit_anchors.current().model_dump_json())
+        elif what == "seal":
+            self._seal(reason.strip())
+        else:
+            self._verify(anchor)
+
+    def _verify(self, files: list[Path]) -> None:
+        found = audit_verification.verify([anchor for file in files for anchor in _anchors(file)])
+        if not found.holds:
+            self.stderr.write(found.message)
+            self.stderr.write(f"Result: {found.state}, {found.rows} rows read.")
             sys.exit(1)
-        self.stdout.write(f"The audit chain is valid: {count()} rows.")
+        for line in (found.message, *found.notes):
+            self.stdout.write(line)
+
+    def _seal(self, reason: str) -> None:
+        if not reason:
+            raise CommandError("--reason is missing: enter why the chain is accepted as it is.")
+        try:
+            found = audit.seal(reason, by=None)
+        except Conflict as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"Sealed. The result before was: {found.message}")
+
+
+def _anchors(file: Path) -> list[audit_anchors.Anchor]:
+    try:
+        text = manifest_text(file) if tarfile.is_tarfile(file) else file.read_text(errors="replace")
+    except (OSError, tarfile.TarError, KeyError) as error:
+        raise CommandError(f"{file} cannot be read: {error}") from error
+    anchors = audit_anchors.read(text, str(file))
+    if not anchors:
+        raise CommandError(f"{file} contains no anchor of the audit log.")
+    return anchors

@@ -1,0 +1,87 @@
+"""Computes the hashes of the audit chain: of its rows, of its head, and of sealed rows.
+
+The keys are made from the installation's secret key, each with a salt of its own.
+"""
+
+import datetime as dt
+import hashlib
+import json
+from typing import Any
+
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+from jobs.models import AuditEvent, AuditHead
+
+ROW_SALT = "trainyard.audit.row"
+HEAD_SALT = "trainyard.audit.head"
+KEY_SALT = "trainyard.audit.key"
+GENESIS = "0" * 64
+HEAD_ID = 1
+COVERED = (
+    "id",
+    "number",
+    "time",
+    "actor_id",
+    "action",
+    "target",
+    "project_id",
+    "detail",
+    "previous_hash",
+)
+"""The columns that the hash of a row covers: all but the hash itself."""
+
+
+def row_hash(event: AuditEvent) -> str:
+    """Return the HMAC of a row's fields, one of which is the hash of the row before it."""
+    return _hmac(ROW_SALT, _text([getattr(event, name) for name in COVERED]))
+
+
+def head_mac(number: int, last_hash: str) -> str:
+    """Return the HMAC of a head."""
+    return _hmac(HEAD_SALT, f"{number} {last_hash}")
+
+
+def key_id() -> str:
+    """Return the name of the secret key; it does not reveal the key."""
+    return _hmac(KEY_SALT, "name")[:16]
+
+
+def is_authentic(head: AuditHead) -> bool:
+    """Return whether the head was written with the present secret key and not changed since."""
+    return constant_time_compare(head.mac, head_mac(head.number, head.hash))
+
+
+class Digest:
+    """The SHA-256 of rows with their hashes, in the order of their numbers. It needs no key."""
+
+    def __init__(self) -> None:
+        self._sha256 = hashlib.sha256()
+        self.rows = 0
+        self.last_number = 0
+
+    def add(self, event: AuditEvent) -> None:
+        """Add the next row."""
+        values = [getattr(event, name) for name in COVERED]
+        self._sha256.update(_text([*values, event.hash]).encode() + b"\n")
+        self.rows, self.last_number = self.rows + 1, event.number
+
+    def hex(self) -> str:
+        """Return the digest of the rows so far."""
+        return self._sha256.hexdigest()
+
+
+def _hmac(salt: str, text: str) -> str:
+    return salted_hmac(salt, text, algorithm="sha256").hexdigest()
+
+
+def _text(values: list[Any]) -> str:
+    return json.dumps([_canonical(value) for value in values], sort_keys=True, separators=(",", ":"))
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC).isoformat()
+    if isinstance(value, dict | list):
+        # Integers are read as floats, because PostgreSQL returns 1e20 as an integer.
+        return json.loads(json.dumps(value), parse_int=float)
+    return value
