@@ -16,6 +16,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections
 from jobs import hints
 from jobs.actions import (
     attempt_end,
+    audit,
     collection,
     datasets,
     leases,
@@ -36,6 +37,8 @@ RETENTION_SECONDS = 30.0
 TRAFFIC_SECONDS = 60.0
 CATALOGUE_SECONDS = 3600.0
 COLLECTION_SECONDS = 3600.0
+ANCHOR_SECONDS = 3600.0
+"""Between copies of the audit chain's head in the log. Rows after the last copy may be removed unseen."""
 COLLECTION_FIRST = 120.0
 """Seconds after the start, in which other parts have more urgent work."""
 
@@ -112,6 +115,7 @@ def run(stop: Event) -> None:
         Every(RETENTION_SECONDS, retention.sweep),
         Every(TRAFFIC_SECONDS, traffic.fold),
         Every(CATALOGUE_SECONDS, datasets.ensure_bundled),
+        Every(ANCHOR_SECONDS, audit.log_anchor),
         Every(COLLECTION_SECONDS, collecting, first=COLLECTION_FIRST),
     ]
     log.info("scheduler %s started", holder)

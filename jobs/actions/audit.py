@@ -1,6 +1,7 @@
 """Appends rows to the audit chain. The hash of each row covers the row before it."""
 
 import json
+import logging
 from typing import Any
 
 from django.db import transaction
@@ -12,6 +13,8 @@ from jobs.errors import Conflict
 from jobs.models import AuditEvent, AuditHead, Project, User
 from jobs.queries import audit_anchors, audit_verification
 from jobs.queries.audit_verification import SEAL, Sealed, Verification
+
+log = logging.getLogger(__name__)
 
 
 def record(
@@ -51,6 +54,11 @@ def record(
     )
     _append(event, head, authentic=authentic)
     return event
+
+
+def log_anchor() -> None:
+    """Write the number and the hash of the last row to the log, which may be kept on another machine."""
+    log.info("audit anchor %s", audit_anchors.current().model_dump_json())
 
 
 def name_of(row: Model) -> str:

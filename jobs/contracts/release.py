@@ -30,18 +30,17 @@ class Release(Frozen):
     labels: dict[str, int] = Field(default_factory=dict)
     versions: tuple[ReleasedVersion, ...] = Field(description="All versions named above.")
     issued_at: str
+    # Left out without a value, because earlier releases were signed without it.
     audit: AuditAnchor | None = Field(
-        default=None, description="The row of this release in the audit chain; null in earlier releases."
+        default=None,
+        exclude_if=lambda anchor: anchor is None,
+        description="The row of this release in the audit chain; earlier releases have none.",
     )
 
     def signed_bytes(self) -> bytes:
         """Return the canonical bytes that are signed."""
-        # Earlier releases were signed without the field.
-        without = {"audit"} if self.audit is None else set()
         # Sorted and without spaces: every process that checks the signature must compute the same bytes.
-        return json.dumps(
-            self.model_dump(mode="json", exclude=without), sort_keys=True, separators=(",", ":")
-        ).encode()
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":")).encode()
 
 
 class SignedRelease(Frozen):

@@ -75,6 +75,7 @@ def test_the_signature_covers_the_anchor(published: ReleaseRecord) -> None:
 def test_an_earlier_release_without_an_anchor_still_verifies(published: ReleaseRecord) -> None:
     signed = SignedRelease.model_validate(earlier_release())
     assert verifier().verify(signed) == Release.model_validate(earlier_release()["release"])
+    assert signed.model_dump(mode="json") == earlier_release(), "earlier prediction servers read it too"
     ReleaseRecord.objects.update(body=earlier_release())
     assert verify().holds
 

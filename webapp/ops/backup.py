@@ -159,7 +159,7 @@ class _Writer:
             self._tar.addfile(info, file)
 
     def _add_manifest(self) -> None:
-        manifest = {
+        manifest: dict[str, Any] = {
             "format": FORMAT,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "files": self._digests,

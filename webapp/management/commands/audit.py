@@ -3,6 +3,7 @@ import tarfile
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
 
 from jobs.actions import audit
 from jobs.errors import Conflict
@@ -13,8 +14,8 @@ from webapp.ops.backup import manifest_text
 class Command(BaseCommand):
     help = (
         "`verify` checks the audit log's hash chain, and ends with status 1 if it is not valid. `anchor` "
-        "prints its last row, to be kept elsewhere. `seal` accepts a chain that is not valid, and begins a new "
-        "one after it."
+        "prints its last row, to be kept elsewhere. `seal` accepts a chain that is not valid, and begins "
+        "a new one after it."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -30,12 +31,18 @@ class Command(BaseCommand):
         parser.add_argument("--reason", default="", help="seal: why the chain is accepted as it is")
 
     def handle(self, *, what: str, anchor: list[Path], reason: str, **options: object) -> None:
-        if what == "anchor":
-            self.stdout.write(audit_anchors.current().model_dump_json())
-        elif what == "seal":
-            self._seal(reason.strip())
-        else:
-            self._verify(anchor)
+        try:
+            if what == "anchor":
+                self.stdout.write(audit_anchors.current().model_dump_json())
+            elif what == "seal":
+                self._seal(reason.strip())
+            else:
+                self._verify(anchor)
+        except DatabaseError as error:
+            raise CommandError(
+                f"The audit log cannot be read: {error}. If the database is older than this program, "
+                "`manage.py up` upgrades it."
+            ) from error
 
     def _verify(self, files: list[Path]) -> None:
         found = audit_verification.verify([anchor for file in files for anchor in _anchors(file)])

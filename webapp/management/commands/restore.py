@@ -1,12 +1,16 @@
+import json
+import subprocess
+import sys
 from argparse import ArgumentParser
 from pathlib import Path
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from webapp.ops.backup import local_artifacts
+from webapp.ops.backup import local_artifacts, manifest_text
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
+from webapp.ops.parts import ROOT
 from webapp.ops.restore import restore
 
 
@@ -25,4 +29,20 @@ class Command(BaseCommand):
             count = restore(home, settings.DATABASES["default"], artifacts, file, force=force)
         except OpsError as error:
             raise CommandError(str(error)) from error
+        self._verify_audit_log(file)
         self.stdout.write(f"{count} files restored into {home.root}. Start it with `manage.py up`.")
+
+    def _verify_audit_log(self, backup: Path) -> None:
+        """Compare the restored audit log with the head that the backup's manifest names."""
+        if "audit" not in json.loads(manifest_text(backup)):
+            self.stdout.write(
+                "The backup has no copy of the audit log's head. After the start, run `manage.py audit verify`."
+            )
+            return
+        # A process of its own: this one has not read the restored secret key.
+        command = [sys.executable, str(ROOT / "manage.py"), "audit", "verify", "--anchor", str(backup)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  fixed program
+        if done.returncode:
+            self.stderr.write(f"The restored audit log is not valid. {done.stderr.strip()}")
+        else:
+            self.stdout.write(done.stdout.strip())
