@@ -136,8 +136,10 @@ def _new_head() -> AuditHead:
 
 
 def _append(event: AuditEvent, head: AuditHead, *, authentic: bool) -> None:
-    # The id is covered by the hash, so it must be known before.
-    event.pk = (AuditEvent.objects.aggregate(last=Max("pk"))["last"] or 0) + 1
+    # The id is covered by the hash, so it must be known before. It is not below the number, so that ids of
+    # rows that are missing are not given again.
+    last_id = AuditEvent.objects.aggregate(last=Max("pk"))["last"] or 0
+    event.pk = max(last_id + 1, event.number)
     event.hash = audit_chain.row_hash(event)
     event.save(force_insert=True)
     head.number, head.hash = event.number, event.hash

@@ -300,6 +300,7 @@ def test_a_seal_accepts_a_broken_chain_and_keeps_the_result(
     row = AuditEvent.objects.get(action="audit.seal")
     assert row.detail["found"] == before.state
     assert row.number == 4, "numbers of missing rows are not given again"
+    assert row.pk > chain[2].pk, "nor are their ids"
     assert verify_at_the_terminal(capsys)[0] == 0
 
 

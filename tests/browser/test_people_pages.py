@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from jobs.actions import audit, tokens
 from jobs.actions import people as actions
 from jobs.contracts.warm_processes import Warm
-from jobs.models import Worker
+from jobs.models import AuditEvent, Worker
 from jobs.states import JobState
 from tests import factories
 from tests.browser.conftest import Watch
@@ -235,3 +235,16 @@ def test_a_narrow_screen_shows_whole_titles_of_search_results(open_as: Open, peo
     title = page.get_by_role("option").first.locator(".ty-elide")
     expect(title).to_have_text("A name that is longer than half a line")
     assert title.evaluate("element => element.scrollWidth <= element.clientWidth"), "it is cut"
+
+
+@pytest.mark.parametrize("result", ["valid", "truncated", "sealed"])
+def test_the_result_of_a_verification_looks_right_and_is_accessible(
+    busy_yard: People, open_as: Open, look: Look, result: str
+) -> None:
+    if result != "valid":
+        AuditEvent.objects.order_by("number").last().delete()
+    if result == "sealed":
+        audit.seal("A backup of the night before was restored.", by=busy_yard.administrator)
+    page = open_as(busy_yard.administrator, "/audit/verify")
+    expect(page.get_by_text("The last rows are missing")).to_have_count(0 if result == "valid" else 1)
+    look(page, f"audit-verify-{result}")

@@ -36,7 +36,8 @@ class Command(BaseCommand):
         """Compare the restored audit log with the head that the backup's manifest names."""
         if "audit" not in json.loads(manifest_text(backup)):
             self.stdout.write(
-                "The backup has no copy of the audit log's head. After the start, run `manage.py audit verify`."
+                "The backup has no copy of the audit log's head. After the start, run "
+                "`manage.py audit verify`."
             )
             return
         # A process of its own: this one has not read the restored secret key.
