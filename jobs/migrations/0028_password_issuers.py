@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     """Adds to users who made the login link of the session in which their password was set."""
 
-    dependencies = [("jobs", "0026_project_quotas")]
+    dependencies = [("jobs", "0025_audit_chain")]
 
     operations = [
         migrations.AddField(
