@@ -94,6 +94,19 @@ def manifest_text(backup: Path) -> str:
         return file.read(MAX_MANIFEST_BYTES).decode(errors="replace")
 
 
+def manifest_if_backup(file: Path) -> str | None:
+    """Return the manifest of a backup; None if the file is something else.
+
+    Raises:
+        OSError: the file cannot be read.
+        OpsError: it is a damaged backup.
+    """
+    try:
+        return manifest_text(file) if tarfile.is_tarfile(file) else None
+    except (tarfile.TarError, KeyError) as error:
+        raise OpsError(f"it is a tar file without a manifest, or damaged: {error}") from error
+
+
 def back_up(
     home: Home,
     database: Mapping[str, Any],

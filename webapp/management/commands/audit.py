@@ -1,5 +1,4 @@
 import sys
-import tarfile
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -8,7 +7,8 @@ from django.db import DatabaseError
 from jobs.actions import audit
 from jobs.errors import Conflict
 from jobs.queries import audit_anchors, audit_verification
-from webapp.ops.backup import manifest_text
+from webapp.ops.backup import manifest_if_backup
+from webapp.ops.errors import OpsError
 
 
 class Command(BaseCommand):
@@ -65,8 +65,8 @@ class Command(BaseCommand):
 
 def _anchors(file: Path) -> list[audit_anchors.Anchor]:
     try:
-        text = manifest_text(file) if tarfile.is_tarfile(file) else file.read_text(errors="replace")
-    except (OSError, tarfile.TarError, KeyError) as error:
+        text = manifest_if_backup(file) or file.read_text(errors="replace")
+    except (OSError, OpsError) as error:
         raise CommandError(f"{file} cannot be read: {error}") from error
     anchors = audit_anchors.read(text, str(file))
     if not anchors:
