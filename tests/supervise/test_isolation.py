@@ -1,8 +1,10 @@
 """Runners with users of their own, started as root: the files that they can reach, and their end."""
 
+import errno
 import json
 import os
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -13,10 +15,11 @@ from jobs.kinds.profile.payload import ProfileTask
 from jobs.store import LocalStore
 from tests.supervise.conftest import FAKE, QUICK, Bench, FakeRepository, until
 from workers.isolation import acl, check, kernel
-from workers.isolation.access import GRANTS, Isolation, clean_up
+from workers.isolation.access import Isolation, RunnerAccess, clean_up
 from workers.isolation.check import Folders, find_isolation
 from workers.isolation.users import RunnerUsers, UidRange, lock
 from workers.node import node_folder
+from workers.supervise import attempt
 from workers.supervise.attempt import NodeContext
 from workers.supervise.devices import Devices
 from workers.supervise.environment import runner_environment
@@ -183,22 +186,93 @@ async def test_nothing_is_left_of_a_runner(bench: Bench, folders: Folders) -> No
     free.release()
 
 
-@needs_capabilities
-def test_the_next_start_takes_back_what_the_runner_of_a_killed_worker_was_given(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    users = RunnerUsers(UIDS, folders.locks)
+def crashed_runner(folders: Folders) -> tuple[RunnerAccess, Path]:
+    """Return the access of a runner whose worker was killed, and a folder that it was given."""
+    users = RunnerUsers(UidRange(60600, 60601), folders.locks)
     folder, checkpoints = folders.runners / "1", folders.store / "checkpoints" / "job-1"
     folder.mkdir(parents=True)
     access = Isolation(users, check.View()).admit(folder)
     access.admit(checkpoints)
-    uid = access.user.uid
-    assert acl.rights(checkpoints)[acl.user(uid)] == acl.ALL
+    assert acl.rights(checkpoints)[acl.user(access.user.uid)] == acl.ALL
     # A killed process releases its locks and nothing else.
     access.user.release()
-    clean_up(folder, folders.locks)
-    assert acl.user(uid) not in acl.rights(checkpoints)
-    assert json.loads((folder / GRANTS).read_text())["uid"] == uid
+    return access, checkpoints
+
+
+@needs_capabilities
+def test_the_next_start_takes_back_what_the_runner_of_a_killed_worker_was_given(folders: Folders) -> None:
+    access, checkpoints = crashed_runner(folders)
+    clean_up(folders.locks)
+    assert acl.user(access.user.uid) not in acl.rights(checkpoints)
+    assert not access.user.grants.exists()
+
+
+@needs_capabilities
+def test_the_next_holder_of_a_user_id_has_nothing_that_a_runner_of_a_killed_worker_was_given(
+    folders: Folders,
+) -> None:
+    access, checkpoints = crashed_runner(folders)
+    (folders.runners / "2").mkdir()
+    following = Isolation(RunnerUsers(UidRange(60600, 60601), folders.locks), check.View()).admit(
+        folders.runners / "2"
+    )
+    assert following.user.uid == access.user.uid
+    assert acl.user(access.user.uid) not in acl.rights(checkpoints)
+    # The start of another worker takes nothing from a runner that is alive.
+    clean_up(folders.locks)
+    assert acl.rights(following.home)[acl.user(following.user.uid)] == acl.ALL
+    following.close()
+    assert not following.user.grants.exists()
+
+
+@needs_capabilities
+def test_a_user_id_whose_old_access_cannot_be_withdrawn_is_not_given_to_a_runner(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access, checkpoints = crashed_runner(folders)
+    (folders.runners / "2").mkdir()
+    isolation = Isolation(RunnerUsers(UidRange(60600, 60601), folders.locks), check.View())
+    with monkeypatch.context() as patch:
+        patch.setattr(acl, "revoke", refuse)
+        with pytest.raises(OSError, match="cannot be withdrawn"):
+            isolation.admit(folders.runners / "2")
+    clean_up(folders.locks)
+    assert acl.user(access.user.uid) not in acl.rights(checkpoints)
+
+
+def refuse(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@needs_mounts
+async def test_a_runner_whose_access_to_a_task_cannot_be_withdrawn_is_ended(
+    bench: Bench, folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt, "withdraw", refuse)
+    await bench.run(["print", "x"])
+    assert bench.node.pool.free_slots == 2
+    assert bench.pids == []
+    assert list(folders.runners.iterdir()) == []
+
+
+@needs_capabilities
+def test_workers_that_start_at_the_same_time_do_not_disturb_each_other(
+    folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = replace(folders, runners=folders.runners.parent.parent / "host-2" / "runners")
+    scratch: list[list[Path]] = []
+
+    def ended(_isolation: object, _access: object, needed: list[Path], *_: object) -> list[str]:
+        scratch.append(needed)
+        if len(scratch) == 1:
+            isolate(second)
+            assert all(folder.is_dir() for folder in needed)
+        return []
+
+    monkeypatch.setattr(check, "_run", ended)
+    isolate(folders)
+    assert len(scratch) == 2
+    assert not any(folder.exists() for folder in (*scratch[0], *scratch[1]))
 
 
 def test_without_privileges_runners_share_the_user_of_the_service_and_it_says_why(folders: Folders) -> None:

@@ -1,12 +1,14 @@
 """The node's folder, its lock, and the clean-up after a dead node."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from workers.node import node_folder
 from workers.node.node_folder import NodeFolder, WorkerNameInUse, clean_up_dead_nodes
 from workers.supervise.pid_file import write_pid_file
 
@@ -97,3 +99,21 @@ def test_a_runner_that_ends_during_the_clean_up_does_not_stop_the_node(
 def test_a_long_home_still_gets_a_socket(tmp_path: Path) -> None:
     folder = NodeFolder.claim(tmp_path / ("x" * 100), "node")
     assert len(os.fsencode(folder.socket)) <= 107
+
+
+def test_a_folder_that_another_starting_node_deletes_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = NodeFolder.claim(tmp_path, "own")
+    dead = [tmp_path / "nodes" / name for name in ("a", "b")]
+    for folder in dead:
+        folder.mkdir()
+
+    def delete_all(_: Path) -> list[int]:
+        for folder in dead:
+            shutil.rmtree(folder, ignore_errors=True)
+        return []
+
+    monkeypatch.setattr(node_folder, "end_orphans", delete_all)
+    assert clean_up_dead_nodes(own) == []
+    assert [folder.name for folder in (tmp_path / "nodes").iterdir()] == ["own"]

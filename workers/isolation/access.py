@@ -16,11 +16,9 @@ from pathlib import Path
 
 from jobs.contracts.fork import Confinement
 from workers.isolation import acl
-from workers.isolation.users import RunnerUser, RunnerUsers, lock
+from workers.isolation.users import GRANTS, RunnerUser, RunnerUsers, lock
 from workers.isolation.view import View
 
-GRANTS = "grants.json"
-"""The file with the folders that a runner may use, so that access can be withdrawn after a crash."""
 HOME, INPUTS = "home", "inputs"
 
 
@@ -56,18 +54,24 @@ class RunnerAccess:
         """
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder not in self._granted:
-            # Before it is granted, so that a crash leaves no grant behind that is not listed.
+            # Listed before it is granted: after a crash, every grant can be withdrawn by the list.
+            _write_list(self.user.grants, {*self._granted, folder})
             self._granted.add(folder)
-            self._save()
         if write:
             _share_contents(folder, self.group)
         acl.grant(folder, acl.user(self.user.uid), acl.ALL if write else acl.READ | acl.SEARCH)
 
     def expel(self, folder: Path) -> None:
-        """Withdraw the access to a folder."""
+        """Withdraw the access to a folder.
+
+        Raises:
+            OSError: the access could not be withdrawn.
+        """
         acl.revoke(folder, acl.user(self.user.uid))
         self._granted.discard(folder)
-        self._save()
+        # A list that names too many folders is harmless: on a full disk it stays as it is.
+        with contextlib.suppress(OSError):
+            _write_list(self.user.grants, self._granted)
 
     def read_only(self, file: Path) -> Path:
         """Return a link to a file of the store in the folder of inputs; a copy on another file system."""
@@ -86,18 +90,11 @@ class RunnerAccess:
     def close(self) -> None:
         """Kill the rest of the runner's processes, withdraw all access, and delete its folder."""
         ended = self.user.end_processes()
-        _revoke(self._granted, self.user.uid)
+        _withdraw(self.user, self._granted)
         shutil.rmtree(self.folder, ignore_errors=True)
         # Otherwise the id stays in use until this process ends.
         if ended:
             self.user.release()
-
-    def _save(self) -> None:
-        body = {"uid": self.user.uid, "folders": [str(folder) for folder in sorted(self._granted)]}
-        # Renamed, so that a crash leaves a complete list.
-        unfinished = self.folder / f".{GRANTS}"
-        unfinished.write_text(json.dumps(body))
-        unfinished.replace(self.folder / GRANTS)
 
 
 @dataclass(frozen=True)
@@ -125,8 +122,13 @@ class Isolation:
         Raises:
             OSError: no user id is free, or the folder cannot be shared.
         """
-        access = RunnerAccess(folder, self.users.claim(), self.users.group)
+        user = self.users.claim()
+        # The worker of an earlier runner with this id may have died.
+        left = _withdraw(user, _read_list(user.grants))
+        access = RunnerAccess(folder, user, self.users.group, set(left))
         try:
+            if left:
+                raise OSError(f"the access of an earlier runner to {left[0]} cannot be withdrawn")
             access.prepare()
         except OSError:
             access.close()
@@ -140,31 +142,50 @@ class Isolation:
         return Confinement(uid=access.user.uid, group=access.group, hidden=hidden, visible=(*visible, *own))
 
 
-def clean_up(folder: Path, locks: Path) -> None:
-    """Kill the remaining processes of a runner whose worker died, and withdraw its access.
+def clean_up(locks: Path) -> None:
+    """Kill the remaining processes of runners whose workers died, and withdraw their access.
 
     Args:
-        folder: of the runner.
         locks: see `RunnerUsers`.
     """
-    try:
-        saved = json.loads((folder / GRANTS).read_text())
-        uid, folders = int(saved["uid"]), [Path(each) for each in saved["folders"]]
-    # It had no user of its own.
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    # If another runner has the id by now, its worker has killed these processes.
-    if (user := lock(locks, uid)) is not None:
-        user.end_processes()
-        _revoke(folders, uid)
-        user.release()
+    for file in locks.glob(f"*{GRANTS}"):
+        uid = file.name.removesuffix(GRANTS)
+        # If another runner has the id by now, its worker has withdrawn the access before.
+        if uid.isdecimal() and (user := lock(locks, int(uid))) is not None:
+            user.end_processes()
+            _withdraw(user, _read_list(user.grants))
+            user.release()
 
 
-def _revoke(folders: Iterable[Path], uid: int) -> None:
+def _withdraw(user: RunnerUser, folders: Iterable[Path]) -> list[Path]:
+    """Withdraw a user's access to folders; return those of which it cannot be withdrawn. They stay listed."""
+    left = []
     for folder in folders:
-        # A deleted folder gives access to nothing.
-        with contextlib.suppress(OSError):
-            acl.revoke(folder, acl.user(uid))
+        try:
+            acl.revoke(folder, acl.user(user.uid))
+        except OSError:
+            left.append(folder)
+    with contextlib.suppress(OSError):
+        if left:
+            _write_list(user.grants, left)
+        else:
+            user.grants.unlink(missing_ok=True)
+    return left
+
+
+def _write_list(file: Path, folders: Iterable[Path]) -> None:
+    # Renamed, so that a crash leaves a complete list.
+    unfinished = file.with_name(f".{file.name}")
+    unfinished.write_text(json.dumps(sorted(map(str, folders))))
+    unfinished.replace(file)
+
+
+def _read_list(file: Path) -> list[Path]:
+    try:
+        return [Path(folder) for folder in json.loads(file.read_text())]
+    # Without a file, the last holder of the id has withdrawn all access. A power failure may leave it empty.
+    except (FileNotFoundError, ValueError):
+        return []
 
 
 def _share_contents(folder: Path, group: int) -> None:

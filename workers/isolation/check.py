@@ -113,7 +113,8 @@ def _probe(isolation: Isolation, folders: Folders, environment: Mapping[str, str
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     access = isolation.admit(folder)
-    scratch = [shared / "probe" for shared in folders.shared]
+    # Another worker may probe the same shared folders at this moment. It has another user id.
+    scratch = [shared / f"probe-{access.user.uid}" for shared in folders.shared]
     try:
         for each in scratch:
             access.admit(each)

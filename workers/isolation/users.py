@@ -22,6 +22,8 @@ OFF = "off"
 MAX_ID = 2**31 - 1
 # Seconds. Until then, killed processes may still end.
 KILL_TIMEOUT = 5.0
+GRANTS = ".grants.json"
+"""The end of the names of the files beside the locks: a user id, and this."""
 
 
 class UidRange(NamedTuple):
@@ -50,9 +52,15 @@ class UidRange(NamedTuple):
 
 @dataclass
 class RunnerUser:
-    """A user id that only one process has. `release` it when the process and its files are gone."""
+    """A user id that only one process has. `release` it when the process and its files are gone.
+
+    Attributes:
+        uid: the user id.
+        grants: the file in which the holder of the id lists the folders that the user may use.
+    """
 
     uid: int
+    grants: Path
     _locks: contextlib.ExitStack
 
     def release(self) -> None:
@@ -110,7 +118,7 @@ def lock(folder: Path, uid: int) -> RunnerUser | None:
             if error.errno not in (errno.EADDRINUSE, errno.EWOULDBLOCK):
                 raise
             return None
-        return RunnerUser(uid, locks.pop_all())
+        return RunnerUser(uid, folder / f"{uid}{GRANTS}", locks.pop_all())
 
 
 def end_processes(uid: int) -> bool:

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 # Linux stores the path of a Unix socket in 108 bytes, of which the last one is zero.
 SOCKET_PATH_LIMIT = 107
 USER_LOCKS = "runner-users"
-"""The folder of the home with a lock for each user id that a runner has."""
+"""The folder of the home with the user ids of runners: for each its lock, and the folders that it may use."""
 
 
 class WorkerNameInUse(Exception):
@@ -105,6 +105,8 @@ def clean_up_dead_nodes(own: NodeFolder) -> list[DeadWorker]:
 
     A starting node registers as a new worker, so it never takes over their attempts or their spools.
     """
+    # Before the files are deleted, to which these processes may still write.
+    clean_up(own.root.parent.parent / USER_LOCKS)
     dead: list[DeadWorker] = []
     for root in own.root.parent.iterdir():
         # Its own folder may have been used by a dead node of the same name. It holds that lock already.
@@ -121,8 +123,6 @@ def clean_up_dead_nodes(own: NodeFolder) -> list[DeadWorker]:
 def _clear(root: Path) -> list[DeadWorker]:
     for pid in end_orphans(root / "runners"):
         log.warning("killed runner %s, which a dead worker left behind", pid)
-    for runner in (root / "runners").glob("*"):
-        clean_up(runner, root.parent.parent / USER_LOCKS)
     shutil.rmtree(root / "attempts", ignore_errors=True)
     shutil.rmtree(root / "runners", ignore_errors=True)
     # The node may have died before it had written the file, or while it wrote it.
@@ -138,7 +138,10 @@ def _worker_file(root: Path) -> Path:
 
 def _try_lock(root: Path) -> int | None:
     # O_CLOEXEC: a child that inherited the descriptor would keep the lock after the node's death.
-    descriptor = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return None  # another starting node has just deleted the folder of a dead one
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
