@@ -54,7 +54,7 @@ async def test_a_standby_that_still_warms_up_is_not_handed_out(pool: RunnerPool,
     slow = StandbyKey(Environment(SLOW), None)
     adding = asyncio.create_task(pool.standbys.add(slow, cache=tmp_path))
     await until(lambda: pool.standbys.has(slow))
-    assert pool.standbys.take(slow) is None
+    assert await pool.standbys.take(slow) is None
     pid = pool.standbys.all[0].runner.pid
     adding.cancel()
     await asyncio.wait({adding})
@@ -73,7 +73,7 @@ async def test_a_killed_standby_is_not_handed_out(pool: RunnerPool, tmp_path: Pa
     runner = pool.standbys.all[0].runner
     os.kill(runner.pid, signal.SIGKILL)
     await asyncio.wait_for(runner.ended, 10)
-    assert pool.standbys.take(STANDBY) is None
+    assert await pool.standbys.take(STANDBY) is None
     await pool.standbys.clear(lambda _: False)
     assert not pool.standbys.all
     assert (await pool.take(KEY)).pid != runner.pid

@@ -14,6 +14,7 @@ from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.task_parts import Task
 from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
+from workers.isolation.access import RunnerAccess
 from workers.runner.environment import Environment
 from workers.runner.registry import needs_jax
 from workers.supervise.attempt_end import GIB, AttemptEnd
@@ -210,9 +211,19 @@ class AttemptSupervisor:
             )
             reusable = await session.serve(start, self._ending)
         finally:
-            if runner.access is not None:
-                await asyncio.to_thread(withdraw, task, folder, runner.access)
+            if reusable and runner.access is not None:
+                reusable = await self._withdraw(task, folder, runner.access)
+            # Ending a runner withdraws all of its access.
             await (pool.give_back(runner, key) if reusable else pool.discard(runner))
+
+    async def _withdraw(self, task: Task, folder: Path, access: RunnerAccess) -> bool:
+        """Withdraw a runner's access to the files of the task; return whether it has none left."""
+        try:
+            await asyncio.to_thread(withdraw, task, folder, access)
+        except OSError as error:
+            log.warning("the runner of attempt %s is ended: %s", self.assignment.attempt, error)
+            return False
+        return True
 
     def _on_recorded(self, recording: "asyncio.Task[None]") -> None:
         """End the run if its events can no longer be recorded: the attempt is stale, or a disk is full."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from workers.isolation.access import Isolation
+from workers.isolation.access import Isolation, RunnerAccess
 from workers.runner.environment import Environment
 from workers.supervise.environment import runner_environment
 from workers.supervise.fork_servers import ForkOrSpawnLauncher, ForkServers
@@ -78,7 +78,7 @@ class RunnerPool:
         # An idle runner keeps the GPU memory that its tasks have used.
         await self._discard_idle(lambda runner: share_devices(self._idle[runner].devices, key.devices))
         await self._make_room()
-        taken = self.standbys.take(key.standby_key) if needs_jax else None
+        taken = await self.standbys.take(key.standby_key) if needs_jax else None
         if taken is None:
             # Another standby may have opened a GPU that the new runner is about to get.
             await self.standbys.clear_devices(key.devices)
@@ -105,7 +105,8 @@ class RunnerPool:
         """End a runner and delete its folder."""
         self._idle.pop(runner, None)
         self._busy.discard(runner)
-        await self._end(runner)
+        # Shielded: a cancelled caller must not leave a process that is in neither set.
+        await asyncio.shield(self._end(runner))
 
     async def sweep(self) -> None:
         """End runners that were idle for too long or died while idle."""
@@ -141,10 +142,7 @@ class RunnerPool:
         while self._idle and len(self._idle) + len(self._busy) >= self.slots:
             # Dictionaries keep the order of insertion.
             longest_idle = next(iter(self._idle))
-            # Removed before the first await, so that nothing else takes or ends it.
-            del self._idle[longest_idle]
-            # Shielded: a cancelled caller must not leave a process that is in neither set.
-            await asyncio.shield(self.discard(longest_idle))
+            await self.discard(longest_idle)
 
     async def _fork_standby(self, key: StandbyKey) -> RunnerProcess | None:
         """Fork a standby. Returns None without a fork server: a new interpreter would not start faster."""
@@ -161,18 +159,18 @@ class RunnerPool:
         folder = self.folder / str(next(self._numbers))
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
-        start = RunnerStart(folder, runner_environment(folder, devices=devices))
-        access = None
-        if self.isolation is not None:
-            access = await asyncio.to_thread(self.isolation.admit, folder)
+        if self.isolation is None:
+            start = RunnerStart(folder, runner_environment(folder, devices=devices))
+            return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker)
+        admitting = asyncio.ensure_future(asyncio.to_thread(self.isolation.admit, folder))
+        try:
+            access = await asyncio.shield(admitting)
             environment = runner_environment(access.home, devices=devices) | {"TMPDIR": str(access.home)}
             start = RunnerStart(access.home, environment, self.isolation.confinement(access))
-        try:
             return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker, access=access)
-        # BaseException: a cancelled start must not keep its user id either.
+        # A cancelled start must not keep its user id either.
         except BaseException:
-            if access is not None:
-                await asyncio.shield(asyncio.to_thread(access.close))
+            await asyncio.shield(_close_access(admitting))
             raise
 
     async def _end(self, runner: RunnerProcess) -> None:
@@ -181,3 +179,10 @@ class RunnerPool:
         if runner.access is not None:
             await asyncio.to_thread(runner.access.close)
         await asyncio.to_thread(shutil.rmtree, runner.folder, ignore_errors=True)
+
+
+async def _close_access(admitting: "asyncio.Future[RunnerAccess]") -> None:
+    """Withdraw the access of a runner that was not started. The thread that gives it cannot be stopped."""
+    await asyncio.wait({admitting})
+    if admitting.exception() is None:
+        await asyncio.to_thread(admitting.result().close)

@@ -66,22 +66,24 @@ class RunnerProcess:
         Raises:
             OSError: it could not be started.
         """
-        logs = [LogFile(folder / f"{source}.log", source, masker) for source in ("stdout", "stderr")]
-        control_read, control_write = os.pipe()
-        events_read, events_write = os.pipe()
-        descriptors = RunnerDescriptors(control_read, logs[0].descriptor, logs[1].descriptor, events_write)
         loop = asyncio.get_running_loop()
         with contextlib.ExitStack() as undo:
-            for file in logs:
-                undo.callback(file.close)
-            control_pipe = undo.enter_context(_open(control_write, "wb"))
-            event_pipe = undo.enter_context(_open(events_read, "rb"))
-            try:
+            logs = [
+                undo.enter_context(contextlib.closing(LogFile(folder / f"{source}.log", source, masker)))
+                for source in ("stdout", "stderr")
+            ]
+            # The runner has its own copies. While these are open, the event pipe would not end with it.
+            with contextlib.ExitStack() as given:
+                control_read, control_write = os.pipe()
+                given.callback(os.close, control_read)
+                control_pipe = undo.enter_context(_open(control_write, "wb"))
+                events_read, events_write = os.pipe()
+                given.callback(os.close, events_write)
+                event_pipe = undo.enter_context(_open(events_read, "rb"))
+                descriptors = RunnerDescriptors(
+                    control_read, logs[0].descriptor, logs[1].descriptor, events_write
+                )
                 child = await launcher.launch(start, descriptors)
-            finally:
-                # The runner has its own copies. While these are open, the event pipe would not end with it.
-                os.close(control_read)
-                os.close(events_write)
             undo.callback(_kill_session, child.pid)
             write_pid_file(folder, child.pid)
             control, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, control_pipe)

@@ -37,7 +37,7 @@ class Standby:
 
     key: StandbyKey
     runner: RunnerProcess
-    cache: Path | None = None
+    cache: Path
     ready: bool = False
     started_at: float = field(default_factory=time.time)
 
@@ -58,7 +58,7 @@ class Standbys:
     def all(self) -> list[Standby]:
         return list(self._standbys.values())
 
-    def take(self, key: StandbyKey) -> RunnerProcess | None:
+    async def take(self, key: StandbyKey) -> RunnerProcess | None:
         """Remove a ready standby and return its runner; None if none is ready."""
         standby = self._standbys.get(key)
         if standby is None or not standby.ready or not standby.runner.alive:
@@ -66,8 +66,13 @@ class Standbys:
         del self._standbys[key]
         standby.runner.set_listener(None)
         # A task may run a user's code, which must not change programs that other standbys will execute.
-        if standby.runner.access is not None and standby.cache is not None:
-            standby.runner.access.expel(standby.cache)
+        if standby.runner.access is not None:
+            try:
+                standby.runner.access.expel(standby.cache)
+            except OSError as error:
+                log.warning("a standby is ended, because it would keep its compile cache: %s", error)
+                await asyncio.shield(self.end(standby.runner))
+                return None
         return standby.runner
 
     def has(self, key: StandbyKey) -> bool:

@@ -1,0 +1,127 @@
+"""No runner and no user id is lost when the attempt that asked for a runner ends meanwhile."""
+
+import asyncio
+import errno
+import os
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, cast
+
+import psutil
+import pytest
+
+from tests.supervise.conftest import FAKE, until
+from workers.isolation.access import Isolation, RunnerAccess
+from workers.runner.environment import Environment
+from workers.supervise.launcher import RunnerStart, SpawnLauncher
+from workers.supervise.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.secret_masking import SecretMasker
+from workers.supervise.standby import StandbyKey, Standbys
+
+KEY = RunnerKey(7, Environment(threads=1), "0")
+
+
+class FakeAccess:
+    """The access of a runner with the user of this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.is_closed = False
+
+    def admit(self, folder: Path, *, write: bool = True) -> None:
+        pass
+
+    def expel(self, folder: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
+    made = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, SecretMasker(), FAKE)
+    yield made
+    await made.close()
+
+
+async def test_a_start_that_is_cancelled_gives_its_user_id_back(pool: RunnerPool) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    given: list[FakeAccess] = []
+
+    class SlowIsolation:
+        def admit(self, folder: Path) -> FakeAccess:
+            begun.set()
+            go_on.wait(30)
+            given.append(FakeAccess(folder))
+            return given[0]
+
+    pool.isolation = cast("Isolation", SlowIsolation())
+    taking = asyncio.create_task(pool.take(KEY, needs_jax=False))
+    await until(begun.is_set)
+    taking.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    await until(lambda: given and given[0].is_closed)
+
+
+async def test_an_idle_runner_is_ended_completely_although_who_asked_for_it_is_cancelled(
+    pool: RunnerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = await pool.take(KEY, needs_jax=False)
+    await pool.give_back(runner, KEY)
+    begun, go_on, end = asyncio.Event(), asyncio.Event(), pool._end
+
+    async def slow_end(ended: RunnerProcess) -> None:
+        begun.set()
+        await go_on.wait()
+        await end(ended)
+
+    monkeypatch.setattr(pool, "_end", slow_end)
+    # Another job gets the device of the idle runner, which therefore has to end.
+    taking = asyncio.create_task(pool.take(KEY._replace(root=8), needs_jax=False))
+    await begun.wait()
+    taking.cancel()
+    await asyncio.wait({taking})
+    go_on.set()
+    await until(lambda: not runner.folder.exists())
+    assert not psutil.pid_exists(runner.pid)
+
+
+async def test_a_standby_that_would_keep_its_compile_cache_is_ended(pool: RunnerPool, tmp_path: Path) -> None:
+    async def fork(_key: StandbyKey) -> RunnerProcess:
+        runner = await pool._launch(SpawnLauncher(FAKE), None)
+        runner.access = cast("RunnerAccess", FakeAccess(runner.folder))
+        FakeAccess(runner.folder).home.mkdir()
+        return runner
+
+    pool.standbys = Standbys(fork, pool._end)
+    assert await pool.standbys.add(KEY.standby_key, cache=tmp_path / "cache")
+    runner = pool.standbys.all[0].runner
+    assert await pool.standbys.take(KEY.standby_key) is None
+    assert not psutil.pid_exists(runner.pid)
+    assert pool.standbys.all == []
+
+
+async def test_a_start_without_free_descriptors_keeps_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe, made = os.pipe, list[Any]()
+
+    def second_fails() -> tuple[int, int]:
+        if made:
+            raise OSError(errno.EMFILE, "Too many open files")
+        made.append(pipe())
+        return cast("tuple[int, int]", made[0])
+
+    descriptors = Path("/proc/self/fd")
+    before = {file.name for file in descriptors.iterdir()}
+    monkeypatch.setattr(os, "pipe", second_fails)
+    with pytest.raises(OSError, match="Too many open files"):
+        await RunnerProcess.start(
+            tmp_path, SpawnLauncher(FAKE), start=RunnerStart(tmp_path, {}), masker=SecretMasker()
+        )
+    assert {file.name for file in descriptors.iterdir()} == before
