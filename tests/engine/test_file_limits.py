@@ -1,5 +1,6 @@
 """Small files that expand: they are refused before memory is allocated, and long texts stay alone."""
 
+import importlib
 import tracemalloc
 import zipfile
 
@@ -23,6 +24,8 @@ LONG = "x" * 100_000
 
 @pytest.fixture
 def peak():
+    # Its import takes more memory than the limits of these tests.
+    importlib.import_module("pandas")
     tracemalloc.start()
     yield lambda: tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -89,6 +92,12 @@ def repeated_text(folder):
     return read_parquet, folder / "d.parquet"
 
 
+def repeated_bytes(folder, kind):
+    table = pa.table({"a": pa.array([b"x" * 900] * 5000, kind), "y": pa.array([0, 1] * 2500)})
+    pq.write_table(table, folder / "d.parquet")
+    return read_parquet, folder / "d.parquet"
+
+
 def repeated_number(folder):
     pq.write_table(pa.table({"a": pa.array([0.0] * 200_000)}), folder / "d.parquet")
     return read_parquet, folder / "d.parquet"
@@ -111,6 +120,24 @@ def test_a_file_that_expands_is_refused_before_it_is_read(tmp_path, make, words)
     read, path = make(tmp_path)
     with pytest.raises(BadData, match=words):
         read(tmp_path / path, SMALL)
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(900)])
+def test_bytes_that_many_rows_repeat_are_refused_before_they_are_read(tmp_path, kind):
+    read, path = repeated_bytes(tmp_path, kind)
+    pool = pa.default_memory_pool()
+    pa.set_memory_pool(counting := pa.proxy_memory_pool(pool))
+    try:
+        with pytest.raises(BadData, match="expands to"):
+            read(path, SMALL)
+    finally:
+        pa.set_memory_pool(pool)
+    assert counting.max_memory() < 1_000_000
+
+
+def test_bytes_of_a_parquet_file_are_read_as_texts(tmp_path):
+    pq.write_table(pa.table({"a": pa.array([b"x", None, b"x"]), "y": [0, 1, 0]}), tmp_path / "d.parquet")
+    assert read_parquet(tmp_path / "d.parquet", SMALL).columns["a"].tolist() == ["b'x'", "", "b'x'"]
 
 
 def test_categories_are_counted_before_they_are_encoded(tmp_path):

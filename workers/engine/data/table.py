@@ -128,16 +128,20 @@ def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
                 raise BadData(
                     f"column {field.name!r} contains {field.type} values; nested columns are not supported"
                 )
+            if pa.types.is_fixed_size_binary(field.type):
+                check_expanded(path.name, file.metadata.num_rows * field.type.byte_width, limits)
         # As a dictionary, a long text that many rows repeat is in memory once, and can be counted.
-        texts = [field.name for field in file.schema_arrow if _is_arrow_text(field.type)]
+        texts = [field.name for field in file.schema_arrow if _has_variable_width(field.type)]
         frame = pq.ParquetFile(path, read_dictionary=texts).read().to_pandas()
         return _from_frame(frame, path, limits)
 
 
-def _is_arrow_text(kind: Any) -> bool:
+def _has_variable_width(kind: Any) -> bool:
+    """Return whether an Arrow type is one of texts or of bytes, whose values may be of any length."""
     import pyarrow as pa
 
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    variants = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+    return any(getattr(pa.types, f"is_{variant}")(kind) for variant in variants)
 
 
 def _from_frame(frame: Any, path: Path, limits: FileLimits) -> Table:
