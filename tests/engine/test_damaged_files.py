@@ -3,6 +3,7 @@
 `TRAINYARD_FUZZ_FILES` sets the number of damaged files of each format.
 """
 
+import errno
 import io
 import json
 import os
@@ -18,6 +19,7 @@ import pytest
 from jobs.contracts.file_limits import FileLimits
 from jobs.kinds.profile.payload import ProfileTask
 from tests.engine.helpers import RecordingReport
+from workers.engine.data.damage import reading
 from workers.engine.errors import DamagedFile, RefusedInput
 from workers.engine.models.untrusted import scan
 from workers.engine.tasks import profile
@@ -118,3 +120,9 @@ def test_half_a_file_is_named_as_damaged(tmp_path, source):
     path.write_bytes(body[: len(body) // 2])
     with pytest.raises(DamagedFile, match=f"^this file is damaged: upload.{source} "):
         read(source, path)
+
+
+@pytest.mark.parametrize("number", [errno.ENOMEM, errno.ENOSPC, errno.EMFILE, errno.EIO])
+def test_an_error_of_the_machine_is_not_reported_as_damage_of_the_file(tmp_path, number):
+    with pytest.raises(OSError, match="of the machine"), reading(tmp_path / "d.csv", "CSV"):
+        raise OSError(number, "of the machine")

@@ -15,6 +15,7 @@ from workers.runner.failures import describe
             "out_of_memory",
         ),
         (MemoryError("Unable to allocate 9.31 GiB"), "out_of_memory"),
+        (OSError(12, "Cannot allocate memory"), "out_of_memory"),
         (FileNotFoundError(2, "No such file", "/gone.npz"), "missing_file"),
         (OSError(28, "No space left on device", "/full/model.keras"), "disk_full"),
         (OSError(27, "File too large", "/run/dataset.npz"), "file_limit"),

@@ -66,6 +66,8 @@ class NanObjective(EngineError):
 
 def is_out_of_memory(error: Exception) -> bool:
     """Return whether the process, or one of its devices, ran out of memory."""
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
     return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
 
 

@@ -18,6 +18,8 @@ MACHINE_ERRORS = frozenset(
         errno.EDQUOT,
         errno.EFBIG,
         errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
         errno.EIO,
     }
 )
