@@ -146,7 +146,7 @@ def test_wilson_stays_inside_zero_and_one():
 
 
 def test_intervals_of_f1_and_auc_are_those_of_resampled_rows():
-    from workers.engine.evaluation import classification
+    from workers.engine.evaluation.roc import roc_auc
 
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 2, 600)
@@ -158,7 +158,7 @@ def test_intervals_of_f1_and_auc_are_those_of_resampled_rows():
         return np.mean([2 * (a & b).sum() / (a.sum() + b.sum()) for a, b in ((t, g), (~t, ~g))])
 
     def auc(rows):
-        return classification.roc_auc(truth[rows] == 1, score[rows])
+        return roc_auc(truth[rows] == 1, score[rows])
 
     for name, statistic in (("f1_macro", f1), ("roc_auc", auc)):
         expected = bootstrap(statistic, 600, seed=2)

@@ -11,16 +11,16 @@ from jobs.contracts.signature import Signature
 from jobs.kinds.gate.payload import GateTask
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from workers.engine.data.store import file_digest
-from workers.engine.evaluation.comparison import Value, measure
+from workers.engine.evaluation.gate_metrics import Estimate, metric_function
 from workers.engine.evaluation.gates import (
     baseline_gate,
     finite_gate,
     floor_gate,
     latency_gate,
     metric_gate,
-    signature_gate,
     slice_gate,
 )
+from workers.engine.evaluation.signature_gate import signature_gate
 from workers.engine.tasks import gate
 
 NAMES = [
@@ -72,7 +72,7 @@ def test_a_signature_may_become_more_general_but_not_change():
 
 
 def value(number):
-    return Value(number, number - 0.02, number + 0.02)
+    return Estimate(number, number - 0.02, number + 0.02)
 
 
 def test_accuracy_may_fall_by_the_tolerance_and_no_more():
@@ -183,7 +183,7 @@ def test_recall_has_no_baseline_because_a_constant_can_have_all_of_it():
     rng = np.random.default_rng(0)
     y = (rng.random(500) < 0.3).astype(int)
     all_positive = np.full(500, 0.9)
-    assert measure("recall", "binary")(y, all_positive) == 1.0
+    assert metric_function("recall", "binary")(y, all_positive) == 1.0
     gate = baseline_gate("recall", "binary", y, y, all_positive)
     assert (gate.state, gate.metric) == ("failed", "roc_auc")
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from jobs.contracts import measures
 from jobs.contracts.fit import FitSpec
 from workers.engine.errors import BadSpec
-from workers.engine.models.losses import LOSSES, compute_metrics, direction, loss_name, metric_names
+from workers.engine.models.losses import LOSSES, compute_metrics, loss_name, metric_names
 
 RNG = np.random.default_rng(0)
 CLASSES = RNG.integers(0, 4, 200)
@@ -20,7 +21,7 @@ VALUES, GUESSES = RNG.normal(size=(200, 2)), RNG.normal(size=(200, 2))
 def test_a_loss_on_the_host_is_that_of_keras(name):
     import keras
 
-    tasks, kind, host = LOSSES[name]
+    tasks, (kind, host) = measures.LOSSES[name], LOSSES[name]
     y, p = {"multiclass": (CLASSES, PROBABILITIES), "binary": (BITS[:, None], SCORES)}.get(
         tasks[0], (VALUES, GUESSES)
     )
@@ -56,5 +57,8 @@ def test_names_that_do_not_apply_to_the_task_are_rejected_with_those_that_do():
         metric_names(FitSpec(metrics=("r2",)), "binary")
 
 
-def test_more_is_better_for_accuracy_and_less_for_loss():
-    assert (direction("val_accuracy"), direction("val_loss"), direction("val_r2")) == ("max", "min", "max")
+@pytest.mark.parametrize(
+    ("metric", "better"), [("val_accuracy", "max"), ("val_loss", "min"), ("val_r2", "max")]
+)
+def test_more_is_better_for_accuracy_and_less_for_loss(metric, better):
+    assert measures.direction(metric) == better

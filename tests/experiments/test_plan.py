@@ -398,9 +398,8 @@ def test_unusual_settings_give_warnings(world: World, spec: dict[str, Any]) -> N
 
 def test_names_agree_with_the_engine() -> None:
     losses = pytest.importorskip("workers.engine.models.losses")
-    assert {name: tasks for name, (tasks, _, _) in losses.LOSSES.items()} == measures.LOSSES
-    assert {name: (tasks, way) for name, (tasks, _, way) in losses.METRICS.items()} == measures.METRICS
-    assert measures.DEFAULT_METRICS == losses.DEFAULT_METRICS
+    assert losses.LOSSES.keys() == measures.LOSSES.keys()
+    assert losses.METRICS.keys() == measures.METRICS.keys()
 
 
 @pytest.mark.parametrize("body", [None, [], "x", 7, {}, {"version": 2}, {"data": {}, "model": {}}])

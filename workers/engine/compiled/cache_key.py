@@ -8,9 +8,9 @@ import hashlib
 import json
 
 from jobs.contracts.experiment import ExperimentSpec
+from workers.engine.arrays import Array
 from workers.engine.compiled.traced_hyperparameters import TRACED_OPTIMIZER_ARGUMENTS
 from workers.engine.data.dataset import Dataset
-from workers.engine.data.table import Array
 from workers.engine.models.optimizer import is_scheduled
 
 IGNORED_FIT_FIELDS = frozenset(

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from workers.engine.arrays import Array
 from workers.engine.data.batches import Batches
-from workers.engine.data.table import Array
 
 RESIDENT_BYTES = 512 << 20
 """Training rows up to this size stay on the device; larger data is sent in blocks, one block in advance."""

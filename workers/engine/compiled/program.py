@@ -14,6 +14,7 @@ import jax
 import keras
 import numpy as np
 
+from workers.engine.arrays import Array
 from workers.engine.compiled.aot import AheadOfTimeFunction
 from workers.engine.compiled.autotune import (
     MAX_TIME_RATIO,
@@ -30,7 +31,6 @@ from workers.engine.compiled.state import Leaves, State
 from workers.engine.compiled.traced_hyperparameters import find_traced_hyperparameters, replaced
 from workers.engine.compiled.training_time import CallLength, TrainingTime
 from workers.engine.compiled.vmapped import VmappedProgram
-from workers.engine.data.table import Array
 from workers.engine.models.optimizer import ensure_built
 
 log = logging.getLogger(__name__)

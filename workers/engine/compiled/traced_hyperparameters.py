@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import jax
 import keras
 
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 
 TRACED_OPTIMIZER_ARGUMENTS = ("weight_decay", "momentum")
 """Attributes that Keras' update rules use as factors. Where one is 0 or None, some rules leave out a term or

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from workers.engine.arrays import Array
 from workers.engine.compiled.aot import AheadOfTimeFunction
 from workers.engine.compiled.autotune import MAX_TIME_RATIO, TimingResults, cost_name, timing_clock
 from workers.engine.compiled.comparison import Comparison, Way
 from workers.engine.compiled.state import Leaves, State
 from workers.engine.compiled.training_time import TrainingTime
-from workers.engine.data.table import Array
 
 log = logging.getLogger(__name__)
 

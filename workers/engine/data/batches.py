@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 
 Batch = tuple[Array, Array, Array]
 

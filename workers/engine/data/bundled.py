@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from jobs.contracts.data import Task
-from workers.engine.data.table import Array, Table
+from workers.engine.arrays import Array
+from workers.engine.data.table import Table
 from workers.engine.errors import BadSpec
 
 _CELL_FEATURES = (

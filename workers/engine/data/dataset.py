@@ -9,10 +9,11 @@ import numpy as np
 from jobs.contracts.data import DataSpec, Task
 from jobs.contracts.profile import Profile
 from jobs.contracts.task_parts import DatasetFile
+from workers.engine.arrays import Array
 from workers.engine.data.encode import encode
 from workers.engine.data.split import Parts, split
 from workers.engine.data.store import read_arrays
-from workers.engine.data.table import Array, Table
+from workers.engine.data.table import Table
 from workers.engine.errors import BadData, BadSpec
 
 

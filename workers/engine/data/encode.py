@@ -11,8 +11,9 @@ import numpy as np
 
 from jobs.contracts.data import Task
 from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from workers.engine.arrays import Array
 from workers.engine.data.expansion import check_expanded
-from workers.engine.data.table import NUMBERS, Array, Table
+from workers.engine.data.table import NUMBERS, Table
 from workers.engine.data.texts import is_text
 from workers.engine.errors import BadData
 

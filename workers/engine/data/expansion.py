@@ -7,6 +7,7 @@ from typing import IO, Any
 import numpy as np
 
 from jobs.contracts.file_limits import FileLimits
+from workers.engine.arrays import Array
 from workers.engine.data.texts import BYTES_PER_TEXT
 from workers.engine.errors import BadData
 
@@ -59,7 +60,7 @@ def check_parquet(name: str, metadata: Any, limits: FileLimits) -> None:
     check_expanded(name, sum(group.total_byte_size for group in groups), limits)
 
 
-def read_npy(file: IO[bytes], *, name: str, size: int, limits: FileLimits) -> np.ndarray[Any, np.dtype[Any]]:
+def read_npy(file: IO[bytes], *, name: str, size: int, limits: FileLimits) -> Array:
     """Read an array whose header promises no more data than the file has.
 
     Args:

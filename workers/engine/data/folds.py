@@ -11,8 +11,8 @@ import numpy as np
 from jobs.contracts.data import Split, Task
 from jobs.contracts.evaluation import Turn
 from jobs.contracts.experiment import ExperimentSpec
+from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset
-from workers.engine.data.table import Array
 from workers.engine.errors import BadSpec
 
 

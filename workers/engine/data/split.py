@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from jobs.contracts.data import Split, Task
+from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
-from workers.engine.data.texts import TEXT, Array
+from workers.engine.data.texts import TEXT
 from workers.engine.errors import BadSpec
 
 NAMES_OF_PARTS = {

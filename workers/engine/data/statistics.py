@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from jobs.contracts.profile import Column
+from workers.engine.arrays import Array
 from workers.engine.data.encode import Encoded, missing
-from workers.engine.data.table import NUMBERS, Array, Table
+from workers.engine.data.table import NUMBERS, Table
 from workers.engine.data.texts import is_text
 
 BINS = 20

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from workers.engine.data.texts import Array, from_stored, to_stored
+from workers.engine.arrays import Array
+from workers.engine.data.texts import from_stored, to_stored
 from workers.engine.errors import BadData
 
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)

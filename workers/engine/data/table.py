@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from workers.engine.arrays import Array
 from workers.engine.data.archive import open_archive
 from workers.engine.data.damage import reading
 from workers.engine.data.expansion import check_csv, check_expanded, check_parquet, read_npy
 from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array
 from workers.engine.errors import BadData
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 MAX_NAME = 500
 """Maximum number of characters of a column's name."""

@@ -1,13 +1,12 @@
 """Stores texts with variable width: one long text must not enlarge all other rows."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
+from workers.engine.arrays import Array
 from workers.engine.errors import BadData
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 TEXT = np.dtypes.StringDType()
 """NumPy's texts of variable width. A text takes 16 bytes, and its characters if there are more than 15."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from jobs.contracts.model_reports.evaluation import (
     ClassScores,
     LabelEvaluation,
 )
+from workers.engine.arrays import Bools, Floats, Ints
 from workers.engine.evaluation.intervals import (
     Counts,
     RowIndices,
@@ -23,19 +24,14 @@ from workers.engine.evaluation.intervals import (
     metric_entry,
     wilson,
 )
+from workers.engine.evaluation.roc import RocCurve, auc_entry, roc_auc, roc_curve
 from workers.engine.report import finite_or_none
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 EPSILON = 1e-7
 """Probabilities are clipped to this distance from 0 and 1 in a log loss, as in Keras."""
 
 BINS = 10
 """Number of bins of the confidence in the calibration."""
-CURVE_POINTS = 200
-"""Maximum number of points of a ROC curve, enough for a chart."""
 
 
 def probabilities(y_pred: npt.ArrayLike) -> Floats:
@@ -138,38 +134,6 @@ def calibration(confidence: Floats, correct: Bools) -> Calibration:
     return Calibration(ece=float(ece), bins=tuple(bins))
 
 
-def roc_auc(positive: Bools, score: Floats) -> float:
-    """Return the area under the ROC curve, from ranks (Mann and Whitney 1947); NaN if a class is missing."""
-    ones = int(positive.sum())
-    zeros = positive.size - ones
-    if ones == 0 or zeros == 0 or not np.isfinite(score).all():
-        return math.nan
-    # Importing takes half a second, and only some tasks need it.
-    from scipy.stats import rankdata
-
-    ranks = rankdata(score)
-    return float((ranks[positive].sum() - ones * (ones + 1) / 2) / (ones * zeros))
-
-
-class _RocCurve(NamedTuple):
-    """(False positive rate, true positive rate) pairs, and the threshold of each but the first."""
-
-    points: tuple[tuple[float, float], ...] = ()
-    thresholds: tuple[float, ...] = ()
-
-
-def _roc_curve(positive: Bools, score: Floats) -> _RocCurve:
-    """Return at most `CURVE_POINTS` points for a chart, from the highest threshold to the lowest."""
-    order = np.argsort(-score, kind="stable")
-    # A threshold cannot separate rows of equal score, so they give one point.
-    last_of_tie = np.append(np.flatnonzero(np.diff(score[order])), score.size - 1)
-    tpr = np.cumsum(positive[order])[last_of_tie] / positive.sum()
-    fpr = np.cumsum(~positive[order])[last_of_tie] / (~positive).sum()
-    keep = np.unique(np.linspace(0, fpr.size - 1, min(fpr.size, CURVE_POINTS)).astype(int))
-    points = ((0.0, 0.0), *((float(fpr[i]), float(tpr[i])) for i in keep))
-    return _RocCurve(points, tuple(float(score[order][last_of_tie[i]]) for i in keep))
-
-
 def class_names(labels: Sequence[str], classes: int) -> list[str]:
     """Return the labels as names of the classes, or their numbers if there is not one label for each."""
     return [str(label) for label in labels] if len(labels) == classes else [str(i) for i in range(classes)]
@@ -221,12 +185,12 @@ def evaluate_classes(
         "f1_macro": _macro_f1_entry(truth, guess, classes, seed),
         "ece": _ece_entry(calibrated, rows),
     }
-    curve = _RocCurve()
+    curve = RocCurve()
     if classes == 2:
         positive, score = truth == 1, p[:, 1]
-        metrics["roc_auc"] = _auc_entry(positive, score, seed)
+        metrics["roc_auc"] = auc_entry(positive, score, seed)
         if metrics["roc_auc"].value is not None:
-            curve = _roc_curve(positive, score)
+            curve = roc_curve(positive, score)
     return ClassEvaluation(
         task=task,
         rows=rows,
@@ -263,33 +227,6 @@ def _macro_f1_entry(truth: Ints, guess: Ints, classes: int, seed: int) -> Metric
     flat = np.bincount(truth * (classes + 1) + guess + 1, minlength=classes * (classes + 1))
     pairs = flat.reshape(classes, classes + 1)
     return metric_entry(f1_of(pairs), len(truth), bootstrap_groups(f1_of, pairs, seed), "bootstrap")
-
-
-def _auc_entry(positive: Bools, score: Floats, seed: int) -> MetricValue:
-    return metric_entry(
-        roc_auc(positive, score), len(score), _auc_interval(positive, score, seed), "bootstrap"
-    )
-
-
-def _auc_interval(positive: Bools, score: Floats, seed: int) -> tuple[float, float]:
-    """Return the bootstrap interval of the area under the ROC curve; NaN if a score is not finite."""
-    if not np.isfinite(score).all():
-        return math.nan, math.nan
-    # Sorted once: a resample only changes how often each row counts, not the order of the scores.
-    order = np.argsort(score)
-    ones = positive[order]
-    first_of_tie = np.flatnonzero(np.append(True, np.diff(score[order]) > 0))
-
-    def auc_of(drawn: RowIndices) -> float:
-        times = np.bincount(drawn, minlength=len(ones))
-        above = np.add.reduceat(np.where(ones, times, 0), first_of_tie)
-        below = np.add.reduceat(np.where(ones, 0, times), first_of_tie)
-        pairs = int(above.sum()) * int(below.sum())
-        # Each positive row wins against the negative rows below it, and ties count half.
-        wins = (above * (np.cumsum(below) - below / 2)).sum()
-        return float(wins / pairs) if pairs else math.nan
-
-    return bootstrap(auc_of, len(score), seed)
 
 
 def _two_by_two(

@@ -2,20 +2,19 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from jobs.contracts.data import Task
 from jobs.contracts.model_reports.ensemble import Diversity, MemberPair
+from workers.engine.arrays import Array, Bools
 from workers.engine.evaluation.classification import predicted_classes
 from workers.engine.evaluation.regression import columns
 
-Floats = npt.NDArray[np.float64]
 
-
-class Comparison(NamedTuple):
+class PairDiversity(NamedTuple):
     """How different the predictions of two members are; None where it is undefined."""
 
     disagreement: float | None
@@ -50,7 +49,7 @@ def diversity(
     return Diversity(pairs=pairs, mean_disagreement=float(np.mean(shares)) if shares else None)
 
 
-def q_statistic(a_right: npt.NDArray[np.bool_], b_right: npt.NDArray[np.bool_]) -> float | None:
+def q_statistic(a_right: Bools, b_right: Bools) -> float | None:
     """Return Yule's Q of two members' predictions.
 
     1: correct on the same rows; 0: independent; negative: correct on different rows. Source: Kuncheva and
@@ -69,7 +68,7 @@ def q_statistic(a_right: npt.NDArray[np.bool_], b_right: npt.NDArray[np.bool_]) 
     return (both * neither - only_a * only_b) / total if total else None
 
 
-def correlation(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float | None:
+def correlation(a: Array, b: Array) -> float | None:
     """Return Pearson's correlation of two arrays; None if one is constant or not finite."""
     a, b = a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64)
     spread = a.std() * b.std()
@@ -78,16 +77,16 @@ def correlation(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float | None:
     return float(np.mean((a - a.mean()) * (b - b.mean())) / spread)
 
 
-def _predicted(task: Task, y_pred: npt.ArrayLike) -> npt.NDArray[Any]:
+def _predicted(task: Task, y_pred: npt.ArrayLike) -> Array:
     return np.asarray(y_pred) > 0.5 if task == "multilabel" else predicted_classes(y_pred)
 
 
 def _compare_classifiers(
     task: Task, y_true: npt.ArrayLike, first: npt.ArrayLike, second: npt.ArrayLike
-) -> Comparison:
+) -> PairDiversity:
     a, b = _predicted(task, first), _predicted(task, second)
     truth = np.asarray(y_true).reshape(a.shape)
-    return Comparison(
+    return PairDiversity(
         disagreement=float(np.mean(a != b)),
         error_correlation=correlation(a != truth, b != truth),
         q_statistic=q_statistic(a == truth, b == truth),
@@ -99,11 +98,11 @@ def _compare_regressors(
     y_true: npt.ArrayLike,
     first: npt.ArrayLike,
     second: npt.ArrayLike,
-) -> Comparison:
+) -> PairDiversity:
     truth, a, b = columns(y_true), columns(first), columns(second)
     scale = truth.std(axis=0)
     distance = np.abs(a - b) / np.where(scale > 0, scale, 1.0)
-    return Comparison(
+    return PairDiversity(
         disagreement=float(distance.mean()) if np.isfinite(distance).all() else None,
         error_correlation=correlation(truth - a, truth - b),
         q_statistic=None,

@@ -9,10 +9,9 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from jobs.contracts.data import Task
+from workers.engine.arrays import Floats
 from workers.engine.evaluation.classification import EPSILON, probabilities
 from workers.engine.evaluation.regression import columns
-
-Floats = npt.NDArray[np.float64]
 
 START_LOGIT = 3.0
 """Logit of the favoured member in a start: about 20 times the weight of each other member."""

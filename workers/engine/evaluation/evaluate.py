@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from jobs.contracts.data import Task
 from jobs.contracts.model_reports.evaluation import EvaluationReport
+from workers.engine.arrays import Array
 from workers.engine.evaluation.classification import (
     class_names,
     evaluate_classes,
@@ -78,9 +79,9 @@ def write_predictions(
 
 def _lines(
     task: Task,
-    rows: npt.NDArray[Any],
-    y_true: npt.NDArray[Any],
-    y_pred: npt.NDArray[Any],
+    rows: Array,
+    y_true: Array,
+    y_pred: Array,
     class_labels: Sequence[str],
 ) -> Iterator[list[Any]]:
     numbers = [int(row) for row in rows]
@@ -108,9 +109,7 @@ def _lines(
         yield [number, t, g, *p_row]
 
 
-def _named(
-    task: Task, values: npt.NDArray[Any], names: Sequence[str], *, predicted: bool = False
-) -> list[str]:
+def _named(task: Task, values: Array, names: Sequence[str], *, predicted: bool = False) -> list[str]:
     """Return the name of each row's class; for multilabel its labels, joined by `|`."""
     if task == "multilabel":
         return ["|".join(str(names[int(k)]) for k in np.flatnonzero(row > 0.5)) for row in values]

@@ -19,12 +19,11 @@ from jobs.contracts.model_reports.ensemble import (
     WeightFit,
 )
 from jobs.kinds.ensemble.payload import Member
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array, Floats
 from workers.engine.errors import EngineError
 from workers.engine.evaluation.diversity import diversity
 from workers.engine.evaluation.ensemble_weights import (
     FittedWeights,
-    Floats,
     equal_weights,
     fit_weights,
     held_out_losses,

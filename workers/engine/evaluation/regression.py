@@ -13,9 +13,8 @@ from jobs.contracts.model_reports.evaluation import (
     RegressionEvaluation,
     ResidualSummary,
 )
+from workers.engine.arrays import Floats
 from workers.engine.evaluation.intervals import RowIndices, bootstrap, metric_entry
-
-Floats = npt.NDArray[np.float64]
 
 PAIRS = 500
 """Maximum number of (true, predicted) pairs for a scatter plot."""

@@ -11,7 +11,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.profile import Profile
 from jobs.contracts.signature import Signature, TensorSpec
 from jobs.contracts.variables import head_units
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 from workers.engine.errors import BadSpec
 from workers.engine.models.augment import augmentation, seeded_layers
 from workers.engine.models.initial_values import InitialValues
@@ -164,7 +164,7 @@ def compile_model(
         BadSpec: a loss or metric does not apply to the task, or an optimizer argument is unknown.
     """
     names = metric_names(spec.fit, profile.task)
-    kind = getattr(keras.losses, LOSSES[loss_name(spec.fit, profile.task)][1])
+    kind = getattr(keras.losses, LOSSES[loss_name(spec.fit, profile.task)][0])
     if scaling.y_std is None:
         # Keras' default divides by the number of rows, so the padding rows of weight 0 would lower the loss
         loss = kind(reduction="mean_with_sample_weight")

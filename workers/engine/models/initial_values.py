@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 from workers.engine.models.width_padding import Widths, padded
 
 Shape = tuple[int, ...]

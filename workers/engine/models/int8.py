@@ -14,7 +14,7 @@ import keras
 import numpy as np
 
 from jobs.contracts.model_reports.quantization import LayerError, SkippedLayer
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 from workers.engine.errors import EngineError
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.predict import Predictor

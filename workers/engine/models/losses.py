@@ -5,15 +5,16 @@ batch means. So they do not depend on batch size, padding or the number of devic
 """
 
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 
+from jobs.contracts import measures
 from jobs.contracts.data import Task
 from jobs.contracts.fit import FitSpec
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 from workers.engine.errors import BadSpec
-from workers.engine.evaluation.classification import EPSILON, roc_auc
+from workers.engine.evaluation.classification import EPSILON
+from workers.engine.evaluation.roc import roc_auc
 
 Measure = Callable[[Array, Array], float]
 """Takes true values and predictions of all rows."""
@@ -84,40 +85,34 @@ def _r2(y: Array, p: Array) -> float:
     return float((1 - np.square(y - p).sum(axis=0) / np.maximum(spread, 1e-12)).mean())
 
 
-LOSSES: dict[str, tuple[tuple[Task, ...], str, Measure]] = {
-    "sparse_categorical_crossentropy": (("multiclass",), "SparseCategoricalCrossentropy", _cross_entropy),
-    "binary_crossentropy": (("binary", "multilabel"), "BinaryCrossentropy", _binary_cross_entropy),
-    "mse": (("regression",), "MeanSquaredError", _squared),
-    "mae": (("regression",), "MeanAbsoluteError", _absolute),
-    "huber": (("regression",), "Huber", _huber),
-    "log_cosh": (("regression",), "LogCosh", _log_cosh),
+LOSSES: dict[str, tuple[str, Measure]] = {
+    "sparse_categorical_crossentropy": ("SparseCategoricalCrossentropy", _cross_entropy),
+    "binary_crossentropy": ("BinaryCrossentropy", _binary_cross_entropy),
+    "mse": ("MeanSquaredError", _squared),
+    "mae": ("MeanAbsoluteError", _absolute),
+    "huber": ("Huber", _huber),
+    "log_cosh": ("LogCosh", _log_cosh),
 }
-"""Name → tasks it applies to, name of the Keras class, function on the host."""
+"""Name → name of the Keras class, function on the host. The tasks are in `jobs.contracts.measures`."""
 
-METRICS: dict[str, tuple[tuple[Task, ...], Measure, Literal["min", "max"]]] = {
-    "accuracy": (("binary", "multiclass", "multilabel"), _accuracy, "max"),
-    "top_5_accuracy": (("multiclass",), _top_5, "max"),
-    "auc": (("binary", "multilabel"), _auc, "max"),
-    "precision": (("binary", "multilabel"), _precision, "max"),
-    "recall": (("binary", "multilabel"), _recall, "max"),
-    "mse": (("regression",), _squared, "min"),
-    "mae": (("regression",), _absolute, "min"),
-    "rmse": (("regression",), lambda y, p: float(np.sqrt(_squared(y, p))), "min"),
-    "r2": (("regression",), _r2, "max"),
+METRICS: dict[str, Measure] = {
+    "accuracy": _accuracy,
+    "top_5_accuracy": _top_5,
+    "auc": _auc,
+    "precision": _precision,
+    "recall": _recall,
+    "mse": _squared,
+    "mae": _absolute,
+    "rmse": lambda y, p: float(np.sqrt(_squared(y, p))),
+    "r2": _r2,
 }
-"""Name → tasks it applies to, function on the host, which direction is better."""
+"""Name → function on the host. Tasks and directions are in `jobs.contracts.measures`."""
 
 DEFAULT_LOSS: dict[Task, str] = {
     "multiclass": "sparse_categorical_crossentropy",
     "binary": "binary_crossentropy",
     "multilabel": "binary_crossentropy",
     "regression": "mse",
-}
-DEFAULT_METRICS: dict[Task, tuple[str, ...]] = {
-    "multiclass": ("accuracy",),
-    "binary": ("accuracy", "auc"),
-    "multilabel": ("accuracy", "auc"),
-    "regression": ("mse", "mae", "r2"),
 }
 WHILE_TRAINING = ("accuracy", "mse", "mae")
 """Metrics that are also computed on training batches; the others only on whole validation arrays."""
@@ -130,7 +125,7 @@ def loss_name(fit: FitSpec, task: Task) -> str:
         BadSpec: the loss is unknown or does not apply to the task.
     """
     name = fit.loss or DEFAULT_LOSS[task]
-    applicable = [known for known, (tasks, _, _) in LOSSES.items() if task in tasks]
+    applicable = measures.losses_for(task)
     if name not in applicable:
         raise BadSpec(f"loss {name!r} does not apply to a {task} task; available are {', '.join(applicable)}")
     return name
@@ -142,20 +137,14 @@ def metric_names(fit: FitSpec, task: Task) -> tuple[str, ...]:
     Raises:
         BadSpec: a metric is unknown or does not apply to the task.
     """
-    names = fit.metrics if fit.metrics is not None else DEFAULT_METRICS[task]
-    applicable = [known for known, (tasks, _, _) in METRICS.items() if task in tasks]
+    names = fit.metrics if fit.metrics is not None else measures.DEFAULT_METRICS[task]
+    applicable = measures.metrics_for(task)
     for name in names:
         if name not in applicable:
             raise BadSpec(
                 f"metric {name!r} does not apply to a {task} task; available are {', '.join(applicable)}"
             )
     return names
-
-
-def direction(metric: str) -> Literal["min", "max"]:
-    """Return whether smaller or larger values of `metric` (with or without `val_`) are better."""
-    name = metric.removeprefix("val_")
-    return METRICS[name][2] if name in METRICS else "min"
 
 
 def compute_metrics(
@@ -182,5 +171,5 @@ def measure(name: str, loss: str, y: Array, p: Array, scale: Array | None) -> fl
     p = np.asarray(p, dtype=np.float64)
     y = y.astype(np.float64) if y.dtype.kind == "f" else y
     if name != "loss":
-        return METRICS[name][1](y, p)
-    return LOSSES[loss][2](y, p) if scale is None else LOSSES[loss][2](y / scale, p / scale)
+        return METRICS[name](y, p)
+    return LOSSES[loss][1](y, p) if scale is None else LOSSES[loss][1](y / scale, p / scale)

@@ -7,7 +7,7 @@ import jax
 import keras
 import numpy as np
 
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 
 BATCH_SIZE = 1024
 

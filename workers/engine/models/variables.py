@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 from workers.engine.errors import BadCheckpoint
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.profile import Profile
 from jobs.contracts.variables import parameters, variables
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 
 SURPLUS = 4
 """Maximum ratio of the built width to the requested one."""

@@ -11,7 +11,7 @@ from jobs.contracts.data import Task
 from jobs.contracts.events import Role
 from jobs.contracts.model_reports.base import ModelReport
 from jobs.contracts.model_reports.model_summary import LayerSummary, ModelSummary, VariableSummary
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 from workers.engine.evaluation.evaluate import write_predictions
 from workers.engine.report import Report
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from jobs.contracts.model_reports.ensemble import EnsembleReport
 from jobs.kinds.ensemble.payload import EnsembleTask
+from workers.engine.arrays import Array, Floats
 from workers.engine.data.dataset import Dataset, load_dataset
-from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
-from workers.engine.evaluation.ensemble_weights import Floats, weighted_mean
+from workers.engine.evaluation.ensemble_weights import weighted_mean
 from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.evaluation.members import BadMembers, compare_members, ensemble_warnings, read_predictions
 from workers.engine.models.build import measure_scaling, signature_of

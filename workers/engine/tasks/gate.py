@@ -10,25 +10,22 @@ from jobs.contracts.gates import Slice
 from jobs.contracts.measures import TEST_METRICS
 from jobs.contracts.signature import Signature
 from jobs.kinds.gate.payload import GateTask
+from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, UploadedColumns, equal_to, load_dataset
 from workers.engine.data.store import file_digest
-from workers.engine.data.table import Array
 from workers.engine.errors import BadData
-from workers.engine.evaluation.comparison import measure, measured
 from workers.engine.evaluation.evaluate import evaluate, scores
+from workers.engine.evaluation.gate_metrics import estimate, metric_function
+from workers.engine.evaluation.gate_outcome import ChallengerMetric, GateOutcome, State, state_of
 from workers.engine.evaluation.gates import (
-    GateOutcome,
-    Shown,
-    State,
     baseline_gate,
     finite_gate,
     floor_gate,
     latency_gate,
     metric_gate,
-    signature_gate,
     slice_gate,
-    state_of,
 )
+from workers.engine.evaluation.signature_gate import signature_gate
 from workers.engine.models.build import signature_of
 from workers.engine.models.predict import Predictor
 from workers.engine.models.untrusted import BadModel
@@ -146,11 +143,11 @@ def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any]
         except (BadModel, ValueError, TypeError, IndexError) as error:
             champion = None
             refusal = f"the champion cannot be evaluated on these rows: {str(error)[:300]}"
-    comparison = _Comparison(inputs, dataset, y_pred, champion, refusal)
-    return comparison.gates(), metrics, [y_pred]
+    outcomes = _TestDataGates(inputs, dataset, y_pred, champion, refusal).outcomes()
+    return outcomes, metrics, [y_pred]
 
 
-class _Comparison:
+class _TestDataGates:
     """The gates that compare predictions for the test rows."""
 
     def __init__(
@@ -162,8 +159,8 @@ class _Comparison:
         self._columns = UploadedColumns(inputs.task.dataset if inputs.task.rules.slices else None)
         self._metric, self._direction = inputs.task.rules.metric_for(dataset.task, inputs.task.objective)
 
-    def gates(self) -> list[GateOutcome]:
-        """Return the results in the order in which pages show them."""
+    def outcomes(self) -> list[GateOutcome]:
+        """Return the outcomes in the order in which pages show them."""
         dataset, rules = self._dataset, self._task.rules
         unknown = {problem.pointer: problem.message for problem in rules.problems(dataset.task)}
         if "/metric" in unknown:
@@ -177,43 +174,46 @@ class _Comparison:
             if (why := unknown.get(f"/floors/{i}/metric")) is not None:
                 found.append(GateOutcome(floor.gate, "not_evaluated", detail=why))
                 continue
-            value = measured(floor.metric, dataset.task, self._y, self._ours)
+            value = estimate(floor.metric, dataset.task, self._y, self._ours)
             found.append(floor_gate(floor, TEST_METRICS[floor.metric][1], value, len(self._y)))
-        for i, one in enumerate(rules.slices):
-            why = unknown.get(f"/slices/{i}/metric" if one.metric else "/metric")
+        for i, slice_rule in enumerate(rules.slices):
+            why = unknown.get(f"/slices/{i}/metric" if slice_rule.metric else "/metric")
             found.append(
-                self._on_slice(one) if why is None else GateOutcome(one.gate, "not_evaluated", detail=why)
+                self._on_slice(slice_rule)
+                if why is None
+                else GateOutcome(slice_rule.gate, "not_evaluated", detail=why)
             )
         return found
 
     def _against_champion(self) -> GateOutcome:
         task, name = self._dataset.task, self._metric
-        ours, rows = measured(name, task, self._y, self._ours), len(self._y)
+        ours, rows = estimate(name, task, self._y, self._ours), len(self._y)
         if self._champion is None:
-            shown = Shown(name, self._direction, ours, rows)
+            measured = ChallengerMetric(name, self._direction, ours, rows)
             state: State = "skipped" if self._task.champion is None else "not_evaluated"
             rule = f"{name} on the test rows is compared with the champion's"
-            return shown.result("metric", state, detail=self._refusal, rule=rule)
-        theirs = measure(name, task)(self._y, self._champion)
+            return measured.outcome("metric", state, detail=self._refusal, rule=rule)
+        theirs = metric_function(name, task)(self._y, self._champion)
         return metric_gate(name, self._direction, ours, theirs, self._task.rules.tolerance, rows)
 
-    def _on_slice(self, one: Slice) -> GateOutcome:
-        dataset, metric = self._dataset, one.metric or self._metric
+    def _on_slice(self, slice_rule: Slice) -> GateOutcome:
+        dataset, metric = self._dataset, slice_rule.metric or self._metric
         try:
-            values = self._columns.values(one.column)
+            values = self._columns.values(slice_rule.column)
         except BadData as error:
-            return GateOutcome(one.gate, "not_evaluated", metric=metric, detail=str(error))
-        inside = np.flatnonzero(equal_to(values[dataset.parts.test], one.value))
+            return GateOutcome(slice_rule.gate, "not_evaluated", metric=metric, detail=str(error))
+        inside = np.flatnonzero(equal_to(values[dataset.parts.test], slice_rule.value))
         rows = len(inside)
-        if rows < one.min_rows:
-            detail = f"only {rows:,} test rows have {one.column} = {one.value}; {one.min_rows:,} are needed"
-            return GateOutcome(one.gate, "not_evaluated", metric=metric, rows=rows, detail=detail)
-        ours = measured(metric, dataset.task, self._y[inside], self._ours[inside])
+        if rows < slice_rule.min_rows:
+            condition = f"{slice_rule.column} = {slice_rule.value}"
+            detail = f"only {rows:,} test rows have {condition}; {slice_rule.min_rows:,} are needed"
+            return GateOutcome(slice_rule.gate, "not_evaluated", metric=metric, rows=rows, detail=detail)
+        ours = estimate(metric, dataset.task, self._y[inside], self._ours[inside])
         theirs = None
         if self._champion is not None:
-            theirs = measure(metric, dataset.task)(self._y[inside], self._champion[inside])
+            theirs = metric_function(metric, dataset.task)(self._y[inside], self._champion[inside])
         direction = TEST_METRICS[metric][1]
-        return slice_gate(one, metric, direction, ours, theirs, self._task.rules.tolerance, rows)
+        return slice_gate(slice_rule, metric, direction, ours, theirs, self._task.rules.tolerance, rows)
 
 
 def _scores(dataset: Dataset, y_pred: Array) -> dict[str, float | None]:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from jobs.contracts.model_reports.quantization import CallTime
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 from workers.engine.models.predict import Predictor
 
 BATCH_SIZES = (1, 32)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jobs.kinds.train.payload import Measured
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 from workers.engine.evaluation.intervals import bootstrap
 from workers.engine.models.losses import measure
 from workers.engine.report import finite_or_none
@@ -13,12 +13,12 @@ DRAWS = 2_000_000
 """Rows drawn for an interval, so that it takes a second."""
 
 
-def measured(metric: str, like: EvaluationSet, y: Array, p: Array, seed: int) -> Measured:
+def measure_objective(metric: str, evaluation: EvaluationSet, y: Array, p: Array, seed: int) -> Measured:
     """Return an objective with its 95 % interval.
 
     Args:
         metric: of the objective, with the prefix `val_`.
-        like: rows that are evaluated with the same loss and scale.
+        evaluation: names the loss and has the scale of the target.
         y: targets, (rows,) or (rows, outputs).
         p: predictions, (rows, outputs).
         seed: of the bootstrap.
@@ -26,7 +26,7 @@ def measured(metric: str, like: EvaluationSet, y: Array, p: Array, seed: int) ->
     name = metric.removeprefix("val_")
 
     def score(drawn: Array) -> float:
-        return measure(name, like.loss, y[drawn], p[drawn], like.scale)
+        return measure(name, evaluation.loss, y[drawn], p[drawn], evaluation.scale)
 
     low, high = bootstrap(score, len(y), seed, draws=DRAWS)
     return Measured(

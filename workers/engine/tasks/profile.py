@@ -9,11 +9,12 @@ import numpy as np
 from jobs.contracts.data import Task
 from jobs.contracts.profile import Profile
 from jobs.kinds.profile.payload import ProfileTask
+from workers.engine.arrays import Array
 from workers.engine.data import statistics
 from workers.engine.data.bundled import load_bundled
 from workers.engine.data.encode import Encoded, encode
 from workers.engine.data.store import write_npz
-from workers.engine.data.table import Array, Table, read_csv, read_npz, read_parquet
+from workers.engine.data.table import Table, read_csv, read_npz, read_parquet
 from workers.engine.errors import BadData, BadSpec
 from workers.engine.report import Report
 

@@ -18,8 +18,8 @@ from jobs.contracts.model_reports.quantization import (
     Which,
 )
 from jobs.kinds.quantize.payload import QuantizeTask
+from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset
-from workers.engine.data.table import Array
 from workers.engine.evaluation.classification import predicted_classes
 from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.evaluation.regression import columns

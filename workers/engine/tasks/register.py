@@ -11,8 +11,8 @@ import numpy as np
 
 from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.register.payload import RegisterTask
+from workers.engine.arrays import Array
 from workers.engine.data.store import file_digest, read_arrays
-from workers.engine.data.table import Array
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model
 from workers.engine.models.predict import arranged

@@ -16,13 +16,13 @@ import numpy as np
 
 from jobs.contracts import monitors
 from jobs.kinds.train.payload import Choice, Measured, TrainTask
+from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset
-from workers.engine.data.table import Array
 from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.artifacts import write_json, write_test_predictions, write_validation_predictions
 from workers.engine.tasks.export import export
-from workers.engine.tasks.objective import measured
+from workers.engine.tasks.objective import measure_objective
 from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.checkpointing import Checkpointer
@@ -332,6 +332,6 @@ class _TrainRun:
         metric, seed = self._task.objective.metric, self._task.spec.fit.seed
         _, y, p = validation
         return {
-            "validation": measured(metric, rows, y, p, seed),
-            "test": measured(metric, rows, *test, seed),
+            "validation": measure_objective(metric, rows, y, p, seed),
+            "test": measure_objective(metric, rows, *test, seed),
         }

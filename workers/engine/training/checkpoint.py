@@ -27,8 +27,8 @@ import ml_dtypes  # noqa: F401
 import numpy as np
 
 from jobs.contracts.task_parts import CheckpointFolder
+from workers.engine.arrays import Array
 from workers.engine.data.store import file_digest, npz_digest, write_npz
-from workers.engine.data.table import Array
 from workers.engine.errors import EngineError
 from workers.engine.killpoint import kill_point
 from workers.engine.training.shared_files import HISTORY, FilePart, SharedFiles, part_digest, read_history

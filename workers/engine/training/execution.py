@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from jobs.contracts import monitors
 from jobs.contracts.events import ExecutionState
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.folds import rows_for
-from workers.engine.data.table import Array
 from workers.engine.errors import EngineError, NanObjective
 from workers.engine.report import Report
 from workers.engine.training import checkpoint, pruning

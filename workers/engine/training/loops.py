@@ -12,6 +12,7 @@ import jax
 import keras
 import numpy as np
 
+from workers.engine.arrays import Array
 from workers.engine.compiled.autotune import STEP_MODES, StepMode
 from workers.engine.compiled.device_feed import Block, DeviceFeed
 from workers.engine.compiled.phases import announce
@@ -20,7 +21,6 @@ from workers.engine.compiled.state import State
 from workers.engine.compiled.training_time import CallLength
 from workers.engine.compiled.vmapped import EpochInputs, EpochResult, SharedInputs, StackedState
 from workers.engine.data.batches import Batches
-from workers.engine.data.table import Array
 from workers.engine.killpoint import kill_point
 from workers.engine.models.variables import assign, values
 

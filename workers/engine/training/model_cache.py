@@ -15,10 +15,10 @@ import keras
 from jobs.contracts.data import DataSpec
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.task_parts import DatasetFile
+from workers.engine.arrays import Array
 from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.traced_hyperparameters import TRACED_OPTIMIZER_ARGUMENTS
 from workers.engine.data.dataset import Dataset, load_dataset
-from workers.engine.data.table import Array
 from workers.engine.models.optimizer import make_optimizer
 from workers.engine.models.templates.site import set_traced
 from workers.engine.models.variables import assign, values

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.contracts.pruning import Verdict
+from workers.engine.arrays import Array
 from workers.engine.data.batches import Batches
-from workers.engine.data.table import Array
 from workers.engine.models.width_padding import Widths
 from workers.engine.report import Report
 from workers.engine.training.checkpointing import Checkpointer

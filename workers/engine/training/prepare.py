@@ -12,11 +12,11 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.monitors import TRAINING_LOSS, Monitor
 from jobs.contracts.templates.layers import Variable
 from jobs.contracts.variables import variables
+from workers.engine.arrays import Array
 from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.program import Program
 from workers.engine.data.batches import Batches, batch_size_for, row_weights
 from workers.engine.data.dataset import Dataset
-from workers.engine.data.table import Array
 from workers.engine.errors import BadSpec
 from workers.engine.models.build import (
     Scaling,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workers.engine.data.table import Array
+from workers.engine.arrays import Array
 
 HISTORY = "history.jsonl"
 """One JSON object a line: the metrics of an epoch."""

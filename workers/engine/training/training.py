@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jobs.contracts.pruning import Verdict
+from workers.engine.arrays import Array
 from workers.engine.compiled.phases import announced_to
-from workers.engine.data.table import Array
 from workers.engine.errors import NanLoss
 from workers.engine.killpoint import kill_point
 from workers.engine.models.losses import compute_metrics

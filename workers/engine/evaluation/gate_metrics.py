@@ -5,32 +5,31 @@ The names are those of `jobs.contracts.measures.TEST_METRICS`. Targets and predi
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from jobs.contracts.data import Task
+from workers.engine.arrays import Array
 from workers.engine.evaluation.classification import (
     macro_f1_of_classes,
     macro_f1_of_labels,
     mean_label_losses,
     predicted_classes,
     probabilities,
-    roc_auc,
     row_losses,
 )
 from workers.engine.evaluation.intervals import bootstrap
 from workers.engine.evaluation.regression import columns, mae, r_squared, rmse
+from workers.engine.evaluation.roc import roc_auc
 
-Array = npt.NDArray[Any]
 Measure = Callable[[Array, Array], float]
 
 DRAWS = 4_000_000
 """Rows drawn for one interval. A gate computes several, and each should take seconds at most."""
 
 
-class Value(NamedTuple):
+class Estimate(NamedTuple):
     """A metric with its 95 % interval; NaN where it is undefined."""
 
     value: float
@@ -93,7 +92,7 @@ _NUMBERS: dict[str, Measure] = {
 }
 
 
-def measure(name: str, task: Task) -> Measure:
+def metric_function(name: str, task: Task) -> Measure:
     """Return the function of true and predicted values that computes a metric.
 
     Raises:
@@ -102,17 +101,29 @@ def measure(name: str, task: Task) -> Measure:
     return {"multilabel": _SEVERAL_LABELS, "regression": _NUMBERS}.get(task, _ONE_CLASS)[name]
 
 
-def measured(name: str, task: Task, y: Array, p: Array, seed: int = 0) -> Value:
+def estimate(name: str, task: Task, y: Array, p: Array, seed: int = 0) -> Estimate:
     """Return a metric on all rows with its interval.
 
     Predictions that are not finite make the metric undefined, for some metrics.
+
+    Args:
+        name: of the metric.
+        task: the kind of prediction.
+        y: targets of the rows.
+        p: predictions for the rows.
+        seed: of the bootstrap.
+
+    Raises:
+        KeyError: the metric is not defined for this task.
     """
-    of = measure(name, task)
-    interval = bootstrap(lambda rows: of(y[rows], p[rows]), len(y), seed, draws=DRAWS)
-    return Value(of(y, p), *interval)
+    compute = metric_function(name, task)
+    interval = bootstrap(lambda rows: compute(y[rows], p[rows]), len(y), seed, draws=DRAWS)
+    return Estimate(compute(y, p), *interval)
 
 
-def gain(name: str, task: Task, y: Array, p: Array, other: Array, *, sign: int, seed: int = 0) -> Value:
+def estimate_gain(
+    name: str, task: Task, y: Array, p: Array, other: Array, *, sign: int, seed: int = 0
+) -> Estimate:
     """Return by how much `p` is better than `other` on the same rows, with the interval of the difference.
 
     Differences are resampled, not the two values: so rows that are hard for both cancel out.
@@ -126,19 +137,28 @@ def gain(name: str, task: Task, y: Array, p: Array, other: Array, *, sign: int, 
         sign: 1 if higher values of the metric are better, else -1.
         seed: of the bootstrap.
     """
-    of = measure(name, task)
+    compute = metric_function(name, task)
 
     def difference(rows: Array) -> float:
-        return sign * (of(y[rows], p[rows]) - of(y[rows], other[rows]))
+        return sign * (compute(y[rows], p[rows]) - compute(y[rows], other[rows]))
 
     whole = difference(np.arange(len(y)))
-    return Value(whole, *bootstrap(difference, len(y), seed, draws=DRAWS))
+    return Estimate(whole, *bootstrap(difference, len(y), seed, draws=DRAWS))
 
 
 def constant_prediction(task: Task, y_train: Array, rows: int, classes: int) -> Array:
     """Return the best prediction that ignores the features, for `rows` rows.
 
     It is the class frequencies of the training rows, the frequency of each label, or the mean of the targets.
+
+    Args:
+        task: the kind of prediction.
+        y_train: targets of the training rows, (training rows, …).
+        rows: number of rows to predict.
+        classes: number of classes; ignored for labels and regression.
+
+    Returns:
+        (rows, classes), (rows, labels) or (rows, outputs); all rows are equal.
     """
     train = np.asarray(y_train)
     if task in ("multilabel", "regression"):

@@ -1,0 +1,123 @@
+"""Describes the outcome of a promotion gate: its state, and the numbers that explain it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+from jobs.contracts.search import Direction
+from workers.engine.evaluation.gate_metrics import Estimate
+from workers.engine.report import finite_or_none
+
+State = Literal["passed", "failed", "skipped", "not_evaluated"]
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One comparison of a gate that passes if any of several does.
+
+    Attributes:
+        metric: its name.
+        direction: its better direction.
+        value: the challenger's value.
+        limit: the value it was compared with.
+        gain: by how much it is better; negative if it is worse.
+        low: lower bound of the gain's 95 % interval.
+        high: upper bound.
+        passed: whether this comparison alone passes the gate.
+    """
+
+    metric: str
+    direction: Direction
+    value: float
+    limit: float
+    gain: float
+    low: float
+    high: float
+    passed: bool
+
+    def sentence(self) -> str:
+        """Return the comparison with its numbers."""
+        verb = "passes" if self.passed else "does not pass"
+        return (
+            f"{self.metric} {self.value:.4g} against {self.limit:.4g} {verb}: gain {self.gain:.4g} "
+            f"({self.low:.4g} to {self.high:.4g})"
+        )
+
+
+@dataclass(frozen=True)
+class GateOutcome:
+    """Result of one gate.
+
+    Attributes:
+        name: of the gate.
+        state: of the gate.
+        value: the challenger's value.
+        limit: the value it was compared with.
+        champion: the champion's value.
+        detail: a message for users.
+        rule: the rule that was applied, with its numbers.
+        metric: the name of the metric that `value` is of; empty if it is of none.
+        direction: its better direction.
+        low: lower bound of the value's 95 % interval.
+        high: upper bound.
+        rows: the number of test rows.
+        alternatives: the comparisons of which one must pass, if there are several.
+    """
+
+    name: str
+    state: State
+    value: float | str | None = None
+    limit: float | str | None = None
+    champion: float | str | None = None
+    detail: str = ""
+    rule: str = ""
+    metric: str = ""
+    direction: Direction | None = None
+    low: float | None = None
+    high: float | None = None
+    rows: int | None = None
+    alternatives: tuple[Alternative, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all attributes as a JSON object, with null for NaN and infinity."""
+        body = asdict(self)
+        body["alternatives"] = [
+            {
+                key: finite_or_none(item) if isinstance(item, float) else item
+                for key, item in alternative.items()
+            }
+            for alternative in body["alternatives"]
+        ]
+        return body
+
+
+class ChallengerMetric(NamedTuple):
+    """A metric of the challenger on `rows` test rows, with its interval."""
+
+    metric: str
+    direction: Direction
+    value: Estimate
+    rows: int
+
+    @property
+    def bound(self) -> str:
+        """How the value must relate to its limit."""
+        return "at least" if self.direction == "max" else "at most"
+
+    def outcome(self, name: str, state: State, **more: Any) -> GateOutcome:
+        """Return the outcome of the gate `name`; `more` are further attributes of it."""
+        return GateOutcome(
+            name,
+            state,
+            finite_or_none(self.value.value),
+            metric=self.metric,
+            direction=self.direction,
+            low=finite_or_none(self.value.low),
+            high=finite_or_none(self.value.high),
+            rows=self.rows,
+            **more,
+        )
+
+
+def state_of(passed: bool) -> State:
+    """Return the state of a gate that was evaluated: `passed` or `failed`."""
+    return "passed" if passed else "failed"

@@ -1,0 +1,86 @@
+"""Computes the ROC curve of a binary classifier and the area under it, with its interval."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from jobs.contracts.model_reports.base import MetricValue
+from workers.engine.arrays import Bools, Floats
+from workers.engine.evaluation.intervals import RowIndices, bootstrap, metric_entry
+
+CURVE_POINTS = 200
+"""Maximum number of points of a ROC curve, enough for a chart."""
+
+
+def roc_auc(positive: Bools, score: Floats) -> float:
+    """Return the area under the ROC curve, from ranks; NaN if a class is missing or a score is not finite.
+
+    Source: Mann and Whitney 1947, On a Test of Whether One of Two Random Variables Is Stochastically Larger
+    than the Other.
+
+    Args:
+        positive: whether each row is of the positive class, (rows,).
+        score: larger for rows that are more probably positive, (rows,).
+    """
+    ones = int(positive.sum())
+    zeros = positive.size - ones
+    if ones == 0 or zeros == 0 or not np.isfinite(score).all():
+        return math.nan
+    # Importing takes half a second, and only some tasks need it.
+    from scipy.stats import rankdata
+
+    ranks = rankdata(score)
+    return float((ranks[positive].sum() - ones * (ones + 1) / 2) / (ones * zeros))
+
+
+class RocCurve(NamedTuple):
+    """(False positive rate, true positive rate) pairs, and the threshold of each but the first."""
+
+    points: tuple[tuple[float, float], ...] = ()
+    thresholds: tuple[float, ...] = ()
+
+
+def roc_curve(positive: Bools, score: Floats) -> RocCurve:
+    """Return at most `CURVE_POINTS` points for a chart, from the highest threshold to the lowest.
+
+    Args:
+        positive: whether each row is of the positive class, (rows,); both classes must occur.
+        score: larger for rows that are more probably positive, (rows,).
+    """
+    order = np.argsort(-score, kind="stable")
+    # A threshold cannot separate rows of equal score, so they give one point.
+    last_of_tie = np.append(np.flatnonzero(np.diff(score[order])), score.size - 1)
+    tpr = np.cumsum(positive[order])[last_of_tie] / positive.sum()
+    fpr = np.cumsum(~positive[order])[last_of_tie] / (~positive).sum()
+    keep = np.unique(np.linspace(0, fpr.size - 1, min(fpr.size, CURVE_POINTS)).astype(int))
+    points = ((0.0, 0.0), *((float(fpr[i]), float(tpr[i])) for i in keep))
+    return RocCurve(points, tuple(float(score[order][last_of_tie[i]]) for i in keep))
+
+
+def auc_entry(positive: Bools, score: Floats, seed: int) -> MetricValue:
+    """Return the area under the ROC curve with its bootstrap interval. For the arguments see `roc_auc`."""
+    return metric_entry(
+        roc_auc(positive, score), len(score), _auc_interval(positive, score, seed), "bootstrap"
+    )
+
+
+def _auc_interval(positive: Bools, score: Floats, seed: int) -> tuple[float, float]:
+    """Return the bootstrap interval of the area under the ROC curve; NaN if a score is not finite."""
+    if not np.isfinite(score).all():
+        return math.nan, math.nan
+    # Sorted once: a resample only changes how often each row counts, not the order of the scores.
+    order = np.argsort(score)
+    ones = positive[order]
+    first_of_tie = np.flatnonzero(np.append(True, np.diff(score[order]) > 0))
+
+    def auc_of(drawn: RowIndices) -> float:
+        times = np.bincount(drawn, minlength=len(ones))
+        above = np.add.reduceat(np.where(ones, times, 0), first_of_tie)
+        below = np.add.reduceat(np.where(ones, 0, times), first_of_tie)
+        pairs = int(above.sum()) * int(below.sum())
+        # Each positive row wins against the negative rows below it, and ties count half.
+        wins = (above * (np.cumsum(below) - below / 2)).sum()
+        return float(wins / pairs) if pairs else math.nan
+
+    return bootstrap(auc_of, len(score), seed)

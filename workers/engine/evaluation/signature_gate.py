@@ -1,0 +1,56 @@
+"""Defines the gate that compares the signatures of challenger and champion, which clients depend on."""
+
+from jobs.contracts.signature import Signature, TensorSpec
+from workers.engine.evaluation.gate_outcome import GateOutcome, state_of
+
+
+def signature_gate(challenger: Signature, champion: Signature | None) -> GateOutcome:
+    """Pass if the challenger accepts all inputs of the champion, and answers in the same form.
+
+    Outputs are compared by name, also the only one: clients of the Open Inference Protocol read it by name.
+    """
+    rule = "all inputs of the champion are accepted, and the outputs have the same names and form"
+    if champion is None:
+        return GateOutcome("signature", "skipped", detail="there is no champion to compare with", rule=rule)
+    problems = _input_problems(challenger, champion) + _output_problems(challenger, champion)
+    detail = "; ".join(problems) or "compatible with the champion"
+    return GateOutcome("signature", state_of(not problems), detail=detail, rule=rule)
+
+
+def _input_problems(challenger: Signature, champion: Signature) -> list[str]:
+    accepted = {tensor.name: tensor for tensor in challenger.inputs}
+    sent = {tensor.name: tensor for tensor in champion.inputs}
+    problems = [f"input {name!r} is new" for name in accepted if name not in sent]
+    for name, tensor in sent.items():
+        if name not in accepted:
+            problems.append(f"input {name!r} is missing")
+        elif not _accepts(accepted[name], tensor):
+            problems.append(f"input {name!r} was {_shown(tensor)}, is {_shown(accepted[name])}")
+    return problems
+
+
+def _output_problems(challenger: Signature, champion: Signature) -> list[str]:
+    if len(challenger.outputs) != len(champion.outputs):
+        return [f"there were {len(champion.outputs)} outputs, there are {len(challenger.outputs)}"]
+    sent = {tensor.name: tensor for tensor in challenger.outputs}
+    read = {tensor.name: tensor for tensor in champion.outputs}
+    if sent.keys() != read.keys():
+        return [f"the outputs were {', '.join(read)}; they are {', '.join(sent)}"]
+    return [
+        f"output {name!r} was {_shown(old)}, is {_shown(sent[name])}"
+        for name, old in read.items()
+        if (sent[name].dtype, sent[name].shape) != (old.dtype, old.shape)
+    ]
+
+
+def _accepts(tensor: TensorSpec, sent: TensorSpec) -> bool:
+    """Return whether `tensor` accepts all inputs of `sent`: its sizes are equal or variable."""
+    return (
+        tensor.dtype == sent.dtype
+        and len(tensor.shape) == len(sent.shape)
+        and all(own in (None, size) for own, size in zip(tensor.shape, sent.shape, strict=True))
+    )
+
+
+def _shown(tensor: TensorSpec) -> str:
+    return f"{tensor.dtype}[{', '.join('any' if size is None else str(size) for size in tensor.shape)}]"
