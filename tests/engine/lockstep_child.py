@@ -10,7 +10,7 @@ os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 
 from jobs.kinds.search.payload import TrialTask
 from tests.engine.helpers import RecordingReport
-from workers.engine.compiled.autotune import TimingResults
+from workers.engine.compiled.timing_results import TimingResults
 from workers.engine.tasks import trial
 
 

@@ -109,7 +109,7 @@ def test_without_a_cache_functions_are_compiled_by_jax_alone(cache):
 
 
 def test_the_faster_step_mode_is_stored_for_equal_programs(cache):
-    from workers.engine.compiled.autotune import TimingResults
+    from workers.engine.compiled.timing_results import TimingResults
 
     TimingResults("a").set_step_mode("one")
     assert (TimingResults("a").step_mode, TimingResults("b").step_mode) == ("one", None)

@@ -41,7 +41,7 @@ def file(tmp_path_factory):
 @pytest.fixture
 def set_cost(monkeypatch):
     """Return a function that sets the relative cost of a vmapped epoch and returns the size of each call."""
-    from workers.engine.compiled.autotune import TimingResults
+    from workers.engine.compiled.timing_results import TimingResults
     from workers.engine.compiled.vmapped import VmappedProgram
 
     calls: list[int] = []
@@ -276,7 +276,7 @@ def test_executions_one_by_one_release_their_rows(file, tmp_path, set_cost, monk
 @pytest.fixture
 def program(file):
     """A program that has trained for a minute with 0.01 s per epoch, many steps in each call."""
-    from workers.engine.compiled.autotune import TimingResults
+    from workers.engine.compiled.timing_results import TimingResults
     from workers.engine.data.dataset import load_dataset
     from workers.engine.training.prepare import prepare
 
@@ -361,7 +361,7 @@ def test_a_call_that_does_not_fit_into_memory_is_not_tried_again(program, monkey
 
 def test_the_relative_cost_is_timed_on_the_model_and_stored(file, tmp_path, cache, monkeypatch):
     from workers.engine.compiled import training_time
-    from workers.engine.compiled.autotune import TimingResults
+    from workers.engine.compiled.timing_results import TimingResults
     from workers.engine.tasks import trial
 
     task = task_of(file, tmp_path, args={"units": 7})

@@ -290,9 +290,9 @@ def test_the_faster_step_mode_is_found_by_timing_both_on_the_model(data, monkeyp
 @pytest.fixture
 def fake_steps(data, monkeypatch):
     """Return a function that makes a program whose steps take given seconds on a clock of the test's own."""
-    from workers.engine.compiled import comparison, training_time
     from workers.engine.compiled import program as module
-    from workers.engine.compiled.autotune import TimingResults
+    from workers.engine.compiled import timing_comparison, training_time
+    from workers.engine.compiled.timing_results import TimingResults
     from workers.engine.training.prepare import prepare
 
     def make(seconds, *, estimated="many", compile_seconds=0.0):
@@ -311,7 +311,7 @@ def fake_steps(data, monkeypatch):
             monkeypatch.setattr(function, "is_compiled", lambda *_, mode=mode: mode in compiled)
         monkeypatch.setattr(module, "timing_clock", lambda: lambda: now[0])
         monkeypatch.setattr(training_time.time, "perf_counter", lambda: now[0])
-        monkeypatch.setattr(comparison, "CALL_SECONDS", 0.0)
+        monkeypatch.setattr(timing_comparison, "CALL_SECONDS", 0.0)
         made._timings = TimingResults(uuid.uuid4().hex)
         made._estimated_mode = estimated
         made.calls = calls
@@ -343,12 +343,12 @@ def test_timing_takes_at_most_a_twentieth_of_the_time_trained(fake_steps, second
     spent = program.training_time
     for trained in range(5, 400, 5):
         train_for(program, trained)
-        # A single measurement may take longer than expected: that of the first step of a slow way does.
+        # A single measurement may take longer than expected: that of the first step of a slow variant does.
         assert spent.timing_seconds <= 0.05 * spent.seconds + max(seconds - 0.1, 0)
     assert program._timings.step_mode is not None
 
 
-def test_a_way_that_has_clearly_lost_is_dropped_after_one_step(fake_steps):
+def test_a_variant_that_is_clearly_slower_is_dropped_after_one_step(fake_steps):
     program = fake_steps({"many": 0.1, "one": 3.0})
     train_for(program, 300)
     assert [call for call in program.calls if call[0] == "one"] == [("one", 1), ("one", 1)], "one compiles"
@@ -384,9 +384,9 @@ def test_modes_that_cannot_be_timed_are_not_tried_again(fake_steps, monkeypatch)
     assert program._timings.step_mode == "many"
 
 
-def test_a_process_that_dies_while_it_times_leaves_the_usual_mode_behind(tmp_path, fake_steps, monkeypatch):
+def test_a_process_that_dies_while_it_times_leaves_the_default_mode_behind(tmp_path, fake_steps, monkeypatch):
     from workers.engine.compiled import cache
-    from workers.engine.compiled.autotune import TimingResults
+    from workers.engine.compiled.timing_results import TimingResults
 
     monkeypatch.setattr(cache, "active", lambda: cache.FileCache(tmp_path))
     program = fake_steps({"many": 0.1, "one": 0.1})

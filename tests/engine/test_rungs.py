@@ -60,7 +60,7 @@ def test_promoted_trials_resume_from_their_checkpoints_as_if_they_had_not_stoppe
 def test_executions_that_train_in_one_call_are_recorded_separately(
     iris: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from workers.engine.compiled.autotune import TimingResults
+    from workers.engine.compiled.timing_results import TimingResults
 
     search = CLIMB | {"max_trials": 4, "executions_per_trial": 2}
     worker, found = EngineWorker(tmp_path / "work"), []

@@ -1,22 +1,15 @@
-"""Chooses the fastest way to run a model's steps: by an estimate first, then by timing, stored for later.
+"""Estimates how a model's steps run fastest, and decides when timing may and may not change that."""
 
-Timing results are stored beside the compiled programs, so each model is timed once on machines of a kind.
-"""
-
-import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, Literal, get_args
+from collections.abc import Callable
+from typing import Any
 
 import jax
 
-from workers.engine.compiled import aot, cache
+from workers.engine.compiled.timing_results import StepMode
 
-StepMode = Literal["many", "one"]
-STEP_MODES: tuple[StepMode, ...] = get_args(StepMode)
-"""Many steps in one call of a compiled loop, or one step in each call. Results differ only by rounding."""
 MAX_TIME_RATIO = 0.9
 """A mode replaces the default only if it takes less than this share of the time.
 
@@ -94,77 +87,3 @@ def gathers_before_loop(epoch_bytes: int) -> bool:
     # gathering first halves the CPU time of a dense network with 64 features. For larger data the copy costs
     # more than it saves.
     return is_multithreaded() and epoch_bytes <= MAX_GATHERED_BYTES
-
-
-STEP_MODE = "step-mode"
-"""Name of the result of timing both step modes."""
-UNKNOWN = "unknown"
-"""Stored in place of a result that is not known yet."""
-
-
-def cost_name(count: int) -> str:
-    """Return the name of the relative cost of `count` trainings."""
-    return f"cost-{count}"
-
-
-class TimingResults:
-    """Timing results of one model's programs, stored beside them.
-
-    Args:
-        key: `program_key` of the programs.
-
-    Attributes:
-        step_mode: the faster mode; None until it has been timed.
-    """
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-        self._costs: dict[int, float] = {}
-        stored = self._read(STEP_MODE)
-        self.step_mode = next((mode for mode in STEP_MODES if stored == mode), None)
-
-    def set_step_mode(self, mode: StepMode) -> None:
-        """Store the faster mode."""
-        self.step_mode = mode
-        self._write(STEP_MODE, mode)
-
-    def relative_cost(self, count: int) -> float | None:
-        """Return the time of a vmapped epoch of `count` trainings, in single epochs; None if unknown."""
-        if count not in self._costs and (stored := self._read(cost_name(count))) is not None:
-            # The file may be damaged, or its measurement unfinished: then the cost is timed again.
-            with contextlib.suppress(ValueError):
-                self._costs[count] = float(stored)
-        return self._costs.get(count)
-
-    def set_relative_cost(self, count: int, cost: float) -> None:
-        """Store the relative cost of `count` trainings. See `relative_cost`."""
-        self._costs[count] = cost
-        self._write(cost_name(count), repr(cost))
-
-    @contextlib.contextmanager
-    def assumed(self, name: str, value: str) -> Iterator[None]:
-        """Return a context of a risky measurement, in which other processes read `value` as its result.
-
-        If this process dies in it, no later one tries the same again. After any other end the result is
-        unknown until it is set.
-
-        Args:
-            name: `STEP_MODE`, or `cost_name` of a number of trainings.
-            value: the result to assume.
-        """
-        self._write(name, value)
-        yield
-        self._write(name, UNKNOWN)
-
-    def _write(self, name: str, value: str) -> None:
-        if (programs := cache.active()) is not None:
-            programs.put(self._file(name), value.encode())
-
-    def _read(self, name: str) -> str | None:
-        programs = cache.active()
-        stored = programs.get(self._file(name)) if programs is not None else None
-        return None if stored is None else stored.decode(errors="replace")
-
-    def _file(self, name: str) -> str:
-        # Another processor, library or setting may make another mode the faster one.
-        return f"{name}-{aot.json_digest({'key': self._key, 'fingerprint': aot.fingerprint()})}"

@@ -1,9 +1,4 @@
-"""Compiles one model's functions: training steps, one or many in each call, metrics and prediction.
-
-They call Keras' own `train_step` and `stateless_call`, which are traced once. Everything that changes from
-step to step or from trial to trial is an argument: the state, the rows, the batches and the traced
-hyperparameters.
-"""
+"""Compiles one model's functions, runs its training steps, one or many in each call, and times both modes."""
 
 import logging
 import time
@@ -11,24 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import keras
 import numpy as np
 
 from workers.engine.arrays import Array
 from workers.engine.compiled.aot import AheadOfTimeFunction
-from workers.engine.compiled.autotune import (
-    MAX_TIME_RATIO,
-    STEP_MODE,
-    StepMode,
-    TimingResults,
-    estimate_step_mode,
-    gathers_before_loop,
-    is_long_step,
-    timing_clock,
-)
-from workers.engine.compiled.comparison import Comparison, Way
+from workers.engine.compiled.autotune import MAX_TIME_RATIO, estimate_step_mode, is_long_step, timing_clock
+from workers.engine.compiled.model_functions import ModelFunctions
 from workers.engine.compiled.state import Leaves, State
-from workers.engine.compiled.traced_hyperparameters import find_traced_hyperparameters, replaced
+from workers.engine.compiled.timing_comparison import TimingComparison, Variant
+from workers.engine.compiled.timing_results import STEP_MODE, StepMode, TimingResults
+from workers.engine.compiled.traced_hyperparameters import find_traced_hyperparameters
 from workers.engine.compiled.training_time import CallLength, TrainingTime
 from workers.engine.compiled.vmapped import VmappedProgram
 from workers.engine.models.optimizer import ensure_built
@@ -63,19 +50,20 @@ class Program:
         self._initial_metrics = [np.array(variable.value) for variable in model.metrics_variables]
         self._traced = find_traced_hyperparameters(model)
         self._key = key
-        self._many_steps = self._compile(self._run_steps, donated=0)
-        self._epoch = self._compile(self._epoch_with_predictions, donated=0)
-        self._one_step = self._compile(self._run_step, donated=0)
-        self.predict = self._compile(self._predict)
-        self._logs = self._compile(self._metric_results)
+        functions = ModelFunctions(model, self._traced)
+        self._many_steps = self._compile(functions.steps, donated=0)
+        self._epoch = self._compile(functions.epoch, donated=0)
+        self._one_step = self._compile(functions.step, donated=0)
+        self.predict = self._compile(functions.predict)
+        self._logs = self._compile(functions.metric_results)
         self.call_length = CallLength()
         self._timings = TimingResults(key)
         self.training_time = TrainingTime()
         self.vmapped = VmappedProgram(
-            self._epoch_with_predictions, self._epoch, self._compile, self._timings, self.training_time
+            functions.epoch, self._epoch, self._compile, self._timings, self.training_time
         )
         self._estimated_mode = estimate_step_mode(model, len(batch[0]))
-        self._comparison = Comparison(
+        self._comparison = TimingComparison(
             self.training_time, guard=lambda: self._timings.assumed(STEP_MODE, self._estimated_mode)
         )
 
@@ -153,7 +141,7 @@ class Program:
         return state
 
     def _run(self, mode: str, state: State, hyperparameters: Array, data: Any, steps: range) -> State:
-        """See `train`."""
+        """Do `train` without recording its duration."""
         if mode == "many":
             state = self._many_steps(state, hyperparameters, *data, steps.start, steps.stop)
         else:
@@ -195,34 +183,36 @@ class Program:
             hyperparameters, data: see `train`.
             steps_left: steps until the current training ends.
         """
-        spent, usual = self.training_time, self._estimated_mode
+        spent, default = self.training_time, self._estimated_mode
         if self._timings.step_mode is not None or not spent.steps:
             return
         # The other mode is neither compiled nor run: convolutions are up to ten times slower in it.
-        if usual == "one" and is_long_step(spent.fastest_step, len(jax.tree.leaves(state))):
+        if default == "one" and is_long_step(spent.fastest_step, len(jax.tree.leaves(state))):
             return
-        candidate: StepMode = "one" if usual == "many" else "many"
+        candidate: StepMode = "one" if default == "many" else "many"
         x, y, rows, weights = data
         is_compiled: dict[StepMode, bool] = {
             "many": self._many_steps.is_compiled(state, hyperparameters, *data),
             "one": self._one_step.is_compiled(state, hyperparameters, x, y, rows[0], weights[0]),
         }
 
-        def way(mode: StepMode) -> Way:
-            return Way(lambda steps: self._time(mode, state, hyperparameters, data, steps), is_compiled[mode])
+        def variant(mode: StepMode) -> Variant:
+            return Variant(
+                lambda steps: self._time(mode, state, hyperparameters, data, steps), is_compiled[mode]
+            )
 
         try:
-            ratio = self._comparison.advance(
-                way(usual),
-                way(candidate),
+            ratio = self._comparison.measure_next(
+                variant(default),
+                variant(candidate),
                 seconds=spent.seconds_per_step,
-                most=len(rows),
-                rest=steps_left * spent.seconds_per_step,
+                max_units=len(rows),
+                seconds_left=steps_left * spent.seconds_per_step,
             )
         # For example, two copies of the state do not fit into memory.
         except jax.errors.JaxRuntimeError:
             log.warning("the step modes cannot be timed", exc_info=True)
-            self._timings.set_step_mode(usual)
+            self._timings.set_step_mode(default)
             return
         if ratio is not None:
             one_in_many = ratio if candidate == "one" else 1 / ratio
@@ -236,70 +226,3 @@ class Program:
         began = now()
         self._run(mode, copy, hyperparameters, data, range(steps))
         return now() - began
-
-    def _batch(self, x: Any, y: Any, rows: Any, weights: Any) -> tuple[Any, Any, Any]:
-        """Return one batch: `rows` of x and y with `weights`, (batch size,)."""
-        return x[rows].astype("float32"), y[rows], weights
-
-    def _train_step(self, state: State, batch: tuple[Any, Any, Any], hyperparameters: Any) -> State:
-        # This runs only while JAX traces the step, so replacing attributes costs nothing later.
-        with replaced(self._traced, hyperparameters):
-            _, state = self.model.train_step(state, batch)
-        return state
-
-    def _run_step(self, state: State, hyperparameters: Any, x: Any, y: Any, rows: Any, weights: Any) -> State:
-        """Train on one batch: the rows `rows` of x and y with `weights`, both (batch size,)."""
-        return self._train_step(state, self._batch(x, y, rows, weights), hyperparameters)
-
-    def _run_steps(
-        self,
-        state: State,
-        hyperparameters: Any,
-        x: Any,
-        y: Any,
-        rows: Any,
-        weights: Any,
-        first: Any,
-        end: Any,
-    ) -> State:
-        """Train on the batches `first` to `end` - 1 of rows and weights, both (batches, batch size)."""
-        # `first` and `end` are arguments: one program serves any number of steps, and a resume in an epoch.
-        gathered = gathers_before_loop(rows.size * (_row_bytes(x) + _row_bytes(y)))
-        if gathered:
-            x, y = x[rows], y[rows]
-
-        def body(step: Any, state: State) -> State:
-            batch = self._batch(x, y, step if gathered else rows[step], weights[step])
-            return self._train_step(state, batch, hyperparameters)
-
-        trained: State = jax.lax.fori_loop(first, end, body, state)
-        return trained
-
-    def _epoch_with_predictions(
-        self,
-        state: State,
-        hyperparameters: Any,
-        x: Any,
-        y: Any,
-        rows: Any,
-        weights: Any,
-        first: Any,
-        end: Any,
-        validation_x: Any,
-    ) -> tuple[State, dict[str, Any], Any]:
-        state = self._run_steps(state, hyperparameters, x, y, rows, weights, first, end)
-        return state, self._metric_results(state[3]), self._predict(state[0], state[1], validation_x)
-
-    def _predict(self, trainable: Leaves, other: Leaves, x: Any) -> Any:
-        outputs, _ = self.model.stateless_call(trainable, other, x.astype("float32"), training=False)
-        return outputs
-
-    def _metric_results(self, metrics: Leaves) -> dict[str, Any]:
-        pairs = zip(self.model.metrics_variables, metrics, strict=True)
-        with keras.StatelessScope(state_mapping=list(pairs)):
-            results: dict[str, Any] = self.model.get_metrics_result()
-        return results
-
-
-def _row_bytes(rows: Any) -> int:
-    return int(np.prod(rows.shape[1:])) * rows.dtype.itemsize

@@ -15,9 +15,10 @@ import numpy as np
 
 from workers.engine.arrays import Array
 from workers.engine.compiled.aot import AheadOfTimeFunction
-from workers.engine.compiled.autotune import MAX_TIME_RATIO, TimingResults, cost_name, timing_clock
-from workers.engine.compiled.comparison import Comparison, Way
+from workers.engine.compiled.autotune import MAX_TIME_RATIO, timing_clock
 from workers.engine.compiled.state import Leaves, State
+from workers.engine.compiled.timing_comparison import TimingComparison, Variant
+from workers.engine.compiled.timing_results import TimingResults, cost_name
 from workers.engine.compiled.training_time import TrainingTime
 
 log = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ class VmappedProgram:
     """Runs an epoch of several trainings of one program.
 
     Args:
-        epoch: an epoch of one training, `Program._epoch_with_predictions`.
+        epoch: an epoch of one training, `ModelFunctions.epoch`.
         compiled_epoch: the same, compiled.
         compile_function: makes an `AheadOfTimeFunction` under the program's key.
         timings: timing results of the program.
@@ -107,7 +108,7 @@ class VmappedProgram:
         self._compiled_vmapped = compile_function(self._vmapped_epoch, donated=0)
         self._timings = timings
         self._training_time = training_time
-        self._comparisons: dict[int, Comparison] = {}
+        self._comparisons: dict[int, TimingComparison] = {}
         self._compiled_counts: set[int] = set()
 
     def is_faster(self, count: int, active: int) -> bool:
@@ -130,7 +131,7 @@ class VmappedProgram:
         # A single training uses the program without `vmap`, with which the other one is compared.
         if len(inputs) == 1:
             ((state, hyperparameters, rows, weights),) = inputs
-            state = (*_unstacked(state)[:3], initial_metrics)
+            state = (*unstacked(state)[:3], initial_metrics)
             state, logs, outputs = self._compiled_epoch(
                 state, hyperparameters, x, y, rows, weights, 0, len(rows), validation_x
             )
@@ -171,20 +172,24 @@ class VmappedProgram:
         # If the process dies of it, perhaps for lack of memory, no later process tries the same again.
         comparison = self._comparisons.setdefault(
             count,
-            Comparison(
+            TimingComparison(
                 spent, work=count, guard=lambda: self._timings.assumed(cost_name(count), repr(math.inf))
             ),
         )
 
-        def way(trainings: int) -> Way:
-            return Way(
+        def variant(trainings: int) -> Variant:
+            return Variant(
                 lambda epochs: self._time(inputs, trainings, shared, epochs),
                 trainings in self._compiled_counts,
             )
 
         try:
-            cost = comparison.advance(
-                way(1), way(count), seconds=seconds, most=MAX_EPOCHS, rest=epochs_left * seconds
+            cost = comparison.measure_next(
+                variant(1),
+                variant(count),
+                seconds=seconds,
+                max_units=MAX_EPOCHS,
+                seconds_left=epochs_left * seconds,
             )
         # For example out of memory: the trainings run one by one.
         except jax.errors.JaxRuntimeError:
@@ -195,7 +200,7 @@ class VmappedProgram:
 
     def _time(self, inputs: EpochInputs, count: int, shared: SharedInputs, epochs: int) -> float:
         """Return how long `epochs` epochs of `count` trainings take, in seconds."""
-        state = _unstacked(inputs.state)
+        state = unstacked(inputs.state)
         copies = [inputs._replace(state=jax.tree.map(jax.numpy.array, state)) for _ in range(count)]
         now = timing_clock()
         began = now()
@@ -243,11 +248,10 @@ def _stacked(states: Sequence[State | StackedState]) -> State:
         for index, state in enumerate(states)
     ):
         return first.stack
-    stack: State = jax.tree.map(
-        lambda *leaves: np.stack([*map(np.asarray, leaves)]), *map(_unstacked, states)
-    )
+    stack: State = jax.tree.map(lambda *leaves: np.stack([*map(np.asarray, leaves)]), *map(unstacked, states))
     return stack
 
 
-def _unstacked(state: State | StackedState) -> State:
+def unstacked(state: State | StackedState) -> State:
+    """Return the state of one training, copied to the host if it is part of a stack."""
     return state.to_host() if isinstance(state, StackedState) else state

@@ -13,13 +13,13 @@ import keras
 import numpy as np
 
 from workers.engine.arrays import Array
-from workers.engine.compiled.autotune import STEP_MODES, StepMode
 from workers.engine.compiled.device_feed import Block, DeviceFeed
 from workers.engine.compiled.phases import announce
 from workers.engine.compiled.program import Program
 from workers.engine.compiled.state import State
+from workers.engine.compiled.timing_results import STEP_MODES, StepMode
 from workers.engine.compiled.training_time import CallLength
-from workers.engine.compiled.vmapped import EpochInputs, EpochResult, SharedInputs, StackedState
+from workers.engine.compiled.vmapped import EpochInputs, EpochResult, SharedInputs, StackedState, unstacked
 from workers.engine.data.batches import Batches
 from workers.engine.killpoint import kill_point
 from workers.engine.models.variables import assign, values
@@ -178,7 +178,7 @@ class ProgramLoop:
     @property
     def _state(self) -> State:
         """The newest state, copied out of a stack if necessary."""
-        return self._newest.to_host() if isinstance(self._newest, StackedState) else self._newest
+        return unstacked(self._newest)
 
     @property
     def step_mode(self) -> str:

@@ -1,0 +1,99 @@
+"""Defines a model's functions of arrays, which `program.Program` compiles: steps, prediction and metrics.
+
+They call Keras' own `train_step` and `stateless_call`, which are traced once. Everything that changes from
+step to step or from trial to trial is an argument: the state, the rows, the batches and the traced
+hyperparameters.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+
+from workers.engine.compiled.autotune import gathers_before_loop
+from workers.engine.compiled.state import Leaves, State
+from workers.engine.compiled.traced_hyperparameters import TracedHyperparameter, replaced
+
+
+class ModelFunctions:
+    """The functions of one model. The names of the methods are part of the keys of stored programs.
+
+    In all of them `state` is the training state, `hyperparameters` has the traced values, (hyperparameters,),
+    and `x` and `y` are the features and targets of all rows, (rows, …).
+
+    Args:
+        model: built and compiled, on one device.
+        traced: its hyperparameters that are arguments.
+    """
+
+    def __init__(self, model: Any, traced: Sequence[TracedHyperparameter]) -> None:
+        self._model = model
+        self._traced = traced
+
+    def step(self, state: State, hyperparameters: Any, x: Any, y: Any, rows: Any, weights: Any) -> State:
+        """Train on one batch: the rows `rows` of x and y with `weights`, both (batch size,)."""
+        return self._train(state, x[rows], y[rows], weights, hyperparameters)
+
+    def steps(
+        self,
+        state: State,
+        hyperparameters: Any,
+        x: Any,
+        y: Any,
+        rows: Any,
+        weights: Any,
+        first: Any,
+        end: Any,
+    ) -> State:
+        """Train on the batches `first` to `end` - 1 of `rows` and `weights`, both (batches, batch size)."""
+        # `first` and `end` are arguments: one program serves any number of steps, and a resume in an epoch.
+        gathered = gathers_before_loop(rows.size * (_row_bytes(x) + _row_bytes(y)))
+        if gathered:
+            x, y = x[rows], y[rows]
+
+        def train(step: Any, state: State) -> State:
+            batch = step if gathered else rows[step]
+            return self._train(state, x[batch], y[batch], weights[step], hyperparameters)
+
+        trained: State = jax.lax.fori_loop(first, end, train, state)
+        return trained
+
+    def epoch(
+        self,
+        state: State,
+        hyperparameters: Any,
+        x: Any,
+        y: Any,
+        rows: Any,
+        weights: Any,
+        first: Any,
+        end: Any,
+        validation_x: Any,
+    ) -> tuple[State, dict[str, Any], Any]:
+        """Do `steps`, `metric_results` and `predict` of the validation rows, (validation rows, …)."""
+        state = self.steps(state, hyperparameters, x, y, rows, weights, first, end)
+        return state, self.metric_results(state[3]), self.predict(state[0], state[1], validation_x)
+
+    def predict(self, trainable: Leaves, other: Leaves, x: Any) -> Any:
+        """Return the predictions for all rows of `x`, (rows, outputs), with these variables."""
+        outputs, _ = self._model.stateless_call(trainable, other, x.astype("float32"), training=False)
+        return outputs
+
+    def metric_results(self, metrics: Leaves) -> dict[str, Any]:
+        """Return loss and metrics by name from the values of the metrics' variables."""
+        pairs = zip(self._model.metrics_variables, metrics, strict=True)
+        with keras.StatelessScope(state_mapping=list(pairs)):
+            results: dict[str, Any] = self._model.get_metrics_result()
+        return results
+
+    def _train(self, state: State, x: Any, y: Any, weights: Any, hyperparameters: Any) -> State:
+        # This runs only while JAX traces the step, so replacing attributes costs nothing later.
+        with replaced(self._traced, hyperparameters):
+            _, state = self._model.train_step(state, (x.astype("float32"), y, weights))
+        return state
+
+
+def _row_bytes(rows: Any) -> int:
+    return int(np.prod(rows.shape[1:])) * rows.dtype.itemsize
