@@ -15,10 +15,10 @@ import pytest
 from jobs.kinds.register.payload import RegisterTask
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from workers.engine.data.store import file_digest
-from workers.engine.errors import DamagedFile
+from workers.engine.errors import BadModel, DamagedFile
 from workers.engine.models.predict import Predictor
 from workers.engine.models.size_limit import check_budget
-from workers.engine.models.untrusted import BadModel, scan
+from workers.engine.models.untrusted import scan
 from workers.engine.tasks import register
 
 

@@ -28,6 +28,12 @@ class DamagedFile(BadData):
     code = "damaged_file"
 
 
+class BadModel(RefusedInput):
+    """The file is not a model that can be loaded safely; the message names the problem."""
+
+    code = "bad_model"
+
+
 class BadSpec(RefusedInput):
     """The spec asks for something that this data or this machine cannot provide."""
 

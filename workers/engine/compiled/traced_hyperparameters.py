@@ -13,6 +13,7 @@ import jax
 import keras
 
 from workers.engine.arrays import Array
+from workers.engine.models.optimizer import unwrap_optimizer
 
 TRACED_OPTIMIZER_ARGUMENTS = ("weight_decay", "momentum")
 """Attributes that Keras' update rules use as factors. Where one is 0 or None, some rules leave out a term or
@@ -110,8 +111,7 @@ def find_traced_hyperparameters(model: Any) -> tuple[TracedHyperparameter, ...]:
     ]
     penalties = (getattr(layer, "kernel_regularizer", None) for layer in model.layers)
     found += [TracedAttribute(each, "l2") for each in penalties if isinstance(each, keras.regularizers.L2)]
-    # Under loss scaling the optimizer is inside Keras' `LossScaleOptimizer`.
-    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    optimizer = unwrap_optimizer(model.optimizer)
     arguments = (name for name in TRACED_OPTIMIZER_ARGUMENTS if getattr(optimizer, name, None))
     return (*found, *(TracedAttribute(optimizer, name) for name in arguments))
 

@@ -54,6 +54,11 @@ def ensure_built(model: Any) -> None:
         model.optimizer.build(model.trainable_variables)
 
 
+def unwrap_optimizer(optimizer: Any) -> Any:
+    """Return the optimizer inside Keras' `LossScaleOptimizer`, or the optimizer itself."""
+    return getattr(optimizer, "inner_optimizer", optimizer)
+
+
 def _keep_weights(variables: Any) -> None:
     """Do nothing: training continues with its own weights."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 from keras.src.utils.naming import to_snake_case
 
+from workers.engine.models.graph import graph_of
 from workers.engine.models.precision import OUTPUT_LAYERS
 
 ONLY = "output"
@@ -21,13 +22,11 @@ def output_names(model: Any) -> list[str]:
     the name of its layer. The only output of a model is called `output` if the name of its layer was chosen
     by Keras, which counts layers, or is one of our templates.
     """
-    # A Sequential model has its graph in a private Functional model.
-    functional = getattr(model, "_functional", None) or model
+    graph = graph_of(model)
     names = [
-        _name(path, output._keras_history[0])
-        for path, output in keras.tree.flatten_with_path(functional.output)
+        _name(path, output._keras_history[0]) for path, output in keras.tree.flatten_with_path(graph.output)
     ]
-    layer = functional.outputs[0]._keras_history[0]
+    layer = graph.outputs[0]._keras_history[0]
     if names == [layer.name] and (layer.name in OUTPUT_LAYERS or _is_automatic(layer)):
         return [ONLY]
     return _unique(names)

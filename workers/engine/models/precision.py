@@ -7,6 +7,7 @@ import keras
 from jobs.contracts import patterns
 from jobs.contracts.precision import PrecisionSpec
 from workers.engine.errors import BadSpec
+from workers.engine.models.optimizer import unwrap_optimizer
 
 OUTPUT_LAYERS = ("normalize", "output", "output_activation", "target_scale")
 """These stay in float32 unless overridden: in 16 bits raw inputs overflow and probabilities are rounded."""
@@ -43,7 +44,7 @@ def scale_loss(optimizer: Any, precision: PrecisionSpec) -> Any:
 
 def has_changing_metrics(optimizer: Any) -> bool:
     """Return whether steps change the learning rate (a schedule) or the loss scale (dynamic scaling)."""
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    inner = unwrap_optimizer(optimizer)
     # The public `learning_rate` is the rate of the present step, also under a schedule.
     scheduled = isinstance(inner._learning_rate, keras.optimizers.schedules.LearningRateSchedule)
     return scheduled or hasattr(optimizer, "dynamic_scale")

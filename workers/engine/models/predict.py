@@ -8,15 +8,15 @@ import keras
 import numpy as np
 
 from workers.engine.arrays import Array
+from workers.engine.models.graph import graph_of
 
 BATCH_SIZE = 1024
 
 
 def arranged(model: Any, inputs: Sequence[Any]) -> Any:
     """Return arrays, in the order of `model.inputs`, as the model takes them: one, a list or a dictionary."""
-    # A Sequential model has its graph in a private Functional model.
-    functional = getattr(model, "_functional", None) or model
-    return keras.tree.pack_sequence_as(functional.input, list(inputs))
+    graph = graph_of(model)
+    return keras.tree.pack_sequence_as(graph.input, list(inputs))
 
 
 class Predictor:

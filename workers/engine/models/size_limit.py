@@ -15,7 +15,9 @@ import keras
 import numpy as np
 from keras.src.backend.common import global_state
 
-from workers.engine.models.untrusted import MAX_PARAMETERS, SLACK_PARAMETERS, BadModel, Scan
+from workers.engine.errors import BadModel
+from workers.engine.models.graph import graph_of
+from workers.engine.models.untrusted import MAX_PARAMETERS, SLACK_PARAMETERS, Scan
 
 MAX_ROW_VALUES = 1 << 28
 """Maximum number of values of one row in any layer or operation: 1 GiB in float32."""
@@ -74,8 +76,8 @@ def _check_rows(model: Any) -> None:
 
 def _results(model: Any) -> Iterator[tuple[str, tuple[int | None, ...]]]:
     """Yield the name and the output shapes of each layer and operation, those of inner models included."""
-    functional = getattr(model, "_functional", None) or model
-    for operation in getattr(functional, "operations", ()):
+    graph = graph_of(model)
+    for operation in getattr(graph, "operations", ()):
         yield from _results(operation)
         for node in operation._inbound_nodes:
             for tensor in node.output_tensors:

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
-
 from workers.engine.data.archive import open_archive
 from workers.engine.data.damage import reading
-from workers.engine.errors import RefusedInput
+from workers.engine.errors import BadModel
 from workers.engine.models.operations import OPERATIONS
+from workers.engine.models.stored_weights import MAX_RATIO, stored_parameters
 
 MEMBERS = frozenset({"metadata.json", "config.json", "model.weights.h5"})
 """The files inside a `.keras` file."""
@@ -30,15 +29,11 @@ DIRECTORY_BYTES = 64 << 10
 """Maximum size of the archive's directory, which lists three files."""
 MAX_JSON = 64 << 20
 """Maximum bytes of each JSON file inside."""
-MAX_RATIO = 100
-"""Maximum ratio of unpacked to packed bytes; real weights hardly shrink."""
 MAX_INTEGER = 1 << 24
 """Maximum of any number in the config that may be a size."""
 MAX_AXES = 64
 """Maximum number of axes of a shape in the config, as in NumPy."""
 MAX_LAYERS = 10_000
-MAX_NODES = 200_000
-"""Maximum number of groups and arrays in the weights file."""
 MAX_PARAMETERS = 2_000_000_000
 SLACK_PARAMETERS = 1_000_000
 """Small models may exceed the limits relative to the file by this many parameters."""
@@ -83,12 +78,6 @@ MARKERS = frozenset({"__keras_tensor__", "__tensor__", "__numpy__", "__slice__",
 """Class names of values, not of objects: tensors, arrays and indices in the arguments of a layer."""
 UNSIZED = frozenset({"seed", "salt", "shared_object_id"})
 """Fields whose numbers are not sizes."""
-
-
-class BadModel(RefusedInput):
-    """The file is not a model that can be loaded safely; the message names the problem."""
-
-    code = "bad_model"
 
 
 @dataclass(frozen=True)
@@ -284,58 +273,3 @@ def _size(value: Any) -> int:
     return math.prod(
         size for size in sizes if isinstance(size, int) and not isinstance(size, bool) and size > 0
     )
-
-
-def stored_parameters(file: io.BytesIO) -> int:
-    """Count the weights in an HDF5 file, after checking that the file contains all of them.
-
-    Raises:
-        BadModel: the file has links, external data, objects, or impossible sizes.
-    """
-    limit = MAX_RATIO * file.getbuffer().nbytes
-    count = size = 0
-    with h5py.File(file, "r") as weights:
-        for dataset in _datasets(weights):
-            # Chunks that were never written take no space, so a small file may unpack to any size.
-            count += math.prod(dataset.shape)
-            size += math.prod(dataset.shape) * dataset.dtype.itemsize
-            if size > limit:
-                raise BadModel(f"its weights unpack to over {MAX_RATIO} times their size in the file")
-    return count
-
-
-def _datasets(root: h5py.Group) -> Iterator[h5py.Dataset]:
-    # A hard link may lead back to a group above it, so addresses are remembered.
-    todo, seen = [root], {_address(root)}
-    while todo:
-        group = todo.pop()
-        for name in group:
-            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                raise BadModel(f"its weights hold a link at {group.name}/{name}; links are not followed")
-            node = group[name]
-            if (address := _address(node)) in seen:
-                raise BadModel(f"its weights hold {group.name}/{name} twice")
-            seen.add(address)
-            if len(seen) > MAX_NODES:
-                raise BadModel(f"its weights have over {MAX_NODES:,} parts")
-            if isinstance(node, h5py.Group):
-                todo.append(node)
-            else:
-                yield _checked(node)
-
-
-def _address(node: Any) -> int:
-    """Return an object's address in the file, which is equal for all of its names."""
-    return int(h5py.h5o.get_info(node.id).addr)
-
-
-def _checked(node: Any) -> h5py.Dataset:
-    if not isinstance(node, h5py.Dataset):
-        raise BadModel(f"its weights hold a {type(node).__name__} at {node.name}")
-    if node.shape is None:
-        raise BadModel(f"{node.name} has no shape")
-    if node.is_virtual or node.external:
-        raise BadModel(f"the data of {node.name} is in another file")
-    if node.dtype.kind not in "biufV" or node.dtype.hasobject:
-        raise BadModel(f"{node.name} holds {node.dtype} values, not numbers")
-    return node

@@ -19,11 +19,11 @@ from jobs.contracts.profile import Profile
 from jobs.contracts.variables import parameters, variables
 from workers.engine.arrays import Array
 
-SURPLUS = 4
+MAX_WIDTH_RATIO = 4
 """Maximum ratio of the built width to the requested one."""
-FLOPS = 2e7
+MAX_STEP_FLOPS = 2e7
 """Maximum floating point operations of a wider training step: about 1 ms, where the extra cost is small."""
-SURPLUS_FLOPS = 4e10
+MAX_EXTRA_FLOPS = 4e10
 """Maximum additional operations of all trainings of a width: about as long as two compilations.
 
 They are computed from the spec, not timed: so a resumed trial uses the same program as before, unless its
@@ -87,7 +87,7 @@ def widened(spec: ExperimentSpec, profile: Profile, rows: int) -> ExperimentSpec
     width = getattr(spec.model.resolved(), argument)
     grids = [parameter.grid() for parameter in search.space if parameter.name == argument]
     widest = max((int(value) for grid in grids for value in grid), default=width)
-    if not width < widest <= SURPLUS * width:
+    if not width < widest <= MAX_WIDTH_RATIO * width:
         return spec
     wide = spec.model.model_copy(update={"args": {**spec.model.args, argument: widest}})
     # Forward and backward pass: about 6 floating point operations per parameter and row.
@@ -95,7 +95,7 @@ def widened(spec: ExperimentSpec, profile: Profile, rows: int) -> ExperimentSpec
     steps = math.ceil(rows / spec.fit.batch_size) * spec.fit.epochs
     # An estimate: as if the search spread its trainings evenly over the widths.
     trainings = search.max_trials * search.executions_per_trial / max(map(len, grids))
-    cheap = step <= FLOPS and (step - exact) * steps * trainings <= SURPLUS_FLOPS
+    cheap = step <= MAX_STEP_FLOPS and (step - exact) * steps * trainings <= MAX_EXTRA_FLOPS
     return spec.model_copy(update={"model": wide}) if cheap else spec
 
 

@@ -13,7 +13,7 @@ from jobs.kinds.gate.payload import GateTask
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, UploadedColumns, equal_to, load_dataset
 from workers.engine.data.store import file_digest
-from workers.engine.errors import BadData
+from workers.engine.errors import BadData, BadModel
 from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.evaluation.gate_metrics import estimate, metric_function
 from workers.engine.evaluation.gate_outcome import ChallengerMetric, GateOutcome, State, state_of
@@ -28,7 +28,6 @@ from workers.engine.evaluation.gates import (
 from workers.engine.evaluation.signature_gate import signature_gate
 from workers.engine.models.build import signature_of
 from workers.engine.models.predict import Predictor
-from workers.engine.models.untrusted import BadModel
 from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.latency import hardware, measure_latency
 from workers.engine.tasks.register import load_checked, predict_sample, sample_for

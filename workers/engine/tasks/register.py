@@ -13,11 +13,12 @@ from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.register.payload import RegisterTask
 from workers.engine.arrays import Array
 from workers.engine.data.store import file_digest, read_arrays
+from workers.engine.errors import BadModel
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model
 from workers.engine.models.predict import arranged
 from workers.engine.models.size_limit import check_budget
-from workers.engine.models.untrusted import BadModel, scan
+from workers.engine.models.untrusted import scan
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json
 from workers.engine.tasks.steps import Steps

@@ -12,6 +12,7 @@ import keras
 from jobs.contracts import measures
 from jobs.contracts.fit import FitSpec
 from jobs.contracts.schedules import ReduceOnPlateau
+from workers.engine.models.optimizer import unwrap_optimizer
 
 
 class EpochHook:
@@ -185,8 +186,3 @@ def hook_for(fit: FitSpec, rates: Sequence[float] = ()) -> EpochHook:
     if isinstance(fit.schedule, ReduceOnPlateau):
         hooks.append(ReplayedSchedule(rates) if rates else PlateauSchedule(fit.schedule))
     return HookList(*hooks) if hooks else EpochHook()
-
-
-def unwrap_optimizer(optimizer: Any) -> Any:
-    """Return the optimizer inside Keras' `LossScaleOptimizer`, or the optimizer itself."""
-    return getattr(optimizer, "inner_optimizer", optimizer)

@@ -19,11 +19,10 @@ from workers.engine.arrays import Array
 from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.traced_hyperparameters import TRACED_OPTIMIZER_ARGUMENTS
 from workers.engine.data.dataset import Dataset, load_dataset
-from workers.engine.models.optimizer import make_optimizer
+from workers.engine.models.optimizer import make_optimizer, unwrap_optimizer
 from workers.engine.models.templates.site import set_traced
 from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import widened, widths_of
-from workers.engine.training.hooks import unwrap_optimizer
 from workers.engine.training.prepare import Prepared, prepare, sample_weights
 
 MAX_MODELS = 16

@@ -12,6 +12,7 @@ import numpy as np
 from jax import numpy as jnp
 
 from jobs.contracts.signature import Signature, TensorSpec
+from workers.engine.models.graph import graph_of
 from workers.engine.models.outputs import output_names
 from workers.serving.protocols.dtypes import computed_dtype, served_dtype
 
@@ -68,19 +69,18 @@ def load(path: Path) -> PureModel:
     """
     with _variables_begin_as_zeros():
         model = keras.saving.load_model(path, compile=False, safe_mode=True)
-    # A Sequential model has its graph in a private Functional model.
-    functional = getattr(model, "_functional", None) or model
-    if not getattr(functional, "inputs", None):
+    graph = graph_of(model)
+    if not getattr(graph, "inputs", None):
         raise ValueError("the model has no symbolic inputs; serve a Functional or a built Sequential model")
     weights = (
-        [variable.value for variable in functional.trainable_variables],
-        [variable.value for variable in functional.non_trainable_variables],
+        [variable.value for variable in graph.trainable_variables],
+        [variable.value for variable in graph.non_trainable_variables],
     )
     signature = Signature(
-        inputs=_specs([tensor.name for tensor in functional.inputs], functional.inputs),
-        outputs=_specs(output_names(functional), functional.outputs),
+        inputs=_specs([tensor.name for tensor in graph.inputs], graph.inputs),
+        outputs=_specs(output_names(graph), graph.outputs),
     )
-    return PureModel(jax.device_put(weights), signature, functional)
+    return PureModel(jax.device_put(weights), signature, graph)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,139 @@
+"""Converts the state of a training to the snapshot that a checkpoint stores, and back."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.contracts.pruning import Verdict
+from workers.engine.arrays import Array
+from workers.engine.models.variables import assign, values
+from workers.engine.training import checkpoint
+from workers.engine.training.checkpoint import Snapshot
+from workers.engine.training.early_stopping import BestTracker
+from workers.engine.training.plan import TrainingPlan
+
+
+@dataclass
+class TrainingState:
+    """What a training has done so far, beside the values of its variables.
+
+    Attributes:
+        epoch: epochs completed.
+        batch: batches completed in the epoch after them.
+        history: metrics of each epoch.
+        improvements: (epoch, value) of each epoch that improved the tracked metric.
+        best_weights: of the best epoch, without padding; empty before it or without a tracker.
+        epoch_metrics: the metrics' variables after `batch` batches of an epoch; empty between epochs.
+        verdict: why the training was pruned; None if it was not.
+        seconds_before: duration of the runs that were resumed from.
+        started: when this run began, by the monotonic clock.
+    """
+
+    epoch: int = 0
+    batch: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+    improvements: list[tuple[int, float]] = field(default_factory=list)
+    best_weights: list[Array] = field(default_factory=list)
+    epoch_metrics: list[Array] = field(default_factory=list)
+    verdict: Verdict | None = None
+    seconds_before: float = 0.0
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the training, including the runs that were resumed from."""
+        return self.seconds_before + time.monotonic() - self.started
+
+
+def take_snapshot(plan: TrainingPlan, state: TrainingState, step_mode: str) -> Snapshot:
+    """Return the contents of a checkpoint.
+
+    Args:
+        plan: of the training; its model's variables must be up to date.
+        state: of the training.
+        step_mode: how its loop runs steps.
+    """
+    # Names of groups and keys are part of the checkpoint format. `way` is the step mode; `best` is the best
+    # epoch's weights among the arrays, and the tracker's state below.
+    return Snapshot(
+        arrays={
+            checkpoint.WEIGHTS: narrow_values(plan, plan.model.variables),
+            "optimizer": narrow_values(plan, plan.model.optimizer.variables),
+            "metrics": state.epoch_metrics,
+            "best": state.best_weights,
+            **plan.extra_arrays,
+        },
+        state={
+            "epoch": state.epoch,
+            "batch": state.batch,
+            "best": None if plan.best is None else plan.best.state(),
+            "stop": None if plan.stop is None else plan.stop.state(),
+            "hook": plan.hook.state(),
+            "seconds": state.seconds,
+            "seed": plan.batches.seed,
+            "way": step_mode,
+            "verdict": None if state.verdict is None else state.verdict.model_dump(),
+            "extra": plan.extra,
+        },
+        history=state.history,
+        lasting=frozenset({"best", *plan.extra_arrays}),
+    )
+
+
+def restore_snapshot(plan: TrainingPlan, snapshot: Snapshot, *, started: float) -> TrainingState:
+    """Write a snapshot to the plan's model, trackers and hook; return the state of the training.
+
+    Args:
+        plan: of the training.
+        snapshot: its contents are used, not copied.
+        started: when this run began, by the monotonic clock.
+
+    Raises:
+        BadCheckpoint: the snapshot is of another model.
+    """
+    stored = snapshot.state
+    assign_narrow(plan, plan.model.variables, snapshot.arrays[checkpoint.WEIGHTS])
+    assign_narrow(plan, plan.model.optimizer.variables, snapshot.arrays["optimizer"])
+    if plan.best is not None and stored["best"] is not None:
+        plan.best.restore(stored["best"])
+    if plan.stop is not None and stored["stop"] is not None:
+        plan.stop.restore(stored["stop"])
+    if stored.get("hook"):
+        plan.hook.restore(stored["hook"])
+    return TrainingState(
+        epoch=stored["epoch"],
+        batch=stored["batch"],
+        history=snapshot.history,
+        # Checkpoints hold only the history.
+        improvements=_improvements(plan.best, snapshot.history),
+        best_weights=snapshot.arrays["best"],
+        epoch_metrics=snapshot.arrays["metrics"],
+        # A pruned training stays pruned, whatever others have reached since.
+        verdict=Verdict.model_validate(stored["verdict"]) if stored.get("verdict") else None,
+        seconds_before=stored["seconds"],
+        started=started,
+    )
+
+
+def narrow_values(plan: TrainingPlan, variables: Sequence[Any]) -> list[Array]:
+    """Return the variables' values without padding, so that a training can be resumed at any width."""
+    return plan.widths.narrow(variables, values(variables))
+
+
+def assign_narrow(plan: TrainingPlan, variables: Sequence[Any], arrays: list[Array]) -> None:
+    """Assign values without padding to the variables.
+
+    Raises:
+        BadCheckpoint: the shapes differ, so the arrays belong to another model.
+    """
+    assign(variables, plan.widths.widen(variables, arrays))
+
+
+def _improvements(best: BestTracker | None, history: Sequence[dict[str, float]]) -> list[tuple[int, float]]:
+    """Return (epoch, value) of each epoch of the history that improved the tracked metric."""
+    if best is None:
+        return []
+    tracker = BestTracker(best.metric, best.direction)
+    tracked = ((epoch, metrics[tracker.metric]) for epoch, metrics in enumerate(history, start=1))
+    return [(epoch, value) for epoch, value in tracked if tracker.update(epoch, value)]
