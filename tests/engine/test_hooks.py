@@ -96,7 +96,7 @@ def test_the_keys_of_hooks_in_checkpoints_do_not_change():
 def test_the_keys_of_the_first_phase_in_checkpoints_do_not_change():
     from dataclasses import fields
 
-    from workers.engine.tasks.train import FIND_PHASE, RETRAIN_PHASE, FirstPhase
+    from workers.engine.tasks.first_phase import FIND_PHASE, RETRAIN_PHASE, FirstPhase
 
     names = [field.name for field in fields(FirstPhase)]
     assert names == ["best_epoch", "epochs", "steps", "score", "figures", "rates", "stopped_by"]

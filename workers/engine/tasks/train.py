@@ -8,11 +8,8 @@ for the final evaluation.
 """
 
 import math
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from jobs.contracts import monitors
 from jobs.kinds.train.payload import Choice, Measured, TrainTask
@@ -22,6 +19,7 @@ from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.artifacts import write_json, write_test_predictions, write_validation_predictions
 from workers.engine.tasks.export import export
+from workers.engine.tasks.first_phase import FIND_PHASE, RETRAIN_PHASE, FirstPhase
 from workers.engine.tasks.objective import measure_objective
 from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import Snapshot
@@ -38,42 +36,6 @@ from workers.engine.training.prepare import (
 )
 from workers.engine.training.training import Training
 
-FIND_PHASE, RETRAIN_PHASE = "find", "again"
-"""The phases: find the best epoch; retrain on training and validation data. Part of the checkpoint format."""
-RATES = "rates"
-"""Name of the group of arrays with the first phase's learning rates. Part of the checkpoint format."""
-
-
-@dataclass(frozen=True)
-class FirstPhase:
-    """Result of the first phase. Checkpoints of the second store it, so its field names must not change.
-
-    Attributes:
-        best_epoch: counted from 1.
-        epochs: number of epochs trained.
-        steps: number of training steps.
-        score: objective at the best epoch.
-        figures: metrics of the best epoch by name.
-        rates: learning rate of each epoch.
-        stopped_by: the measure whose patience ended it; empty if it ran all epochs.
-    """
-
-    best_epoch: int
-    epochs: int
-    steps: int
-    score: float
-    figures: dict[str, float]
-    rates: tuple[float, ...] = ()
-    stopped_by: str = ""
-
-
-def _first_phase_of(snapshot: Snapshot) -> FirstPhase:
-    """Return the result of the first phase from a checkpoint of the second."""
-    found = FirstPhase(**snapshot.state["extra"]["found"])
-    # Checkpoints of older releases have the rates in `found`.
-    rates = snapshot.arrays.get(RATES)
-    return found if rates is None else replace(found, rates=tuple(rates[0].tolist()))
-
 
 def run(task: TrainTask, report: Report) -> dict[str, Any]:
     """Train, export and evaluate a model; write it with its summary, evaluation and predictions as artifacts.
@@ -89,6 +51,8 @@ def run(task: TrainTask, report: Report) -> dict[str, Any]:
 
 
 class _TrainRun:
+    """Both phases of one task, and what follows them."""
+
     _dataset: Dataset
 
     def __init__(self, task: TrainTask, report: Report) -> None:
@@ -106,7 +70,7 @@ class _TrainRun:
         # A checkpoint of the second phase holds the results of the first, which is then not repeated.
         snapshot = None if newest is None else checkpoint.read(Path(newest.folder))
         if snapshot is not None and snapshot.state["extra"]["phase"] == RETRAIN_PHASE:
-            first = _first_phase_of(snapshot)
+            first = FirstPhase.from_snapshot(snapshot)
             validation = snapshot.arrays["validation"]
             prepared, epochs = self._retrain(first, validation, snapshot)
         else:
@@ -214,8 +178,12 @@ class _TrainRun:
         if retrain is not None:
             # The recipe searches for the best epoch with a high patience of its own.
             stop.patience = retrain.patience
-        keeps_last = retrain is None and early is not None and not early.restore_best
-        return (None if keeps_last else best), stop
+        return (None if self._keeps_last() else best), stop
+
+    def _keeps_last(self) -> bool:
+        """Return whether the model keeps the weights of the last epoch, not of the best one."""
+        early = self._task.spec.fit.early_stopping
+        return self._task.retrain is None and early is not None and not early.restore_best
 
     def _expected_epochs(self, epochs: float, best: BestTracker | None, stop: BestTracker | None) -> float:
         """Estimate the epochs of both phases, assuming that the best epoch does not change any more."""
@@ -262,9 +230,8 @@ class _TrainRun:
             label="retrain_",
             # Without validation rows a plateau cannot be detected: the first phase's learning rates are used.
             hook=prepared.hook(first.rates),
-            extra={"phase": RETRAIN_PHASE, "found": asdict(replace(first, rates=()))},
-            # As arrays, which are written once: every checkpoint writes the JSON values again.
-            extra_arrays={"validation": validation, RATES: [np.array(first.rates, np.float64)]},
+            extra=first.to_extra(),
+            extra_arrays={"validation": validation, **first.to_arrays()},
         )
         Training(plan).run(snapshot)
         return prepared, epochs
@@ -308,8 +275,6 @@ class _TrainRun:
     def _choice(self, first: FirstPhase) -> Choice:
         """Return the chosen epoch, with its measure and rows."""
         best = self._monitors.best
-        early = self._task.spec.fit.early_stopping
-        keeps_last = self._task.retrain is None and early is not None and not early.restore_best
         return Choice(
             metric=best.metric,
             direction=best.direction,
@@ -318,7 +283,7 @@ class _TrainRun:
             epochs=first.epochs,
             rows=len(self._dataset.parts.validation),
             stopped_by=first.stopped_by,
-            keeps_last=keeps_last,
+            keeps_last=self._keeps_last(),
         )
 
     def _measured(

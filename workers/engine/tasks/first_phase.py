@@ -1,0 +1,53 @@
+"""Stores the result of a training's first phase in the checkpoints of the second."""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from workers.engine.arrays import Array
+from workers.engine.training.checkpoint import Snapshot
+
+FIND_PHASE, RETRAIN_PHASE = "find", "again"
+"""The phases: find the best epoch; retrain on training and validation data. Part of the checkpoint format."""
+RATES = "rates"
+"""Name of the group of arrays with the first phase's learning rates. Part of the checkpoint format."""
+
+
+@dataclass(frozen=True)
+class FirstPhase:
+    """Result of the first phase. Checkpoints of the second store it, so its field names must not change.
+
+    Attributes:
+        best_epoch: counted from 1.
+        epochs: number of epochs trained.
+        steps: number of training steps.
+        score: objective at the best epoch.
+        figures: metrics of the best epoch by name.
+        rates: learning rate of each epoch.
+        stopped_by: the measure whose patience ended it; empty if it ran all epochs.
+    """
+
+    best_epoch: int
+    epochs: int
+    steps: int
+    score: float
+    figures: dict[str, float]
+    rates: tuple[float, ...] = ()
+    stopped_by: str = ""
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Snapshot) -> Self:
+        """Return the result that a checkpoint of the second phase stores."""
+        found = cls(**snapshot.state["extra"]["found"])
+        # Checkpoints of older releases have the rates in `found`.
+        rates = snapshot.arrays.get(RATES)
+        return found if rates is None else replace(found, rates=tuple(rates[0].tolist()))
+
+    def to_extra(self) -> dict[str, Any]:
+        """Return the JSON values with which a checkpoint of the second phase stores this result."""
+        return {"phase": RETRAIN_PHASE, "found": asdict(replace(self, rates=()))}
+
+    def to_arrays(self) -> dict[str, list[Array]]:
+        """Return the arrays that belong to `to_extra`. They are written once, JSON by every checkpoint."""
+        return {RATES: [np.array(self.rates, np.float64)]}
