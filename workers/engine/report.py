@@ -42,7 +42,13 @@ class Report(Protocol):
         """
 
     def progress(self, done: float, total: float, unit: str) -> None:
-        """Report progress. A watchdog ends tasks that report none, so call it only after real work."""
+        """Report progress. A watchdog ends tasks that report none, so call it only after real work.
+
+        Args:
+            done: number of units done; may have a fraction.
+            total: number of units planned.
+            unit: its name, such as `epochs`.
+        """
 
     def phase(self, name: PhaseName) -> None:
         """Report that work begins whose progress is not known, such as compiling.
@@ -53,7 +59,14 @@ class Report(Protocol):
     def metric(
         self, x: float, values: Mapping[str, float], *, axis: Axis = "epoch", execution: int | None = None
     ) -> None:
-        """Add one point at `x` to each series named in `values`."""
+        """Add one point at `x` to each series named in `values`.
+
+        Args:
+            x: position on the axis; epochs count from 1.
+            values: value by name of the series.
+            axis: of `x`.
+            execution: number of the execution; None outside a search.
+        """
 
     def log(self, line: str, *, level: Level = "info", source: str = "engine") -> None:
         """Append a line to the job's log."""
@@ -109,7 +122,14 @@ class Report(Protocol):
         """
 
     def artifact(self, role: Role, path: str, *, name: str, meta: dict[str, Any] | None = None) -> None:
-        """Report that the file `path`, relative to `folder`, is complete."""
+        """Report that the file `path`, relative to `folder`, is complete.
+
+        Args:
+            role: what the file is for.
+            path: of the file, relative to `folder`.
+            name: under which it is offered for download.
+            meta: JSON values that are stored with it.
+        """
 
     def request(self) -> Request | None:
         """Return the pending request, if any. `checkpoint` is returned only once."""

@@ -70,7 +70,13 @@ class Batches:
 
 
 def batch_size_for(wanted: int, rows: int, shards: int) -> int:
-    """Return the batch size: the one wanted, but at most `rows` rounded up to a multiple of `shards`."""
+    """Return the batch size: the one wanted, but at most `rows` rounded up to a multiple of `shards`.
+
+    Args:
+        wanted: rows per batch in the spec.
+        rows: number of rows to batch.
+        shards: number of devices that share a batch.
+    """
     return min(wanted, math.ceil(rows / shards) * shards)
 
 

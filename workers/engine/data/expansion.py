@@ -18,6 +18,11 @@ BYTES_PER_NUMBER = 8
 def check_expanded(name: str, size: int, limits: FileLimits) -> None:
     """Check the size of a file's data in memory.
 
+    Args:
+        name: of the file, or of the part of it that is read.
+        size: bytes in memory.
+        limits: the limits of the task.
+
     Raises:
         BadData: it is above the limit.
     """
@@ -30,6 +35,11 @@ def check_expanded(name: str, size: int, limits: FileLimits) -> None:
 
 def check_csv(path: Path, columns: int, limits: FileLimits) -> None:
     """Check the size of a CSV file's data: a row of two bytes takes as many values as the header has names.
+
+    Args:
+        path: the file.
+        columns: number of names in its header.
+        limits: the limits of the task.
 
     Raises:
         BadData: it is above the limit.

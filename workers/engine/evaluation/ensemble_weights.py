@@ -141,6 +141,11 @@ def leave_one_out(task: Task, terms: Floats, weights: Floats) -> Floats:
 
     The other weights keep their proportions. Without a member that has all the weight, the others get equal
     weights.
+
+    Args:
+        task: kind of prediction.
+        terms: see `loss_terms`.
+        weights: (members,), with sum 1.
     """
     full = pooled_loss(task, terms, weights)
     gains = []

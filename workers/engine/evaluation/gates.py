@@ -20,7 +20,13 @@ from workers.engine.report import finite_or_none
 
 
 def reaches(value: float, limit: float, direction: Direction) -> bool:
-    """Return whether a value is at least as good as a limit; an undefined value is not."""
+    """Return whether a value is at least as good as a limit; an undefined value is not.
+
+    Args:
+        value: of the metric; NaN if undefined.
+        limit: of the metric.
+        direction: the better direction of the metric.
+    """
     return value >= limit if direction == "max" else value <= limit
 
 
@@ -62,7 +68,14 @@ def _tolerance_text(tolerance: float, direction: Direction) -> str:
 
 
 def floor_gate(floor: Floor, direction: Direction, challenger: Estimate, rows: int) -> GateOutcome:
-    """Pass if a metric on all test rows reaches the floor."""
+    """Pass if a metric on all test rows reaches the floor.
+
+    Args:
+        floor: names the metric and its limit.
+        direction: the better direction of the metric.
+        challenger: the challenger's value.
+        rows: the number of test rows.
+    """
     measured = ChallengerMetric(floor.metric, direction, challenger, rows)
     rule = f"{floor.metric} on the test rows {measured.bound} {floor.limit:.4g}"
     passed = reaches(challenger.value, floor.limit, direction)
@@ -108,7 +121,13 @@ def slice_gate(
 
 
 def latency_gate(p95: float, ceiling: float | None, detail: str) -> GateOutcome:
-    """Pass if the 95th percentile of the time for one row is not above the ceiling, if there is one."""
+    """Pass if the 95th percentile of the time for one row is not above the ceiling, if there is one.
+
+    Args:
+        p95: of the time for one row, in milliseconds.
+        ceiling: in milliseconds; None if none is set.
+        detail: names further times and the hardware.
+    """
     if ceiling is None:
         rule = "the time for one row is measured; no ceiling is set"
         return GateOutcome("latency", "passed", p95, detail=detail, rule=rule)

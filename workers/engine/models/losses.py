@@ -167,7 +167,12 @@ def compute_metrics(
 
 
 def measure(name: str, loss: str, y: Array, p: Array, scale: Array | None) -> float:
-    """Compute one of the values that `compute_metrics` returns, by its name."""
+    """Compute one of the values that `compute_metrics` returns, by its name.
+
+    Args:
+        name: `loss`, or the name of a metric.
+        loss, y, p, scale: see `compute_metrics`.
+    """
     p = np.asarray(p, dtype=np.float64)
     y = y.astype(np.float64) if y.dtype.kind == "f" else y
     if name != "loss":

@@ -96,7 +96,13 @@ def axes_of(space: Space) -> list[Axis]:
 
 
 def compose(space: Space, axes: Sequence[Axis], choose: Callable[[Axis], Value]) -> dict[str, Value]:
-    """Return a configuration in the space's order; `choose` returns the value of each active axis."""
+    """Return a configuration in the space's order; `choose` returns the value of each active axis.
+
+    Args:
+        space: the search space.
+        axes: of the space.
+        choose: called for the active axes in the order of the space.
+    """
     by_name = {axis.parameter.name: axis for axis in axes}
     values: dict[str, Value] = {}
     for parameter in space:

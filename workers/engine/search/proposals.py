@@ -11,11 +11,11 @@ from workers.engine.search.history import History
 Propose = Callable[[History], dict[str, Value] | None]
 """Returns the configuration of the next trial, which may have been tried; None if there are no more."""
 
-Answerer = Callable[[History, int], Answer]
+AnswerFunction = Callable[[History, int], Answer]
 """Type of every algorithm's `answer`: takes the history and the number of suggestions."""
 
 
-def one_by_one(start: Callable[[History], Propose]) -> Answerer:
+def one_by_one(start: Callable[[History], Propose]) -> AnswerFunction:
     """Return the `answer` function of an algorithm.
 
     Args:

@@ -29,7 +29,14 @@ def ranked(rows: Iterable[TrialRow], rung: int, objective: Objective) -> list[Tr
 
 
 def evidence(row: TrialRow, rung: int, *, cutoff: TrialRow | None, of: int) -> dict[str, Any]:
-    """Return the numbers behind a decision: the trial's score, the cutoff and the number of trials."""
+    """Return the numbers behind a decision: the trial's score, the cutoff and the number of trials.
+
+    Args:
+        row: the trial.
+        rung: counted from 0.
+        cutoff: the last trial that is promoted; None if none is.
+        of: number of trials that were compared.
+    """
     last = None if cutoff is None else value_at(cutoff, rung)
     return {"rung": rung, "value": value_at(row, rung), "cutoff": last, "of": of}
 

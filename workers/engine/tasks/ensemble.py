@@ -108,6 +108,12 @@ def validation_metrics(y_true: Array, y_pred: Array, task: EnsembleTask, dataset
     """Return loss and metrics of the validation rows, under the names that trainings report.
 
     Pages compare them with those of the members. Metrics that only the evaluation computes are added.
+
+    Args:
+        y_true: true values of the validation rows, (rows, …).
+        y_pred: the ensemble's predictions for them, (rows, …).
+        task: names the loss and the metrics.
+        dataset: has the training rows.
     """
     train = dataset.parts.train
     # A training measures the loss of a regression in standard deviations of its target.

@@ -144,7 +144,14 @@ def _result(
 
 
 def sizes(original: Any, quantized: Any, source: Path, folder: Path) -> QuantizedBytes:
-    """Return the sizes before and after quantization in bytes."""
+    """Return the sizes before and after quantization in bytes.
+
+    Args:
+        original: the model before quantization.
+        quantized: the model after it.
+        source: file of the original.
+        folder: has the file of the quantized model.
+    """
     # A trained file may also contain the optimizer's state. For a fair comparison the original is saved again
     # without it.
     bare = folder / "without-optimizer.keras"
@@ -161,7 +168,14 @@ def sizes(original: Any, quantized: Any, source: Path, folder: Path) -> Quantize
 
 
 def agreement(task: Task, y_true: Array, original: Array, quantized: Array) -> Agreement:
-    """Compare the predictions of two models for the same rows; for labels, the share is of all labels."""
+    """Compare the predictions of two models for the same rows; for labels, the share is of all labels.
+
+    Args:
+        task: kind of prediction.
+        y_true: true values, (rows, …).
+        original: the original model's predictions, (rows, …).
+        quantized: the quantized model's predictions, (rows, …).
+    """
     if task == "regression":
         # A constant target has no standard deviation: its differences stay in their own unit.
         scale = columns(y_true).std(axis=0)

@@ -281,7 +281,13 @@ class ProgramLoop:
 
 
 def predict_in_batches(call: Callable[[Array], Any], x: Array, batch_size: int) -> Array:
-    """Return what `call` predicts for all rows, (rows, outputs) float32, in batches of one shape."""
+    """Return what `call` predicts for all rows, (rows, outputs) float32, in batches of one shape.
+
+    Args:
+        call: predicts one batch, (batch size, …) float32.
+        x: rows, (rows, …).
+        batch_size: rows in a batch.
+    """
     # The last batch is filled with repeated rows and the result is cut. So there is one compiled program, and
     # with a `batch_size` that the mesh divides, results do not depend on the number of devices.
     parts = []

@@ -180,6 +180,11 @@ def _shards(spec: ExperimentSpec) -> int:
 def sample_weights(spec: ExperimentSpec, dataset: Dataset, y: Array) -> Array:
     """Return the weight of each row of `y`, (rows,) float32.
 
+    Args:
+        spec: has the class weights.
+        dataset: has the class labels.
+        y: class numbers, (rows,); any targets without class weights.
+
     Raises:
         BadSpec: class weights are given for a task without classes, or for unknown classes.
     """
@@ -204,6 +209,11 @@ def check_monitor(monitor: Monitor, prepared: Prepared) -> None:
 
 def check_metric_name(name: str, prepared: Prepared, role: str) -> str:
     """Return `name` if validation computes this metric.
+
+    Args:
+        name: of the metric, with the prefix `val_`.
+        prepared: its spec and data determine the metrics.
+        role: what the name is for, as the message calls it.
 
     Raises:
         BadSpec: it does not; the message begins with `role`.

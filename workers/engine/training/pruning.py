@@ -36,7 +36,14 @@ class RivalCurves:
 def pruning_check(
     task: TrialTask, trial: TrialPlan, plan: ExecutionPlan, rivals: RivalCurves
 ) -> PruningCheck | None:
-    """Return the pruning check of an execution, or None if it must not be pruned."""
+    """Return the pruning check of an execution, or None if it must not be pruned.
+
+    Args:
+        task: has the pruner and the objective.
+        trial: the trial of the execution.
+        plan: the execution.
+        rivals: the curves that it is compared with.
+    """
     search = task.spec.search
     # A search with a pruner has no rungs, so a trial with `until` was completed before and is continued.
     if search is None or search.pruner is None or trial.until is not None:

@@ -62,6 +62,11 @@ class SharedFiles:
     def link_group(self, folder: Path, group: str, arrays: list[Array]) -> bool:
         """Link the file of a group if the newest checkpoint has the same list.
 
+        Args:
+            folder: of the new checkpoint.
+            group: name of the group.
+            arrays: its arrays; the same list object means the same values.
+
         Returns:
             Whether it was linked. If not, it must be written.
         """
