@@ -191,8 +191,8 @@ def crashed_runner(folders: Folders) -> tuple[RunnerAccess, Path]:
     users = RunnerUsers(UidRange(60600, 60601), folders.locks)
     folder, checkpoints = folders.runners / "1", folders.store / "checkpoints" / "job-1"
     folder.mkdir(parents=True)
-    access = Isolation(users, check.View()).admit(folder)
-    access.admit(checkpoints)
+    access = Isolation(users, check.View()).create_access(folder)
+    access.grant(checkpoints)
     assert acl.rights(checkpoints)[acl.user(access.user.uid)] == acl.ALL
     # A killed process releases its locks and nothing else.
     access.user.release()
@@ -213,7 +213,7 @@ def test_the_next_holder_of_a_user_id_has_nothing_that_a_runner_of_a_killed_work
 ) -> None:
     access, checkpoints = crashed_runner(folders)
     (folders.runners / "2").mkdir()
-    following = Isolation(RunnerUsers(UidRange(60600, 60601), folders.locks), check.View()).admit(
+    following = Isolation(RunnerUsers(UidRange(60600, 60601), folders.locks), check.View()).create_access(
         folders.runners / "2"
     )
     assert following.user.uid == access.user.uid
@@ -235,7 +235,7 @@ def test_a_user_id_whose_old_access_cannot_be_withdrawn_is_not_given_to_a_runner
     with monkeypatch.context() as patch:
         patch.setattr(acl, "revoke", refuse)
         with pytest.raises(OSError, match="cannot be withdrawn"):
-            isolation.admit(folders.runners / "2")
+            isolation.create_access(folders.runners / "2")
     clean_up(folders.locks)
     assert acl.user(access.user.uid) not in acl.rights(checkpoints)
 

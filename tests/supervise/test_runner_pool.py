@@ -30,10 +30,10 @@ class FakeAccess:
         self.home = folder / "home"
         self.is_closed = False
 
-    def admit(self, folder: Path, *, write: bool = True) -> None:
+    def grant(self, folder: Path, *, write: bool = True) -> None:
         pass
 
-    def expel(self, folder: Path) -> None:
+    def revoke(self, folder: Path) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ async def test_a_start_that_is_cancelled_gives_its_user_id_back(pool: RunnerPool
     given: list[FakeAccess] = []
 
     class SlowIsolation:
-        def admit(self, folder: Path) -> FakeAccess:
+        def create_access(self, folder: Path) -> FakeAccess:
             begun.set()
             go_on.wait(30)
             given.append(FakeAccess(folder))

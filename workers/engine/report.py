@@ -125,7 +125,7 @@ class Report(Protocol):
         """Report that the file `path`, relative to `folder`, is complete.
 
         Args:
-            role: what the file is for.
+            role: purpose of the file.
             path: of the file, relative to `folder`.
             name: under which it is offered for download.
             meta: JSON values that are stored with it.

@@ -40,13 +40,13 @@ class RunnerAccess:
         """Create the runner's home and the folder of its inputs.
 
         Raises:
-            OSError: see `admit`.
+            OSError: see `grant`.
         """
-        self.admit(self.folder, write=False)
-        self.admit(self.home)
-        self.admit(self.folder / INPUTS, write=False)
+        self.grant(self.folder, write=False)
+        self.grant(self.home)
+        self.grant(self.folder / INPUTS, write=False)
 
-    def admit(self, folder: Path, *, write: bool = True) -> None:
+    def grant(self, folder: Path, *, write: bool = True) -> None:
         """Let the runner use a folder, which is created if it is missing.
 
         Raises:
@@ -61,7 +61,7 @@ class RunnerAccess:
             _share_contents(folder, self.group)
         acl.grant(folder, acl.user(self.user.uid), acl.ALL if write else acl.READ | acl.SEARCH)
 
-    def expel(self, folder: Path) -> None:
+    def revoke(self, folder: Path) -> None:
         """Withdraw the access to a folder.
 
         Raises:
@@ -103,20 +103,20 @@ class Isolation:
 
     users: RunnerUsers
     view: View
-    entered: tuple[Path, ...] = ()
+    parents: tuple[Path, ...] = ()
     """Folders of the service that runners must enter to reach their own."""
 
-    def open_ways(self) -> None:
+    def open_parents(self) -> None:
         """Let the group of runners enter these folders; it cannot list them.
 
         Raises:
             OSError: the file system has no access control lists.
         """
-        for folder in self.entered:
+        for folder in self.parents:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             acl.grant(folder, acl.group(self.users.group), acl.SEARCH)
 
-    def admit(self, folder: Path) -> RunnerAccess:
+    def create_access(self, folder: Path) -> RunnerAccess:
         """Return the access of a new runner whose files are in `folder`.
 
         Raises:

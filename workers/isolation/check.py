@@ -95,10 +95,13 @@ def _candidates(folders: Folders, users: RunnerUsers, granted: int) -> Iterator[
         view = View.of((folders.home, folders.store), folders.shared)
         yield Isolation(users, view, folders.shared), _PRIVATE
     tops = (folders.home, folders.store)
-    ways = {
-        way for each in (folders.runners, *folders.shared) for top in tops for way in ancestors(each, top)
+    parents = {
+        parent
+        for each in (folders.runners, *folders.shared)
+        for top in tops
+        for parent in ancestors(each, top)
     }
-    yield Isolation(users, View(), (*sorted(ways), folders.runners, *folders.shared)), _CLOSED
+    yield Isolation(users, View(), (*sorted(parents), folders.runners, *folders.shared)), _CLOSED
 
 
 def _probe(isolation: Isolation, folders: Folders, environment: Mapping[str, str]) -> None:
@@ -108,16 +111,16 @@ def _probe(isolation: Isolation, folders: Folders, environment: Mapping[str, str
         ProbeFailed: it cannot work, or sees too much.
         OSError: it cannot be started.
     """
-    isolation.open_ways()
+    isolation.open_parents()
     folder = folders.runners / "probe"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
-    access = isolation.admit(folder)
+    access = isolation.create_access(folder)
     # Another worker may probe the same shared folders at this moment. It has another user id.
     scratch = [shared / f"probe-{access.user.uid}" for shared in folders.shared]
     try:
         for each in scratch:
-            access.admit(each)
+            access.grant(each)
         readable = _run(isolation, access, scratch, folders.private_entries(), environment)
     finally:
         access.close()
@@ -139,7 +142,7 @@ def _run(
         "private": [str(path) for path in private],
     }
     confinement = isolation.confinement(access).model_dump_json()
-    command = [sys.executable, "-m", "workers.isolation.run", confinement, "workers.isolation.probe"]
+    command = [sys.executable, "-m", "workers.isolation.run_confined", confinement, "workers.isolation.probe"]
     ended = subprocess.run(  # noqa: S603  all parts are this program's own
         [*command, json.dumps(asked)],
         cwd=access.home,

@@ -48,7 +48,7 @@ def _hide(confinement: Confinement) -> None:
     working_folder = Path.cwd()
     # The folders that lead to visible ones must be open to the runner's user.
     os.umask(0o022)
-    kernel.private_mounts()
+    kernel.unshare_mounts()
     with ExitStack() as files:
         # All are opened before the first is hidden. The outermost first: later ones are mounted inside.
         for path, descriptor, options in sorted(
@@ -56,10 +56,10 @@ def _hide(confinement: Confinement) -> None:
         ):
             if descriptor is not None:
                 path.mkdir(parents=True, exist_ok=True)
-                kernel.mount_again(descriptor, str(path))
+                kernel.bind_mount(descriptor, str(path))
             # A missing one is below another hidden folder.
             elif path.is_dir():
-                kernel.mount_empty(str(path), options=options)
+                kernel.mount_tmpfs(str(path), options=options)
     # The present one is below the new mounts.
     os.chdir(working_folder)
 

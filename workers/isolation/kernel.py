@@ -28,19 +28,19 @@ def effective_capabilities() -> int:
     return next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff:")), 0)
 
 
-def private_mounts() -> None:
+def unshare_mounts() -> None:
     """Give this process mounts of its own: later ones are visible to it and its children alone."""
     _check(_libc().unshare(_CLONE_NEWNS), "unshare")
     _check(_libc().mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "mount private")
 
 
-def mount_empty(folder: str, *, options: str) -> None:
+def mount_tmpfs(folder: str, *, options: str) -> None:
     """Mount an empty file system in memory."""
     flags = _MS_NOSUID | _MS_NODEV
     _check(_libc().mount(b"tmpfs", os.fsencode(folder), b"tmpfs", flags, options.encode()), folder)
 
 
-def mount_again(descriptor: int, folder: str) -> None:
+def bind_mount(descriptor: int, folder: str) -> None:
     """Mount an open folder at another place, with everything mounted below it."""
     source = f"/proc/self/fd/{descriptor}".encode()
     _check(_libc().mount(source, os.fsencode(folder), None, _MS_BIND | _MS_REC, None), folder)

@@ -24,16 +24,16 @@ def main() -> None:
         file.write_bytes(b"")
         file.unlink()
     own = [Path(folder) for folder in asked["needed"]]
-    ways = {parent for folder in own for parent in (folder, *folder.parents)}
+    parents = {parent for folder in own for parent in (folder, *folder.parents)}
     private = map(Path, asked["private"])
-    sys.stdout.write(json.dumps([str(path) for path in private if _is_readable(path, ways)]))
+    sys.stdout.write(json.dumps([str(path) for path in private if _is_readable(path, parents)]))
 
 
-def _is_readable(path: Path, ways: Collection[Path]) -> bool:
-    """Return whether a file can be read, or a folder lists anything but the ways to this process' own."""
+def _is_readable(path: Path, parents: Collection[Path]) -> bool:
+    """Return whether a file can be read, or a folder lists anything but the parents of this process' own."""
     try:
         if path.is_dir():
-            return any(entry not in ways for entry in path.iterdir())
+            return any(entry not in parents for entry in path.iterdir())
         with path.open("rb"):
             return True
     except OSError:

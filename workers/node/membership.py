@@ -55,7 +55,7 @@ class NodeResources:
         self.isolation = IsolationState.shared("not checked yet")
         self.devices = Devices({gpu.name: gpu.cuda_id for gpu in inventory.accelerators.gpus})
         self.suggestion_process = SuggestionProcess(
-            folder.root / "oracle", timeout=settings.timing.suggestion
+            folder.root / "suggestion-process", timeout=settings.timing.suggestion
         )
         # Not a thread of `DatabaseAttemptRepository`: heartbeats must not wait for the writes of attempts.
         self.database = DatabaseThread("member")

@@ -26,7 +26,7 @@ from workers.supervise.event_validation import EventValidator
 from workers.supervise.hand_over import WORK, hand_over, withdraw
 from workers.supervise.limits import Limits
 from workers.supervise.pid_file import write_pid_file
-from workers.supervise.rival_scores import RivalScores
+from workers.supervise.rival_curves import RivalCurveSender
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_session import RunnerSession
 from workers.supervise.spool import Spool
@@ -201,7 +201,7 @@ class AttemptSupervisor:
                 runner,
                 recorder,
                 self._stop_request,
-                RivalScores(
+                RivalCurveSender(
                     self.assignment.job, task, self._node.repository, interval=self._node.timing.news
                 ),
                 self._node.timing,

@@ -30,11 +30,11 @@ def hand_over(task: Task, folder: Path, access: RunnerAccess | None) -> Start:
     file.write_text(placed.model_dump_json())
     # No other runner can enter the folder.
     file.chmod(0o644)
-    access.admit(folder, write=False)
-    access.admit(Path(task.folder))
+    access.grant(folder, write=False)
+    access.grant(Path(task.folder))
     for path in (task.checkpoints, task.compile_cache):
         if path:
-            access.admit(Path(path))
+            access.grant(Path(path))
     return Start(task=str(file))
 
 
@@ -42,5 +42,5 @@ def withdraw(task: Task, folder: Path, access: RunnerAccess) -> None:
     """Withdraw the access to a task's folders, except the compile cache of its project."""
     for path in (task.folder, task.checkpoints):
         if path:
-            access.expel(Path(path))
-    access.expel(folder)
+            access.revoke(Path(path))
+    access.revoke(folder)

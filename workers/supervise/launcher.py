@@ -56,7 +56,7 @@ class SpawnLauncher:
 
     async def launch(self, start: RunnerStart, descriptors: RunnerDescriptors) -> Child:
         confined = start.confinement
-        wrapper = () if confined is None else ("workers.isolation.run", confined.model_dump_json())
+        wrapper = () if confined is None else ("workers.isolation.run_confined", confined.model_dump_json())
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", *wrapper, self.module),
             *("--events-fd", str(descriptors.events), "--parent", str(os.getpid())),

@@ -162,15 +162,15 @@ class RunnerPool:
         if self.isolation is None:
             start = RunnerStart(folder, runner_environment(folder, devices=devices))
             return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker)
-        admitting = asyncio.ensure_future(asyncio.to_thread(self.isolation.admit, folder))
+        creating = asyncio.ensure_future(asyncio.to_thread(self.isolation.create_access, folder))
         try:
-            access = await asyncio.shield(admitting)
+            access = await asyncio.shield(creating)
             environment = runner_environment(access.home, devices=devices) | {"TMPDIR": str(access.home)}
             start = RunnerStart(access.home, environment, self.isolation.confinement(access))
             return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker, access=access)
         # A cancelled start must not keep its user id either.
         except BaseException:
-            await asyncio.shield(_close_access(admitting))
+            await asyncio.shield(_close_access(creating))
             raise
 
     async def _end(self, runner: RunnerProcess) -> None:
@@ -181,8 +181,8 @@ class RunnerPool:
         await asyncio.to_thread(shutil.rmtree, runner.folder, ignore_errors=True)
 
 
-async def _close_access(admitting: "asyncio.Future[RunnerAccess]") -> None:
+async def _close_access(creating: "asyncio.Future[RunnerAccess]") -> None:
     """Withdraw the access of a runner that was not started. The thread that gives it cannot be stopped."""
-    await asyncio.wait({admitting})
-    if admitting.exception() is None:
-        await asyncio.to_thread(admitting.result().close)
+    await asyncio.wait({creating})
+    if creating.exception() is None:
+        await asyncio.to_thread(creating.result().close)

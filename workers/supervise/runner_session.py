@@ -29,7 +29,7 @@ from jobs.contracts.events import (
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.limits import Limits
-from workers.supervise.rival_scores import RivalScores
+from workers.supervise.rival_curves import RivalCurveSender
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.stall_detector import StallDetector
 from workers.supervise.stop_request import StopRequest
@@ -52,7 +52,7 @@ class RunnerSession:
         runner: RunnerProcess,
         recorder: EventRecorder,
         stop_request: StopRequest,
-        rival_scores: RivalScores,
+        rival_curves: RivalCurveSender,
         timing: Timing,
         *,
         memory_cap: int,
@@ -62,7 +62,7 @@ class RunnerSession:
         self._runner = runner
         self._recorder = recorder
         self._stop_request = stop_request
-        self._rival_scores = rival_scores
+        self._rival_curves = rival_curves
         self._timing = timing
         self._memory_cap = memory_cap
         self._limits = limits
@@ -93,7 +93,7 @@ class RunnerSession:
             self._measure,
             self._watch_progress,
             self._request_yield,
-            self._send_rival_scores,
+            self._send_rival_curves,
         )
         watchers = [asyncio.create_task(watch()) for watch in watches]
         for watcher in watchers:
@@ -238,7 +238,7 @@ class RunnerSession:
             await asyncio.sleep(min(self._timing.nag, self._timing.grace))
         self._end(AttemptEnd.grace_expired(self._stop_request.ending(), self._timing.grace))
 
-    async def _send_rival_scores(self) -> None:
+    async def _send_rival_curves(self) -> None:
         # A runner that starts a task drops the curves that arrived before, as those of an earlier task.
         await self._started.wait()
-        await self._rival_scores.run(self._runner.send)
+        await self._rival_curves.run(self._runner.send)

@@ -68,7 +68,7 @@ class Standbys:
         # A task may run a user's code, which must not change programs that other standbys will execute.
         if standby.runner.access is not None:
             try:
-                standby.runner.access.expel(standby.cache)
+                standby.runner.access.revoke(standby.cache)
             except OSError as error:
                 log.warning("a standby is ended, because it would keep its compile cache: %s", error)
                 await asyncio.shield(self.end(standby.runner))
@@ -91,7 +91,7 @@ class Standbys:
             return False
         try:
             if runner.access is not None:
-                runner.access.admit(cache)
+                runner.access.grant(cache)
         except OSError as error:
             log.warning("a standby cannot use its compile cache: %s", error)
             await self.end(runner)

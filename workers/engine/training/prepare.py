@@ -213,7 +213,7 @@ def check_metric_name(name: str, prepared: Prepared, role: str) -> str:
     Args:
         name: of the metric, with the prefix `val_`.
         prepared: its spec and data determine the metrics.
-        role: what the name is for, as the message calls it.
+        role: purpose of the metric, with which the message begins.
 
     Raises:
         BadSpec: it does not; the message begins with `role`.

@@ -16,7 +16,7 @@ from workers.engine.training.plan import TrainingPlan
 
 @dataclass
 class TrainingState:
-    """What a training has done so far, beside the values of its variables.
+    """Progress of a training, beside the values of its variables.
 
     Attributes:
         epoch: epochs completed.

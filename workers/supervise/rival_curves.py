@@ -12,7 +12,7 @@ from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnav
 log = logging.getLogger(__name__)
 
 
-class RivalScores:
+class RivalCurveSender:
     """Sends one attempt the curves of the trials that end after its task was built, each trial once.
 
     A failure is not repeated: while the database is unavailable, the runner prunes by the curves that it has.

@@ -1,4 +1,7 @@
-"""Runs a module as another user: `python -m workers.isolation.run CONFINEMENT MODULE [ARGUMENT …]`."""
+"""Runs a module as another user.
+
+Command line: `python -m workers.isolation.run_confined CONFINEMENT MODULE [ARGUMENT …]`.
+"""
 
 import runpy
 import sys
