@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import signal
+import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from jobs.contracts.task_parts import Task
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.store import LocalStore
 from tests.supervise.conftest import FAKE, QUICK, Bench, FakeRepository, until
-from workers.isolation import acl, check, kernel
+from workers.isolation import acl, check, kernel, users
 from workers.isolation.access import Isolation, RunnerAccess, clean_up
 from workers.isolation.check import Folders, find_isolation
 from workers.isolation.users import RunnerUsers, UidRange, lock
@@ -188,10 +190,10 @@ async def test_nothing_is_left_of_a_runner(bench: Bench, folders: Folders) -> No
 
 def crashed_runner(folders: Folders) -> tuple[RunnerAccess, Path]:
     """Return the access of a runner whose worker was killed, and a folder that it was given."""
-    users = RunnerUsers(UidRange(60600, 60601), folders.locks)
+    runner_users = RunnerUsers(UidRange(60600, 60601), folders.locks)
     folder, checkpoints = folders.runners / "1", folders.store / "checkpoints" / "job-1"
     folder.mkdir(parents=True)
-    access = Isolation(users, check.View()).create_access(folder)
+    access = Isolation(runner_users, check.View()).create_access(folder)
     access.grant(checkpoints)
     assert acl.rights(checkpoints)[acl.user(access.user.uid)] == acl.ALL
     # A killed process releases its locks and nothing else.
@@ -273,6 +275,18 @@ def test_workers_that_start_at_the_same_time_do_not_disturb_each_other(
     isolate(folders)
     assert len(scratch) == 2
     assert not any(folder.exists() for folder in (*scratch[0], *scratch[1]))
+
+
+@needs_capabilities
+def test_each_process_of_a_user_is_killed_without_a_search_through_all_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    uid = UIDS.last
+    processes = [subprocess.Popen(["sleep", "60"], user=uid, extra_groups=()) for _ in range(3)]
+    searches = iter([[process.pid for process in processes], []])
+    monkeypatch.setattr(users, "_processes", lambda _uid: next(searches))
+    assert users.end_processes(uid)
+    assert [process.wait(30) for process in processes] == [-signal.SIGKILL] * 3
 
 
 def test_without_privileges_runners_share_the_user_of_the_service_and_it_says_why(folders: Folders) -> None:

@@ -138,7 +138,7 @@ def _kill(pid: int, uid: int) -> None:
         handle = os.pidfd_open(pid)
         try:
             # Again, since the pid may belong to another process by now; the handle cannot.
-            if pid in _processes(uid):
+            if uid in _uids(str(pid)):
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
         finally:
             os.close(handle)
