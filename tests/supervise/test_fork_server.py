@@ -1,6 +1,7 @@
 """Runners forked by a fork server that has imported JAX and Keras."""
 
 import asyncio
+import errno
 import gc
 import json
 import os
@@ -79,6 +80,30 @@ async def test_a_forked_runner_has_the_environment_of_a_spawned_one_and_serves_t
         assert variables.pop("HOME") == str(runner.folder)
         told.append(variables)
     assert told[0] == told[1]
+
+
+async def test_a_child_that_cannot_be_watched_is_ended_and_the_fork_fails_at_once(
+    pool: RunnerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await pool.take(KEY)
+    server = psutil.Process(first.pid).parent()
+    assert server is not None
+
+    open_pidfd, failures = os.pidfd_open, [OSError(errno.EMFILE, "Too many open files")]
+
+    def fail_once(pid: int) -> int:
+        if failures:
+            raise failures.pop()
+        return open_pidfd(pid)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pidfd_open", fail_once)
+        # Otherwise the fork would fail only after this time, and the server would be killed.
+        patch.setattr(client, "FORK_TIMEOUT", 600.0)
+        spawned = await asyncio.wait_for(pool.take(KEY), 60)
+    assert psutil.Process(spawned.pid).ppid() == os.getpid()
+    await until(lambda: [child.pid for child in server.children()] == [first.pid])
+    assert first.alive
 
 
 async def test_runners_die_with_their_fork_server_and_another_server_is_started(

@@ -178,11 +178,21 @@ class ForkServer:
             case {"ready": _}:
                 _resolve(self._ready, None)
             case {"forked": pid}:
-                _resolve(self._pending.popleft(), self._watch_child(pid))
+                self._on_forked(pid)
             case {"failed": number}:
                 _reject(self._pending.popleft(), OSError(number, f"the fork failed: {os.strerror(number)}"))
             case {"ended": pid, "status": status} if pid in self._children:
                 self._report_exit(pid, self._children[pid], status)
+
+    def _on_forked(self, pid: int) -> None:
+        forked = self._pending.popleft()
+        try:
+            _resolve(forked, self._watch_child(pid))
+        # No descriptor is free to watch it by, so its end would not be noticed.
+        except OSError as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            _reject(forked, error)
 
     def _watch_child(self, pid: int) -> Child:
         """Watch a child by its pidfd, which stays valid even if its pid is reused."""
