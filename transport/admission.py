@@ -30,7 +30,7 @@ class _Group:
     """The connections of one address."""
 
     name: str
-    most: int
+    limit: int
     count: int = 0
     waiting: dict[Connection, None] = field(default_factory=dict)
 
@@ -39,21 +39,23 @@ class Admission:
     """Decides which connections stay open.
 
     Args:
-        most: the most open connections.
-        per_address: the most from one address, or from one /64 network of IPv6.
+        max_connections: the most open connections.
+        max_per_address: the most from one address, or from one /64 network of IPv6.
         trusted: networks of proxies, whose connections carry the requests of many people. They count only
-            towards `most`.
+            towards `max_connections`.
 
     Raises:
         ValueError: an entry of `trusted` is no address and no network.
     """
 
-    def __init__(self, *, most: int, per_address: int, trusted: Iterable[str] = LOOPBACK) -> None:
-        self._most, self._per_address = most, min(per_address, most)
+    def __init__(
+        self, *, max_connections: int, max_per_address: int, trusted: Iterable[str] = LOOPBACK
+    ) -> None:
+        self._max_per_address = min(max_per_address, max_connections)
         self._trusted = [ipaddress.ip_network(each) for each in trusted]
         self._groups: dict[str, _Group] = {}
         self._group_by_connection: dict[Connection, _Group] = {}
-        self._all = _Group("", most)
+        self._all = _Group("", max_connections)
 
     @property
     def count(self) -> int:
@@ -65,10 +67,10 @@ class Admission:
         # Only this user's processes reach the unix socket.
         if not connection.peer:
             return True
-        name, most = self._group_of(connection.peer)
-        group = self._groups.setdefault(name, _Group(name, most))
+        name, limit = self._group_of(connection.peer)
+        group = self._groups.setdefault(name, _Group(name, limit))
         for full in (group, self._all):
-            if full.count >= full.most and not self._evict_oldest(full):
+            if full.count >= full.limit and not self._evict_oldest(full):
                 self._drop_if_empty(group)
                 return False
         # An eviction may have removed a group that became empty.
@@ -117,7 +119,7 @@ class Admission:
         if isinstance(address, ipaddress.IPv6Address):
             address = address.ipv4_mapped or address
         if any(address in network for network in self._trusted if network.version == address.version):
-            return str(address), self._most
+            return str(address), self._all.limit
         if isinstance(address, ipaddress.IPv6Address):
-            return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False)), self._per_address
-        return str(address), self._per_address
+            return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False)), self._max_per_address
+        return str(address), self._max_per_address

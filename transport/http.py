@@ -10,7 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from transport.admission import Admission
-from transport.closing import LingeringTransport
+from transport.lingering import LingeringTransport
 
 # From the connection, or the first byte of a further request, to the end of its head.
 HEAD_SECONDS = 15.0
@@ -34,7 +34,7 @@ class _TooLarge(Exception):
 class LimitedHttpProtocol(HttpToolsProtocol):
     """Closes connections that wait too long, send too much around a body, or are too many."""
 
-    admission: ClassVar[Admission] = Admission(most=4096, per_address=256)
+    admission: ClassVar[Admission] = Admission(max_connections=4096, max_per_address=256)
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)

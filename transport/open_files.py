@@ -3,22 +3,22 @@
 import resource
 
 # A program that closes every possible descriptor would take seconds under a limit of a billion.
-MOST_FILES = 65_536
+MAX_FILES = 65_536
 # Connections of the database and the broker, files that are read or written, children.
 RESERVED_FILES = 256
-FEWEST_CONNECTIONS = 64
+MIN_CONNECTIONS = 64
 
 
 def raise_limit() -> int:
-    """Raise the soft limit of open files to the hard one, at most `MOST_FILES`; return the new soft limit."""
+    """Raise the soft limit of open files to the hard one, at most `MAX_FILES`; return the new soft limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         return wanted
-    return MOST_FILES if soft == resource.RLIM_INFINITY else soft
+    return MAX_FILES if soft == resource.RLIM_INFINITY else soft
 
 
 def connections_within(files: int, wanted: int) -> int:
     """Return how many connections to accept, at most `wanted`, so that half of `files` stay for requests."""
-    return max(FEWEST_CONNECTIONS, min(wanted, (files - RESERVED_FILES) // 2))
+    return max(MIN_CONNECTIONS, min(wanted, (files - RESERVED_FILES) // 2))

@@ -43,21 +43,24 @@ class LimitedServer(uvicorn.Server):
 
 
 def limited[P: LimitedHttpProtocol](
-    protocol: type[P], *, most: int, per_address: int, trusted: list[str]
+    protocol: type[P], *, max_connections: int, max_per_address: int, trusted: list[str]
 ) -> type[P]:
     """Return `protocol` with limits of its own for this process, whose limit of open files is raised.
 
     Args:
         protocol: the HTTP protocol.
-        most: the most open connections; fewer if the process may not open enough files.
-        per_address: the most from one address.
+        max_connections: the most open connections; fewer if the process may not open enough files.
+        max_per_address: the most from one address.
         trusted: addresses and networks of proxies.
 
     Raises:
         ValueError: an entry of `trusted` is no address and no network.
     """
-    most = connections_within(raise_limit(), most)
-    admission = Admission(most=most, per_address=per_address, trusted=trusted)
+    admission = Admission(
+        max_connections=connections_within(raise_limit(), max_connections),
+        max_per_address=max_per_address,
+        trusted=trusted,
+    )
     return type(protocol.__name__, (protocol,), {"admission": admission})
 
 

@@ -122,7 +122,9 @@ async def start(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Start
     async def begin(
         application: Any = echo, most: int = 1000, per_address: int = 1000, trusted: tuple[str, ...] = ()
     ) -> Running:
-        protocol = limited(LimitedHttpProtocol, most=most, per_address=per_address, trusted=list(trusted))
+        protocol = limited(
+            LimitedHttpProtocol, max_connections=most, max_per_address=per_address, trusted=list(trusted)
+        )
         config = uvicorn.Config(
             application, http=protocol, ws=CountedWebSocket, lifespan="off", log_config=None
         )

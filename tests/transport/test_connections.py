@@ -12,7 +12,7 @@ from transport import admission as admissions
 from transport import http, open_files
 from transport.admission import Admission
 
-FEW = open_files.FEWEST_CONNECTIONS
+FEW = open_files.MIN_CONNECTIONS
 UPGRADE = (
     b"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
@@ -223,14 +223,14 @@ class Peer:
 
 
 def test_addresses_of_one_ipv6_network_count_together() -> None:
-    admission = Admission(most=10, per_address=1)
+    admission = Admission(max_connections=10, max_per_address=1)
     first, second, other = Peer("2001:db8::1"), Peer("2001:db8::2"), Peer("2001:db8:0:1::1")
     assert all(admission.admit(each) for each in (first, second, other))
     assert [each.is_evicted for each in (first, second, other)] == [True, False, False]
 
 
 def test_a_trusted_proxy_has_as_many_connections_as_there_are() -> None:
-    admission = Admission(most=3, per_address=1, trusted=["10.0.0.0/24"])
+    admission = Admission(max_connections=3, max_per_address=1, trusted=["10.0.0.0/24"])
     peers = [Peer("10.0.0.7"), Peer("::ffff:10.0.0.7"), Peer("10.0.0.7")]
     assert all(admission.admit(each) for each in peers)
     assert not any(each.is_evicted for each in peers)
@@ -239,7 +239,7 @@ def test_a_trusted_proxy_has_as_many_connections_as_there_are() -> None:
 
 
 def test_the_group_of_an_address_ends_with_its_last_connection() -> None:
-    admission = Admission(most=3, per_address=1, trusted=admissions.LOOPBACK)
+    admission = Admission(max_connections=3, max_per_address=1, trusted=admissions.LOOPBACK)
     for _ in range(3):
         peer = Peer("192.0.2.1")
         admission.admit(peer)

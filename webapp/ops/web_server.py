@@ -34,8 +34,8 @@ def main() -> None:
 
     protocol = limited(
         LimitedHttpProtocol,
-        most=settings.TRAINYARD_MAX_CONNECTIONS,
-        per_address=settings.TRAINYARD_MAX_CONNECTIONS_PER_ADDRESS,
+        max_connections=settings.TRAINYARD_MAX_CONNECTIONS,
+        max_per_address=settings.TRAINYARD_MAX_CONNECTIONS_PER_ADDRESS,
         trusted=settings.TRAINYARD_TRUSTED_PROXIES,
     )
     config = uvicorn.Config(

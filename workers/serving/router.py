@@ -196,8 +196,8 @@ async def serve(settings: Settings, child_starter: ChildStarter) -> None:
     limits = settings.limits
     protocol = limited(
         HttpProtocol,
-        most=limits.connections,
-        per_address=limits.connections_per_address,
+        max_connections=limits.connections,
+        max_per_address=limits.connections_per_address,
         trusted=limits.trusted_proxies,
     )
     router = Router(settings, child_starter)

@@ -11,7 +11,7 @@ from jobs.contracts.events import ArtifactWritten, CheckpointCommitted, Log, Run
 from jobs.runner_files import open_regular
 from workers.supervise.attempt_repository import AttemptRepository, StoredArtifact
 
-LONGEST_NAME = 200
+MAX_NAME_CHARACTERS = 200
 
 
 class EventValidator:
@@ -63,7 +63,7 @@ class EventValidator:
         return valid, stored
 
     async def _artifact(self, event: ArtifactWritten, stored: dict[str, StoredArtifact]) -> RunnerEvent:
-        if not 0 < len(event.name) <= LONGEST_NAME:
+        if not 0 < len(event.name) <= MAX_NAME_CHARACTERS:
             return _warning(f"artifact {event.path!r} has no usable name")
         # One file may be reported under several roles; it is copied once.
         if event.path not in stored:

@@ -12,7 +12,7 @@ from scipy.stats import kruskal, mannwhitneyu, rankdata
 from jobs.contracts.analysis import FEWEST_TRIALS, Influence
 from jobs.contracts.hyperparameters import Value
 
-FEWEST_PER_CHOICE = 5
+MIN_TRIALS_PER_CHOICE = 5
 """Values with fewer trials are not compared."""
 SIGNIFICANCE = 0.05
 Z95 = 1.959963984540054
@@ -63,7 +63,7 @@ def of_choice(indices: Floats, goodness: Floats, choices: tuple[Value, ...]) -> 
     scores = {
         value: found
         for index, value in enumerate(choices)
-        if len(found := goodness[indices == index]) >= FEWEST_PER_CHOICE
+        if len(found := goodness[indices == index]) >= MIN_TRIALS_PER_CHOICE
     }
     count = int((~np.isnan(indices)).sum())
     unclear = Influence(verdict="unclear", trials=count)
