@@ -51,8 +51,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Admit a new connection, or close it (asyncio callback)."""
-        lingering: Any = LingeringTransport(transport, self.loop, lambda: self._is_incomplete)
-        super().connection_made(self.wrapped(lingering))
+        self._lingering = LingeringTransport(transport, self.loop, lambda: self._is_incomplete)
+        super().connection_made(self.wrapped(self._lingering))
         self._head_since = self._last_byte = self.loop.time()
         self.peer = self.client[0] if self.client else ""
         self._is_admitted = self.admission.admit(self)
@@ -82,6 +82,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         # Closed at once: the new connection needs the room.
         self._is_incomplete = False
         self.transport.close()
+        self._lingering.end()
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser (asyncio callback)."""

@@ -48,6 +48,11 @@ class LingeringTransport:
         self._transport.resume_reading()
         self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
+    def end(self) -> None:
+        """Close the connection at once if it waits for its client to stop sending."""
+        if self._lingers:
+            self._transport.abort()
+
 
 class _Discard(asyncio.Protocol):
     """Drops what arrives, up to `LINGER_BYTES`."""

@@ -9,7 +9,7 @@ import pytest
 
 from tests.transport.conftest import GET, Running, Start
 from transport import admission as admissions
-from transport import http, open_files
+from transport import http, lingering, open_files
 from transport.admission import Admission
 
 FEW = open_files.MIN_CONNECTIONS
@@ -49,6 +49,27 @@ async def test_connections_whose_requests_are_answered_are_not_closed_for_others
     release.set()
     for client in busy:
         assert b" 204 " in await client.head()
+
+
+async def test_a_refused_client_that_still_sends_makes_room_at_once(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuses(_scope: Any, _receive: Any, send: Any) -> None:
+        headers = [(b"content-length", b"0"), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 413, "headers": headers})
+        await send({"type": "http.response.body"})
+
+    monkeypatch.setattr(lingering, "LINGER_SECONDS", 600.0)
+    server: Running = await start(refuses, per_address=1)
+    sending = await server.connect(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nabc")
+    assert b" 413 " in await sending.head()
+    await server.until(lambda connection: connection.transport.is_closing())
+    (first,) = server.server.server_state.connections
+    other = await server.connect(GET)
+    assert b" 413 " in await other.head()
+    async with asyncio.timeout(10):
+        while first in server.server.server_state.connections:
+            await asyncio.sleep(0.005)
 
 
 async def test_the_health_socket_answers_when_no_connection_is_free(start: Start) -> None:
