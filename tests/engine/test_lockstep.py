@@ -241,7 +241,7 @@ def test_executions_with_actions_between_epochs_or_a_fixed_length_of_calls_train
             "position",
             property(lambda _: (0, 1)),
         ),  # in the middle of an epoch
-        ("workers.engine.training.loops.ProgramLoop", "step_mode", "one"),
+        ("workers.engine.training.program_loop.ProgramLoop", "step_mode", "one"),
         ("workers.engine.training.lockstep", "MAX_BYTES", 0),
     ],
 )
@@ -256,7 +256,7 @@ def test_executions_that_cannot_share_a_call_train_one_by_one(
 
 
 def test_executions_one_by_one_release_their_rows(file, tmp_path, set_cost, monkeypatch):
-    from workers.engine.training.loops import ProgramLoop
+    from workers.engine.training.program_loop import ProgramLoop
 
     set_cost(None)
     alive: list[weakref.ref[ProgramLoop]] = []

@@ -61,8 +61,9 @@ def assert_equal(first, second, rtol=0.0):
 
 @pytest.mark.parametrize("name", MLPS)
 def test_programs_end_with_the_bits_of_keras_fit(data, tmp_path, name):
-    from workers.engine.training.loops import FitLoop, ProgramLoop
+    from workers.engine.training.loops import FitLoop
     from workers.engine.training.prepare import prepare
+    from workers.engine.training.program_loop import ProgramLoop
 
     def fresh():
         return prepare(spec(*MLPS[name]), data, data.parts.train, name="t", seed=3)

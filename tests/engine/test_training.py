@@ -159,7 +159,7 @@ def test_weights_for_unknown_classes_are_rejected(train):
 
 
 def test_as_many_steps_run_in_one_call_as_the_spec_has_which_changes_no_metric(train, monkeypatch):
-    from workers.engine.training.loops import ProgramLoop
+    from workers.engine.training.program_loop import ProgramLoop
 
     plain, sizes, run = train(), [], ProgramLoop._train
 

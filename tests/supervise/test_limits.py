@@ -12,18 +12,18 @@ from jobs.kinds.profile.payload import ProfileTask
 from jobs.kinds.register.payload import RegisterTask
 from jobs.states import Outcome
 from tests.supervise.conftest import Bench
-from workers.supervise.limits import Limits
+from workers.supervise.limits import TaskLimits
 from workers.supervise.usage import Usage
 
 GIB = 2**30
-LIMITS = Limits()
+LIMITS = TaskLimits()
 
 
 def test_a_limit_is_read_from_the_environment() -> None:
-    assert Limits.from_environment({"TRAINYARD_LIMIT_MEMORY_GIB": "1.5"}).memory_gib == 1.5
+    assert TaskLimits.from_environment({"TRAINYARD_LIMIT_MEMORY_GIB": "1.5"}).memory_gib == 1.5
     for text in ("0", "-1", "much", "inf", "nan"):
         with pytest.raises(ValueError, match=f"TRAINYARD_LIMIT_PROCESSES='{text}': give a number above 0"):
-            Limits.from_environment({"TRAINYARD_LIMIT_PROCESSES": text})
+            TaskLimits.from_environment({"TRAINYARD_LIMIT_PROCESSES": text})
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ async def test_an_upload_that_needs_too_much_memory_fails_with_the_limit(
     bench.repository.tasks[1] = ProfileTask(
         folder=str(folder), source="csv", path="upload.csv", bundled=json.dumps(steps)
     )
-    bench.node = replace(bench.node, limits=Limits(memory_gib=0.1))
+    bench.node = replace(bench.node, limits=TaskLimits(memory_gib=0.1))
     ending = await bench.run()
     assert ending is not None
     assert (ending.outcome, ending.code) == (Outcome.FAILED, "out_of_memory")

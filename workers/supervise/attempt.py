@@ -24,7 +24,7 @@ from workers.supervise.devices import Devices
 from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.event_validation import EventValidator
 from workers.supervise.hand_over import WORK, hand_over, withdraw
-from workers.supervise.limits import Limits
+from workers.supervise.limits import TaskLimits
 from workers.supervise.pid_file import write_pid_file
 from workers.supervise.rival_curves import RivalCurveSender
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
@@ -52,7 +52,7 @@ class NodeContext:
     compile_caches: Path
     threads_per_slot: int
     memory_per_slot: int
-    limits: Limits = field(default_factory=Limits.from_environment)
+    limits: TaskLimits = field(default_factory=TaskLimits.from_environment)
     """The limits of tasks that read files from outside."""
     no_gpu: str | None = None
     """Why GPUs of the machine are not used, if it has some."""

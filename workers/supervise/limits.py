@@ -24,7 +24,7 @@ CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGIL
 
 
 @dataclass(frozen=True)
-class Limits:
+class TaskLimits:
     """Each field can be set by the environment variable `TRAINYARD_LIMIT_<FIELD>` of a worker."""
 
     memory_gib: float = 8.0

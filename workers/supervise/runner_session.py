@@ -28,7 +28,7 @@ from jobs.contracts.events import (
 )
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.event_recorder import EventRecorder
-from workers.supervise.limits import Limits
+from workers.supervise.limits import TaskLimits
 from workers.supervise.rival_curves import RivalCurveSender
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.stall_detector import StallDetector
@@ -56,7 +56,7 @@ class RunnerSession:
         timing: Timing,
         *,
         memory_cap: int,
-        limits: Limits | None,
+        limits: TaskLimits | None,
         end: Callable[[AttemptEnd], None],
     ) -> None:
         self._runner = runner

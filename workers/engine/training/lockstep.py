@@ -12,7 +12,7 @@ from workers.engine.compiled.phases import announced_to
 from workers.engine.errors import EngineError
 from workers.engine.report import TaskInterrupted
 from workers.engine.training.execution import Execution
-from workers.engine.training.loops import ProgramLoop
+from workers.engine.training.program_loop import ProgramLoop
 
 MAX_BYTES = 512 << 20
 """Limit for the memory of one call: the rows, and the states and row orders of all executions."""

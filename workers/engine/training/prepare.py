@@ -30,8 +30,9 @@ from workers.engine.models.losses import loss_name, metric_names
 from workers.engine.models.mesh import use_mesh
 from workers.engine.models.width_padding import Widths
 from workers.engine.training.hooks import EpochHook, hook_for
-from workers.engine.training.loops import FitLoop, Loop, ProgramLoop, predict, predict_in_batches
+from workers.engine.training.loops import FitLoop, Loop, predict, predict_in_batches
 from workers.engine.training.plan import EvaluationSet
+from workers.engine.training.program_loop import ProgramLoop
 
 PREDICT_ROWS = 4096
 """Maximum batch size for predictions."""

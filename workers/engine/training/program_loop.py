@@ -1,0 +1,165 @@
+"""Runs the steps of an epoch with compiled programs of many steps, on one device.
+
+They are Keras' own `train_step` without its Python between the steps: 3 to 4 times faster on small models,
+and bitwise equal on dense ones.
+"""
+
+import time
+
+import jax
+import numpy as np
+
+from workers.engine.arrays import Array
+from workers.engine.compiled.device_feed import Block, DeviceFeed
+from workers.engine.compiled.program import Program
+from workers.engine.compiled.state import State
+from workers.engine.compiled.timing_results import STEP_MODES, StepMode
+from workers.engine.compiled.training_time import CallLength
+from workers.engine.compiled.vmapped import EpochInputs, EpochResult, SharedInputs, StackedState, unstacked
+from workers.engine.data.batches import Batches
+from workers.engine.killpoint import kill_point
+from workers.engine.training.loops import BatchCallback, predict_in_batches
+
+
+class ProgramLoop:
+    """Runs epochs with a `Program`, as many steps in one call as take about a quarter of a second.
+
+    Args:
+        program: of the model.
+        batches: the training data.
+        validation_x: rows to predict after each epoch, if they fit into one batch; else None.
+        epochs: number of epochs of the training.
+        steps_per_call: fixes the number of steps in one compiled call; None finds it by timing.
+
+    Attributes:
+        program: the model's compiled functions.
+        call_length: number of steps in each call.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        batches: Batches,
+        validation_x: Array | None = None,
+        *,
+        epochs: int,
+        steps_per_call: int | None = None,
+    ) -> None:
+        self.program = program
+        self.call_length = program.call_length if steps_per_call is None else CallLength(steps_per_call)
+        self._epochs, self._steps = epochs, batches.steps
+        self._feed = DeviceFeed(batches)
+        self._validation_x = validation_x
+        self._validation_x_on_device = (
+            None if validation_x is None else jax.device_put(validation_x.astype(np.float32))
+        )
+        self._predictions: Array | None = None
+        self._precomputed_logs: dict[str, float] | None = None
+        # Of the step modes, only "many" has several steps in a call.
+        self._fixed_mode: StepMode | None = "many" if self.call_length.is_fixed else None
+        self._newest: State | StackedState = program.state()
+        self._hyperparameters = program.hyperparameters()
+
+    @property
+    def _state(self) -> State:
+        """The newest state, copied out of a stack if necessary."""
+        return unstacked(self._newest)
+
+    @property
+    def step_mode(self) -> str:
+        """See `Loop.step_mode`."""
+        return self._fixed_mode or self.program.step_mode
+
+    def keep_step_mode(self, mode: str) -> None:
+        """See `Loop.keep_step_mode`."""
+        if mode in STEP_MODES:
+            self._fixed_mode = mode
+
+    def epoch(
+        self, epoch: int, first: int, metrics: list[Array], after_batch: BatchCallback
+    ) -> dict[str, float]:
+        """See `Loop.epoch`."""
+        if self._precomputed_logs is not None:
+            logs, self._precomputed_logs = self._precomputed_logs, None
+            return logs
+        # The metrics start from their initial values, or from those of the interrupted epoch.
+        trainable, other, optimizer, _ = self._state
+        self._newest = (trainable, other, optimizer, list(metrics) or self.program.initial_metrics())
+        done, newest_logs = first, None
+        for block in self._feed.blocks(epoch, first):
+            while done < block.end:
+                end = min(done + self.call_length.steps, block.end)
+                steps_left = (self._epochs - epoch + 1) * self._steps - done
+                newest_logs = self._train(block, done, end, steps_left)
+                done = end
+                kill_point("batch")
+                after_batch(done)
+        # Only the call that also predicts returns the logs; after other calls they are computed here.
+        return self.program.logs(self._state) if newest_logs is None else newest_logs
+
+    def _train(self, block: Block, first: int, end: int, steps_left: int) -> dict[str, float] | None:
+        """Train on some batches of a block; return loss and metrics if the call computed them.
+
+        Args:
+            block: contains the batches.
+            first: number of the first batch in the epoch.
+            end: number after the last batch.
+            steps_left: steps until the training ends, counted from `first`.
+        """
+        program, steps = self.program, range(first - block.first, end - block.first)
+        if self._fixed_mode is None:
+            program.time_modes(self._state, self._hyperparameters, block.data, steps_left)
+        began = time.perf_counter()
+        # The call that predicts is a program of its own. Every call predicts until the number of steps per
+        # call has settled: where an epoch fits into one call, the other program is never compiled.
+        predicts = end == block.batches or not self.call_length.settled
+        self._predictions = logs = None
+        if self.step_mode == "many" and self._validation_x is not None and predicts:
+            self._newest, logs, self._predictions = program.train_and_predict(
+                self._state, self._hyperparameters, block.data, steps, self._validation_x_on_device
+            )
+        else:
+            self._newest = program.train(
+                self.step_mode, self._state, self._hyperparameters, block.data, steps
+            )
+        self.call_length.record(len(steps), time.perf_counter() - began)
+        return logs
+
+    def shared_inputs(self) -> SharedInputs | None:
+        """Return the inputs that loops of one program share, or None if they are not all on the device."""
+        rows = self._feed.resident
+        if rows is None or self._validation_x_on_device is None:
+            return None
+        return SharedInputs(*rows, self._validation_x_on_device, self.program.initial_metrics())
+
+    def epoch_inputs(self, epoch: int) -> EpochInputs:
+        """Return the inputs of `epoch`. The state is donated: pass the result to `set_epoch_result`."""
+        return EpochInputs(self._newest, self._hyperparameters, *self._feed.table(epoch))
+
+    def set_epoch_result(self, result: EpochResult) -> None:
+        """Store the result of an epoch trained elsewhere; the next call of `epoch` returns its logs."""
+        self._newest, self._precomputed_logs, self._predictions = result
+        kill_point("batch")
+
+    def predict(self, x: Array, batch_size: int) -> Array:
+        """See `Loop.predict`."""
+        # Predictions for these rows may have come with the epoch.
+        if self._predictions is not None and x is self._validation_x:
+            return self._predictions
+        trainable, other = self._state[:2]
+        return predict_in_batches(lambda rows: self.program.predict(trainable, other, rows), x, batch_size)
+
+    def weights(self) -> list[Array]:
+        """See `Loop.weights`."""
+        return self.program.weights(self._state)
+
+    def sync(self) -> None:
+        """See `Loop.sync`."""
+        self.program.write_to_model(self._state)
+
+    def load(self) -> None:
+        """See `Loop.load`."""
+        # Whatever was computed in advance is for other weights.
+        self._predictions = self._precomputed_logs = None
+        self._newest = self.program.state()
+        self._hyperparameters = self.program.hyperparameters()
