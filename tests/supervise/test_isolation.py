@@ -1,10 +1,13 @@
 """Runners with users of their own, started as root: the files that they can reach, and their end."""
 
+import contextlib
 import errno
+import fcntl
 import json
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -154,6 +157,35 @@ async def test_a_runner_reads_the_files_of_its_task_and_cannot_change_them(
     assert link.stat().st_ino == stored.stat().st_ino
     assert acl.rights(stored)[acl.group(UIDS.first)] == acl.READ
     assert stored.stat().st_uid == os.getuid()
+
+
+@needs_capabilities
+def test_a_runner_that_locks_its_files_does_not_stop_the_supervisor(folders: Folders) -> None:
+    stored = next(folders.store.glob("[0-9a-f][0-9a-f]/*"))
+    checkpoints = folders.store / "checkpoints" / "job-1"
+    for name in ("1", "2"):
+        (folders.runners / name).mkdir(parents=True)
+    isolation = Isolation(RunnerUsers(UIDS, folders.locks), check.View())
+    first, second = (isolation.create_access(folders.runners / name) for name in ("1", "2"))
+    first.grant(checkpoints)
+
+    def use() -> None:
+        second.read_only(stored)
+        second.grant(checkpoints)
+        for access in (first, second):
+            access.revoke(checkpoints)
+            access.close()
+
+    with contextlib.ExitStack() as held:
+        # As the first runner can, which may open these for reading.
+        for path in (stored, checkpoints, first.home, first.folder):
+            descriptor = os.open(path, os.O_RDONLY)
+            held.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        using = threading.Thread(target=use, daemon=True)
+        using.start()
+        using.join(10)
+        assert not using.is_alive()
 
 
 @needs_mounts

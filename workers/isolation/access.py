@@ -7,10 +7,11 @@ checkpoints.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,9 +58,10 @@ class RunnerAccess:
             # Listed before it is granted: after a crash, every grant can be withdrawn by the list.
             _write_list(self.user.grants, {*self._granted, folder})
             self._granted.add(folder)
-        if write:
-            _share_contents(folder, self.group)
-        acl.grant(folder, acl.user(self.user.uid), acl.ALL if write else acl.READ | acl.SEARCH)
+        with exclusive(self.user.grants.parent):
+            if write:
+                _share_contents(folder, self.group)
+            acl.grant(folder, acl.user(self.user.uid), acl.ALL if write else acl.READ | acl.SEARCH)
 
     def revoke(self, folder: Path) -> None:
         """Withdraw the access to a folder.
@@ -67,7 +69,8 @@ class RunnerAccess:
         Raises:
             OSError: the access could not be withdrawn.
         """
-        acl.revoke(folder, acl.user(self.user.uid))
+        with exclusive(self.user.grants.parent):
+            acl.revoke(folder, acl.user(self.user.uid))
         self._granted.discard(folder)
         # A list that names too many folders is harmless: on a full disk it stays as it is.
         with contextlib.suppress(OSError):
@@ -79,7 +82,8 @@ class RunnerAccess:
         if not link.exists():
             # The store keeps its own access: no runner can enter its folders.
             try:
-                acl.grant(file, acl.group(self.group), acl.READ)
+                with exclusive(self.user.grants.parent):
+                    acl.grant(file, acl.group(self.group), acl.READ)
                 os.link(file, link, follow_symlinks=False)
             except OSError:
                 link.unlink(missing_ok=True)
@@ -114,7 +118,8 @@ class Isolation:
         """
         for folder in self.parents:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            acl.grant(folder, acl.group(self.users.group), acl.SEARCH)
+            with exclusive(self.users.folder):
+                acl.grant(folder, acl.group(self.users.group), acl.SEARCH)
 
     def create_access(self, folder: Path) -> RunnerAccess:
         """Return the access of a new runner whose files are in `folder`.
@@ -162,7 +167,8 @@ def _withdraw(user: RunnerUser, folders: Iterable[Path]) -> list[Path]:
     left = []
     for folder in folders:
         try:
-            acl.revoke(folder, acl.user(user.uid))
+            with exclusive(user.grants.parent):
+                acl.revoke(folder, acl.user(user.uid))
         except OSError:
             left.append(folder)
     with contextlib.suppress(OSError):
@@ -186,6 +192,23 @@ def _read_list(file: Path) -> list[Path]:
     # Without a file, the last holder of the id has withdrawn all access. A power failure may leave it empty.
     except (FileNotFoundError, ValueError):
         return []
+
+
+@contextlib.contextmanager
+def exclusive(locks: Path) -> Iterator[None]:
+    """Keep all other workers of the home from changing access lists until the end of the block.
+
+    Args:
+        locks: see `RunnerUsers`. A lock of the changed file itself could be held for ever by a runner that
+            may read it.
+    """
+    locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(locks / "access-lists", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _share_contents(folder: Path, group: int) -> None:

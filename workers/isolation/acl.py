@@ -1,7 +1,10 @@
-"""Changes access control lists (POSIX ACLs) of folders and files, in the binary form of the kernel."""
+"""Changes access control lists (POSIX ACLs) of folders and files, in the binary form of the kernel.
+
+A change reads all entries of a file and writes them again, so only one process at a time may change them: see
+`access.exclusive`.
+"""
 
 import errno
-import fcntl
 import os
 import stat
 import struct
@@ -80,8 +83,6 @@ def inherits(path: Path) -> bool:
 
 def _change(path: Path, change: Callable[[Entries], object]) -> None:
     with _opened(path) as descriptor:
-        # Several workers may change the entries of a folder at the same time.
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         entries = _read(descriptor)
         before = dict(entries)
         change(entries)
