@@ -168,7 +168,11 @@ def runner(spec: ExperimentSpec, files: Files) -> Any:
     )  # fmt: skip
     configure = MagicMock()
     replaced: dict[str, Any] = {"configure_jax": configure, "load": MagicMock(), "make_record": lambda *_: {}}
-    replaced |= {"set_process_name": MagicMock(), "newest_step": lambda _: None, "EventReporter": MagicMock()}
+    replaced |= {
+        "set_process_name": MagicMock(),
+        "newest_intact": lambda _: None,
+        "EventReporter": MagicMock(),
+    }
     replaced |= {"Started": MagicMock(), "use_accelerator": MagicMock()}
     with patch.dict(os.environ), patch.multiple(serve, **replaced):
         process: Any = serve.Runner(MagicMock(), MagicMock())

@@ -20,8 +20,8 @@ from workers.forking.server import Server, prepare_to_fork
 from workers.isolation.confine import confine
 from workers.runner.environment import Environment
 from workers.runner.parent_death import die_with_parent, set_process_name
-from workers.runner.record import cpu_model, versions
 from workers.runner.registry import modules_with_jax
+from workers.runner.reproducibility import cpu_model, versions
 
 
 def run(request: ForkRequest, descriptors: Sequence[int], parent: int) -> int:

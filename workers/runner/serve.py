@@ -8,6 +8,7 @@ from jobs.contracts.control import Rehearse, Start
 from jobs.contracts.events import Failed, Ready, Result, RunnerEvent, Started, Yielded
 from jobs.contracts.task_parts import Task
 from workers.engine.report import TaskInterrupted
+from workers.engine.training.checkpoint import newest_intact
 from workers.runner.accelerator import use_accelerator
 from workers.runner.control_reader import ControlReader
 from workers.runner.environment import Environment, read_task
@@ -16,9 +17,8 @@ from workers.runner.event_writer import EventWriter
 from workers.runner.failures import describe
 from workers.runner.libraries import configure_jax, import_keras
 from workers.runner.parent_death import set_process_name
-from workers.runner.record import make_record
 from workers.runner.registry import load, needs_jax
-from workers.runner.resume import newest_step
+from workers.runner.reproducibility import make_record
 
 
 class Runner:
@@ -107,5 +107,8 @@ class Runner:
         record = make_record(task, environment)
         # A standby has another name until its first task.
         set_process_name("ty-runner")
-        self._writer.send(Started(time=time.time(), record=record, resumed_from=newest_step(task)))
+        # The first unfinished training resumes from it. The event is sent before models are built.
+        newest = newest_intact(task.resumes_from())
+        step = None if newest is None else newest.step
+        self._writer.send(Started(time=time.time(), record=record, resumed_from=step))
         return run(task, EventReporter(self._writer, self._control, task.folder))
