@@ -107,6 +107,14 @@ async def test_an_upload_that_needs_too_much_memory_fails_with_the_limit(
     assert "this task used more than 0.1 GiB of memory" in ending.message
 
 
+@pytest.mark.parametrize(
+    ("cap", "remedy"),
+    [(2 * GIB, "have the operator raise TRAINYARD_LIMIT_MEMORY_GIB"), (GIB, "give the workers fewer slots")],
+)
+def test_the_remedy_for_too_little_memory_is_that_of_the_smaller_limit(cap: int, remedy: str) -> None:
+    assert remedy in TaskLimits(memory_gib=2.0).out_of_memory(cap).message
+
+
 async def test_a_runner_with_limits_serves_no_other_task(bench: Bench) -> None:
     folder = bench.node.attempts / "1"
     bench.repository.tasks[1] = ProfileTask(

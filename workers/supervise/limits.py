@@ -80,25 +80,30 @@ class TaskLimits:
             seconds: time since the task began.
         """
         if seconds > self.wall_seconds:
-            return self._end("wall_seconds", f"took longer than {self.wall_seconds:g} s", "time_limit")
+            return self._end(
+                "time_limit", f"took longer than {self.wall_seconds:g} s", _raise("wall_seconds")
+            )
         if usage.cpu_seconds > self.cpu_seconds:
             return self._cpu_end()
         if usage.processes > self.processes:
             used = f"started more than {self.processes:g} processes"
-            return self._end("processes", used, "process_limit")
+            return self._end("process_limit", used, _raise("processes"))
         return None
 
     def out_of_memory(self, cap: int) -> AttemptEnd:
         """Return the end of a task that used more than `cap` bytes of memory."""
         used = f"used more than {cap / GIB:.3g} GiB of memory"
-        return self._end("memory_gib", used, "out_of_memory")
+        if cap < int(self.memory_gib * GIB):
+            return self._end("out_of_memory", used, "give the workers fewer slots, each with more memory")
+        return self._end("out_of_memory", used, _raise("memory_gib"))
 
     def end_of_failure(self, event: Failed, cap: int) -> AttemptEnd:
         """Return the end for the failure that a limited runner reported."""
         if event.code == "out_of_memory":
             return self.out_of_memory(cap)
         if event.code == "file_limit":
-            return self._end("file_gib", f"wrote a file of more than {self.file_gib:g} GiB", "file_limit")
+            used = f"wrote a file of more than {self.file_gib:g} GiB"
+            return self._end("file_limit", used, _raise("file_gib"))
         return AttemptEnd.from_event(event)
 
     def end_of_process(self, status: int) -> AttemptEnd:
@@ -114,12 +119,18 @@ class TaskLimits:
         return AttemptEnd.runner_died(status)
 
     def _cpu_end(self) -> AttemptEnd:
-        return self._end("cpu_seconds", f"used more than {self.cpu_seconds:g} s of CPU time", "cpu_limit")
+        used = f"used more than {self.cpu_seconds:g} s of CPU time"
+        return self._end("cpu_limit", used, _raise("cpu_seconds"))
 
     @staticmethod
-    def _end(field: str, used: str, code: str) -> AttemptEnd:
+    def _end(code: str, used: str, remedy: str) -> AttemptEnd:
         message = (
             f"this task {used}: the file needs more than a file from outside may use. Upload a smaller file, "
-            f"or have the operator raise {PREFIX}{field.upper()} on the workers"
+            f"or have the operator {remedy}"
         )
         return AttemptEnd(Outcome.FAILED, code, message)
+
+
+def _raise(field: str) -> str:
+    """Return the remedy for a limit that a variable sets."""
+    return f"raise {PREFIX}{field.upper()} on the workers"
