@@ -21,7 +21,7 @@ SECURE = PUBLIC_URL.startswith("https://")
 ALLOWED_HOSTS = env.allowed_hosts(PUBLIC_URL)
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "webapp.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
