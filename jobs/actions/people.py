@@ -3,6 +3,7 @@
 import hashlib
 import re
 import secrets
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
@@ -61,7 +62,10 @@ def create_login_link(user: User, *, by: User | None, ttl: timedelta = LINK_LIFE
     secret = secrets.token_urlsafe(32)
     with transaction.atomic():
         expires = clock.now() + ttl
-        LoginLink.objects.create(user=user, issuer=by, digest=_digest(secret), expires=expires)
+        issuers = [] if by is None else by.issuers_for(user)
+        LoginLink.objects.create(
+            user=user, issuer=by, issuers=issuers, digest=_digest(secret), expires=expires
+        )
         audit.record("person.login_link", user, by=by, name=user.username, hours=ttl.total_seconds() / 3600)
     return f"{LINK_PATH}{secret}"
 
@@ -89,8 +93,8 @@ def spent_login_link(secret: str) -> LoginLink | None:
 def use_login_link(secret: str) -> LoginLink:
     """Mark a link as used and return it, by compare-and-set: one of two concurrent calls succeeds.
 
-    Its user is not logged in yet: a second factor may be required. If the user has no password, the issuer
-    counts from now on as one who knows it, and may be the one who sets it.
+    Its user is not logged in yet: a second factor may be required. If the user has no password, the issuers
+    count from now on as people who know it, since one of them may set it.
     """
     link = find_login_link(secret)
     with transaction.atomic():
@@ -98,21 +102,16 @@ def use_login_link(secret: str) -> LoginLink:
             raise NotFound("This link has already been used. Ask an administrator for a new one.")
         issuer = link.issuer.username if link.issuer else None
         if link.issuer is not None and not link.user.has_usable_password():
-            User.objects.filter(pk=link.user_id).update(password_issuer=link.issuer)
+            User.objects.filter(pk=link.user_id).update(password_issuers=link.issuers)
         audit.record(
             "person.login_link_used", link.user, by=link.user, name=link.user.username, issuer=issuer
         )
     return link
 
 
-def password_was_set(user: User, *, issuer: int | None) -> None:
-    """Record in whose session the password was set.
-
-    Args:
-        user: whose password it is.
-        issuer: the id of the person who made the login link of the session; None for a session without one.
-    """
-    User.objects.filter(pk=user.pk).update(password_issuer=issuer)
+def password_was_set(user: User, *, issuers: Iterable[int]) -> None:
+    """Record the ids of the issuers of the session in which the password was set."""
+    User.objects.filter(pk=user.pk).update(password_issuers=sorted(issuers))
 
 
 def forget_password(user: User, *, second_factor: bool) -> None:
@@ -124,8 +123,8 @@ def forget_password(user: User, *, second_factor: bool) -> None:
     """
     with transaction.atomic():
         user.set_unusable_password()
-        user.password_issuer = None
-        user.save(update_fields=["password", "password_issuer"])
+        user.password_issuers = []
+        user.save(update_fields=["password", "password_issuers"])
         end_sessions(user)
         audit.record("person.login_reset", user, by=None, name=user.username, second_factor=second_factor)
 

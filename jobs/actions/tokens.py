@@ -81,7 +81,7 @@ def _new_token(
     """Create a token inside the caller's transaction; return its row and the token."""
     raw = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     # A token for another person is in the hands of who creates it.
-    issuer = None if by is None else by.login_issuer_id if by == user else by.pk
+    issuers = [] if by is None else by.issuers_for(user)
     token = ApiToken.objects.create(
         user=user,
         name=name,
@@ -91,7 +91,7 @@ def _new_token(
         endpoints=endpoints,
         expires=expires,
         parent=parent,
-        login_issuer_id=issuer,
+        login_issuers=issuers,
     )
     more: dict[str, Any] = {} if parent is None else {"parent": parent.prefix}
     audit.record(
@@ -150,7 +150,7 @@ def authenticate(raw: str) -> ApiToken | None:
         .first()
     )
     if token is not None:
-        token.user.login_issuer_id = token.login_issuer_id
+        token.user.login_issuers = frozenset(token.login_issuers)
     # The time of the last use is written at most once a minute, so that most reads write nothing.
     if token is not None and (token.last_used is None or now - token.last_used >= USED_RESOLUTION):
         ApiToken.objects.filter(pk=token.pk).update(last_used=now)

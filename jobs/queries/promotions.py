@@ -8,6 +8,7 @@ from jobs.contracts.answers.promotions import GateOut, PromotionDecisionOut, Pro
 from jobs.errors import Forbidden
 from jobs.models import Decision, ModelVersion, PromotionRequest, User
 from jobs.queries import gates
+from jobs.queries.authors import of_version
 
 OPEN = (PromotionRequest.State.GATING, PromotionRequest.State.PENDING)
 
@@ -25,7 +26,7 @@ def for_lists(user: User) -> QuerySet[PromotionRequest]:
 
 
 def require_independent(promotion: PromotionRequest, user: User) -> None:
-    """Require that `user` may decide: a current approver who neither requested it nor created the version.
+    """Require that `user` may decide: a current approver who neither requested nor made the version.
 
     Raises:
         NotFound: `user` may not see the request.
@@ -35,7 +36,9 @@ def require_independent(promotion: PromotionRequest, user: User) -> None:
     access.require(user, project, Action.APPROVE)
     if user.is_service:
         raise Forbidden("A service account cannot decide a promotion.")
-    if stakeholders(promotion) & {user.login_issuer_id} or promotion.requested_by_issuer_id == user.pk:
+    issuers = set(promotion.requested_by_issuers.values_list("pk", flat=True))
+    authors = of_version(promotion.version)
+    if (authors | issuers | {promotion.requested_by_id}) & user.login_issuers or user.pk in issuers:
         raise Forbidden(
             "Your session, or that of the requester, came from a login link of the other, or from a "
             "password that was set in such a session. Let another person decide. "
@@ -46,14 +49,11 @@ def require_independent(promotion: PromotionRequest, user: User) -> None:
         return
     if user.pk == promotion.requested_by_id:
         raise Forbidden("You requested this promotion. Another person must decide.", code="not_independent")
-    if user.pk == promotion.version.created_by_id:
-        raise Forbidden("You created this version. Another person must decide.", code="not_independent")
-
-
-def stakeholders(promotion: PromotionRequest) -> set[int]:
-    """Return the ids of the requester, the author, and who made the requester's login link."""
-    ids = (promotion.requested_by_id, promotion.version.created_by_id, promotion.requested_by_issuer_id)
-    return {each for each in ids if each is not None}
+    if user.pk in authors:
+        raise Forbidden(
+            "You created this version, or a job of yours made its file. Another person must decide.",
+            code="not_independent",
+        )
 
 
 def decision_refusal(promotion: PromotionRequest, user: User) -> str | None:

@@ -13,7 +13,7 @@ from jobs.actions import people as actions
 from jobs.models import AuditEvent, User
 from tests.accounts.test_login import LOGIN, enter, who
 from tests.people import PASSWORD, People, browser_of
-from webapp.accounts.login import LINK_ISSUER
+from webapp.accounts.login import LINK_ISSUERS
 
 CHOSEN = "a-long-password-of-somebody"
 SET = {"password1": CHOSEN, "password2": CHOSEN}
@@ -72,7 +72,7 @@ class TestAFirstPassword:
     ) -> None:
         first = entered(link(grace, people.administrator))
         first.post("/accounts/password/set/", SET)
-        assert by_password(grace).session[LINK_ISSUER] == people.administrator.pk
+        assert by_password(grace).session[LINK_ISSUERS] == [people.administrator.pk]
 
     def test_keeps_it_when_it_is_changed_in_a_session_with_the_mark(
         self, people: People, grace: User
@@ -82,12 +82,12 @@ class TestAFirstPassword:
         by_password(grace).post(
             "/accounts/password/change/", {"oldpassword": CHOSEN, "password1": other, "password2": other}
         )
-        assert by_password(grace, other).session[LINK_ISSUER] == people.administrator.pk
+        assert by_password(grace, other).session[LINK_ISSUERS] == [people.administrator.pk]
 
     def test_has_none_from_a_link_of_the_operator(self, people: People, grace: User) -> None:
         Client().post(link(grace, people.administrator))  # opened, but no password was set
         entered(link(grace, None)).post("/accounts/password/set/", SET)
-        assert LINK_ISSUER not in by_password(grace).session
+        assert LINK_ISSUERS not in by_password(grace).session
 
     def test_of_a_link_that_was_used_is_marked_even_if_the_process_dies_while_it_is_set(
         self, people: People, grace: User
@@ -95,7 +95,7 @@ class TestAFirstPassword:
         entered(link(grace, people.administrator))
         grace.set_password(CHOSEN)
         grace.save(update_fields=["password"])
-        assert by_password(grace).session[LINK_ISSUER] == people.administrator.pk
+        assert by_password(grace).session[LINK_ISSUERS] == [people.administrator.pk]
 
 
 def test_the_account_page_says_whose_requests_a_person_cannot_decide(people: People, grace: User) -> None:

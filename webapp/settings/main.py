@@ -48,7 +48,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "webapp.middleware.login_issuer",
+    "webapp.middleware.login_issuers",
     "allauth.account.middleware.AccountMiddleware",
     "webapp.accounts.delay.status_of_delay",
     "webapp.accounts.requirement.second_factor_required",
