@@ -53,8 +53,10 @@ def create(
         BadInput: a scope or endpoint is unknown, or the expiry time is past or later than that of `parent`.
         Forbidden: `by` is another user, `user` may not have a scope, or `parent` lacks it or was revoked.
     """
-    if by is not None and by != user and not by.is_superuser:
-        raise Forbidden("You can create tokens only for yourself.")
+    if by is not None and by != user:
+        if not by.is_superuser:
+            raise Forbidden("You can create tokens only for yourself.")
+        access.require_admin(by)
     if not user.is_active:
         raise Forbidden(f"The account {user.username} is deactivated.")
     wanted = _checked_scopes(user, scopes)
@@ -171,9 +173,12 @@ def revoke(token: ApiToken, *, by: User) -> None:
 
     Raises:
         NotFound: it belongs to another user and `by` is not an administrator.
+        Forbidden: the same, and `by` lacks a required second factor.
     """
-    if token.user_id != by.pk and not by.is_superuser:
-        raise NotFound("There is no such token.")
+    if token.user_id != by.pk:
+        if not by.is_superuser:
+            raise NotFound("There is no such token.")
+        access.require_admin(by)
     with transaction.atomic():
         children = [child.prefix for child in _descendants(token)]
         more: dict[str, Any] = {"children": children} if children else {}
