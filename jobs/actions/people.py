@@ -150,9 +150,9 @@ def set_active(user: User, active: bool, *, by: User) -> User:
     if user == by:
         raise Conflict("You cannot deactivate or reactivate your own account.")
     with transaction.atomic():
+        admins = _locked_admins(by)
         if not active:
-            # Two administrators may deactivate each other at the same time.
-            _require_another_admin(user)
+            _require_another_admin(user, admins)
         User.objects.filter(pk=user.pk).update(is_active=active)
         user.refresh_from_db()
         if not active:
@@ -167,8 +167,9 @@ def set_admin(user: User, admin: bool, *, by: User) -> User:
     """Grant or revoke the installation's admin right; one administrator always remains."""
     access.require_admin(by)
     with transaction.atomic():
+        admins = _locked_admins(by)
         if not admin:
-            _require_another_admin(user)
+            _require_another_admin(user, admins)
         User.objects.filter(pk=user.pk).update(is_superuser=admin, is_staff=admin)
         user.refresh_from_db()
         audit.record("person.set_admin", user, by=by, name=user.username, admin=admin)
@@ -176,11 +177,23 @@ def set_admin(user: User, admin: bool, *, by: User) -> User:
     return user
 
 
-def _require_another_admin(user: User) -> None:
-    """Refuse to leave the installation without an administrator, if `user` ceases to be one."""
-    admins = User.objects.select_for_update().filter(is_superuser=True, is_active=True, is_service=False)
+def _locked_admins(by: User) -> set[int]:
+    """Return the ids of the administrators, whose rows are locked until the transaction ends.
+
+    Raises:
+        Forbidden: `by` is not one of them any more: two may revoke the right of each other at the same time.
+    """
+    rows = User.objects.select_for_update().filter(is_superuser=True, is_active=True, is_service=False)
     # All rows are locked, in one order, so that concurrent calls wait for each other without a deadlock.
-    if {admin.pk for admin in admins.order_by("pk")} <= {user.pk}:
+    admins = {row.pk for row in rows.order_by("pk")}
+    if by.pk not in admins:
+        raise Forbidden("You are not an administrator of the installation any more.")
+    return admins
+
+
+def _require_another_admin(user: User, admins: set[int]) -> None:
+    """Refuse to leave the installation without an administrator, if `user` ceases to be one."""
+    if admins <= {user.pk}:
         raise Conflict("The installation would have no administrator left.")
 
 
