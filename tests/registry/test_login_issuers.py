@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from jobs.actions import people, promotions, tokens
-from jobs.models import Project, PromotionRequest, Role, User
+from jobs.models import AuditEvent, Project, PromotionRequest, Role, User
 from jobs.queries import home
 from tests.people import browser_of
 from tests.registry.conftest import GOOD_GATES, Yard, judge
@@ -230,6 +230,19 @@ class TestAPersonWhoMakesAccountsForThemselves:
         second.post(f"/approvals/{theirs.pk}/approve", {})
         theirs.refresh_from_db()
         assert theirs.state == State.APPROVED
+
+
+def test_the_audit_log_names_the_issuers_of_a_session_that_acts(yard: Yard) -> None:
+    alone = Alone(yard)
+    first = alone.make("first", alone.own, admin=True)
+    second = alone.make("second", first)
+    second.post(f"/approvals/{alone.promotion.pk}/comment", {"comment": "fine"})
+    alone.own.post(f"/approvals/{alone.promotion.pk}/comment", {"comment": "fine"})
+    rows = AuditEvent.objects.filter(action="promotion.comment").order_by("number")
+    named = [(row.actor and row.actor.username, row.detail.get("login_issuers")) for row in rows]
+    assert named == [("second", ["first", "member"]), ("member", None)]
+    login = AuditEvent.objects.get(action="person.login", actor__username="second")
+    assert login.detail["login_issuers"] == ["first", "member"]
 
 
 def test_a_session_of_an_earlier_version_is_marked(yard: Yard) -> None:

@@ -79,6 +79,7 @@ def complete(request: HttpRequest, user: User, passed: dict[str, Any] | None) ->
     request.session.pop(LINK_ISSUERS, None)
     if issuers:
         request.session[LINK_ISSUERS] = issuers
+    user.login_issuers = frozenset(issuers)  # for the audit log
     how = "link" if passed.get("by_link") else "password"
     records = get_authentication_records(request, user)
     address = address_of(request)
