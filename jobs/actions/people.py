@@ -102,7 +102,7 @@ def use_login_link(secret: str) -> LoginLink:
             raise NotFound("This link has already been used. Ask an administrator for a new one.")
         issuer = link.issuer.username if link.issuer else None
         if link.issuer is not None and not link.user.has_usable_password():
-            User.objects.filter(pk=link.user_id).update(password_issuers=link.issuers)
+            link.user.password_issuers.set(link.issuers)
         audit.record(
             "person.login_link_used", link.user, by=link.user, name=link.user.username, issuer=issuer
         )
@@ -111,7 +111,7 @@ def use_login_link(secret: str) -> LoginLink:
 
 def password_was_set(user: User, *, issuers: Iterable[int]) -> None:
     """Record the ids of the issuers of the session in which the password was set."""
-    User.objects.filter(pk=user.pk).update(password_issuers=sorted(issuers))
+    user.password_issuers.set(issuers)
 
 
 def forget_password(user: User, *, second_factor: bool) -> None:
@@ -123,8 +123,8 @@ def forget_password(user: User, *, second_factor: bool) -> None:
     """
     with transaction.atomic():
         user.set_unusable_password()
-        user.password_issuers = []
-        user.save(update_fields=["password", "password_issuers"])
+        user.save(update_fields=["password"])
+        user.password_issuers.clear()
         end_sessions(user)
         audit.record("person.login_reset", user, by=None, name=user.username, second_factor=second_factor)
 

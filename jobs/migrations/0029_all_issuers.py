@@ -11,9 +11,10 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="user",
             name="password_issuers",
-            field=models.JSONField(
-                default=list,
-                help_text="ids of the issuers of the session in which the password was set, who may know it",
+            field=models.ManyToManyField(
+                help_text="the issuers of the session in which the password was set, who may know it",
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
             ),
         ),
         migrations.AddField(

@@ -12,8 +12,7 @@ def copy_issuers(apps: Any, schema_editor: Any) -> None:
     )
     direct = dict(user.objects.exclude(password_issuer=None).values_list("pk", "password_issuer"))
     for row in user.objects.filter(pk__in=direct).only("pk", "password_issuer"):
-        row.password_issuers = _all(row.password_issuer_id, direct, owner=row.pk)
-        row.save(update_fields=["password_issuers"])
+        row.password_issuers.set(_all(row.password_issuer_id, direct, owner=row.pk))
     for row in link.objects.exclude(issuer=None).only("pk", "user", "issuer"):
         row.issuers = _all(row.issuer_id, direct, owner=row.user_id)
         row.save(update_fields=["issuers"])

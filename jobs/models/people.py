@@ -10,9 +10,11 @@ class User(AbstractUser):
 
     is_service = models.BooleanField(default=False, help_text="the installation's own account, not a person")
 
-    password_issuers = models.JSONField(
-        default=list,
-        help_text="ids of the issuers of the session in which the password was set, who may know it",
+    password_issuers = models.ManyToManyField(
+        "self",
+        symmetrical=False,
+        related_name="+",
+        help_text="the issuers of the session in which the password was set, who may know it",
     )
 
     login_issuers: frozenset[int] = frozenset()

@@ -2,7 +2,9 @@
 
 import pytest
 
-from jobs.actions import promotions, registration
+from jobs.actions import gate_rules, promotions, registration
+from jobs.actions.gates import AUTHORSHIP
+from jobs.contracts.gates import GateRules
 from jobs.errors import Forbidden
 from jobs.models import Artifact, Job, JobArtifact, ModelVersion, PromotionRequest, Role, User
 from jobs.queries import home
@@ -66,3 +68,38 @@ def test_the_single_person_rule_that_they_switched_on_does_not_apply(yard: Yard)
     yard.project.save(update_fields=["single_person", "single_person_by"])
     assert not requested(yard, registered(yard, trained(yard, by=root), by=yard.member)).single_person
     assert requested(yard, registered(yard, trained(yard, by=yard.owner), by=yard.member)).single_person
+
+
+@pytest.fixture
+def puppet(yard: Yard) -> User:
+    """An account that the owner made, whose password the owner may know."""
+    made = User.objects.create_user("puppet")
+    made.password_issuers.set([yard.owner])
+    yard.project.memberships.create(user=made, role=Role.ADMIN)
+    return made
+
+
+def test_an_account_of_theirs_made_it(yard: Yard, puppet: User) -> None:
+    promotion = requested(yard, registered(yard, trained(yard, by=puppet), by=yard.member))
+    assert promotion not in home.approvals_to_decide(yard.owner)
+    with pytest.raises(Forbidden, match="from a login link of yours"):
+        promotions.approve(promotion, by=yard.owner)
+    yard.second_approver.login_issuers = frozenset({yard.owner.pk})
+    assert promotion not in home.approvals_to_decide(yard.second_approver)
+    with pytest.raises(Forbidden, match="Let another person decide"):
+        promotions.approve(promotion, by=yard.second_approver)
+    assert promotion in home.approvals_to_decide(yard.approver)
+    promotions.approve(promotion, by=yard.approver)
+
+
+def test_an_account_of_theirs_does_not_hide_who_changed_the_gates(yard: Yard, puppet: User) -> None:
+    strict, loose = GateRules(latency_p95_ms=5.0), GateRules(latency_p95_ms=500.0)
+    gate_rules.change(yard.model, strict, by=yard.approver)
+    gate_rules.change(yard.model, loose, by=puppet)
+    of_member = requested(yard, registered(yard, trained(yard, by=yard.member), by=yard.member))
+    assert AUTHORSHIP not in {gate["name"] for gate in of_member.gates}
+    promotions.approve(of_member, by=puppet)  # which judges nothing for the owner
+    version = registered(yard, trained(yard, by=yard.owner), by=yard.owner)
+    of_owner = promotions.request(version, stage="production", by=yard.owner)
+    judge(of_owner, GOOD_GATES)
+    assert AUTHORSHIP in {gate["name"] for gate in of_owner.gates}

@@ -75,7 +75,10 @@ def complete(request: HttpRequest, user: User, passed: dict[str, Any] | None) ->
         passed: the arguments that `by_link` gave; None after a password.
     """
     passed = passed or {}
-    issuers = passed["link_issuers"] if passed.get("by_link") else user.password_issuers
+    if passed.get("by_link"):
+        issuers = passed["link_issuers"]
+    else:
+        issuers = list(user.password_issuers.order_by("pk").values_list("pk", flat=True))
     request.session.pop(LINK_ISSUERS, None)
     if issuers:
         request.session[LINK_ISSUERS] = issuers
