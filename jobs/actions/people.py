@@ -115,7 +115,9 @@ def password_was_set(user: User, *, issuers: Iterable[int]) -> None:
 
 
 def forget_password(user: User, *, second_factor: bool) -> None:
-    """Remove a password that its owner has lost, for the operator at the terminal; ends all sessions.
+    """Remove a password that its owner has lost, for the operator at the terminal.
+
+    This ends all sessions, and links that were not used.
 
     Args:
         user: whose password it is.
@@ -126,6 +128,8 @@ def forget_password(user: User, *, second_factor: bool) -> None:
         user.save(update_fields=["password"])
         user.password_issuers.clear()
         end_sessions(user)
+        # Links that other people made needed the password; without it, they would need nothing.
+        LoginLink.objects.filter(user=user, used=None).delete()
         audit.record("person.login_reset", user, by=None, name=user.username, second_factor=second_factor)
 
 

@@ -105,6 +105,13 @@ def test_the_account_page_says_whose_requests_a_person_cannot_decide(people: Peo
     assert "made the login link" not in browser_of(people.member).get("/account/").content.decode()
 
 
+def test_a_link_that_was_made_before_a_reset_by_the_operator_does_not_enter(people: People) -> None:
+    before = link(people.member, people.administrator)
+    call_command("adduser", "member", "--reset")
+    assert Client().post(before).status_code == 404
+    assert who(entered(link(people.member, people.administrator))) == "member"
+
+
 def test_a_reset_by_the_operator_removes_password_second_factor_and_sessions(people: People) -> None:
     browser = browser_of(people.member)
     TOTP.activate(people.member, "JBSWY3DPEHPK3PXP")
