@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from jobs import access, clock, hints
 from jobs.access import Action
@@ -74,14 +75,17 @@ def find_login_link(secret: str) -> LoginLink:
     """Return the link with this secret, if it can still be used.
 
     Raises:
-        NotFound: the link is unknown, used or expired, or its owner is deactivated.
+        NotFound: the link is unknown, used or expired, its owner is deactivated, or its maker is no
+            administrator any more.
     """
+    # A person whose right was revoked may have kept links to other accounts.
+    from_administrator = Q(issuer=None) | Q(issuer__is_active=True, issuer__is_superuser=True)
     usable = LoginLink.objects.filter(
-        digest=_digest(secret), used=None, expires__gt=clock.now(), user__is_active=True
+        from_administrator, digest=_digest(secret), used=None, expires__gt=clock.now(), user__is_active=True
     )
     link = usable.select_related("user", "issuer").first()
     if link is None:
-        raise NotFound("This link has already been used or has expired. Ask an administrator for a new one.")
+        raise NotFound("This link is used, expired or void. Ask an administrator for a new one.")
     return link
 
 

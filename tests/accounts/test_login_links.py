@@ -1,5 +1,6 @@
 """One-time links: who made one never acts as another person where two persons must."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -103,6 +104,18 @@ def test_the_account_page_says_whose_requests_a_person_cannot_decide(people: Peo
     shown = " ".join(by_password(grace).get("/account/").content.decode().split())
     assert f"{people.administrator.username} made the login link" in shown
     assert "made the login link" not in browser_of(people.member).get("/account/").content.decode()
+
+
+@pytest.mark.parametrize("change", [actions.set_active, actions.set_admin])
+def test_a_link_of_a_person_who_is_no_administrator_any_more_does_not_enter(
+    people: People, grace: User, change: Callable[..., User]
+) -> None:
+    mallory = actions.add_person("mallory", by=people.administrator, admin=True)
+    kept = link(grace, mallory)
+    change(mallory, False, by=people.administrator)
+    assert Client().post(kept).status_code == 404
+    assert not User.objects.get(pk=grace.pk).password_issuers.exists()
+    assert who(entered(link(grace, people.administrator))) == "grace"
 
 
 def test_a_link_that_was_made_before_a_reset_by_the_operator_does_not_enter(people: People) -> None:
