@@ -177,14 +177,20 @@ def require_deletion(user: User, project: Project | None, *, owner: User | None 
 
 
 def restorable_deletions(user: User) -> QuerySet[Deletion]:
-    """Return the deletions that `user` may undo: their own, and all in the projects that they manage."""
+    """Return the deletions that `user` may undo: their own, and all in the projects that they manage.
+
+    Who lacks a required second factor manages none.
+    """
     if not user.is_active:
         return Deletion.objects.none()
+    own = Q(project__memberships__user=user, by=user)
+    if lacks_second_factor(user):
+        return Deletion.objects.filter(own)
     if user.is_superuser:
         return Deletion.objects.all()
     roles = [role for role in Role if Action.MANAGE in ALLOWED[role]]
-    member = Q(project__memberships__user=user)
-    return Deletion.objects.filter(member & (Q(project__memberships__role__in=roles) | Q(by=user))).distinct()
+    managed = Q(project__memberships__user=user, project__memberships__role__in=roles)
+    return Deletion.objects.filter(managed | own).distinct()
 
 
 def get_deletion(user: User, kind: Deletion.Kind, target: int | None) -> Deletion:

@@ -41,10 +41,28 @@ class ReadOnlyAdmin(ModelAdmin):
         """Return the first columns, as many as fit on a line."""
         return ["__str__", *(field.name for field in _plain_fields(self.model))][:8]
 
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Refuse filters by the fields that are not shown, which would reveal them character by character."""
+        hidden = self.get_exclude(request)
+        return lookup.partition("__")[0] not in hidden and super().lookup_allowed(lookup, value, request)
+
     def get_exclude(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ARG002
         """Leave out hashes of secrets."""
         has_secret = self.model in SECRET_MODELS
         return [name for name in HIDDEN if name != "digest" or has_secret]
+
+
+class ReadOnlySite(admin.AdminSite):
+    """A site that registers read-only pages alone.
+
+    Libraries register pages of their own, on which an administrator could change the second factors of other
+    people, without a row of the audit log.
+    """
+
+    def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
+        """Register `admin_class` if it is read-only; leave out every other."""
+        if admin_class is not None and issubclass(admin_class, ReadOnlyAdmin):
+            super().register(model_or_iterable, admin_class, **options)
 
 
 def _plain_fields(model: type[Model]) -> list["Field[Any, Any]"]:

@@ -1,6 +1,14 @@
 from importlib import import_module
 
 from django.apps import AppConfig
+from django.contrib.admin import apps as admin_apps
+
+
+class AdminConfig(admin_apps.AdminConfig):
+    """Django's admin with a site that shows read-only pages alone."""
+
+    default = False  # of this module: that is WebappConfig
+    default_site = "webapp.admin_read_only.ReadOnlySite"
 
 
 class WebappConfig(AppConfig):

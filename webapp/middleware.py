@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.functional import SimpleLazyObject
 
 from jobs.models import User
-from webapp.accounts.login import LINK_ISSUER
+from webapp.accounts.login import issuers_of
 
 Handler = Callable[[HttpRequest], HttpResponse]
 log = structlog.get_logger(__name__)
@@ -38,21 +38,21 @@ def permissions_policy(handler: Handler) -> Handler:
     return respond
 
 
-def login_issuer(handler: Handler) -> Handler:
-    """Add to the user of a session who made the login link that it came from."""
+def login_issuers(handler: Handler) -> Handler:
+    """Add to the user of a session its issuers."""
 
     def respond(request: HttpRequest) -> HttpResponse:
         unmarked = request.user
         # Lazy, since most requests by token never load a session.
-        request.user = SimpleLazyObject(lambda: _with_issuer(request, unmarked))  # type: ignore[assignment] # acts as a user
+        request.user = SimpleLazyObject(lambda: _with_issuers(request, unmarked))  # type: ignore[assignment] # acts as a user
         return handler(request)
 
     return respond
 
 
-def _with_issuer(request: HttpRequest, user: AnonymousUser | User) -> AnonymousUser | User:
+def _with_issuers(request: HttpRequest, user: AnonymousUser | User) -> AnonymousUser | User:
     if isinstance(user, User):
-        user.login_issuer_id = request.session.get(LINK_ISSUER)
+        user.login_issuers = issuers_of(request.session)
     return user
 
 

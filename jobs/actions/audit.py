@@ -25,7 +25,8 @@ def record(
     Args:
         action: subject and verb, such as `job.pause`.
         target: the affected row, or a name for it, such as `model:digits`.
-        by: the acting user; None for the installation itself.
+        by: the acting user; None for the installation itself. The issuers of their session are added to the
+            details.
         project: the project whose members may read the row.
         detail: further fields, as JSON; other values are converted by `str`.
 
@@ -38,6 +39,10 @@ def record(
         )
     if project is not None:
         detail["project"] = project.slug
+    if by is not None and by.login_issuers:
+        # One of them may have acted as this user.
+        names = User.objects.filter(pk__in=by.login_issuers).order_by("username")
+        detail["login_issuers"] = list(names.values_list("username", flat=True))
     head = _locked_head()
     # A head that is not authentic must not become so by the next row: it would hide that rows are missing.
     authentic = audit_chain.is_authentic(head)

@@ -3,9 +3,11 @@
 import hashlib
 import re
 import secrets
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from jobs import access, clock, hints
 from jobs.access import Action
@@ -61,7 +63,10 @@ def create_login_link(user: User, *, by: User | None, ttl: timedelta = LINK_LIFE
     secret = secrets.token_urlsafe(32)
     with transaction.atomic():
         expires = clock.now() + ttl
-        LoginLink.objects.create(user=user, issuer=by, digest=_digest(secret), expires=expires)
+        issuers = [] if by is None else by.issuers_for(user)
+        LoginLink.objects.create(
+            user=user, issuer=by, issuers=issuers, digest=_digest(secret), expires=expires
+        )
         audit.record("person.login_link", user, by=by, name=user.username, hours=ttl.total_seconds() / 3600)
     return f"{LINK_PATH}{secret}"
 
@@ -70,14 +75,17 @@ def find_login_link(secret: str) -> LoginLink:
     """Return the link with this secret, if it can still be used.
 
     Raises:
-        NotFound: the link is unknown, used or expired, or its owner is deactivated.
+        NotFound: the link is unknown, used or expired, its owner is deactivated, or its maker is no
+            administrator any more.
     """
+    # A person whose right was revoked may have kept links to other accounts.
+    from_administrator = Q(issuer=None) | Q(issuer__is_active=True, issuer__is_superuser=True)
     usable = LoginLink.objects.filter(
-        digest=_digest(secret), used=None, expires__gt=clock.now(), user__is_active=True
+        from_administrator, digest=_digest(secret), used=None, expires__gt=clock.now(), user__is_active=True
     )
     link = usable.select_related("user", "issuer").first()
     if link is None:
-        raise NotFound("This link has already been used or has expired. Ask an administrator for a new one.")
+        raise NotFound("This link is used, expired or void. Ask an administrator for a new one.")
     return link
 
 
@@ -89,8 +97,8 @@ def spent_login_link(secret: str) -> LoginLink | None:
 def use_login_link(secret: str) -> LoginLink:
     """Mark a link as used and return it, by compare-and-set: one of two concurrent calls succeeds.
 
-    Its user is not logged in yet: a second factor may be required. If the user has no password, the issuer
-    counts from now on as one who knows it, and may be the one who sets it.
+    Its user is not logged in yet: a second factor may be required. If the user has no password, the issuers
+    count from now on as people who know it, since one of them may set it.
     """
     link = find_login_link(secret)
     with transaction.atomic():
@@ -98,25 +106,22 @@ def use_login_link(secret: str) -> LoginLink:
             raise NotFound("This link has already been used. Ask an administrator for a new one.")
         issuer = link.issuer.username if link.issuer else None
         if link.issuer is not None and not link.user.has_usable_password():
-            User.objects.filter(pk=link.user_id).update(password_issuer=link.issuer)
+            link.user.password_issuers.set(link.issuers)
         audit.record(
             "person.login_link_used", link.user, by=link.user, name=link.user.username, issuer=issuer
         )
     return link
 
 
-def password_was_set(user: User, *, issuer: int | None) -> None:
-    """Record in whose session the password was set.
-
-    Args:
-        user: whose password it is.
-        issuer: the id of the person who made the login link of the session; None for a session without one.
-    """
-    User.objects.filter(pk=user.pk).update(password_issuer=issuer)
+def password_was_set(user: User, *, issuers: Iterable[int]) -> None:
+    """Record the ids of the issuers of the session in which the password was set."""
+    user.password_issuers.set(issuers)
 
 
 def forget_password(user: User, *, second_factor: bool) -> None:
-    """Remove a password that its owner has lost, for the operator at the terminal; ends all sessions.
+    """Remove a password that its owner has lost, for the operator at the terminal.
+
+    This ends all sessions, and links that were not used.
 
     Args:
         user: whose password it is.
@@ -124,9 +129,11 @@ def forget_password(user: User, *, second_factor: bool) -> None:
     """
     with transaction.atomic():
         user.set_unusable_password()
-        user.password_issuer = None
-        user.save(update_fields=["password", "password_issuer"])
+        user.save(update_fields=["password"])
+        user.password_issuers.clear()
         end_sessions(user)
+        # Links that other people made needed the password; without it, they would need nothing.
+        LoginLink.objects.filter(user=user, used=None).delete()
         audit.record("person.login_reset", user, by=None, name=user.username, second_factor=second_factor)
 
 
@@ -151,9 +158,9 @@ def set_active(user: User, active: bool, *, by: User) -> User:
     if user == by:
         raise Conflict("You cannot deactivate or reactivate your own account.")
     with transaction.atomic():
+        admins = _locked_admins(by)
         if not active:
-            # Two administrators may deactivate each other at the same time.
-            _require_another_admin(user)
+            _require_another_admin(user, admins)
         User.objects.filter(pk=user.pk).update(is_active=active)
         user.refresh_from_db()
         if not active:
@@ -168,8 +175,9 @@ def set_admin(user: User, admin: bool, *, by: User) -> User:
     """Grant or revoke the installation's admin right; one administrator always remains."""
     access.require_admin(by)
     with transaction.atomic():
+        admins = _locked_admins(by)
         if not admin:
-            _require_another_admin(user)
+            _require_another_admin(user, admins)
         User.objects.filter(pk=user.pk).update(is_superuser=admin, is_staff=admin)
         user.refresh_from_db()
         audit.record("person.set_admin", user, by=by, name=user.username, admin=admin)
@@ -177,11 +185,23 @@ def set_admin(user: User, admin: bool, *, by: User) -> User:
     return user
 
 
-def _require_another_admin(user: User) -> None:
-    """Refuse to leave the installation without an administrator, if `user` ceases to be one."""
-    admins = User.objects.select_for_update().filter(is_superuser=True, is_active=True, is_service=False)
+def _locked_admins(by: User) -> set[int]:
+    """Return the ids of the administrators, whose rows are locked until the transaction ends.
+
+    Raises:
+        Forbidden: `by` is not one of them any more: two may revoke the right of each other at the same time.
+    """
+    rows = User.objects.select_for_update().filter(is_superuser=True, is_active=True, is_service=False)
     # All rows are locked, in one order, so that concurrent calls wait for each other without a deadlock.
-    if {admin.pk for admin in admins.order_by("pk")} <= {user.pk}:
+    admins = {row.pk for row in rows.order_by("pk")}
+    if by.pk not in admins:
+        raise Forbidden("You are not an administrator of the installation any more.")
+    return admins
+
+
+def _require_another_admin(user: User, admins: set[int]) -> None:
+    """Refuse to leave the installation without an administrator, if `user` ceases to be one."""
+    if admins <= {user.pk}:
         raise Conflict("The installation would have no administrator left.")
 
 

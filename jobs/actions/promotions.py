@@ -50,11 +50,11 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
             stage=stage,
             comment=comment.strip(),
             requested_by=by,
-            requested_by_issuer_id=by.login_issuer_id,
             single_person=single_person_rule.applies(version, by=by),
             gate_revision=gate_rules.current(model),
             expires=clock.now() + LIFETIME,
         )
+        promotion.requested_by_issuers.set(by.login_issuers)
         _start_gates(promotion, endpoint, by=by)
         _audit(
             "request",

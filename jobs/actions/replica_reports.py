@@ -33,7 +33,7 @@ def record(report: ReplicaReport, *, by: User) -> Replica:
         )
         if report.traffic is not None:
             traffic.record(replica, report.traffic)
-        _complete(endpoint)
+        _complete(endpoint, by=by)
     return replica
 
 
@@ -47,7 +47,7 @@ def _reported_endpoint(name: str, by: User) -> Endpoint:
     return endpoint
 
 
-def _complete(endpoint: Endpoint) -> None:
+def _complete(endpoint: Endpoint, *, by: User) -> None:
     """Mark approved promotions as released once every live replica serves their generation."""
     lowest = registry.live_replicas(endpoint).aggregate(lowest=Min("generation"))["lowest"]
     served = PromotionRequest.objects.filter(
@@ -60,7 +60,8 @@ def _complete(endpoint: Endpoint) -> None:
             audit.record(
                 "promotion.released",
                 f"promotion:{promotion.pk}",
-                by=None,
+                # A server elsewhere reports with the token of a person, who answers for it.
+                by=None if by.is_service else by,
                 project=promotion.model.project,
                 generation=promotion.generation,
             )

@@ -11,6 +11,7 @@ from jobs import access, clock
 from jobs.actions import audit
 from jobs.errors import Forbidden
 from jobs.models import ModelVersion, Project, PromotionRequest, User
+from jobs.queries.authors import files_of, of_version
 from jobs.queries.promotions import OPEN
 
 
@@ -45,7 +46,7 @@ def switch(project: Project, on: bool, *, by: User | None) -> Project:
 
 def _require_own_login(by: User) -> None:
     # Otherwise who made the link could switch it on as another person, for their own requests.
-    if by.login_issuer_id is not None:
+    if by.login_issuers:
         raise Forbidden(
             "This session came from a login link of another person: log in with your password.",
             code="not_independent",
@@ -54,7 +55,8 @@ def _require_own_login(by: User) -> None:
 
 def _require_no_open_request(project: Project, by: User) -> None:
     open_ones = PromotionRequest.objects.filter(model__project=project, state__in=OPEN)
-    own = open_ones.filter(Q(requested_by=by) | Q(version__created_by=by)).order_by("pk").first()
+    concerned = Q(requested_by=by) | Q(version__artifact__in=files_of([by.pk]))
+    own = open_ones.filter(concerned).order_by("pk").first()
     if own is not None:
         raise Forbidden(
             f"Request {own.pk} of this project is yours and open: another administrator must switch this on.",
@@ -71,4 +73,4 @@ def applies(version: ModelVersion, *, by: User) -> bool:
     switched_by = project.single_person_by_id
     if not project.single_person:
         return False
-    return switched_by is None or switched_by not in (by.pk, version.created_by_id)
+    return switched_by is None or switched_by not in {by.pk, *by.login_issuers, *of_version(version)}

@@ -53,8 +53,10 @@ def create(
         BadInput: a scope or endpoint is unknown, or the expiry time is past or later than that of `parent`.
         Forbidden: `by` is another user, `user` may not have a scope, or `parent` lacks it or was revoked.
     """
-    if by is not None and by != user and not by.is_superuser:
-        raise Forbidden("You can create tokens only for yourself.")
+    if by is not None and by != user:
+        if not by.is_superuser:
+            raise Forbidden("You can create tokens only for yourself.")
+        access.require_admin(by)
     if not user.is_active:
         raise Forbidden(f"The account {user.username} is deactivated.")
     wanted = _checked_scopes(user, scopes)
@@ -81,7 +83,7 @@ def _new_token(
     """Create a token inside the caller's transaction; return its row and the token."""
     raw = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     # A token for another person is in the hands of who creates it.
-    issuer = None if by is None else by.login_issuer_id if by == user else by.pk
+    issuers = [] if by is None else by.issuers_for(user)
     token = ApiToken.objects.create(
         user=user,
         name=name,
@@ -91,7 +93,7 @@ def _new_token(
         endpoints=endpoints,
         expires=expires,
         parent=parent,
-        login_issuer_id=issuer,
+        login_issuers=issuers,
     )
     more: dict[str, Any] = {} if parent is None else {"parent": parent.prefix}
     audit.record(
@@ -150,7 +152,7 @@ def authenticate(raw: str) -> ApiToken | None:
         .first()
     )
     if token is not None:
-        token.user.login_issuer_id = token.login_issuer_id
+        token.user.login_issuers = frozenset(token.login_issuers)
     # The time of the last use is written at most once a minute, so that most reads write nothing.
     if token is not None and (token.last_used is None or now - token.last_used >= USED_RESOLUTION):
         ApiToken.objects.filter(pk=token.pk).update(last_used=now)
@@ -171,9 +173,12 @@ def revoke(token: ApiToken, *, by: User) -> None:
 
     Raises:
         NotFound: it belongs to another user and `by` is not an administrator.
+        Forbidden: the same, and `by` lacks a required second factor.
     """
-    if token.user_id != by.pk and not by.is_superuser:
-        raise NotFound("There is no such token.")
+    if token.user_id != by.pk:
+        if not by.is_superuser:
+            raise NotFound("There is no such token.")
+        access.require_admin(by)
     with transaction.atomic():
         children = [child.prefix for child in _descendants(token)]
         more: dict[str, Any] = {"children": children} if children else {}

@@ -10,23 +10,31 @@ class User(AbstractUser):
 
     is_service = models.BooleanField(default=False, help_text="the installation's own account, not a person")
 
-    password_issuer = models.ForeignKey(
+    password_issuers = models.ManyToManyField(
         "self",
-        on_delete=models.PROTECT,
-        null=True,
+        symmetrical=False,
         related_name="+",
-        help_text="who made the login link of the session in which the password was set, and may know it",
+        help_text="the issuers of the session in which the password was set, who may know it",
     )
 
-    login_issuer_id: int | None = None
-    """Who made the login link from which this session or token came; None without such a link.
+    login_issuers: frozenset[int] = frozenset()
+    """The ids of the issuers of this session or token; empty without a login link of another person.
 
-    It belongs to the request and is not stored. That person may have opened the link, or know the password
-    that was set then, so the session decides nothing of theirs.
+    These are the person who made its login link, and the issuers of the session in which it was made. It
+    belongs to the request and is not stored. Each of them may have opened the link, or know the password that
+    was set then, so the session decides nothing of theirs.
     """
 
     def __str__(self) -> str:
         return self.username
+
+    def issuers_for(self, owner: "User") -> list[int]:
+        """Return the ids of the issuers of a login link or token that this session makes for `owner`.
+
+        The issuers of this session are among them: otherwise an administrator could act through an account
+        that they made, make a second one with it, and be unknown as the issuer of that one.
+        """
+        return sorted((self.login_issuers | {self.pk}) - {owner.pk})
 
 
 class Role(models.TextChoices):
@@ -109,12 +117,8 @@ class ApiToken(models.Model):
     )
     expires = models.DateTimeField(null=True)
     last_used = models.DateTimeField(null=True)
-    login_issuer = models.ForeignKey(
-        User,
-        on_delete=models.PROTECT,
-        null=True,
-        related_name="+",
-        help_text="who made the login link of the session that created the token",
+    login_issuers = models.JSONField(
+        default=list, help_text="ids of the issuers of the session that created the token"
     )
     created = models.DateTimeField(auto_now_add=True)
 
@@ -128,6 +132,9 @@ class LoginLink(models.Model):
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="login_links")
     # NULL: the operator at the terminal.
     issuer = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="+")
+    issuers = models.JSONField(
+        default=list, help_text="ids of the issuer and of the issuers of their session, without its user"
+    )
     digest = models.CharField(max_length=64, unique=True)
     expires = models.DateTimeField()
     used = models.DateTimeField(null=True)

@@ -146,12 +146,8 @@ class PromotionRequest(models.Model):
     state = models.CharField(max_length=10, choices=State.choices, default=State.GATING)
     comment = models.TextField(blank=True)
     requested_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
-    requested_by_issuer = models.ForeignKey(
-        User,
-        on_delete=models.PROTECT,
-        null=True,
-        related_name="+",
-        help_text="who made the login link of the session that opened it",
+    requested_by_issuers = models.ManyToManyField(
+        User, related_name="+", help_text="the issuers of the session that opened it"
     )
     # Stored with the request, since the project's setting may change while the request is open.
     single_person = models.BooleanField(

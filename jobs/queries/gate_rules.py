@@ -7,6 +7,7 @@ from django.db.models import Max
 from jobs.contracts.answers.gates import GatesOut
 from jobs.contracts.gates import GateRules
 from jobs.models import Decision, GateRevision, PromotionRequest, RegisteredModel
+from jobs.queries.authors import accounts_of, of_version
 
 NEWEST = 50
 
@@ -54,15 +55,19 @@ def _shown(model: RegisteredModel, revision: GateRevision | None, before: GateRe
 
 
 def by_their_own_hand(promotion: PromotionRequest) -> Sequence[GateRevision]:
-    """Return the revisions that the requester or the version's author wrote and no other person has judged.
+    """Return the revisions that the requester or a version's author wrote and no other person has judged.
 
-    A revision is judged once a person other than these two has approved a request under it or a later one.
+    Issuers of the requester's session count as the requester, and accounts that these people made as they
+    themselves. A revision is judged once another person
+    has approved a request under it or a later one.
     """
     if promotion.gate_revision is None:
         return []
-    people = [promotion.requested_by_id, promotion.version.created_by_id]
+    people = {promotion.requested_by_id, *of_version(promotion.version)}
+    people.update(promotion.requested_by_issuers.values_list("pk", flat=True))
+    people.update(accounts_of(people).values_list("pk", flat=True))
     approvals = Decision.objects.filter(verdict="approve", promotion__model=promotion.model_id)
-    independent = approvals.exclude(user__in=[person for person in people if person is not None])
+    independent = approvals.exclude(user__in=people)
     judged = independent.aggregate(newest=Max("promotion__gate_revision__number"))["newest"]
     return list(
         promotion.model.gate_revisions.select_related("created_by")

@@ -1,5 +1,6 @@
 """Reads the contents of the home page, and the counts in the navigation."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -8,6 +9,7 @@ from django.db.models import Q, QuerySet
 from jobs import access, clock
 from jobs.models import ApiToken, Job, Project, PromotionRequest, Role, Trial, User
 from jobs.queries import outcomes, progress
+from jobs.queries.authors import files_of
 from jobs.states import ACTIVE, FINAL, JobState
 
 MAX_ITEMS = 6
@@ -23,13 +25,11 @@ SPARK_POINTS = 60
 def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
     """Return the pending promotion requests that `user` may decide: as an approver, and not their own."""
     pending = access.visible_promotions(user).filter(state=PromotionRequest.State.PENDING)
-    own = Q(requested_by=user) | Q(version__created_by=user)
-    others = pending.filter(Q(single_person=True) | ~own).exclude(requested_by_issuer=user)
-    if (issuer := user.login_issuer_id) is not None:
-        # A session from a login link decides nothing of the person who made the link.
-        others = others.exclude(
-            Q(requested_by=issuer) | Q(version__created_by=issuer) | Q(requested_by_issuer=issuer)
-        )
+    own = _concerns([user.pk])
+    others = pending.filter(Q(single_person=True) | ~own).exclude(requested_by_issuers=user)
+    if issuers := user.login_issuers:
+        # A session from a login link decides nothing of the people who made it.
+        others = others.exclude(_concerns(issuers)).exclude(requested_by_issuers__in=issuers)
     if user.is_superuser:
         return others
     roles = [role for role in Role if access.Action.APPROVE in access.ALLOWED[role]]
@@ -37,6 +37,11 @@ def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
     return others.filter(
         model__project__in=Project.objects.filter(memberships__user=user, memberships__role__in=roles)
     )
+
+
+def _concerns(people: Iterable[int]) -> Q:
+    """Return a filter for the requests of these people, and for those of versions that they made."""
+    return Q(requested_by__in=people) | Q(version__artifact__in=files_of(people))
 
 
 def approvals_waiting(user: User) -> int:

@@ -35,9 +35,9 @@ def get_account(username: str) -> User:
     return user
 
 
-def issuer_of(user: User) -> User | None:
-    """Return who made the login link that the session or the password of `user` came from."""
-    return None if user.login_issuer_id is None else accounts().filter(pk=user.login_issuer_id).first()
+def issuers_of(user: User) -> list[User]:
+    """Return the people whose promotion requests the session of `user` cannot decide; see `login_issuers`."""
+    return list(accounts().filter(pk__in=user.login_issuers).order_by("username"))
 
 
 def active_user(user_id: int) -> User | None:

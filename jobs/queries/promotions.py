@@ -1,5 +1,7 @@
 """Reads promotion requests and checks who may decide them."""
 
+from collections.abc import Collection
+
 from django.db.models import QuerySet, prefetch_related_objects
 
 from jobs import access
@@ -7,6 +9,7 @@ from jobs.access import Action
 from jobs.contracts.answers.promotions import GateOut, PromotionDecisionOut, PromotionOut
 from jobs.errors import Forbidden
 from jobs.models import Decision, ModelVersion, PromotionRequest, User
+from jobs.queries import authors as authorship
 from jobs.queries import gates
 
 OPEN = (PromotionRequest.State.GATING, PromotionRequest.State.PENDING)
@@ -25,7 +28,7 @@ def for_lists(user: User) -> QuerySet[PromotionRequest]:
 
 
 def require_independent(promotion: PromotionRequest, user: User) -> None:
-    """Require that `user` may decide: a current approver who neither requested it nor created the version.
+    """Require that `user` may decide: a current approver who neither requested nor made the version.
 
     Raises:
         NotFound: `user` may not see the request.
@@ -35,25 +38,41 @@ def require_independent(promotion: PromotionRequest, user: User) -> None:
     access.require(user, project, Action.APPROVE)
     if user.is_service:
         raise Forbidden("A service account cannot decide a promotion.")
-    if stakeholders(promotion) & {user.login_issuer_id} or promotion.requested_by_issuer_id == user.pk:
-        raise Forbidden(
+    authors = authorship.of_version(promotion.version)
+    if _is_linked(promotion, user, authors):
+        raise _not_independent(
             "Your session, or that of the requester, came from a login link of the other, or from a "
             "password that was set in such a session. Let another person decide. "
-            "Your page Account shows how to end this.",
-            code="not_independent",
+            "Your page Account shows how to end this."
         )
     if promotion.single_person:
         return
     if user.pk == promotion.requested_by_id:
-        raise Forbidden("You requested this promotion. Another person must decide.", code="not_independent")
-    if user.pk == promotion.version.created_by_id:
-        raise Forbidden("You created this version. Another person must decide.", code="not_independent")
+        raise _not_independent("You requested this promotion. Another person must decide.")
+    if user.pk in authors:
+        raise _not_independent(
+            "You created this version, or a job of yours made its file. Another person must decide."
+        )
+    if authors & _accounts_of({user.pk}):
+        raise _not_independent(
+            "A person who made this version has a password from a login link of yours. "
+            "Another person must decide."
+        )
 
 
-def stakeholders(promotion: PromotionRequest) -> set[int]:
-    """Return the ids of the requester, the author, and who made the requester's login link."""
-    ids = (promotion.requested_by_id, promotion.version.created_by_id, promotion.requested_by_issuer_id)
-    return {each for each in ids if each is not None}
+def _is_linked(promotion: PromotionRequest, user: User, authors: set[int]) -> bool:
+    """Return whether a login link connects `user` with the requester or, as its maker, with an author."""
+    issuers = set(promotion.requested_by_issuers.values_list("pk", flat=True))
+    concerned = {promotion.requested_by_id, *issuers} & user.login_issuers
+    return bool(concerned or authors & _accounts_of(user.login_issuers)) or user.pk in issuers
+
+
+def _accounts_of(people: Collection[int]) -> set[int]:
+    return set(authorship.accounts_of(people).values_list("pk", flat=True)) if people else set()
+
+
+def _not_independent(why: str) -> Forbidden:
+    return Forbidden(why, code="not_independent")
 
 
 def decision_refusal(promotion: PromotionRequest, user: User) -> str | None:

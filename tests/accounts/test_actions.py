@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -69,12 +70,23 @@ class TestPeople:
         with pytest.raises(Conflict):
             actions.set_admin(people.administrator, False, by=people.administrator)
 
-    def test_two_administrators_cannot_deactivate_each_other(self, people: People) -> None:
-        other = actions.add_person("other", by=None, admin=True)
+    @pytest.mark.parametrize("change", [actions.set_active, actions.set_admin])
+    @pytest.mark.parametrize("others", [0, 1])
+    def test_of_two_administrators_who_remove_each_other_one_remains(
+        self, people: People, change: Callable[..., User], others: int
+    ) -> None:
+        for number in range(others):
+            actions.add_person(f"third-{number}", by=None, admin=True)
+        second = actions.add_person("second", by=None, admin=True)
         first = User.objects.get(pk=people.administrator.pk)
-        actions.set_active(first, False, by=other)
-        with pytest.raises(Conflict, match="no administrator left"):
-            actions.set_active(other, False, by=people.administrator)  # read before its deactivation
+        change(first, False, by=second)
+        before = AuditEvent.objects.count()
+        with pytest.raises(Forbidden, match="not an administrator"):
+            change(second, False, by=people.administrator)  # read before the change
+        second.refresh_from_db()
+        assert second.is_superuser
+        assert second.is_active
+        assert AuditEvent.objects.count() == before
 
 
 class TestProjects:

@@ -18,7 +18,7 @@ from jobs.actions.people import create_login_link
 from jobs.errors import TooManyAttempts
 from jobs.models import AuditEvent, LoginAttempts, User
 from tests.people import PASSWORD, People, browser_of
-from webapp.accounts.login import LINK_ISSUER
+from webapp.accounts.login import LINK_ISSUERS
 
 SECRET = "JBSWY3DPEHPK3PXP"
 LOGIN = "/accounts/login/"
@@ -154,7 +154,7 @@ class TestTheSecondFactor:
         browser.post(link, {"password": PASSWORD})
         assert who(browser) is None
         browser.post(CODE, {"code": code()})
-        assert browser.session[LINK_ISSUER] == people.administrator.pk
+        assert browser.session[LINK_ISSUERS] == [people.administrator.pk]
         assert (rows("login_link_used")[0]["issuer"], rows("login")[0]["how"]) == ("administrator", "link")
 
     def test_may_be_a_recovery_code_which_leaves_a_row(self, people: People) -> None:
@@ -192,10 +192,10 @@ class TestSessions:
     def test_of_a_password_do_not_carry_the_issuer_of_an_earlier_link(self, people: People) -> None:
         browser = Client()
         browser.post(link_for_member(people), {"password": PASSWORD})
-        assert browser.session[LINK_ISSUER] == people.administrator.pk
+        assert browser.session[LINK_ISSUERS] == [people.administrator.pk]
         browser.post("/accounts/logout/")
         enter(browser)
-        assert LINK_ISSUER not in browser.session
+        assert LINK_ISSUERS not in browser.session
         assert [row["how"] for row in rows("login")] == ["link", "password"]
         assert rows("logout")[0]["by"] == "member"
 

@@ -1,5 +1,6 @@
 """One-time links: who made one never acts as another person where two persons must."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from jobs.actions import people as actions
 from jobs.models import AuditEvent, User
 from tests.accounts.test_login import LOGIN, enter, who
 from tests.people import PASSWORD, People, browser_of
-from webapp.accounts.login import LINK_ISSUER
+from webapp.accounts.login import LINK_ISSUERS
 
 CHOSEN = "a-long-password-of-somebody"
 SET = {"password1": CHOSEN, "password2": CHOSEN}
@@ -72,7 +73,7 @@ class TestAFirstPassword:
     ) -> None:
         first = entered(link(grace, people.administrator))
         first.post("/accounts/password/set/", SET)
-        assert by_password(grace).session[LINK_ISSUER] == people.administrator.pk
+        assert by_password(grace).session[LINK_ISSUERS] == [people.administrator.pk]
 
     def test_keeps_it_when_it_is_changed_in_a_session_with_the_mark(
         self, people: People, grace: User
@@ -82,12 +83,12 @@ class TestAFirstPassword:
         by_password(grace).post(
             "/accounts/password/change/", {"oldpassword": CHOSEN, "password1": other, "password2": other}
         )
-        assert by_password(grace, other).session[LINK_ISSUER] == people.administrator.pk
+        assert by_password(grace, other).session[LINK_ISSUERS] == [people.administrator.pk]
 
     def test_has_none_from_a_link_of_the_operator(self, people: People, grace: User) -> None:
         Client().post(link(grace, people.administrator))  # opened, but no password was set
         entered(link(grace, None)).post("/accounts/password/set/", SET)
-        assert LINK_ISSUER not in by_password(grace).session
+        assert LINK_ISSUERS not in by_password(grace).session
 
     def test_of_a_link_that_was_used_is_marked_even_if_the_process_dies_while_it_is_set(
         self, people: People, grace: User
@@ -95,7 +96,7 @@ class TestAFirstPassword:
         entered(link(grace, people.administrator))
         grace.set_password(CHOSEN)
         grace.save(update_fields=["password"])
-        assert by_password(grace).session[LINK_ISSUER] == people.administrator.pk
+        assert by_password(grace).session[LINK_ISSUERS] == [people.administrator.pk]
 
 
 def test_the_account_page_says_whose_requests_a_person_cannot_decide(people: People, grace: User) -> None:
@@ -103,6 +104,25 @@ def test_the_account_page_says_whose_requests_a_person_cannot_decide(people: Peo
     shown = " ".join(by_password(grace).get("/account/").content.decode().split())
     assert f"{people.administrator.username} made the login link" in shown
     assert "made the login link" not in browser_of(people.member).get("/account/").content.decode()
+
+
+@pytest.mark.parametrize("change", [actions.set_active, actions.set_admin])
+def test_a_link_of_a_person_who_is_no_administrator_any_more_does_not_enter(
+    people: People, grace: User, change: Callable[..., User]
+) -> None:
+    mallory = actions.add_person("mallory", by=people.administrator, admin=True)
+    kept = link(grace, mallory)
+    change(mallory, False, by=people.administrator)
+    assert Client().post(kept).status_code == 404
+    assert not User.objects.get(pk=grace.pk).password_issuers.exists()
+    assert who(entered(link(grace, people.administrator))) == "grace"
+
+
+def test_a_link_that_was_made_before_a_reset_by_the_operator_does_not_enter(people: People) -> None:
+    before = link(people.member, people.administrator)
+    call_command("adduser", "member", "--reset")
+    assert Client().post(before).status_code == 404
+    assert who(entered(link(people.member, people.administrator))) == "member"
 
 
 def test_a_reset_by_the_operator_removes_password_second_factor_and_sessions(people: People) -> None:

@@ -8,12 +8,14 @@ from pytest_django import Settings
 
 from jobs import access
 from jobs.access import Action
+from jobs.actions import deletions, promotions, tokens
 from jobs.actions import people as actions
-from jobs.actions import promotions, tokens
 from jobs.errors import Forbidden
-from jobs.models import User
-from tests.factories import make_model, make_promotion
+from jobs.models import ApiToken, User
+from jobs.models.sessions import stored_key
+from tests.factories import make_job, make_model, make_promotion
 from tests.people import People, browser_of
+from webapp.live.event_stream import Reader, _require_valid
 from webapp.settings import env
 
 SET_UP = "/accounts/2fa/totp/activate/?required=1"
@@ -79,6 +81,43 @@ def test_an_administrator_without_one_does_not_administer(people: People) -> Non
     assert answer.json()["code"] == "second_factor_required"
     TOTP.activate(people.administrator, "JBSWY3DPEHPK3PXP")
     actions.set_admin(people.member, True, by=people.administrator)
+
+
+def test_a_token_of_an_administrator_without_one_revokes_no_token_of_others(people: People) -> None:
+    theirs, _ = tokens.create(people.member, by=people.member, scopes=["read"])
+    _, raw = tokens.create(people.administrator, by=people.administrator, scopes=["write", "admin"])
+    answer = Client(headers={"Authorization": f"Bearer {raw}"}).delete(f"/api/v1/tokens/{theirs.pk}")
+    assert (answer.status_code, answer.json()["code"]) == (403, "second_factor_required")
+    assert ApiToken.objects.filter(pk=theirs.pk).exists()
+    with pytest.raises(Forbidden, match="second factor"):
+        tokens.create(people.member, by=people.administrator, scopes=["read"])
+
+
+@pytest.mark.parametrize("who", ["owner", "administrator"])
+def test_without_one_only_own_deletions_are_undone(people: People, who: str) -> None:
+    user: User = getattr(people, who)
+    deletions.delete(make_job(project=people.project, by=people.member, state="completed"), by=people.member)
+    assert not access.restorable_deletions(user).exists()
+    assert access.restorable_deletions(people.member).exists()
+    TOTP.activate(user, "JBSWY3DPEHPK3PXP")
+    assert access.restorable_deletions(user).exists()
+
+
+@pytest.mark.parametrize("who", ["approver", "owner", "administrator"])
+def test_a_socket_of_a_session_without_one_is_closed(people: People, who: str) -> None:
+    user: User = getattr(people, who)
+    key = browser_of(user).session.session_key
+    assert key is not None
+    reader = Reader(user.pk, session=stored_key(key))
+    with pytest.raises(Forbidden, match="second factor"):
+        _require_valid(reader)
+    TOTP.activate(user, "JBSWY3DPEHPK3PXP")
+    assert _require_valid(reader) == user
+
+
+def test_a_stream_of_a_token_needs_none(people: People) -> None:
+    token, _ = tokens.create(people.approver, by=people.approver, scopes=["read"])
+    assert _require_valid(Reader(people.approver.pk, token_id=token.pk)) == people.approver
 
 
 def test_it_cannot_be_turned_off_where_it_is_required(people: People) -> None:

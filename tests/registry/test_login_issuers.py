@@ -1,15 +1,17 @@
 """A session that came from a login link decides nothing of the person who made the link."""
 
 import json
+import re
 
 import pytest
 from django.test import Client
 
 from jobs.actions import people, promotions, tokens
-from jobs.models import Project, PromotionRequest, Role, User
+from jobs.models import AuditEvent, Project, PromotionRequest, Role, User
 from jobs.queries import home
 from tests.people import browser_of
 from tests.registry.conftest import GOOD_GATES, Yard, judge
+from webapp.accounts.login import LINK_ISSUERS, issuers_of
 
 State = PromotionRequest.State
 CHOSEN = "a-long-password-of-somebody"
@@ -19,7 +21,7 @@ def entered_as(user: User, by: User) -> Client:
     """Return a browser that is logged in as `user` by a link of `by`."""
     client = browser_of(user)
     session = client.session
-    session["login_link_issuer"] = by.pk
+    session[LINK_ISSUERS] = [by.pk]
     session.save()
     return client
 
@@ -84,7 +86,7 @@ def test_a_login_with_the_own_password_decides_again(yard: Yard) -> None:
 
 
 def test_the_maker_of_the_link_does_not_decide_what_was_requested_through_it(yard: Yard) -> None:
-    yard.member.login_issuer_id = yard.approver.pk
+    yard.member.login_issuers = frozenset({yard.approver.pk})
     promotion = promotions.request(yard.version(by=yard.owner), stage="production", by=yard.member)
     judge(promotion, GOOD_GATES)
     browser_of(yard.approver).post(f"/approvals/{promotion.pk}/approve", {})
@@ -97,7 +99,7 @@ def test_the_maker_of_the_link_does_not_decide_what_was_requested_through_it(yar
 def test_it_does_not_list_what_it_may_not_decide(yard: Yard) -> None:
     promotion = yard.pending()
     assert promotion in home.approvals_to_decide(yard.approver)
-    yard.approver.login_issuer_id = yard.member.pk
+    yard.approver.login_issuers = frozenset({yard.member.pk})
     assert promotion not in home.approvals_to_decide(yard.approver)
 
 
@@ -114,4 +116,139 @@ def test_a_token_made_for_another_person_decides_nothing_of_its_maker(yard: Yard
     _, raw = tokens.create(yard.approver, by=root, scopes=["approve"])
     found = tokens.authenticate(raw)
     assert found is not None
-    assert found.user.login_issuer_id == root.pk
+    assert found.user.login_issuers == {root.pk}
+
+
+class Alone:
+    """An administrator who requests a promotion, and makes accounts to approve it with."""
+
+    def __init__(self, yard: Yard) -> None:
+        User.objects.filter(pk=yard.member.pk).update(is_superuser=True)
+        yard.member.refresh_from_db()
+        self.yard = yard
+        self.own = browser_of(yard.member)
+        self.promotion = yard.pending()
+
+    def make(self, name: str, browser: Client, *, admin: bool = False) -> Client:
+        """Make a person with a browser; return one that is logged in as that person by the link."""
+        body = {"user": name, "admin": admin}
+        made = browser.post("/api/v1/users", body, "application/json")
+        entered = Client()
+        entered.post(json.loads(made.content)["login_link"])
+        people.set_role(self.yard.project, people.find_person(name), Role.APPROVER, by=self.yard.member)
+        return entered
+
+    def link(self, name: str, browser: Client) -> str:
+        """Make a link for a person with a browser."""
+        shown = browser.post(f"/people/{name}/link").content.decode()
+        found = re.search(r"/login/[\w-]+", shown)
+        assert found is not None
+        return found[0]
+
+    def is_refused(self, browser: Client) -> bool:
+        """Return whether the request cannot be approved with a browser."""
+        listed = self.promotion in home.approvals_to_decide(seen_by(browser))
+        answer = browser.post(f"/approvals/{self.promotion.pk}/approve", {})
+        self.promotion.refresh_from_db()
+        return (answer.status_code, self.promotion.state, listed) == (403, State.PENDING, False)
+
+
+def seen_by(browser: Client) -> User:
+    """Return the user of a browser as a request sees them."""
+    user = User.objects.get(pk=browser.session["_auth_user_id"])
+    user.login_issuers = issuers_of(browser.session)
+    return user
+
+
+def set_password(browser: Client, password: str = CHOSEN) -> None:
+    answer = browser.post("/accounts/password/set/", {"password1": password, "password2": password})
+    assert answer.status_code == 302
+
+
+def by_password(name: str) -> Client:
+    browser = Client()
+    browser.post("/accounts/login/", {"login": name, "password": CHOSEN})
+    return browser
+
+
+class TestAPersonWhoMakesAccountsForThemselves:
+    def test_does_not_approve_as_a_person_whom_such_an_account_has_made(self, yard: Yard) -> None:
+        alone = Alone(yard)
+        first = alone.make("first", alone.own, admin=True)
+        assert alone.is_refused(first)
+        assert alone.is_refused(alone.make("second", first))
+
+    def test_does_not_approve_with_a_password_that_was_set_there(self, yard: Yard) -> None:
+        alone = Alone(yard)
+        second = alone.make("second", alone.make("first", alone.own, admin=True))
+        set_password(second)
+        assert alone.is_refused(by_password("second"))
+
+    def test_does_not_approve_by_a_link_that_such_an_account_makes_for_itself(self, yard: Yard) -> None:
+        alone = Alone(yard)
+        first = alone.make("first", alone.own, admin=True)
+        set_password(first)
+        again = Client()
+        again.post(alone.link("first", first), {"password": CHOSEN})
+        assert seen_by(again).username == "first"
+        assert alone.is_refused(again)
+
+    def test_does_not_approve_after_two_such_accounts_have_made_links_for_each_other(
+        self, yard: Yard
+    ) -> None:
+        alone = Alone(yard)
+        first = alone.make("first", alone.own, admin=True)
+        second = alone.make("second", alone.own, admin=True)
+        from_first, from_second = Client(), Client()
+        from_first.post(alone.link("second", first))
+        from_second.post(alone.link("first", from_first))
+        set_password(from_second)
+        assert alone.is_refused(by_password("first"))
+        assert alone.is_refused(second)
+
+    def test_does_not_approve_with_a_token_that_such_an_account_makes(self, yard: Yard) -> None:
+        alone = Alone(yard)
+        first = seen_by(alone.make("first", alone.own, admin=True))
+        _, raw = tokens.create(yard.approver, by=first, scopes=["read", "approve"])
+        headers = {"Authorization": f"Bearer {raw}"}
+        path = f"/api/v1/promotions/{alone.promotion.pk}/approve"
+        assert Client().post(path, {}, "application/json", headers=headers).status_code == 403
+
+    def test_does_not_approve_what_such_an_account_has_requested(self, yard: Yard) -> None:
+        alone = Alone(yard)
+        second = seen_by(alone.make("second", alone.make("first", alone.own, admin=True)))
+        people.set_role(yard.project, second, Role.MEMBER, by=yard.member)
+        alone.promotion = promotions.request(yard.version(by=second), stage="production", by=second)
+        judge(alone.promotion, GOOD_GATES)
+        assert alone.is_refused(alone.own)
+
+    def test_leaves_the_requests_of_others_to_them(self, yard: Yard) -> None:
+        alone = Alone(yard)
+        second = alone.make("second", alone.make("first", alone.own, admin=True))
+        theirs = promotions.request(yard.version(by=yard.owner), stage="production", by=yard.owner)
+        judge(theirs, GOOD_GATES)
+        second.post(f"/approvals/{theirs.pk}/approve", {})
+        theirs.refresh_from_db()
+        assert theirs.state == State.APPROVED
+
+
+def test_the_audit_log_names_the_issuers_of_a_session_that_acts(yard: Yard) -> None:
+    alone = Alone(yard)
+    first = alone.make("first", alone.own, admin=True)
+    second = alone.make("second", first)
+    second.post(f"/approvals/{alone.promotion.pk}/comment", {"comment": "fine"})
+    alone.own.post(f"/approvals/{alone.promotion.pk}/comment", {"comment": "fine"})
+    rows = AuditEvent.objects.filter(action="promotion.comment").order_by("number")
+    named = [(row.actor and row.actor.username, row.detail.get("login_issuers")) for row in rows]
+    assert named == [("second", ["first", "member"]), ("member", None)]
+    login = AuditEvent.objects.get(action="person.login", actor__username="second")
+    assert login.detail["login_issuers"] == ["first", "member"]
+
+
+def test_a_session_of_an_earlier_version_is_marked(yard: Yard) -> None:
+    promotion = yard.pending()
+    browser = browser_of(yard.approver)
+    session = browser.session
+    session[LINK_ISSUERS] = yard.member.pk
+    session.save()
+    assert browser.post(f"/approvals/{promotion.pk}/approve", {}).status_code == 403

@@ -234,3 +234,10 @@ def test_every_step_leaves_one_audit_row(yard: Yard) -> None:
     events = AuditEvent.objects.filter(target=f"promotion:{promotion.pk}").order_by("pk")
     names = events.values_list("action", flat=True)
     assert list(names) == ["promotion.request", "promotion.gated", "promotion.approve", "promotion.released"]
+
+
+def test_the_audit_log_names_the_person_whose_token_reports_a_release(yard: Yard) -> None:
+    promotions.approve(yard.pending(), by=yard.approver)
+    body = ReplicaReport(replica="elsewhere", model="digits", generation=1)
+    replica_reports.record(body, by=yard.second_approver)
+    assert AuditEvent.objects.get(action="promotion.released").actor == yard.second_approver

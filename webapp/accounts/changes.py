@@ -10,7 +10,7 @@ from django.http import HttpRequest
 
 from jobs.actions import logins, people
 from jobs.models import User
-from webapp.accounts.login import LINK_ISSUER
+from webapp.accounts.login import issuers_of
 
 CODES = Authenticator.Type.RECOVERY_CODES
 
@@ -22,7 +22,7 @@ def _changed(request: HttpRequest, user: User, verb: str) -> None:
 
 @receiver((account.password_changed, account.password_set))
 def password_changed(request: HttpRequest, user: User, **_: Any) -> None:
-    people.password_was_set(user, issuer=request.session.get(LINK_ISSUER))
+    people.password_was_set(user, issuers=issuers_of(request.session))
     _changed(request, user, "password")
 
 

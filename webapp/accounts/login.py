@@ -10,15 +10,16 @@ from typing import Any
 from allauth.account.auth_backends import AuthenticationBackend
 from allauth.account.internal.flows.login import get_authentication_records
 from allauth.account.utils import perform_login
+from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse
 
 from jobs import clock
 from jobs.actions import logins
 from jobs.models import LoginLink, User
 
-LINK_ISSUER = "login_link_issuer"
-"""Key in the session: the id of the user who made the link that the session came from, or the link of the
-session in which the password of this one was set."""
+LINK_ISSUERS = "login_link_issuer"
+"""Key in the session: the ids of the issuers of the link that it came from, or of the session in which the
+password was set with which it began."""
 LOGIN = "login"
 """Key in the session: when, how and from where the user logged in."""
 AGENT_CHARACTERS = 200
@@ -48,10 +49,17 @@ def address_of(request: HttpRequest | None) -> str:
     return "" if request is None else str(request.META.get("REMOTE_ADDR", ""))
 
 
+def issuers_of(session: SessionBase) -> frozenset[int]:
+    """Return the ids of the issuers of a session; see `User.login_issuers`."""
+    stored = session.get(LINK_ISSUERS, [])
+    # Sessions of earlier versions have one id.
+    return frozenset([stored] if isinstance(stored, int) else stored)
+
+
 def by_link(request: HttpRequest, link: LoginLink, to: str) -> HttpResponse:
     """Log in the user of a link that was just used. A second factor is still required if the user has one."""
     # Kept until the second factor is checked, and then passed to `complete`.
-    passed = {"by_link": True, "link_issuer": link.issuer_id}
+    passed = {"by_link": True, "link_issuers": link.issuers}
     response: HttpResponse = perform_login(
         request, link.user, email_verification="none", redirect_url=to, signal_kwargs=passed
     )
@@ -67,10 +75,14 @@ def complete(request: HttpRequest, user: User, passed: dict[str, Any] | None) ->
         passed: the arguments that `by_link` gave; None after a password.
     """
     passed = passed or {}
-    issuer = passed["link_issuer"] if passed.get("by_link") else user.password_issuer_id
-    request.session.pop(LINK_ISSUER, None)
-    if issuer is not None:
-        request.session[LINK_ISSUER] = issuer
+    if passed.get("by_link"):
+        issuers = passed["link_issuers"]
+    else:
+        issuers = list(user.password_issuers.order_by("pk").values_list("pk", flat=True))
+    request.session.pop(LINK_ISSUERS, None)
+    if issuers:
+        request.session[LINK_ISSUERS] = issuers
+    user.login_issuers = frozenset(issuers)  # for the audit log
     how = "link" if passed.get("by_link") else "password"
     records = get_authentication_records(request, user)
     address = address_of(request)

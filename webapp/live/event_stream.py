@@ -83,7 +83,8 @@ def _require_valid(reader: Reader) -> User:
     """Return the user of a connection.
 
     Raises:
-        TrainyardError: the account was deactivated, or the session or token ended.
+        TrainyardError: the account was deactivated, the session or token ended, or the user of a session
+            lacks a required second factor.
     """
     user = active_user(reader.user_id)
     if user is None:
@@ -92,6 +93,9 @@ def _require_valid(reader: Reader) -> User:
         raise TrainyardError("This token was revoked or has expired.", code="unauthenticated")
     if reader.session is not None and not is_open(reader.session, user):
         raise TrainyardError("This session has ended.", code="unauthenticated")
+    # As on all pages; tokens keep reading.
+    if reader.session is not None and access.lacks_second_factor(user):
+        raise access.second_factor_required()
     return user
 
 

@@ -15,7 +15,7 @@ from jobs.actions import people as actions
 from jobs.errors import NotFound
 from jobs.models import User
 from jobs.queries import sessions
-from jobs.queries.people import issuer_of, memberships
+from jobs.queries.people import issuers_of, memberships
 from webapp.accounts.forms import LinkForm
 from webapp.accounts.login import address_of, by_link
 from webapp.pages.shortcuts import Request, action, notify, page, redirect, render
@@ -27,7 +27,7 @@ def account(request: Request) -> HttpResponse:
     context = {
         "memberships": memberships(request.user),
         "has_password": request.user.has_usable_password(),
-        "issuer": issuer_of(request.user),
+        "issuers": issuers_of(request.user),
         "has_second_factor": is_mfa_enabled(request.user, [Authenticator.Type.TOTP]),
         "sessions": sessions.of_user(request.user, request.session.session_key),
     }

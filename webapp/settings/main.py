@@ -21,7 +21,7 @@ SECURE = PUBLIC_URL.startswith("https://")
 ALLOWED_HOSTS = env.allowed_hosts(PUBLIC_URL)
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "webapp.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -48,7 +48,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "webapp.middleware.login_issuer",
+    "webapp.middleware.login_issuers",
     "allauth.account.middleware.AccountMiddleware",
     "webapp.accounts.delay.status_of_delay",
     "webapp.accounts.requirement.second_factor_required",

@@ -17,7 +17,9 @@ class Command(BaseCommand):
         parser.add_argument("user")
         parser.add_argument("--admin", action="store_true", help="an administrator of the installation")
         parser.add_argument(
-            "--reset", action="store_true", help="remove a lost password and second factor; ends all sessions"
+            "--reset",
+            action="store_true",
+            help="remove a lost password and second factor; ends all sessions and unused login links",
         )
 
     def handle(self, *, user: str, admin: bool, reset: bool, **options: object) -> None:

@@ -1,0 +1,32 @@
+"""Determines who made the file of a version: by a job, or by registering it.
+
+The same file can be registered again, by another person and under another model. Its authors stay the same.
+A person may also have made it in the name of an account whose password they may know.
+"""
+
+from collections.abc import Iterable
+
+from django.db.models import Q, QuerySet
+
+from jobs.models import Artifact, JobArtifact, ModelVersion, User
+
+
+def of_version(version: ModelVersion) -> set[int]:
+    """Return the ids of the people who made or registered the file of a version."""
+    made = JobArtifact.objects.filter(artifact=version.artifact_id).values_list("job__created_by", flat=True)
+    registered = ModelVersion.everything.filter(artifact=version.artifact_id)
+    found = {*made, *registered.values_list("created_by", flat=True)}
+    return {person for person in found if person is not None}
+
+
+def accounts_of(people: Iterable[int]) -> QuerySet[User]:
+    """Return the accounts in whose name these people may act: their own, and those that they made."""
+    ids = list(people)
+    return User.objects.filter(Q(pk__in=ids) | Q(password_issuers__in=ids)).distinct()
+
+
+def files_of(people: Iterable[int]) -> QuerySet[Artifact]:
+    """Return the files that the accounts of these people made or registered."""
+    accounts = accounts_of(people).values("pk")
+    made, registered = Q(uses__job__created_by__in=accounts), Q(versions__created_by__in=accounts)
+    return Artifact.objects.filter(made | registered)
