@@ -62,10 +62,11 @@ def _set_desired(job: Job, desired: Desired, *, allowed: tuple[JobState, ...], b
         job.refresh_from_db()
         if desired is not Desired.PAUSED and job.state == JobState.RUNNING:
             move(job, JobState.STOPPING, reason="killed" if desired is Desired.KILLED else "")
-        audit.record(f"job.{verb}", f"job:{job.pk}", by=by, project=job.project)
         _wake_workers(job)
         # What no worker holds is paused or stopped at once, so that a user need not wait for the scheduler.
         pipeline.advance(job)
+        # Last: the changes above lock further rows.
+        audit.record(f"job.{verb}", f"job:{job.pk}", by=by, project=job.project)
     job.refresh_from_db()
     return job
 
@@ -129,9 +130,10 @@ def finish(job: Job, *, by: User) -> Job:
             if root.state == JobState.PAUSED:
                 move(root, JobState.QUEUED)
         events.append(root.pk, [events.event("state", root, state=root.state, reason="finishing")])
-        audit.record("job.finish", f"job:{root.pk}", by=by, project=root.project)
         _wake_workers(root)
         pipeline.advance(root)
+        # Last: the changes above lock further rows.
+        audit.record("job.finish", f"job:{root.pk}", by=by, project=root.project)
     job.refresh_from_db()
     return job
 

@@ -199,7 +199,7 @@ def _new_version(dataset: Dataset, stored: StoredUpload, roles: Roles, *, by: Us
         if dataset.project is not None:
             quotas.require_room_for_artifact(dataset.project, stored.artifact)
         # The lock prevents two concurrent uploads from using the same number.
-        Dataset.objects.select_for_update().get(pk=dataset.pk)
+        Dataset.objects.select_for_update(no_key=True).get(pk=dataset.pk)
         newest = dataset.versions.aggregate(Max("number"))["number__max"] or 0
         version = dataset.versions.create(
             number=newest + 1, request=request, upload=stored.artifact, created_by=by
@@ -255,5 +255,6 @@ def profile_again(version: DatasetVersion, *, by: User) -> Job:
         is_being_read = Job.objects.profiling(version.pk).unfinished().exists()
         if is_being_read or not failed.update(state=DatasetVersion.State.PREPARING, error=None):
             raise Conflict(f"{version} is {version.state}: only a failed version can be read again")
+        job = submit.profile(version, by=by)
         audit.record("dataset.try_again", version, by=by, project=version.dataset.project)
-        return submit.profile(version, by=by)
+    return job

@@ -68,7 +68,7 @@ def open_search(project: Project, name: str, wanted: ExternalSearch, *, by: User
         raise BadInput(f"the name of a search must have 1 to {MAX_NAME_LENGTH} characters")
     with transaction.atomic():
         # Locked, so that two chiefs with the same name open one search.
-        Project.objects.select_for_update().get(pk=project.pk)
+        Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         named = Job.objects.external_searches().filter(project=project, title=name)
         job = named.unfinished().order_by("-pk").first()
         is_new = job is None
@@ -150,7 +150,7 @@ def open_attempts(root: Job) -> AttemptQuerySet:
 def _locked(attempts: AttemptQuerySet) -> list[Attempt]:
     """Return the open attempts among these, locked until the transaction ends."""
     # In one order, against deadlocks between calls that lock several.
-    return list(attempts.open().select_for_update(of=("self",)).order_by("pk"))
+    return list(attempts.open().select_for_update(of=("self",), no_key=True).order_by("pk"))
 
 
 def _renew(root: Job, attempts: Collection[int]) -> None:

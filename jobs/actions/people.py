@@ -179,7 +179,9 @@ def set_admin(user: User, admin: bool, *, by: User) -> User:
 
 def _require_another_admin(user: User) -> None:
     """Refuse to leave the installation without an administrator, if `user` ceases to be one."""
-    admins = User.objects.select_for_update().filter(is_superuser=True, is_active=True, is_service=False)
+    admins = User.objects.select_for_update(no_key=True).filter(
+        is_superuser=True, is_active=True, is_service=False
+    )
     # All rows are locked, in one order, so that concurrent calls wait for each other without a deadlock.
     if {admin.pk for admin in admins.order_by("pk")} <= {user.pk}:
         raise Conflict("The installation would have no administrator left.")

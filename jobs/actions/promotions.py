@@ -127,18 +127,20 @@ def record_gate_failure(job: Job, error: dict[str, Any]) -> None:
 
 def _apply_gates(job: Job, results: Sequence[Gate]) -> None:
     with transaction.atomic():
-        waiting = PromotionRequest.objects.filter(gate_job=job, state=State.GATING)
-        request = waiting.first()
-        found = [*results, *(gates.authorship(request) if request is not None else [])]
-        failed = gates.failed_names(found)
         # Only the request's current gate job counts: an earlier one compared with another champion.
-        changed = waiting.update(
+        promotion = PromotionRequest.objects.select_related("model__project").filter(gate_job=job).first()
+        if promotion is None:
+            return
+        _lock_endpoint(promotion)
+        found = [*results, *gates.authorship(promotion)]
+        failed = gates.failed_names(found)
+        changed = PromotionRequest.objects.filter(gate_job=job, state=State.GATING).update(
             gates=[gate.model_dump(mode="json") for gate in found],
             state=State.FAILED if failed else State.PENDING,
             decided=clock.now() if failed else None,
         )
         if changed:
-            promotion = PromotionRequest.objects.select_related("model__project").get(gate_job=job)
+            promotion.refresh_from_db(fields=["state"])
             _audit("gated", promotion, by=None, state=promotion.state, failed=failed)
 
 
@@ -262,6 +264,7 @@ def expire_due() -> int:
 
 @transaction.atomic
 def _expire(promotion: PromotionRequest) -> bool:
+    _lock_endpoint(promotion)
     open_still = PromotionRequest.objects.filter(pk=promotion.pk, state__in=OPEN)
     if not open_still.update(state=State.EXPIRED, decided=clock.now()):
         return False
@@ -269,12 +272,16 @@ def _expire(promotion: PromotionRequest) -> bool:
     return True
 
 
+def _lock_endpoint(promotion: PromotionRequest) -> Endpoint:
+    """Lock the endpoint of a request. It comes before the request in every transaction, against deadlocks."""
+    return releases.locked(Endpoint.objects.get(model=promotion.model_id))
+
+
 def _locked(promotion: PromotionRequest) -> tuple[PromotionRequest, Endpoint]:
     """Return the request and its endpoint, locked until the transaction ends."""
-    # The endpoint comes first, as in `request`, against deadlocks.
-    endpoint = releases.locked(Endpoint.objects.get(model=promotion.model_id))
+    endpoint = _lock_endpoint(promotion)
     # Read again with its relations, as in `releases.locked`.
-    PromotionRequest.objects.select_for_update().get(pk=promotion.pk)
+    PromotionRequest.objects.select_for_update(no_key=True).get(pk=promotion.pk)
     related = ("model__project", "version__artifact", "version__model", "requested_by", "baseline_version")
     return PromotionRequest.objects.select_related(*related).get(pk=promotion.pk), endpoint
 

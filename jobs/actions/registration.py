@@ -34,6 +34,8 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
     access.get_artifact(by, digest)
     source = _model_artifact(by, digest)
     with transaction.atomic():
+        # Locked here for the job below, since the version writes to the audit log, which is locked last.
+        deletions.require_present(model.project)
         version = _create_numbered(
             model,
             artifact=source.artifact,

@@ -215,7 +215,7 @@ def require_up(endpoint: Endpoint) -> None:
 def locked(endpoint: Endpoint) -> Endpoint:
     """Return the endpoint, refreshed and locked until the transaction ends."""
     # Two statements: one that waits for the lock would join the versions of the row before the change.
-    Endpoint.objects.select_for_update().get(pk=endpoint.pk)
+    Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint.pk)
     related = ("model__project", "production__artifact", "previous__artifact", "staging__artifact")
     return Endpoint.objects.select_related(*related).get(pk=endpoint.pk)
 

@@ -53,7 +53,7 @@ def _locked_attempt(job_id: int, name: TrialName) -> tuple[Job, Attempt]:
     # The attempt's number is the fencing token: after the trial was given to another script, no row matches.
     rows = Attempt.objects.filter(job_id=job_id, number=name.attempt, trials__number=name.trial)
     # The attempt is locked before its search, as in `attempt_end`, against deadlocks.
-    attempt = rows.filter(state=AttemptState.RUNNING).select_for_update(of=("self",)).first()
+    attempt = rows.filter(state=AttemptState.RUNNING).select_for_update(of=("self",), no_key=True).first()
     root = Job.objects.locked().filter(pk=job_id).first()
     if root is None:
         raise NotFound(f"there is no search {job_id}")

@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, F, QuerySet, Sum
 
 from jobs import clock, queue
+from jobs.actions.job_locks import lock_root
 from jobs.actions.transition import move
 from jobs.errors import StaleState
 from jobs.kinds import kinds_that
@@ -288,6 +289,7 @@ def _assign(candidate: Candidate, worker: Worker) -> bool:
     job = candidate.job
     try:
         with transaction.atomic():
+            lock_root(job)
             attempt = _new_attempt(job, worker)
             if candidate.trials:
                 _hold(attempt, candidate.trials)

@@ -175,6 +175,8 @@ def revoke(token: ApiToken, *, by: User) -> None:
     if token.user_id != by.pk and not by.is_superuser:
         raise NotFound("There is no such token.")
     with transaction.atomic():
+        # First, as in `create`, so that no child is added meanwhile.
+        ApiToken.objects.select_for_update().filter(pk=token.pk).first()
         children = [child.prefix for child in _descendants(token)]
         more: dict[str, Any] = {"children": children} if children else {}
         audit.record("token.revoke", token, by=by, owner=token.user.username, prefix=token.prefix, **more)
