@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from jobs import clock, hints
 from jobs.actions import results
 from jobs.actions.isolation import for_each
-from jobs.actions.job_locks import locked_with_root
+from jobs.actions.job_locks import lock_root, locked_with_root
 from jobs.actions.kind_actions import JobError
 from jobs.actions.transition import move, move_trial
 from jobs.errors import StaleFence
@@ -256,6 +256,7 @@ def _abandon(attempt: Attempt, cause: Exception) -> None:
         ):
             return
         job = attempt.job
+        lock_root(job)
         if job.facts.has_trials:
             _end_trials(attempt, Outcome.FAILED, error)
         elif job.state in (JobState.STARTING, JobState.RUNNING):

@@ -6,6 +6,7 @@ from django.db import transaction
 
 from jobs import access, hints, queue
 from jobs.actions import audit, deletions, events, pipeline
+from jobs.actions.job_locks import lock_root
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move, move_trial
 from jobs.actions.trials import RESET
@@ -51,6 +52,7 @@ def _set_desired(job: Job, desired: Desired, *, allowed: tuple[JobState, ...], b
     access.require(by, job.project, access.Action.WRITE)
     verb = VERBS[desired]
     with transaction.atomic():
+        lock_root(job)
         changeable = Job.objects.filter(pk=job.pk, state__in=allowed).exclude(desired=desired)
         if not changeable.update(desired=desired):
             job.refresh_from_db()
