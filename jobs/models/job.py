@@ -14,7 +14,8 @@ from jobs.kinds.register.facts import REGISTER
 from jobs.models.choices import choices
 from jobs.models.deletion import deletion_key
 from jobs.models.experiment import Experiment, Revision
-from jobs.models.people import Project, User
+from jobs.models.people import User
+from jobs.models.project import Project
 from jobs.states import FINAL, Desired, JobState
 
 
