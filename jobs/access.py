@@ -59,7 +59,6 @@ ALLOWED: dict[Role, frozenset[Action]] = {
 UNAVAILABLE_ROLES = frozenset({Role.TRAINER})
 """Roles that cannot be given yet, since nothing needs the permission that they add."""
 
-
 NEEDS_SECOND_FACTOR = frozenset({A.APPROVE, A.SERVE, A.MANAGE})
 """Actions that take a second factor where the installation requires one."""
 
@@ -69,12 +68,17 @@ def offered_roles() -> list[Role]:
     return [role for role in Role if role not in UNAVAILABLE_ROLES]
 
 
+def roles_allowing(action: Action) -> list[Role]:
+    """List the roles whose permissions include an action."""
+    return [role for role in Role if action in ALLOWED[role]]
+
+
 def requires_second_factor(user: User) -> bool:
     """Return whether `user` must have a second factor: as an administrator, or in a role that approves."""
     if not settings.TRAINYARD_REQUIRE_SECOND_FACTOR or user.is_service:
         return False
-    roles = [role for role in Role if Action.APPROVE in ALLOWED[role]]
-    return user.is_superuser or Membership.objects.filter(user=user, role__in=roles).exists()
+    approving = Membership.objects.filter(user=user, role__in=roles_allowing(Action.APPROVE))
+    return user.is_superuser or approving.exists()
 
 
 def lacks_second_factor(user: User) -> bool:
@@ -99,8 +103,7 @@ def projects_of(user: User, wanted: Action = Action.VIEW) -> QuerySet[Project]:
         return Project.objects.none()
     if user.is_superuser:
         return Project.objects.all()
-    roles = [role for role in Role if wanted in ALLOWED[role]]
-    return Project.objects.filter(memberships__user=user, memberships__role__in=roles)
+    return Project.objects.filter(memberships__user=user, memberships__role__in=roles_allowing(wanted))
 
 
 def role_in(user: User, project: Project) -> Role | None:
@@ -182,7 +185,7 @@ def restorable_deletions(user: User) -> QuerySet[Deletion]:
         return Deletion.objects.none()
     if user.is_superuser:
         return Deletion.objects.all()
-    roles = [role for role in Role if Action.MANAGE in ALLOWED[role]]
+    roles = roles_allowing(Action.MANAGE)
     member = Q(project__memberships__user=user)
     return Deletion.objects.filter(member & (Q(project__memberships__role__in=roles) | Q(by=user))).distinct()
 

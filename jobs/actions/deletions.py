@@ -21,7 +21,10 @@ from jobs.models import (
     User,
 )
 from jobs.queries import deletions as queries
-from jobs.queries.deletion_scope import KINDS, Deletable, Scope
+from jobs.queries.deletion_scope import DELETION_KINDS, Deletable, Scope
+
+BATCH = 500
+"""SQLite limits the number of parameters of a statement."""
 
 
 def require(row: Deletable, *, by: User) -> None:
@@ -55,7 +58,7 @@ def delete(row: Deletable, *, by: User) -> Deletion:
             raise InUse(preview.label, preview.referrers)
         now = clock.now()
         deletion = Deletion.objects.create(
-            kind=KINDS[type(row)],
+            kind=DELETION_KINDS[type(row)],
             target=row.pk,
             label=preview.label[:300],
             project=project,
@@ -72,10 +75,6 @@ def delete(row: Deletable, *, by: User) -> Deletion:
         _record("delete", deletion, by=by, bytes=preview.bytes)
         hints.send("access")
     return deletion
-
-
-BATCH = 500
-"""SQLite limits the number of parameters of a statement."""
 
 
 def _mark(model: type, keys: list[int], deletion: Deletion | None) -> None:
@@ -97,7 +96,7 @@ def _lock(row: Deletable, project: Project) -> None:
         # The steps too: `require_present` locks the one that a version is made of.
         list(Scope.of(row).jobs.locked().order_by("pk").only("pk"))
     if type(row).objects.select_for_update(of=("self",), no_key=True).filter(pk=row.pk).first() is None:
-        raise NotFound(f"There is no {KINDS[type(row)].label} {row} any more.")
+        raise NotFound(f"There is no {DELETION_KINDS[type(row)].label} {row} any more.")
 
 
 def restore(deletion: Deletion, *, by: User) -> None:
@@ -167,7 +166,7 @@ def require_present(*rows: Deletable | RegisteredModel | None) -> None:
             raise StaleState(f"{row} was deleted meanwhile")
 
 
-def taken(what: str, row: Project | Dataset) -> str:
+def slug_taken(what: str, row: Project | Dataset) -> str:
     """Return why a slug cannot be used: by whom it is taken, or until when it is reserved."""
     if row.deletion is None:
         return f"{what} already exists."

@@ -24,7 +24,7 @@ from jobs.contracts import events as contract
 from jobs.contracts.search_space import Values
 from jobs.errors import BadInput, StaleState
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
-from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload, completed
+from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload, with_defaults
 from jobs.models import Attempt, Job, Lease, Project, Trial, User, Worker
 from jobs.models.attempt import AttemptQuerySet
 from jobs.queries.external_search import command, external
@@ -289,7 +289,7 @@ def suggestion_request(job_id: int) -> SuggestionRequest | None:
         return None
     settings = external(root).search
     rows = list(root.trials.order_by("number").values("number", "state", "values", "score", "source"))
-    trials = [row | {"values": completed(settings.space, row["values"])} for row in rows]
+    trials = [row | {"values": with_defaults(settings.space, row["values"])} for row in rows]
     search = settings.algorithm_spec().model_dump(mode="json", by_alias=True, exclude_none=True)
     return SuggestionRequest({"search": search, "count": 1, "trials": trials}, len(rows))
 

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from jobs import access, clock, hints
 from jobs.access import Action
 from jobs.actions import audit, single_person_rule
-from jobs.actions.deletions import taken
+from jobs.actions.deletions import slug_taken
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound
 from jobs.models import LoginLink, Membership, Project, Role, Session, User
@@ -105,7 +105,7 @@ def use_login_link(secret: str) -> LoginLink:
     return link
 
 
-def password_was_set(user: User, *, issuer: int | None) -> None:
+def set_password_issuer(user: User, *, issuer: int | None) -> None:
     """Record in whose session the password was set.
 
     Args:
@@ -224,7 +224,7 @@ def create_project(slug: str, name: str, *, by: User) -> Project:
                 project = Project.objects.create(slug=slug, name=name.strip(), created_by=by)
         except IntegrityError as error:
             existing = Project.everything.get(slug=slug)
-            raise Conflict(taken(f"A project with the slug {slug!r}", existing)) from error
+            raise Conflict(slug_taken(f"A project with the slug {slug!r}", existing)) from error
         Membership.objects.create(project=project, user=by, role=Role.ADMIN)
         audit.record("project.create", project, by=by, project=project)
     return project

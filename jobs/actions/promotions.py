@@ -21,7 +21,6 @@ from jobs.queries.promotions import require_independent
 from jobs.store import sha256_of, store
 
 State = PromotionRequest.State
-OPEN = frozenset({State.GATING, State.PENDING})
 STAGES = ("production", "staging")
 LIFETIME = timedelta(days=7)
 COMMENT_LIMIT = 10_000
@@ -95,7 +94,7 @@ def _check_version(version: ModelVersion, endpoint: Endpoint, stage: str) -> Non
     current = endpoint.production_id if stage == "production" else endpoint.staging_id
     if current == version.pk and not endpoint.is_down:
         raise Conflict(f"{version} is already in {stage}.", code="already_there")
-    twin = PromotionRequest.objects.filter(version=version, stage=stage, state__in=OPEN).first()
+    twin = PromotionRequest.objects.open().filter(version=version, stage=stage).first()
     if twin is not None:
         raise Conflict(
             f"Request {twin.pk} for the same version and stage is {twin.state}.", code="already_requested"
@@ -258,14 +257,14 @@ def comment(promotion: PromotionRequest, text: str, *, by: User) -> Decision:
 
 def expire_due() -> int:
     """Expire the open requests past their expiry time; return how many."""
-    due = PromotionRequest.objects.filter(state__in=OPEN, expires__lte=clock.now())
+    due = PromotionRequest.objects.open().filter(expires__lte=clock.now())
     return for_each(due.select_related("model__project"), _expire)
 
 
 @transaction.atomic
 def _expire(promotion: PromotionRequest) -> bool:
     _lock_endpoint(promotion)
-    open_still = PromotionRequest.objects.filter(pk=promotion.pk, state__in=OPEN)
+    open_still = PromotionRequest.objects.open().filter(pk=promotion.pk)
     if not open_still.update(state=State.EXPIRED, decided=clock.now()):
         return False
     _audit("expire", promotion, by=None)
@@ -297,7 +296,7 @@ def _decide(
 ) -> None:
     """Close a request by compare-and-set, with the decision and its audit row."""
     # A request can be rejected or withdrawn before its gates have ended, but not approved.
-    expected = (State.PENDING,) if to == State.APPROVED else OPEN
+    expected = (State.PENDING,) if to == State.APPROVED else PromotionRequest.OPEN
     now = clock.now()
     rows = PromotionRequest.objects.filter(pk=promotion.pk, state__in=expected)
     if not rows.update(state=to, decided=now):

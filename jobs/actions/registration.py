@@ -6,7 +6,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from jobs import access, sniff
+from jobs import access, upload_formats
 from jobs.access import Action
 from jobs.actions import artifacts, audit, deletions, quotas, submit
 from jobs.actions.registry import create_model, model_for
@@ -84,7 +84,7 @@ def store_upload(path: Path, project: Project) -> StoredFile:
         QuotaReached: the file does not fit into the disk quota of the project.
     """
     quotas.require_room_on_disk(project, path.stat().st_size)
-    sniff.check_keras(path)
+    upload_formats.check_keras(path)
     return store().put(path)
 
 

@@ -198,11 +198,9 @@ def relabel(endpoint: Endpoint, *, version: ModelVersion, reason: str, by: User)
         reason=reason,
     )
     record = _publish(endpoint, change, by=by)
-    PromotionRequest.objects.filter(
-        model=endpoint.model_id,
-        state__in=(PromotionRequest.State.GATING, PromotionRequest.State.PENDING),
-        baseline_generation=endpoint.generation,
-    ).update(baseline_generation=record.generation)
+    open_requests = PromotionRequest.objects.open().filter(model=endpoint.model_id)
+    of_champion = open_requests.filter(baseline_generation=endpoint.generation)
+    of_champion.update(baseline_generation=record.generation)
     return record
 
 

@@ -24,7 +24,7 @@ def promote(root: Job, suggestion: Suggestion) -> None:
     move_trial(trial, TrialState.QUEUED, **rung, attempt=0, started=None, finished=None)
 
 
-def drop(root: Job, dropped: Dropped) -> None:
+def prune(root: Job, dropped: Dropped) -> None:
     """Prune a waiting trial that will never be promoted; do nothing if it no longer waits."""
     trial = _waiting(root, dropped.trial)
     if trial is None:

@@ -53,7 +53,7 @@ def _shown(model: RegisteredModel, revision: GateRevision | None, before: GateRe
     )
 
 
-def by_their_own_hand(promotion: PromotionRequest) -> Sequence[GateRevision]:
+def unreviewed_revisions(promotion: PromotionRequest) -> Sequence[GateRevision]:
     """Return the revisions that the requester or the version's author wrote and no other person has judged.
 
     A revision is judged once a person other than these two has approved a request under it or a later one.

@@ -1,8 +1,54 @@
-"""Converts projects and memberships to their API representations."""
+"""Reads projects and their members."""
+
+from dataclasses import dataclass
+
+from django.db.models import Count, Q, QuerySet
 
 from jobs import access
 from jobs.contracts.answers.projects import MemberOut, ProjectOut
-from jobs.models import Membership, Project, User
+from jobs.models import Membership, Project, Role, User
+from jobs.states import JobState
+
+
+@dataclass(frozen=True)
+class ProjectView:
+    """A project in the list of projects, with its counts."""
+
+    project: Project
+    role: Role | None
+    members: int
+    experiments: int
+    running: int
+
+
+def listed(user: User) -> list[ProjectView]:
+    """Return the projects of `user` with the numbers of members, experiments and running jobs."""
+    roles = dict(Membership.objects.filter(user=user).values_list("project", "role"))
+    # Distinct, since each row of one relation is repeated for each row of the others.
+    rows = access.projects_of(user).annotate(
+        members=Count("memberships", distinct=True),
+        experiment_count=Count(
+            "experiments",
+            filter=Q(experiments__archived=False, experiments__deletion=None),
+            distinct=True,
+        ),
+        running=Count("jobs", filter=Q(jobs__state__in=(JobState.STARTING, JobState.RUNNING)), distinct=True),
+    )
+    return [
+        ProjectView(
+            project=row,
+            role=Role(roles[row.pk]) if row.pk in roles else (Role.ADMIN if user.is_superuser else None),
+            members=row.members,
+            experiments=row.experiment_count,
+            running=row.running,
+        )
+        for row in rows.order_by("name")
+    ]
+
+
+def members(project: Project) -> QuerySet[Membership]:
+    """Return the members of a project, ordered by user name."""
+    return project.memberships.select_related("user").order_by("user__username")
 
 
 def shown_project(project: Project, user: User) -> ProjectOut:

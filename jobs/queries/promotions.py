@@ -9,8 +9,6 @@ from jobs.errors import Forbidden
 from jobs.models import Decision, ModelVersion, PromotionRequest, User
 from jobs.queries import gates
 
-OPEN = (PromotionRequest.State.GATING, PromotionRequest.State.PENDING)
-
 
 def for_lists(user: User) -> QuerySet[PromotionRequest]:
     """Return the requests that `user` may see, with the related rows that lists need."""
@@ -35,7 +33,7 @@ def require_independent(promotion: PromotionRequest, user: User) -> None:
     access.require(user, project, Action.APPROVE)
     if user.is_service:
         raise Forbidden("A service account cannot decide a promotion.")
-    if stakeholders(promotion) & {user.login_issuer_id} or promotion.requested_by_issuer_id == user.pk:
+    if user.login_issuer_id in stakeholders(promotion) or promotion.requested_by_issuer_id == user.pk:
         raise Forbidden(
             "Your session, or that of the requester, came from a login link of the other, or from a "
             "password that was set in such a session. Let another person decide. "

@@ -22,7 +22,7 @@ def _changed(request: HttpRequest, user: User, verb: str) -> None:
 
 @receiver((account.password_changed, account.password_set))
 def password_changed(request: HttpRequest, user: User, **_: Any) -> None:
-    people.password_was_set(user, issuer=request.session.get(LINK_ISSUER))
+    people.set_password_issuer(user, issuer=request.session.get(LINK_ISSUER))
     _changed(request, user, "password")
 
 
