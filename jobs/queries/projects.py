@@ -1,5 +1,6 @@
 """Reads projects and their members."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db.models import Count, Q, QuerySet
@@ -53,7 +54,16 @@ def members(project: Project) -> QuerySet[Membership]:
 
 def shown_project(project: Project, user: User) -> ProjectOut:
     """Return the API representation of a project, with the role of `user` in it."""
-    role = access.role_in(user, project)
+    return _shown(project, access.role_in(user, project))
+
+
+def shown_projects(projects: Sequence[Project], user: User) -> list[ProjectOut]:
+    """Return the API representation of projects, with one query for the roles of `user` in them."""
+    roles = access.roles_in(user, projects)
+    return [_shown(project, roles.get(project.pk)) for project in projects]
+
+
+def _shown(project: Project, role: Role | None) -> ProjectOut:
     return ProjectOut(
         slug=project.slug,
         name=project.name,
