@@ -8,6 +8,7 @@ Deleted rows do not exist for anyone: the manager `objects` of their models leav
 here leave out what belongs to them. Only the functions about deletions find them.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from django.conf import settings
@@ -59,7 +60,6 @@ ALLOWED: dict[Role, frozenset[Action]] = {
 UNAVAILABLE_ROLES = frozenset({Role.TRAINER})
 """Roles that cannot be given yet, since nothing needs the permission that they add."""
 
-
 NEEDS_SECOND_FACTOR = frozenset({A.APPROVE, A.SERVE, A.MANAGE})
 """Actions that take a second factor where the installation requires one."""
 
@@ -69,12 +69,17 @@ def offered_roles() -> list[Role]:
     return [role for role in Role if role not in UNAVAILABLE_ROLES]
 
 
+def roles_allowing(action: Action) -> list[Role]:
+    """List the roles whose permissions include an action."""
+    return [role for role in Role if action in ALLOWED[role]]
+
+
 def requires_second_factor(user: User) -> bool:
     """Return whether `user` must have a second factor: as an administrator, or in a role that approves."""
     if not settings.TRAINYARD_REQUIRE_SECOND_FACTOR or user.is_service:
         return False
-    roles = [role for role in Role if Action.APPROVE in ALLOWED[role]]
-    return user.is_superuser or Membership.objects.filter(user=user, role__in=roles).exists()
+    approving = Membership.objects.filter(user=user, role__in=roles_allowing(Action.APPROVE))
+    return user.is_superuser or approving.exists()
 
 
 def lacks_second_factor(user: User) -> bool:
@@ -99,18 +104,22 @@ def projects_of(user: User, wanted: Action = Action.VIEW) -> QuerySet[Project]:
         return Project.objects.none()
     if user.is_superuser:
         return Project.objects.all()
-    roles = [role for role in Role if wanted in ALLOWED[role]]
-    return Project.objects.filter(memberships__user=user, memberships__role__in=roles)
+    return Project.objects.filter(memberships__user=user, memberships__role__in=roles_allowing(wanted))
 
 
 def role_in(user: User, project: Project) -> Role | None:
     """Return the role of `user` in `project`; None without membership. Installation admins are admins."""
+    return roles_in(user, [project]).get(project.pk)
+
+
+def roles_in(user: User, projects: Sequence[Project]) -> dict[int, Role]:
+    """Return the role of `user` in each project, by primary key, with one query; see `role_in`."""
     if not user.is_active:
-        return None
+        return {}
     if user.is_superuser:
-        return Role.ADMIN
-    role = project.memberships.filter(user=user).values_list("role", flat=True).first()
-    return None if role is None else Role(role)
+        return {project.pk: Role.ADMIN for project in projects}
+    memberships = Membership.objects.filter(user=user, project__in=projects)
+    return {key: Role(role) for key, role in memberships.values_list("project", "role")}
 
 
 def can(user: User, project: Project | None, action: Action) -> bool:
@@ -188,8 +197,7 @@ def restorable_deletions(user: User) -> QuerySet[Deletion]:
         return Deletion.objects.filter(own)
     if user.is_superuser:
         return Deletion.objects.all()
-    roles = [role for role in Role if Action.MANAGE in ALLOWED[role]]
-    managed = Q(project__memberships__user=user, project__memberships__role__in=roles)
+    managed = Q(project__memberships__user=user, project__memberships__role__in=roles_allowing(Action.MANAGE))
     return Deletion.objects.filter(managed | own).distinct()
 
 

@@ -1,4 +1,4 @@
-"""The exceptions of the domain, each with an error code, an HTTP status and a message for users."""
+"""Defines the exceptions of the domain: an error code, an HTTP status and a message for users."""
 
 from collections.abc import Sequence
 

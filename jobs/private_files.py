@@ -11,6 +11,8 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
+ROOT = 0
+"""The user id of the system administrator."""
 UMASK = 0o077
 """New files are 0600 and new folders 0700 unless a program asks for less."""
 OF_OTHERS = 0o077
@@ -23,26 +25,26 @@ class NotPrivate(Exception):
     """A file or folder belongs to another user, or other users can write to it."""
 
 
-def create_private_files() -> None:
-    """Let this process and its children create files and folders that only their owner can access."""
+def restrict_new_files() -> None:
+    """Let this process and its children create only files and folders that no other user can access."""
     os.umask(UMASK)
 
 
-def private_home(root: Path) -> None:
-    """Create the home, or take all permissions of other users from it and from each file and folder in it.
+def make_home_private(root: Path) -> None:
+    """Take all permissions of other users from the home and each file and folder in it; create a missing one.
 
     Raises:
         NotPrivate: the home belongs to another user.
     """
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    private_root(root)
+    make_folder_private(root)
     # No deeper: other users cannot enter the folders.
     for entry in os.scandir(root):
         if _close(Path(entry.path)):
             log.warning("Other users had permissions for %s: they were removed", entry.path)
 
 
-def private_root(root: Path) -> None:
+def make_folder_private(root: Path) -> None:
     """Take all permissions of other users from a folder; nothing happens if it does not exist.
 
     Raises:
@@ -57,7 +59,7 @@ def private_root(root: Path) -> None:
         log.warning("Other users had permissions for %s: they were removed", root)
 
 
-def private_file(path: Path) -> None:
+def make_file_private(path: Path) -> None:
     """Take the permissions of other users from a file; nothing happens if it does not exist.
 
     Files of root are left as they are: a container's secrets belong to root.
@@ -69,14 +71,14 @@ def private_file(path: Path) -> None:
         facts = path.stat()
     except FileNotFoundError:
         return
-    if facts.st_uid == 0 != os.geteuid():
+    if facts.st_uid == ROOT and os.geteuid() != ROOT:
         return
     _require_owner(path, facts)
     if _close(path.resolve()):
         log.warning("Other users had permissions for %s: they were removed", path)
 
 
-def private_folder(path: Path) -> Path:
+def create_private_folder(path: Path) -> Path:
     """Create a folder for sockets in a folder that all users can write to, such as /tmp; return its path.
 
     A folder that exists is used only if no other user can have put anything into it.
@@ -116,7 +118,7 @@ def _close(path: Path) -> bool:
         unwanted = OF_STRANGERS if _has_access_list(path) else OF_OTHERS
         if not facts.st_mode & unwanted:
             return False
-        path.chmod(facts.st_mode & (0o770 & ~unwanted))
+        path.chmod(facts.st_mode & 0o770 & ~unwanted)
     except FileNotFoundError:  # a process of a running installation has deleted it
         return False
     return True

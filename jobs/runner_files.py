@@ -21,9 +21,11 @@ def opened_parent(root: Path, relative: str) -> Iterator[tuple[int, str]]:
         OSError: a folder on the way is missing, or is a link.
         ValueError: the path is absolute, empty or leads out of `root`.
     """
-    *folders, name = PurePath(relative).parts or ("..",)
-    if PurePath(relative).is_absolute() or ".." in (*folders, name):
+    path = PurePath(relative)
+    if not path.parts or path.is_absolute() or ".." in path.parts:
         raise ValueError(f"{relative!r} is not a path below a folder")
+    *folders, name = path.parts
+    # The root itself may be a link: runners cannot replace it.
     descriptor = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
     try:
         for folder in folders:

@@ -25,27 +25,28 @@ from jobs.actions import (
     retention,
     schedule,
     traffic,
+    workers,
 )
+from jobs.queries.health import SCHEDULER_LEASE
 
 log = logging.getLogger(__name__)
 
-NAME = "scheduler"
 LEASE_SECONDS = 10.0
 IDLE_SECONDS = 0.5
 SWEEP_SECONDS = 2.0
 RETENTION_SECONDS = 30.0
 TRAFFIC_SECONDS = 60.0
-CATALOGUE_SECONDS = 3600.0
+BUNDLED_DATA_SECONDS = 3600.0
 COLLECTION_SECONDS = 3600.0
 ANCHOR_SECONDS = 3600.0
 """Between copies of the audit chain's head in the log. Rows after the last copy may be removed unseen."""
-COLLECTION_FIRST = 120.0
-"""Seconds after the start, in which other parts have more urgent work."""
+COLLECTION_DELAY = 120.0
+"""Seconds after the start without a collection: other parts have more urgent work then."""
 
 
 def hold_lease(holder: str) -> bool:
     """Acquire or renew the scheduler's lease; return whether `holder` has it."""
-    return leases.hold(NAME, holder, seconds=LEASE_SECONDS)
+    return leases.hold(SCHEDULER_LEASE, holder, seconds=LEASE_SECONDS)
 
 
 def tick() -> None:
@@ -57,7 +58,7 @@ def tick() -> None:
 
 def sweep() -> None:
     """End workers, attempts and promotion requests that have expired."""
-    schedule.sweep_workers()
+    workers.mark_lost()
     attempt_end.reap()
     promotions.expire_due()
 
@@ -114,9 +115,9 @@ def run(stop: Event) -> None:
         Every(SWEEP_SECONDS, sweep),
         Every(RETENTION_SECONDS, retention.sweep),
         Every(TRAFFIC_SECONDS, traffic.fold),
-        Every(CATALOGUE_SECONDS, datasets.ensure_bundled),
+        Every(BUNDLED_DATA_SECONDS, datasets.ensure_bundled),
         Every(ANCHOR_SECONDS, audit.log_anchor),
-        Every(COLLECTION_SECONDS, collecting, first=COLLECTION_FIRST),
+        Every(COLLECTION_SECONDS, collecting, first=COLLECTION_DELAY),
     ]
     log.info("scheduler %s started", holder)
     while not stop.is_set():
@@ -135,5 +136,5 @@ def run(stop: Event) -> None:
         listener.wait(IDLE_SECONDS)
     collecting.join(5)
     with suppress(DatabaseError, InterfaceError):
-        leases.release(NAME, holder)
+        leases.release(SCHEDULER_LEASE, holder)
     log.info("scheduler %s ended", holder)

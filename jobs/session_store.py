@@ -29,9 +29,11 @@ class SessionStore(DatabaseStore):
 
     def load(self) -> dict[str, Any]:
         """Return the data of the session; without a row, empty data under a new key."""
-        key = self.session_key
-        rows = Session.objects.filter(session_key=stored_key(key or ""), expire_date__gt=clock.estimate())
-        if key is None or (row := rows.first()) is None:
+        row = None
+        if (key := self.session_key) is not None:
+            unexpired = Session.objects.filter(expire_date__gt=clock.estimate())
+            row = unexpired.filter(session_key=stored_key(key)).first()
+        if row is None:
             # A key that a client has chosen is never used.
             self._session_key = None
             return {}

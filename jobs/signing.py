@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from django.conf import settings
 
+from jobs.atomic_files import create_once
 from jobs.contracts.release import Release, SignedRelease
-from jobs.files import create_once
 
 
 def private_key_file() -> Path:

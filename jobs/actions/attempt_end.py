@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from jobs import clock, hints
 from jobs.actions import results
 from jobs.actions.isolation import for_each
+from jobs.actions.job_locks import lock_root, locked_with_root
 from jobs.actions.kind_actions import JobError
 from jobs.actions.transition import move, move_trial
 from jobs.errors import StaleFence
@@ -57,7 +58,7 @@ def finish(
             raise StaleFence(f"attempt {attempt_id} has ended as {was}")
         attempt = Attempt.objects.get(pk=attempt_id)
         # Locked: a stop that commits between this read and the transition would leave the job in `stopping`.
-        attempt.job = Job.objects.locked().get(pk=attempt.job_id)
+        attempt.job = locked_with_root(attempt.job_id)
         if attempt.job.facts.has_trials:
             _end_trials(attempt, outcome, error)
         else:
@@ -205,7 +206,7 @@ def _expired() -> QuerySet[Attempt]:
 def _reap(expired: Attempt) -> bool:
     """End an attempt unless its lease was renewed or it ended since it was read."""
     with transaction.atomic():
-        locked = _expired().select_for_update(of=("self",)).select_related("worker")
+        locked = _expired().select_for_update(of=("self",), no_key=True).select_related("worker")
         attempt = locked.filter(pk=expired.pk).first()
         if attempt is None:
             return False
@@ -255,6 +256,7 @@ def _abandon(attempt: Attempt, cause: Exception) -> None:
         ):
             return
         job = attempt.job
+        lock_root(job)
         if job.facts.has_trials:
             _end_trials(attempt, Outcome.FAILED, error)
         elif job.state in (JobState.STARTING, JobState.RUNNING):

@@ -6,6 +6,7 @@ from django.db import transaction
 
 from jobs import clock, store
 from jobs.actions import events, fence, runner_events
+from jobs.actions.job_locks import lock_root
 from jobs.contracts.events import RunnerEvent
 from jobs.contracts.lease import LEASE_SECONDS
 from jobs.kinds import payload_of
@@ -71,5 +72,6 @@ def record(
         # None: an earlier call, whose answer was lost, has written the batch.
         if acknowledged is not None:
             attempt, phase = acknowledged
+            lock_root(attempt.job)
             bodies = runner_events.record(attempt, batch, stored, phase=phase)
             events.append(attempt.job.root_id_or_self, bodies)

@@ -6,6 +6,7 @@ from django.db import transaction
 
 from jobs import access, hints, queue
 from jobs.actions import audit, deletions, events, pipeline
+from jobs.actions.job_locks import lock_root
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move, move_trial
 from jobs.actions.trials import RESET
@@ -51,6 +52,7 @@ def _set_desired(job: Job, desired: Desired, *, allowed: tuple[JobState, ...], b
     access.require(by, job.project, access.Action.WRITE)
     verb = VERBS[desired]
     with transaction.atomic():
+        lock_root(job)
         changeable = Job.objects.filter(pk=job.pk, state__in=allowed).exclude(desired=desired)
         if not changeable.update(desired=desired):
             job.refresh_from_db()
@@ -62,10 +64,11 @@ def _set_desired(job: Job, desired: Desired, *, allowed: tuple[JobState, ...], b
         job.refresh_from_db()
         if desired is not Desired.PAUSED and job.state == JobState.RUNNING:
             move(job, JobState.STOPPING, reason="killed" if desired is Desired.KILLED else "")
-        audit.record(f"job.{verb}", f"job:{job.pk}", by=by, project=job.project)
         _wake_workers(job)
         # What no worker holds is paused or stopped at once, so that a user need not wait for the scheduler.
         pipeline.advance(job)
+        # Last: the changes above lock further rows.
+        audit.record(f"job.{verb}", f"job:{job.pk}", by=by, project=job.project)
     job.refresh_from_db()
     return job
 
@@ -129,9 +132,10 @@ def finish(job: Job, *, by: User) -> Job:
             if root.state == JobState.PAUSED:
                 move(root, JobState.QUEUED)
         events.append(root.pk, [events.event("state", root, state=root.state, reason="finishing")])
-        audit.record("job.finish", f"job:{root.pk}", by=by, project=root.project)
         _wake_workers(root)
         pipeline.advance(root)
+        # Last: the changes above lock further rows.
+        audit.record("job.finish", f"job:{root.pk}", by=by, project=root.project)
     job.refresh_from_db()
     return job
 

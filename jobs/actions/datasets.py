@@ -12,9 +12,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from pydantic import TypeAdapter, ValidationError
 
-from jobs import access, sniff
+from jobs import access, upload_formats
 from jobs.actions import artifacts, audit, quotas, submit
-from jobs.actions.deletions import taken
+from jobs.actions.deletions import slug_taken
 from jobs.contracts.data import Slug, Task
 from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
@@ -106,7 +106,7 @@ def store_upload(upload: Upload, project: Project | None) -> StoredUpload:
     """
     if project is not None:
         quotas.require_room_on_disk(project, upload.path.stat().st_size)
-    source = sniff.source_of(upload.path, upload.name)
+    source = upload_formats.source_of(upload.path, upload.name)
     if upload.sha256 and (found := sha256_of(upload.path).digest) != upload.sha256.lower():
         message = f"the received file has sha256 {found}, not {upload.sha256.lower()}"
         raise BadInput(message, [Problem("/sha256", message)])
@@ -115,10 +115,10 @@ def store_upload(upload: Upload, project: Project | None) -> StoredUpload:
 
 def ensure_bundled() -> list[DatasetVersion]:
     """Create missing bundled data sets, with their profile jobs. Any process may call it."""
-    return [_ensure_one(slug, name, description) for slug, (name, description) in BUNDLED.items()]
+    return [_ensure_bundled_one(slug, name, description) for slug, (name, description) in BUNDLED.items()]
 
 
-def _ensure_one(slug: str, name: str, description: str) -> DatasetVersion:
+def _ensure_bundled_one(slug: str, name: str, description: str) -> DatasetVersion:
     with transaction.atomic():
         dataset, _ = Dataset.objects.get_or_create(
             project=None,
@@ -164,7 +164,7 @@ def create(
             return _new_version(dataset, stored, roles or Roles(), by=by)
     except IntegrityError as error:
         if (existing := Dataset.everything.get(project=project, slug=slug)).deletion_id is not None:
-            raise Conflict(taken(f"A data set with the slug {slug!r}", existing)) from error
+            raise Conflict(slug_taken(f"A data set with the slug {slug!r}", existing)) from error
         raise Conflict(f"{project.slug} already has a data set {slug!r}: add a version to it") from error
 
 
@@ -199,7 +199,7 @@ def _new_version(dataset: Dataset, stored: StoredUpload, roles: Roles, *, by: Us
         if dataset.project is not None:
             quotas.require_room_for_artifact(dataset.project, stored.artifact)
         # The lock prevents two concurrent uploads from using the same number.
-        Dataset.objects.select_for_update().get(pk=dataset.pk)
+        Dataset.objects.select_for_update(no_key=True).get(pk=dataset.pk)
         newest = dataset.versions.aggregate(Max("number"))["number__max"] or 0
         version = dataset.versions.create(
             number=newest + 1, request=request, upload=stored.artifact, created_by=by
@@ -255,5 +255,6 @@ def profile_again(version: DatasetVersion, *, by: User) -> Job:
         is_being_read = Job.objects.profiling(version.pk).unfinished().exists()
         if is_being_read or not failed.update(state=DatasetVersion.State.PREPARING, error=None):
             raise Conflict(f"{version} is {version.state}: only a failed version can be read again")
+        job = submit.profile(version, by=by)
         audit.record("dataset.try_again", version, by=by, project=version.dataset.project)
-        return submit.profile(version, by=by)
+    return job

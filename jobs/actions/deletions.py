@@ -1,7 +1,7 @@
 """Deletes objects so that they can be restored for some days: their rows are hidden, not removed.
 
-An action that adds a job, a version or a request locks the row of the project or of the endpoint, which a
-deletion locks too. So nothing can be added to a row while it is deleted.
+An action that adds an experiment, a job, a version or a request locks the row of the project or of the
+endpoint, which a deletion locks too. So nothing can be added to a row while it is deleted.
 """
 
 from django.db import transaction
@@ -21,7 +21,10 @@ from jobs.models import (
     User,
 )
 from jobs.queries import deletions as queries
-from jobs.queries.deletion_scope import KINDS, Deletable, Scope
+from jobs.queries.deletion_scope import DELETION_KINDS, Deletable, Scope
+
+BATCH = 500
+"""SQLite limits the number of parameters of a statement."""
 
 
 def require(row: Deletable, *, by: User) -> None:
@@ -55,7 +58,7 @@ def delete(row: Deletable, *, by: User) -> Deletion:
             raise InUse(preview.label, preview.referrers)
         now = clock.now()
         deletion = Deletion.objects.create(
-            kind=KINDS[type(row)],
+            kind=DELETION_KINDS[type(row)],
             target=row.pk,
             label=preview.label[:300],
             project=project,
@@ -74,10 +77,6 @@ def delete(row: Deletable, *, by: User) -> Deletion:
     return deletion
 
 
-BATCH = 500
-"""SQLite limits the number of parameters of a statement."""
-
-
 def _mark(model: type, keys: list[int], deletion: Deletion | None) -> None:
     for start in range(0, len(keys), BATCH):
         model.everything.filter(pk__in=keys[start : start + BATCH]).update(deletion=deletion)  # type: ignore[attr-defined]
@@ -89,14 +88,15 @@ def _lock(row: Deletable, project: Project) -> None:
     Raises:
         NotFound: the row has been deleted since it was read.
     """
-    Project.objects.select_for_update().filter(pk=project.pk).first()
     if isinstance(row, ModelVersion):
-        Endpoint.objects.select_for_update().filter(model=row.model_id).first()
+        # Before the project, as in a promotion request, which locks the project for its gate job.
+        Endpoint.objects.select_for_update(no_key=True).filter(model=row.model_id).first()
+    Project.objects.select_for_update(no_key=True).filter(pk=project.pk).first()
     if isinstance(row, Job):
-        # The steps too: a version that is made of one takes a lock on its row.
-        list(Scope.of(row).jobs.select_for_update().only("pk"))
-    if type(row).objects.select_for_update(of=("self",)).filter(pk=row.pk).first() is None:
-        raise NotFound(f"There is no {KINDS[type(row)].label} {row} any more.")
+        # The steps too: `require_present` locks the one that a version is made of.
+        list(Scope.of(row).jobs.locked().order_by("pk").only("pk"))
+    if type(row).objects.select_for_update(of=("self",), no_key=True).filter(pk=row.pk).first() is None:
+        raise NotFound(f"There is no {DELETION_KINDS[type(row)].label} {row} any more.")
 
 
 def restore(deletion: Deletion, *, by: User) -> None:
@@ -107,7 +107,7 @@ def restore(deletion: Deletion, *, by: User) -> None:
         Conflict: something that the rows need is deleted, and has to be restored first.
     """
     with transaction.atomic():
-        Project.everything.select_for_update().filter(pk=deletion.project_id).first()
+        Project.everything.select_for_update(no_key=True).filter(pk=deletion.project_id).first()
         rows = Deletion.objects.select_for_update().filter(pk=deletion.pk, until__gt=clock.now())
         if rows.first() is None:
             raise NotFound(f"The {deletion} can no longer be undone.")
@@ -152,17 +152,21 @@ def _record(verb: str, deletion: Deletion, *, by: User | None, **detail: object)
 
 
 def require_present(*rows: Deletable | RegisteredModel | None) -> None:
-    """Check, after a write that locks the rows, that no concurrent transaction has deleted one.
+    """Lock rows until the transaction ends, and check that no other transaction has deleted one.
+
+    A write that refers to a row does not lock it: the database checks references only at the commit.
 
     Raises:
         StaleState: one is deleted.
     """
     for row in rows:
-        if row is not None and not type(row).objects.filter(pk=row.pk).exists():
+        if row is None:
+            continue
+        if not type(row).objects.select_for_update(no_key=True).filter(pk=row.pk).exists():
             raise StaleState(f"{row} was deleted meanwhile")
 
 
-def taken(what: str, row: Project | Dataset) -> str:
+def slug_taken(what: str, row: Project | Dataset) -> str:
     """Return why a slug cannot be used: by whom it is taken, or until when it is reserved."""
     if row.deletion is None:
         return f"{what} already exists."

@@ -8,7 +8,7 @@ from django.db.models import F
 from pydantic import ValidationError
 
 from jobs import access, clock
-from jobs.actions import audit
+from jobs.actions import audit, deletions
 from jobs.actions import submit as submitting
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
@@ -39,6 +39,7 @@ def create(
     access.require(by, project, WRITE)
     frozen = plan.require_valid(project, spec) if draft is None else None
     with transaction.atomic():
+        deletions.require_present(project)
         experiment = Experiment.objects.create(
             project=project,
             name=_checked_name(name),
@@ -145,7 +146,7 @@ def _update(experiment: Experiment, *, seen: int | None, **fields: Any) -> None:
 def freeze(experiment: Experiment, spec: ExperimentSpec, *, by: User, reason: str = "") -> Revision:
     """Return the revision of `spec`: the newest one if it is the same, else a new one."""
     # Locked, so that revisions are numbered one at a time.
-    Experiment.objects.select_for_update().get(pk=experiment.pk)
+    Experiment.objects.select_for_update(no_key=True).get(pk=experiment.pk)
     newest = experiment.revisions.order_by("-number").first()
     if newest is not None and _is_same(newest, spec):
         return newest
@@ -170,6 +171,8 @@ def submit(experiment: Experiment, *, by: User) -> Job:
     if experiment.archived:
         raise Conflict(f"{experiment.name} is archived: unarchive it first")
     with transaction.atomic():
+        # Locked here, since the change writes to the audit log, which is locked last.
+        deletions.require_present(experiment.project)
         if experiment.draft is not None:
             change(experiment, spec=experiment.draft, by=by)
         newest = experiment.revisions.order_by("-number").select_related("experiment__project").first()
@@ -198,6 +201,8 @@ def submit_spec(
         StaleState: another user has changed the experiment since `seen`.
     """
     with transaction.atomic():
+        # As in `submit`.
+        deletions.require_present(project)
         if experiment is None:
             experiment = create(project, name=name, spec=spec, tags=tags, notes=notes, by=by)
         else:
@@ -212,6 +217,7 @@ def clone(experiment: Experiment, *, by: User, name: str = "", project: Project 
     access.require(by, home, WRITE)
     newest = experiment.revisions.order_by("-number").first()
     with transaction.atomic():
+        deletions.require_present(home)
         copy = Experiment.objects.create(
             project=home,
             name=_checked_name(name or f"{experiment.name[:190]} (copy)"),

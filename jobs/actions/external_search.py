@@ -24,7 +24,7 @@ from jobs.contracts import events as contract
 from jobs.contracts.search_space import Values
 from jobs.errors import BadInput, StaleState
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
-from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload, completed
+from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload, with_defaults
 from jobs.models import Attempt, Job, Lease, Project, Trial, User, Worker
 from jobs.models.attempt import AttemptQuerySet
 from jobs.queries.external_search import command, external
@@ -68,7 +68,7 @@ def open_search(project: Project, name: str, wanted: ExternalSearch, *, by: User
         raise BadInput(f"the name of a search must have 1 to {MAX_NAME_LENGTH} characters")
     with transaction.atomic():
         # Locked, so that two chiefs with the same name open one search.
-        Project.objects.select_for_update().get(pk=project.pk)
+        Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         named = Job.objects.external_searches().filter(project=project, title=name)
         job = named.unfinished().order_by("-pk").first()
         is_new = job is None
@@ -150,7 +150,7 @@ def open_attempts(root: Job) -> AttemptQuerySet:
 def _locked(attempts: AttemptQuerySet) -> list[Attempt]:
     """Return the open attempts among these, locked until the transaction ends."""
     # In one order, against deadlocks between calls that lock several.
-    return list(attempts.open().select_for_update(of=("self",)).order_by("pk"))
+    return list(attempts.open().select_for_update(of=("self",), no_key=True).order_by("pk"))
 
 
 def _renew(root: Job, attempts: Collection[int]) -> None:
@@ -289,7 +289,7 @@ def suggestion_request(job_id: int) -> SuggestionRequest | None:
         return None
     settings = external(root).search
     rows = list(root.trials.order_by("number").values("number", "state", "values", "score", "source"))
-    trials = [row | {"values": completed(settings.space, row["values"])} for row in rows]
+    trials = [row | {"values": with_defaults(settings.space, row["values"])} for row in rows]
     search = settings.algorithm_spec().model_dump(mode="json", by_alias=True, exclude_none=True)
     return SuggestionRequest({"search": search, "count": 1, "trials": trials}, len(rows))
 

@@ -45,7 +45,7 @@ def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
     if executions is None:
         executions = answer.repeats(search, ranked) or answer.REPEATS
     if not 2 <= executions <= MOST_EXECUTIONS:
-        message = f"give 2 to {MOST_EXECUTIONS} executions; {executions} came in"
+        message = f"give 2 to {MOST_EXECUTIONS} executions, not {executions}"
         raise BadInput(message, [Problem("/executions", message)])
     repeated = _repeating(search, executions)
     numbers = [trial.number for trial in ranked]

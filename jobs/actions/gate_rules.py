@@ -38,7 +38,7 @@ def change(
     _require_valid(model, rules, comment, by)
     with transaction.atomic():
         # The row of the model orders concurrent changes.
-        RegisteredModel.objects.select_for_update(of=("self",)).get(pk=model.pk)
+        RegisteredModel.objects.select_for_update(of=("self",), no_key=True).get(pk=model.pk)
         newest = queries.current(model)
         number = queries.number_of(newest)
         if seen is not None and seen != number:

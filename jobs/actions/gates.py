@@ -45,7 +45,7 @@ def authorship(promotion: PromotionRequest) -> list[Gate]:
     Without it, a person who may both write and approve could loosen the gates for a version of their own,
     and the approver would see only that all gates have passed.
     """
-    own = gate_rules.by_their_own_hand(promotion)
+    own = gate_rules.unreviewed_revisions(promotion)
     if not own or promotion.single_person:
         return []
     names = sorted({revision.created_by.username for revision in own})

@@ -45,22 +45,26 @@ PER_NAME = Limit(free=5, longest=timedelta(minutes=15))
 PER_ADDRESS = Limit(free=30, longest=timedelta(minutes=5))
 
 
-class Attempt:
-    """One attempt, which counts as failed unless `succeed` is called.
+class CountedAttempt:
+    """One attempt to log in, which counts as failed unless `succeed` is called.
 
     Args:
-        keys: the key and limit of the user name, and those of the address if it is known.
+        name_key: the key under which the attempts of the user name are counted.
+        address_key: that of the address; None if it is unknown.
+
+    Attributes:
+        is_successful: whether `succeed` was called.
+        delay_seconds: the seconds from this attempt until the next one is allowed, if this one fails.
     """
 
-    def __init__(self, keys: list[tuple[str, Limit]]) -> None:
-        self._limits = keys
+    def __init__(self, name_key: str, address_key: str | None) -> None:
+        self._name_key = name_key
+        self._limits = {name_key: PER_NAME}
+        if address_key is not None:
+            self._limits[address_key] = PER_ADDRESS
         self._blocked: dict[str, datetime | None] = {}
         self.is_successful = False
-
-    @property
-    def delay_seconds(self) -> int:
-        """The seconds until the next attempt is allowed, at the time of this one."""
-        return self._delay
+        self.delay_seconds = 0
 
     def begin(self) -> None:
         """Count the attempt.
@@ -71,43 +75,44 @@ class Attempt:
         with transaction.atomic():
             now = clock.now()
             LoginAttempts.objects.filter(last__lt=now - FORGOTTEN_AFTER).delete()
-            for key, _ in self._limits:
-                LoginAttempts.objects.get_or_create(key=key, defaults={"last": now})
-            rows = self._locked()
+            # In one order, so that two attempts do not wait for each other.
+            rows = {key: _locked_row(key, now) for key in sorted(self._limits)}
             ends = [row.blocked_until for row in rows.values() if row.blocked_until is not None]
             if (wait := max((end - now for end in ends), default=timedelta(0))) > timedelta(0):
                 raise TooManyAttempts(retry_after=math.ceil(wait.total_seconds()))
             delays = []
-            for key, limit in self._limits:
-                row = rows[key]
+            for key, row in rows.items():
                 row.failures, row.last = row.failures + 1, now
-                delays.append(delay := limit.delay(row.failures))
+                delays.append(delay := self._limits[key].delay(row.failures))
                 row.blocked_until = self._blocked[key] = now + delay if delay else None
                 row.save(update_fields=["failures", "blocked_until", "last"])
-            self._delay = math.ceil(max(delays).total_seconds())
+            self.delay_seconds = math.ceil(max(delays).total_seconds())
 
     def succeed(self) -> None:
         """Forget the failures of the name; of the address, only this attempt, since others share it."""
         self.is_successful = True
-        name = self._limits[0][0]
+        rows = LoginAttempts.objects.select_for_update().filter(key__in=self._limits)
         with transaction.atomic():
-            for key, row in self._locked().items():
-                if key == name:
+            for row in rows.order_by("key"):
+                if row.key == self._name_key:
                     row.delete()
                     continue
                 row.failures = max(0, row.failures - 1)
-                if row.blocked_until == self._blocked[key]:
+                # A later attempt may have set another end.
+                if row.blocked_until == self._blocked[row.key]:
                     row.blocked_until = None
                 row.save(update_fields=["failures", "blocked_until"])
 
-    def _locked(self) -> dict[str, LoginAttempts]:
-        rows = LoginAttempts.objects.filter(key__in=[key for key, _ in self._limits])
-        # In one order, so that two attempts do not wait for each other.
-        return {row.key: row for row in rows.order_by("key").select_for_update()}
+
+def _locked_row(key: str, now: datetime) -> LoginAttempts:
+    """Return the row of a key, locked until the transaction ends; create it if there is none."""
+    # Locked in the same statement: a row that was only read may be deleted by an attempt that succeeds.
+    rows = LoginAttempts.objects.select_for_update()
+    return rows.get_or_create(key=key, defaults={"last": now})[0]
 
 
 @contextmanager
-def attempt(step: Step, name: str, *, address: str) -> Iterator[Attempt]:
+def attempt(step: Step, name: str, *, address: str) -> Iterator[CountedAttempt]:
     """Count an attempt to log in; the caller calls `succeed` in the block if the secret was right.
 
     Args:
@@ -118,10 +123,8 @@ def attempt(step: Step, name: str, *, address: str) -> Iterator[Attempt]:
     Raises:
         TooManyAttempts: the delay after earlier attempts has not passed. The secret must not be checked.
     """
-    keys = [(_key(step, name.casefold()), PER_NAME)]
-    if address:
-        keys.append((_key("address", _network(address)), PER_ADDRESS))
-    counted = Attempt(keys)
+    address_key = _key("address", _network(address)) if address else None
+    counted = CountedAttempt(_key(step, name.casefold()), address_key)
     counted.begin()
     try:
         yield counted

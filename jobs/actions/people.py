@@ -12,7 +12,7 @@ from django.db.models import Q
 from jobs import access, clock, hints
 from jobs.access import Action
 from jobs.actions import audit, single_person_rule
-from jobs.actions.deletions import taken
+from jobs.actions.deletions import slug_taken
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound
 from jobs.models import LoginLink, Membership, Project, Role, Session, User
@@ -113,7 +113,7 @@ def use_login_link(secret: str) -> LoginLink:
     return link
 
 
-def password_was_set(user: User, *, issuers: Iterable[int]) -> None:
+def set_password_issuers(user: User, *, issuers: Iterable[int]) -> None:
     """Record the ids of the issuers of the session in which the password was set."""
     user.password_issuers.set(issuers)
 
@@ -191,7 +191,9 @@ def _locked_admins(by: User) -> set[int]:
     Raises:
         Forbidden: `by` is not one of them any more: two may revoke the right of each other at the same time.
     """
-    rows = User.objects.select_for_update().filter(is_superuser=True, is_active=True, is_service=False)
+    rows = User.objects.select_for_update(no_key=True).filter(
+        is_superuser=True, is_active=True, is_service=False
+    )
     # All rows are locked, in one order, so that concurrent calls wait for each other without a deadlock.
     admins = {row.pk for row in rows.order_by("pk")}
     if by.pk not in admins:
@@ -242,7 +244,7 @@ def create_project(slug: str, name: str, *, by: User) -> Project:
                 project = Project.objects.create(slug=slug, name=name.strip(), created_by=by)
         except IntegrityError as error:
             existing = Project.everything.get(slug=slug)
-            raise Conflict(taken(f"A project with the slug {slug!r}", existing)) from error
+            raise Conflict(slug_taken(f"A project with the slug {slug!r}", existing)) from error
         Membership.objects.create(project=project, user=by, role=Role.ADMIN)
         audit.record("project.create", project, by=by, project=project)
     return project

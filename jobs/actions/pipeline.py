@@ -152,7 +152,7 @@ def _partial_results(root: Job) -> dict[str, Any]:
         return {}
 
 
-def follow(root: Job) -> None:
+def start_next_step(root: Job) -> None:
     """Create the next step's jobs once the previous step is completed; after the last, complete the root."""
     if root.state in WAITING:
         move(root, JobState.STARTING)

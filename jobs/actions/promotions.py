@@ -21,7 +21,6 @@ from jobs.queries.promotions import require_independent
 from jobs.store import sha256_of, store
 
 State = PromotionRequest.State
-OPEN = frozenset({State.GATING, State.PENDING})
 STAGES = ("production", "staging")
 LIFETIME = timedelta(days=7)
 COMMENT_LIMIT = 10_000
@@ -95,7 +94,7 @@ def _check_version(version: ModelVersion, endpoint: Endpoint, stage: str) -> Non
     current = endpoint.production_id if stage == "production" else endpoint.staging_id
     if current == version.pk and not endpoint.is_down:
         raise Conflict(f"{version} is already in {stage}.", code="already_there")
-    twin = PromotionRequest.objects.filter(version=version, stage=stage, state__in=OPEN).first()
+    twin = PromotionRequest.objects.open().filter(version=version, stage=stage).first()
     if twin is not None:
         raise Conflict(
             f"Request {twin.pk} for the same version and stage is {twin.state}.", code="already_requested"
@@ -127,18 +126,20 @@ def record_gate_failure(job: Job, error: dict[str, Any]) -> None:
 
 def _apply_gates(job: Job, results: Sequence[Gate]) -> None:
     with transaction.atomic():
-        waiting = PromotionRequest.objects.filter(gate_job=job, state=State.GATING)
-        request = waiting.first()
-        found = [*results, *(gates.authorship(request) if request is not None else [])]
-        failed = gates.failed_names(found)
         # Only the request's current gate job counts: an earlier one compared with another champion.
-        changed = waiting.update(
+        promotion = PromotionRequest.objects.select_related("model__project").filter(gate_job=job).first()
+        if promotion is None:
+            return
+        _lock_endpoint(promotion)
+        found = [*results, *gates.authorship(promotion)]
+        failed = gates.failed_names(found)
+        changed = PromotionRequest.objects.filter(gate_job=job, state=State.GATING).update(
             gates=[gate.model_dump(mode="json") for gate in found],
             state=State.FAILED if failed else State.PENDING,
             decided=clock.now() if failed else None,
         )
         if changed:
-            promotion = PromotionRequest.objects.select_related("model__project").get(gate_job=job)
+            promotion.refresh_from_db(fields=["state"])
             _audit("gated", promotion, by=None, state=promotion.state, failed=failed)
 
 
@@ -256,25 +257,30 @@ def comment(promotion: PromotionRequest, text: str, *, by: User) -> Decision:
 
 def expire_due() -> int:
     """Expire the open requests past their expiry time; return how many."""
-    due = PromotionRequest.objects.filter(state__in=OPEN, expires__lte=clock.now())
+    due = PromotionRequest.objects.open().filter(expires__lte=clock.now())
     return for_each(due.select_related("model__project"), _expire)
 
 
 @transaction.atomic
 def _expire(promotion: PromotionRequest) -> bool:
-    open_still = PromotionRequest.objects.filter(pk=promotion.pk, state__in=OPEN)
+    _lock_endpoint(promotion)
+    open_still = PromotionRequest.objects.open().filter(pk=promotion.pk)
     if not open_still.update(state=State.EXPIRED, decided=clock.now()):
         return False
     _audit("expire", promotion, by=None)
     return True
 
 
+def _lock_endpoint(promotion: PromotionRequest) -> Endpoint:
+    """Lock the endpoint of a request. It comes before the request in every transaction, against deadlocks."""
+    return releases.locked(Endpoint.objects.get(model=promotion.model_id))
+
+
 def _locked(promotion: PromotionRequest) -> tuple[PromotionRequest, Endpoint]:
     """Return the request and its endpoint, locked until the transaction ends."""
-    # The endpoint comes first, as in `request`, against deadlocks.
-    endpoint = releases.locked(Endpoint.objects.get(model=promotion.model_id))
+    endpoint = _lock_endpoint(promotion)
     # Read again with its relations, as in `releases.locked`.
-    PromotionRequest.objects.select_for_update().get(pk=promotion.pk)
+    PromotionRequest.objects.select_for_update(no_key=True).get(pk=promotion.pk)
     related = ("model__project", "version__artifact", "version__model", "requested_by", "baseline_version")
     return PromotionRequest.objects.select_related(*related).get(pk=promotion.pk), endpoint
 
@@ -290,7 +296,7 @@ def _decide(
 ) -> None:
     """Close a request by compare-and-set, with the decision and its audit row."""
     # A request can be rejected or withdrawn before its gates have ended, but not approved.
-    expected = (State.PENDING,) if to == State.APPROVED else OPEN
+    expected = (State.PENDING,) if to == State.APPROVED else PromotionRequest.OPEN
     now = clock.now()
     rows = PromotionRequest.objects.filter(pk=promotion.pk, state__in=expected)
     if not rows.update(state=to, decided=now):

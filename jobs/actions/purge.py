@@ -58,7 +58,7 @@ def purge_due(*, deadline: float) -> int:
 def _purge(deletion: Deletion, deadline: float) -> bool:
     jobs = list(_rows(deletion).jobs.values_list("pk", flat=True))
     for job in jobs:
-        if not _empty(job, deadline):
+        if not _remove_parts(job, deadline):
             return False
     with transaction.atomic():
         if Deletion.objects.select_for_update().filter(pk=deletion.pk).first() is None:
@@ -89,7 +89,7 @@ def _rows(deletion: Deletion) -> Scope:
     )
 
 
-def _empty(job: int, deadline: float) -> bool:
+def _remove_parts(job: int, deadline: float) -> bool:
     """Remove the parts of a job in small transactions; return whether all were removed."""
     for model, path in PARTS:
         while keys := list(model._default_manager.filter(**{path: job}).values_list("pk", flat=True)[:BATCH]):

@@ -6,7 +6,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from jobs import access, sniff
+from jobs import access, upload_formats
 from jobs.access import Action
 from jobs.actions import artifacts, audit, deletions, quotas, submit
 from jobs.actions.registry import create_model, model_for
@@ -34,6 +34,8 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
     access.get_artifact(by, digest)
     source = _model_artifact(by, digest)
     with transaction.atomic():
+        # Locked here for the job below, since the version writes to the audit log, which is locked last.
+        deletions.require_present(model.project)
         version = _create_numbered(
             model,
             artifact=source.artifact,
@@ -82,7 +84,7 @@ def store_upload(path: Path, project: Project) -> StoredFile:
         QuotaReached: the file does not fit into the disk quota of the project.
     """
     quotas.require_room_on_disk(project, path.stat().st_size)
-    sniff.check_keras(path)
+    upload_formats.check_keras(path)
     return store().put(path)
 
 

@@ -28,6 +28,7 @@ def create_model(project: Project, name: str, *, by: User, description: str = ""
     access.require(by, project, Action.WRITE)
     _check_name(name, "/name")
     with transaction.atomic():
+        deletions.require_present(project)
         model = _new_model(project, name, by=by, description=description)
         if model is None:
             raise Conflict(f"The name {name!r} is taken; model names are unique in the installation.")
@@ -93,7 +94,7 @@ def describe(
     access.require(by, model.project, Action.WRITE)
     with transaction.atomic():
         # The row of the model orders concurrent changes.
-        saved = RegisteredModel.objects.select_for_update(of=("self",)).get(pk=model.pk)
+        saved = RegisteredModel.objects.select_for_update(of=("self",), no_key=True).get(pk=model.pk)
         if seen is not None and seen != saved.description_digest:
             raise StaleState(f"The description of {model} was changed in the meantime: read it again.")
         model.description = description
@@ -181,7 +182,7 @@ def write_card(version: ModelVersion, text: str, *, seen: str | None = None, by:
         raise BadInput(message, [Problem("/card", message)])
     with transaction.atomic():
         # The row of the version orders concurrent changes.
-        saved = ModelVersion.objects.select_for_update(of=("self",)).get(pk=version.pk)
+        saved = ModelVersion.objects.select_for_update(of=("self",), no_key=True).get(pk=version.pk)
         if seen is not None and seen != saved.card_digest:
             raise StaleState(f"The card of {version} was changed in the meantime: read it again.")
         version.card = text

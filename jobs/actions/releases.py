@@ -198,11 +198,9 @@ def relabel(endpoint: Endpoint, *, version: ModelVersion, reason: str, by: User)
         reason=reason,
     )
     record = _publish(endpoint, change, by=by)
-    PromotionRequest.objects.filter(
-        model=endpoint.model_id,
-        state__in=(PromotionRequest.State.GATING, PromotionRequest.State.PENDING),
-        baseline_generation=endpoint.generation,
-    ).update(baseline_generation=record.generation)
+    open_requests = PromotionRequest.objects.open().filter(model=endpoint.model_id)
+    of_champion = open_requests.filter(baseline_generation=endpoint.generation)
+    of_champion.update(baseline_generation=record.generation)
     return record
 
 
@@ -215,7 +213,7 @@ def require_up(endpoint: Endpoint) -> None:
 def locked(endpoint: Endpoint) -> Endpoint:
     """Return the endpoint, refreshed and locked until the transaction ends."""
     # Two statements: one that waits for the lock would join the versions of the row before the change.
-    Endpoint.objects.select_for_update().get(pk=endpoint.pk)
+    Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint.pk)
     related = ("model__project", "production__artifact", "previous__artifact", "staging__artifact")
     return Endpoint.objects.select_related(*related).get(pk=endpoint.pk)
 

@@ -9,7 +9,7 @@ from jobs.actions import audit, traffic
 from jobs.contracts.release import ReplicaReport
 from jobs.errors import NotFound
 from jobs.models import Endpoint, PromotionRequest, Replica, User
-from jobs.queries import registry
+from jobs.queries import endpoints
 
 
 def record(report: ReplicaReport, *, by: User) -> Replica:
@@ -33,7 +33,7 @@ def record(report: ReplicaReport, *, by: User) -> Replica:
         )
         if report.traffic is not None:
             traffic.record(replica, report.traffic)
-        _complete(endpoint, by=by)
+        _mark_released(endpoint, by=by)
     return replica
 
 
@@ -47,9 +47,9 @@ def _reported_endpoint(name: str, by: User) -> Endpoint:
     return endpoint
 
 
-def _complete(endpoint: Endpoint, *, by: User) -> None:
+def _mark_released(endpoint: Endpoint, *, by: User) -> None:
     """Mark approved promotions as released once every live replica serves their generation."""
-    lowest = registry.live_replicas(endpoint).aggregate(lowest=Min("generation"))["lowest"]
+    lowest = endpoints.live_replicas(endpoint).aggregate(lowest=Min("generation"))["lowest"]
     served = PromotionRequest.objects.filter(
         model=endpoint.model_id, state=PromotionRequest.State.APPROVED, generation__lte=lowest or 0
     )

@@ -24,7 +24,7 @@ def promote(root: Job, suggestion: Suggestion) -> None:
     move_trial(trial, TrialState.QUEUED, **rung, attempt=0, started=None, finished=None)
 
 
-def drop(root: Job, dropped: Dropped) -> None:
+def prune(root: Job, dropped: Dropped) -> None:
     """Prune a waiting trial that will never be promoted; do nothing if it no longer waits."""
     trial = _waiting(root, dropped.trial)
     if trial is None:
@@ -51,7 +51,7 @@ def record_pruning(trial: Trial, verdict: Verdict | None) -> None:
 def _waiting(root: Job, number: int | None) -> Trial | None:
     """Return the trial if it still waits: it may have been stopped while the suggestion was computed."""
     # Locked, so that a user cannot stop it between this check and its change.
-    trial = root.trials.select_for_update(of=("self",)).filter(number=number or 0).first()
+    trial = root.trials.select_for_update(of=("self",), no_key=True).filter(number=number or 0).first()
     return trial if trial is not None and trial.waits_at_rung else None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs import clock, hints, store
 from jobs.actions import artifacts, job_warnings, metrics, rung_promotion
-from jobs.actions.transition import move, shift_trial
+from jobs.actions.transition import move, move_trial_unlogged
 from jobs.contracts import events as contract
 from jobs.errors import StaleState
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact, Trial
@@ -139,7 +139,7 @@ class _Recorder:
             # A trial that resumes after a pause or a loss keeps its first start.
             started = trial.started or self._moment(event)
             fence = self.attempt.number
-            return shift_trial(trial, TrialState.RUNNING, fence=fence, started=started, error=None)
+            return move_trial_unlogged(trial, TrialState.RUNNING, fence=fence, started=started, error=None)
         except StaleState:
             return None
 
@@ -150,7 +150,7 @@ class _Recorder:
         to, fence, finished = TrialState(event.state), self.attempt.number, self._moment(event)
         if event.error is not None:
             error = event.error.model_dump()
-            body = shift_trial(trial, to, fence=fence, finished=finished, error=error)
+            body = move_trial_unlogged(trial, to, fence=fence, finished=finished, error=error)
             trial.executions.interrupt(to)
             # Too many failures end the search.
             hints.send("schedule", job=self.attempt.job_id)
@@ -159,7 +159,7 @@ class _Recorder:
         # At the end of a rung the algorithm must decide; other ends wait for the scheduler's next pass.
         if to is TrialState.PAUSED:
             hints.send("schedule", job=self.attempt.job_id)
-        body = shift_trial(trial, to, fence=fence, finished=finished, error=None, **score)
+        body = move_trial_unlogged(trial, to, fence=fence, finished=finished, error=None, **score)
         if trial.state == TrialState.PRUNED:
             rung_promotion.record_pruning(trial, event.verdict)
         return body

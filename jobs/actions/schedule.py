@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, F, QuerySet, Sum
 
 from jobs import clock, queue
+from jobs.actions.job_locks import lock_root
 from jobs.actions.transition import move
 from jobs.errors import StaleState
 from jobs.kinds import kinds_that
@@ -46,7 +47,7 @@ class LiveWorker:
 
 
 @dataclass
-class Pool:
+class LivePool:
     """The live workers of a pool during one pass.
 
     Attributes:
@@ -62,7 +63,7 @@ class Pool:
         fitting = set(fitting_workers(job, [worker.row for worker in self.workers]))
         return [worker for worker in self.workers if worker.row in fitting]
 
-    def lanes(self, job: Job) -> int:
+    def concurrency(self, job: Job) -> int:
         """Return how many attempts of a job an otherwise empty pool can run at once."""
         return sum(worker.row.slots // job.slots for worker in self.suitable(job))
 
@@ -123,7 +124,7 @@ def _record_reason(job: Job, reason: str) -> None:
         job.why_waiting = reason
 
 
-def _explain_searches_without_trials(pools: dict[str, Pool], *, explained: set[int]) -> None:
+def _explain_searches_without_trials(pools: dict[str, LivePool], *, explained: set[int]) -> None:
     """Record why searches wait that have no trial to place: only workers choose the values of trials."""
     searches = _waiting().with_trials().filter(revision__isnull=False).exclude(pk__in=explained)
     for search in with_meshes(searches).defer(*UNREAD):
@@ -134,7 +135,7 @@ def _explain_searches_without_trials(pools: dict[str, Pool], *, explained: set[i
         _record_reason(search, reason)
 
 
-def _why_no_trial(search: Job, pool: Pool) -> str:
+def _why_no_trial(search: Job, pool: LivePool) -> str:
     if not pool.workers:
         return _no_worker(search.pool, pool)
     if not pool.suitable(search):
@@ -147,9 +148,9 @@ def _invalid_spec(error: ValueError) -> str:
     return f"Its spec is invalid: {error}"[:500]
 
 
-def _pools() -> dict[str, Pool]:
+def _pools() -> dict[str, LivePool]:
     """Return the pools with their live workers, by name."""
-    pools: dict[str, Pool] = defaultdict(Pool)
+    pools: dict[str, LivePool] = defaultdict(LivePool)
     taken = dict(Attempt.objects.open().values_list("worker").annotate(Sum("slots")))
     for worker in Worker.objects.filter(lease_until__gt=clock.now()).exclude(
         state__in=(Worker.State.LOST, Worker.State.GONE)
@@ -191,25 +192,25 @@ def _jobs() -> list[Candidate]:
     return [Candidate(job) for job in rows if not job.payload.task_done]
 
 
-def _next_batches(pools: dict[str, Pool]) -> Iterator[Candidate]:
+def _next_batches(pools: dict[str, LivePool]) -> Iterator[Candidate]:
     """Split the waiting trials of each search into batches, one per attempt."""
     trials: dict[int, list[Trial]] = defaultdict(list)
     for trial in _waiting_trials().order_by("job", "number"):
         trials[trial.job_id].append(trial)
     searches = Job.objects.select_related("project", "revision").in_bulk(trials)
     for pk, search in searches.items():
-        lanes = 0
+        concurrency = 0
         # `place` reports an invalid spec.
         with suppress(ValueError):
-            lanes = pools[search.pool].lanes(search)
-            lanes = min(lanes, _parallel(search) or lanes)
-        for batch in batched(trials[pk], batches.size(search, len(trials[pk]), lanes)):
+            concurrency = pools[search.pool].concurrency(search)
+            concurrency = min(concurrency, _parallel(search) or concurrency)
+        for batch in batched(trials[pk], batches.size(search, len(trials[pk]), concurrency)):
             yield Candidate(search, batch)
 
 
 def _why_waiting(
     candidate: Candidate,
-    pool: Pool,
+    pool: LivePool,
     suitable: list[LiveWorker],
     used: dict[int | None, int],
     running: dict[int, int],
@@ -258,7 +259,7 @@ def _freest(workers: list[LiveWorker], needed: int) -> LiveWorker | None:
     return freest if freest is not None and freest.free >= needed else None
 
 
-def _no_worker(name: str, pool: Pool) -> str:
+def _no_worker(name: str, pool: LivePool) -> str:
     if pool.draining:
         return f"All workers of pool {name} are draining; enable one on the Workers page."
     return no_worker(name)
@@ -288,6 +289,7 @@ def _assign(candidate: Candidate, worker: Worker) -> bool:
     job = candidate.job
     try:
         with transaction.atomic():
+            lock_root(job)
             attempt = _new_attempt(job, worker)
             if candidate.trials:
                 _hold(attempt, candidate.trials)
@@ -328,10 +330,3 @@ def _new_attempt(job: Job, worker: Worker) -> Attempt:
         assigned=clock.now(),
         lease_until=clock.seconds_from_now(UNCLAIMED_SECONDS),
     )
-
-
-def sweep_workers() -> None:
-    """Declare workers with an expired lease lost."""
-    Worker.objects.filter(
-        state__in=(Worker.State.UP, Worker.State.DRAINING), lease_until__lt=clock.now()
-    ).update(state=Worker.State.LOST)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from jobs import access, hints
 from jobs.actions import audit, events, experiments
-from jobs.actions.transition import shift_trial
+from jobs.actions.transition import move_trial_unlogged
 from jobs.actions.trials import locked_open_search
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.narrowing import NotNarrower, changes, contains, narrowed
@@ -228,7 +228,7 @@ def _withdraw(trial: Trial) -> Event:
     """Stop a trial that is outside the narrowed space; return its event."""
     message = "the space was narrowed before this trial began, and the trial is outside the new space"
     trial.executions.update(state=TrialState.STOPPED)
-    return shift_trial(
+    return move_trial_unlogged(
         trial,
         TrialState.STOPPED,
         source=WITHDRAWN,

@@ -12,7 +12,6 @@ from jobs.actions import audit
 from jobs.errors import Forbidden
 from jobs.models import ModelVersion, Project, PromotionRequest, User
 from jobs.queries.authors import files_of, of_version
-from jobs.queries.promotions import OPEN
 
 
 def switch(project: Project, on: bool, *, by: User | None) -> Project:
@@ -54,7 +53,7 @@ def _require_own_login(by: User) -> None:
 
 
 def _require_no_open_request(project: Project, by: User) -> None:
-    open_ones = PromotionRequest.objects.filter(model__project=project, state__in=OPEN)
+    open_ones = PromotionRequest.objects.open().filter(model__project=project)
     concerned = Q(requested_by=by) | Q(version__artifact__in=files_of([by.pk]))
     own = open_ones.filter(concerned).order_by("pk").first()
     if own is not None:

@@ -119,7 +119,7 @@ def queue(facts: Facts, payload: Payload, **fields: Any) -> Job:
 
 
 def _require_kept(job: Job) -> None:
-    """Check that nothing that a new job needs was deleted meanwhile; inserting it has locked the project.
+    """Lock the project and the experiment of a new job, and check that nothing that it needs was deleted.
 
     Raises:
         StaleState: something is deleted.

@@ -39,8 +39,8 @@ COPIED = ("state", "score", "best_epoch", "epochs", "metrics", "best")
 """Fields of an execution that are copied to the execution of a duplicate trial."""
 
 
-class Ticket(NamedTuple):
-    """The claim on one request for suggestions.
+class SuggestionClaim(NamedTuple):
+    """The claim of a worker on one request for suggestions.
 
     Attributes:
         job_id: the search.
@@ -66,21 +66,21 @@ def execution_seed(base: int, trial: int, execution: int) -> int:
     return (base * 1_000_003 + trial * 1_009 + execution) % 2**32
 
 
-def _room(root: Job, search: SearchSpec) -> int:
+def _trials_to_create(root: Job, search: SearchSpec) -> int:
     """Return how many more trials to create now.
 
     There are as many open trials as the slots and the search allow. Once the duration of a trial is known,
     algorithms that need no results also fill a queue for each slot, and refill it when it is half empty.
     """
-    lanes = _lanes(root, search)
-    if not search.info.needs_results and (per_lane := batches.trials_in_target(root)) is not None:
-        ahead, waiting = lanes * per_lane, root.trials.waiting().count()
-        return ahead - waiting if 2 * waiting <= ahead else 0
+    concurrency = _concurrency(root, search)
+    if not search.info.needs_results and (per_attempt := batches.trials_in_target(root)) is not None:
+        wanted, waiting = concurrency * per_attempt, root.trials.waiting().count()
+        return wanted - waiting if 2 * waiting <= wanted else 0
     # Paused trials of a running search wait at a rung and use no slot.
-    return lanes - root.trials.exclude(state__in=[*TRIAL_FINAL, TrialState.PAUSED]).count()
+    return concurrency - root.trials.exclude(state__in=[*TRIAL_FINAL, TrialState.PAUSED]).count()
 
 
-def _lanes(root: Job, search: SearchSpec) -> int:
+def _concurrency(root: Job, search: SearchSpec) -> int:
     """Return how many attempts of a search could run at once."""
     live = list(Worker.objects.live(root.pool))
     fitting = fitting_workers(root, live)
@@ -89,16 +89,16 @@ def _lanes(root: Job, search: SearchSpec) -> int:
     # Each worker on its own: an attempt needs all of its slots on one.
     capacity = sum(max(worker.slots - held.get(worker.pk, 0), 0) // root.slots for worker in fitting)
     # At least one with a live worker: its trial waits in the queue while no slots are free, and shows why.
-    lanes = max(capacity, 1 if live else 0)
-    return min(search.parallel_trials or lanes, lanes)
+    concurrency = max(capacity, 1 if live else 0)
+    return min(search.parallel_trials or concurrency, concurrency)
 
 
 def _wanted(root: Job, search: SearchSpec) -> int:
     """Return how many suggestions are needed now. With rungs, promotions follow after the last new trial."""
-    room = _room(root, search)
+    wanted = _trials_to_create(root, search)
     if search.info.has_rungs:
-        return room
-    return min(room, outcomes.trials_planned(root) - root.trials.filter(source="algorithm").count())
+        return wanted
+    return min(wanted, outcomes.trials_planned(root) - root.trials.filter(source="algorithm").count())
 
 
 def is_over(root: Job, search: SearchSpec) -> bool:
@@ -139,7 +139,7 @@ def request(root: Job, search: SearchSpec) -> None:
     queue.ask_for_suggestions(root.pool, root.pk)
 
 
-def claim(job_id: int) -> Ticket | None:
+def claim(job_id: int) -> SuggestionClaim | None:
     """Claim the request of a search; return None if no trial is needed or another worker holds the lease."""
     with transaction.atomic():
         root = Job.objects.locked().filter(pk=job_id).first()
@@ -160,7 +160,9 @@ def claim(job_id: int) -> Ticket | None:
             suggest_fence=F("suggest_fence") + 1, suggest_until=clock.seconds_from_now(LEASE_SECONDS)
         ):
             return None
-        return Ticket(job_id, root.suggest_fence + 1, _request(root, search, wanted), _fingerprint(root))
+        return SuggestionClaim(
+            job_id, root.suggest_fence + 1, _request(root, search, wanted), _fingerprint(root)
+        )
 
 
 def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
@@ -184,7 +186,7 @@ def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
     }
 
 
-def add(ticket: Ticket, answer: Answer) -> None:
+def add(claimed: SuggestionClaim, answer: Answer) -> None:
     """Create trials from an answer, promote or prune others, and store whether the algorithm is exhausted.
 
     Raises:
@@ -192,39 +194,39 @@ def add(ticket: Ticket, answer: Answer) -> None:
         ValueError: a configuration does not fit the space; nothing was written.
     """
     with transaction.atomic():
-        root = _release(ticket)
+        root = _release(claimed)
         # Ended while the answer was computed: nothing would ever end these trials.
         if root.state in FINAL or root.payload.finishing:
             return
         if answer.exhausted:
             change_payload(root, exhausted=True)
         elif answer.is_empty():
-            change_payload(root, answered_empty=ticket.fingerprint)
+            change_payload(root, answered_empty=claimed.fingerprint)
         _make_trials(root, [s for s in answer.suggestions if s.promotes is None], source="algorithm")
         for suggestion in answer.suggestions:
             if suggestion.promotes is not None:
                 rung_promotion.promote(root, suggestion)
         for dropped in answer.dropped:
-            rung_promotion.drop(root, dropped)
+            rung_promotion.prune(root, dropped)
         hints.send("schedule", job=root.pk)
 
 
-def report_failure(ticket: Ticket, error: str) -> None:
+def report_failure(claimed: SuggestionClaim, error: str) -> None:
     """Release the claim after an error; the request is sent again after a delay."""
-    Job.objects.filter(pk=ticket.job_id, suggest_fence=ticket.fence).update(
+    Job.objects.filter(pk=claimed.job_id, suggest_fence=claimed.fence).update(
         suggest_until=clock.seconds_from_now(RETRY_SECONDS),
         why_waiting=f"{CHOOSING_FAILED}{error}"[:500],
     )
 
 
-def _release(ticket: Ticket) -> Job:
+def _release(claimed: SuggestionClaim) -> Job:
     """Release the claim and return its search, whose row is locked by this update until commit."""
-    rows = Job.objects.filter(pk=ticket.job_id, suggest_fence=ticket.fence, suggest_until__isnull=False)
+    rows = Job.objects.filter(pk=claimed.job_id, suggest_fence=claimed.fence, suggest_until__isnull=False)
     if not rows.update(suggest_until=None):
         raise StaleFence(
-            f"the suggestions for job {ticket.job_id} arrived after claim {ticket.fence} had expired"
+            f"the suggestions for job {claimed.job_id} arrived after claim {claimed.fence} had expired"
         )
-    return Job.objects.select_related("revision").get(pk=ticket.job_id)
+    return Job.objects.select_related("revision").get(pk=claimed.job_id)
 
 
 def make_trial(root: Job, values: Values, *, source: str, by: User | None = None) -> Trial:

@@ -180,6 +180,8 @@ def revoke(token: ApiToken, *, by: User) -> None:
             raise NotFound("There is no such token.")
         access.require_admin(by)
     with transaction.atomic():
+        # First, as in `create`, so that no child is added meanwhile.
+        ApiToken.objects.select_for_update().filter(pk=token.pk).first()
         children = [child.prefix for child in _descendants(token)]
         more: dict[str, Any] = {"children": children} if children else {}
         audit.record("token.revoke", token, by=by, owner=token.user.username, prefix=token.prefix, **more)

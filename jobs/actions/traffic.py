@@ -108,7 +108,7 @@ def fold() -> int:
 def _fold(replica: int, due: Q, into: int | None) -> int:
     """Fold the oldest due rows of one replica into intervals of `into` seconds; return their number."""
     with transaction.atomic():
-        Replica.objects.select_for_update().filter(pk=replica).first()
+        Replica.objects.select_for_update(no_key=True).filter(pk=replica).first()
         rows = list(TrafficCount.objects.filter(due, replica=replica).order_by("start")[:BATCH])
         if into is not None:
             folded: dict[tuple[int, datetime], list[Counts]] = {}

@@ -27,12 +27,12 @@ def move(job: Job, to: JobState, *, fence: int | None = None, reason: str = "", 
         StaleState: the row's state does not allow the transition, or the fencing token is old. Nothing was
             changed.
     """
-    stamps = _stamps(to)
+    derived = _derived_columns(to)
     with transaction.atomic():
         rows = Job.objects.filter(pk=job.pk, state__in=may_follow(to))
         if fence is not None:
             rows = rows.filter(fence=fence)
-        if not rows.update(state=to, **(stamps | fields)):
+        if not rows.update(state=to, **(derived | fields)):
             state = Job.everything.values_list("state", flat=True).get(pk=job.pk)
             raise StaleState(f"job {job.pk} is {state}; it cannot become {to} now")
         job.refresh_from_db()
@@ -43,7 +43,7 @@ def move(job: Job, to: JobState, *, fence: int | None = None, reason: str = "", 
     return job
 
 
-def _stamps(to: JobState) -> dict[str, Any]:
+def _derived_columns(to: JobState) -> dict[str, Any]:
     """Return the columns that follow from a job's new state."""
     if to is JobState.QUEUED:
         return {"queued": clock.now(), "finished": None}
@@ -55,7 +55,7 @@ def _stamps(to: JobState) -> dict[str, Any]:
 def move_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fields: Any) -> Trial:
     """Move a trial to the state `to`, with the guarantees of `move`."""
     with transaction.atomic():
-        body = shift_trial(trial, to, fence=fence, **fields)
+        body = move_trial_unlogged(trial, to, fence=fence, **fields)
         events.append(trial.job.root_id_or_self, [body])
         hints.send("schedule", job=trial.job_id)
     return trial
@@ -64,7 +64,7 @@ def move_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fiel
 def move_trials(search: Job, trials: Iterable[Trial], to: TrialState) -> None:
     """Move several trials of a search to the state `to`, all or none, with the guarantees of `move`."""
     with transaction.atomic():
-        bodies = [shift_trial(trial, to) for trial in trials]
+        bodies = [move_trial_unlogged(trial, to) for trial in trials]
         if bodies:
             events.append(search.root_id_or_self, bodies)
             hints.send("schedule", job=search.pk)
@@ -79,8 +79,8 @@ def _continuation_error(until: int, error: dict[str, Any] | None) -> dict[str, A
     }
 
 
-def shift_trial(trial: Trial, to: TrialState, *, fence: int | None = None, **fields: Any) -> Event:
-    """Move a trial to the state `to` inside the caller's transaction.
+def move_trial_unlogged(trial: Trial, to: TrialState, *, fence: int | None = None, **fields: Any) -> Event:
+    """Move a trial to the state `to` inside the caller's transaction, without appending its event.
 
     A continued trial returns to `completed` when it is stopped or fails, since it was completed before.
 

@@ -175,7 +175,7 @@ def _continuation_fields(root: Job, trial: Trial, epochs: int | None, *, complet
     return {"until": epochs}
 
 
-def train(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
+def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
     """Queue a training with a trial's values in a new experiment, which can be changed further.
 
     Its spec is that of the search without the search and the steps for several trials: one model is trained

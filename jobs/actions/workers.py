@@ -1,4 +1,4 @@
-"""Registers workers, renews their leases, drains them and marks them as gone."""
+"""Registers workers, renews their leases, drains them, and marks them as gone or lost."""
 
 from typing import Any
 
@@ -49,6 +49,12 @@ def leave(worker_id: int) -> None:
     """Mark a worker as gone after an orderly shutdown."""
     Worker.objects.filter(pk=worker_id, state__in=LIVE).update(state=Worker.State.GONE)
     hints.send("schedule", worker=worker_id)
+
+
+def mark_lost() -> None:
+    """Mark the workers whose lease has expired as lost."""
+    expired = Worker.objects.filter(state__in=LIVE, lease_until__lt=clock.now())
+    expired.update(state=Worker.State.LOST)
 
 
 def _set_draining(worker: Worker, *, draining: bool, by: User) -> Worker:

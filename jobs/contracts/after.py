@@ -1,4 +1,4 @@
-"""Settings of the steps after a search: retrain, ensemble, quantize, register."""
+"""Declares the section `after` of a spec: the steps that follow a search or a training."""
 
 from typing import Literal, Self
 

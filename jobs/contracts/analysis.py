@@ -1,4 +1,4 @@
-"""Request and answer of the short-lived process that analyses a search."""
+"""Declares the request to the short-lived process that analyses a search, and its answer."""
 
 from typing import Literal
 

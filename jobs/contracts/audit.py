@@ -1,4 +1,4 @@
-"""Names a row of the audit chain outside of the database, so that later changes of the chain show."""
+"""Defines the anchor of the audit chain, a copy of its head outside of the database, and finds it in text."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pydantic import Field
 from jobs.contracts.base import Frozen
 
 # As JSON, in any layout: it finds anchors in a file of its own, in a manifest and in lines of a log.
-WRITTEN = re.compile(r'\\?"number\\?":\s*(\d{1,18}),\s*\\?"hash\\?":\s*\\?"([0-9a-f]{64})')
+_ANCHOR = re.compile(r'\\?"number\\?":\s*(\d{1,18}),\s*\\?"hash\\?":\s*\\?"([0-9a-f]{64})')
 
 
 class AuditAnchor(Frozen):
@@ -20,5 +20,5 @@ class AuditAnchor(Frozen):
 
 def anchors_in(text: str) -> Iterator[AuditAnchor]:
     """Yield the anchors that a text contains as JSON."""
-    for number, last_hash in WRITTEN.findall(text):
+    for number, last_hash in _ANCHOR.findall(text):
         yield AuditAnchor(number=int(number), hash=last_hash)

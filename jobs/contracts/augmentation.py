@@ -1,4 +1,4 @@
-"""Random augmentation of training images, with new random values for each image and epoch."""
+"""Declares the random augmentation of training images, with new values for each image and epoch."""
 
 from typing import Literal
 

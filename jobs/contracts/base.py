@@ -1,4 +1,4 @@
-"""The base class of every model in `jobs.contracts`."""
+"""Declares the base class of every model in `jobs.contracts`."""
 
 from typing import Annotated, Any
 

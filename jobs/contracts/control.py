@@ -1,4 +1,4 @@
-"""Commands to a runner: one JSON object per line on its standard input.
+"""Declares the commands to a runner: one JSON object per line on its standard input.
 
 A runner starts idle, runs one task, and is idle again after its final event, so a warm runner can serve one
 trial after another of the same search. It exits at end of file. A standby gets `Rehearse` first, before

@@ -1,4 +1,4 @@
-"""The data of an experiment and its split."""
+"""Declares the section `data` of a spec: the data set, the roles of its columns, and its split."""
 
 from typing import Annotated, Literal, Self
 

@@ -1,4 +1,4 @@
-"""How a configuration is evaluated: on the validation rows, or by cross-validation."""
+"""Declares how a configuration is evaluated: on the validation rows, or by cross-validation."""
 
 from typing import Annotated, Literal, NamedTuple
 

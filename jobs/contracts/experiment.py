@@ -1,4 +1,4 @@
-"""The experiment spec, version 1: the class behind forms, the REST API, JSON files and runners."""
+"""Declares the experiment spec, version 1, which forms, the REST API, JSON files and runners use."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Defines how large an uploaded file may become when a task reads it."""
+"""Declares the limits of a task that reads an uploaded file: how large its content may become."""
 
 from pydantic import Field
 

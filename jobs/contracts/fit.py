@@ -1,4 +1,4 @@
-"""Settings of one training: epochs, optimizer, learning rate, early stopping."""
+"""Declares the section `fit` of a spec: epochs, optimizer, learning rate, early stopping."""
 
 from typing import Annotated, Any, Literal, Self
 

@@ -1,4 +1,4 @@
-"""The protocol of fork servers: one JSON object per datagram.
+"""Declares the protocol of fork servers: one JSON object per datagram.
 
 A request comes with the file descriptors of the child. A supervisor of runners sends a `ForkRequest` with
 those of `STREAMS`; the prediction server sends `{}` with one socket. The fork server sends `{"ready": pid}`

@@ -1,4 +1,4 @@
-"""Histograms with logarithmic buckets: small, mergeable, and with a bounded error of each percentile.
+"""Computes histograms with logarithmic buckets: small, mergeable, with a bounded error of percentiles.
 
 The buckets are those of DDSketch (Masson, Rim and Lee, "DDSketch: A Fast and Fully-Mergeable Quantile Sketch
 with Relative-Error Guarantees", PVLDB 12(12), 2019), without its limit on their number. Bucket `i` has the

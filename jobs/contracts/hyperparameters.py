@@ -1,4 +1,4 @@
-"""The kinds of hyperparameters: their values, conditions, grids and random samples.
+"""Declares the kinds of hyperparameters: their values, conditions, grids and random samples.
 
 Values, scales and steps follow KerasTuner; `docs/search-spaces.md` lists the intended differences.
 """

@@ -1,4 +1,4 @@
-"""Losses and metrics: their names, their tasks and their directions, without importing the engine.
+"""Lists the losses and metrics with their tasks and directions, without importing the engine.
 
 A test compares these tables with the engine.
 """

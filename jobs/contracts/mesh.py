@@ -1,4 +1,4 @@
-"""Device meshes and layout rules."""
+"""Declares the section `mesh` of a spec: the devices, their axes, and layout rules for variables."""
 
 import math
 from typing import Any, Literal, Self

@@ -1,4 +1,4 @@
-"""The model of an experiment: a template with its arguments."""
+"""Declares the section `model` of a spec: a template with its arguments."""
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 

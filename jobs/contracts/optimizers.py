@@ -1,4 +1,4 @@
-"""The arguments of each optimizer except the learning rate, with Keras' names and defaults.
+"""Declares the arguments of each optimizer except the learning rate, with Keras' names and defaults.
 
 Gradient clipping and weight averaging are fields of `fit`, and loss scaling is a field of `precision`. A test
 compares these classes with Keras' optimizers.

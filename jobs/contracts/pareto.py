@@ -1,4 +1,4 @@
-"""Pareto fronts of results with several objectives."""
+"""Computes the Pareto fronts of results with several objectives."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-r"""Regular expressions of users, matched in time linear in the length of the text.
+r"""Matches regular expressions of users in time linear in the length of the text.
 
 Python's `re` can take exponential time, so one pattern could stop a web process or a worker. A pattern is
 accepted if `re`, which Keras uses, and RE2 both accept it and mean the same by it, for names in ASCII without

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from jobs.contracts import estimate, monitors, plan_warnings, space_size
 from jobs.contracts.base import Frozen
-from jobs.contracts.checks import roles_differ, warnings
+from jobs.contracts.data_checks import roles_differ, warnings
 from jobs.contracts.estimate import History
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.mesh import LayoutRule, MeshSpec
@@ -19,7 +19,7 @@ from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
 from jobs.contracts.resources import WorkerSize
 from jobs.contracts.search_space import ChoiceParameter, FixedParameter, Parameter, Value, grid
-from jobs.contracts.summary import Line, summary
+from jobs.contracts.space_summary import Line, summary
 from jobs.contracts.values import apply_values
 from jobs.contracts.variables import (
     DeviceMemory,
@@ -234,7 +234,7 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
         try:
             memory = memory_per_device(_with(spec, sizes), profile)
         except ValueError:
-            # Reported by `checks.problems`.
+            # Reported by `data_checks.problems`.
             continue
         if best[1] is None or memory.total > best[1].total:
             best = (sizes, memory)
@@ -251,7 +251,7 @@ def _layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
     """Return the names of all layers that a model has with any of the searched values."""
     names: set[str] = set()
     for values in _extreme_values(spec, spec.model.info.shaping):
-        with suppress(ValueError):  # reported by `checks.problems`
+        with suppress(ValueError):  # reported by `data_checks.problems`
             names |= layer_names(_with(spec, values).model, profile)
     return names
 
@@ -281,7 +281,7 @@ def _planned(spec: ExperimentSpec, profile: Profile) -> Iterator[PlannedVariable
         try:
             held = device_shape(variable, spec.mesh)
         except ValueError:
-            # Reported by `checks.problems` at the rule.
+            # Reported by `data_checks.problems` at the rule.
             held, rule = variable.shape, None
         yield PlannedVariable(
             path=variable.path,

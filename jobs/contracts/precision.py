@@ -1,4 +1,4 @@
-"""Settings of numeric precision: dtype policy, loss scaling, overrides for single layers."""
+"""Declares the section `precision` of a spec: dtype policy, loss scaling, overrides for layers."""
 
 from typing import Literal, Self
 

@@ -1,4 +1,4 @@
-"""The profile of a dataset version: written by a profile task, read by forms, plans and the engine."""
+"""Declares the profile of a dataset version, which a profile task writes and plans and the engine read."""
 
 from typing import Any, Literal
 

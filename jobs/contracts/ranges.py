@@ -1,4 +1,4 @@
-"""Numeric ranges in one of three scales, with or without a step.
+"""Computes the values of numeric ranges in one of three scales, with or without a step.
 
 The scales and the meaning of a step are KerasTuner's (`hp.Int`, `hp.Float`): with `linear` a step is added,
 with `log` it multiplies, and `reverse_log` uses the same distances from the top downwards.

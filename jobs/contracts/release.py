@@ -1,4 +1,7 @@
-"""Signed releases: the versions that an endpoint serves. Prediction servers accept no unsigned release."""
+"""Declares releases, the versions that an endpoint serves, and the reports of prediction servers.
+
+Releases are signed. Prediction servers accept no unsigned one.
+"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The resources of a job: pool, slots, priority, restarts."""
+"""Declares the section `resources` of a spec: pool, slots, priority, restarts."""
 
 from typing import NamedTuple
 

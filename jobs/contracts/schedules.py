@@ -1,4 +1,4 @@
-"""Learning-rate schedules: factors that multiply `fit.learning_rate` over a training.
+"""Declares learning-rate schedules: factors that multiply `fit.learning_rate` over a training.
 
 Lengths are given in epochs, so that a schedule does not depend on the batch size; the engine converts them to
 steps. A schedule without a length spans `fit.epochs`, also if a training stops earlier or is retrained for

@@ -1,4 +1,4 @@
-"""Settings of a search: algorithm, objectives, number of trials, pruning and search space."""
+"""Declares the section `search` of a spec: algorithm, objectives, trials, pruning and search space."""
 
 from functools import reduce
 from operator import or_

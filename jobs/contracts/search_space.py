@@ -1,4 +1,4 @@
-"""Search spaces: an ordered list of hyperparameters, with validation, grid and sampling.
+"""Checks, enumerates and samples search spaces, which are ordered lists of hyperparameters.
 
 All functions depend on the space alone, so the plan on a page, a grid search and a random search agree.
 """

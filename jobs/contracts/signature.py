@@ -1,4 +1,4 @@
-"""The signature of a model: names, types and shapes of its inputs and outputs."""
+"""Declares the signature of a model: names, types and shapes of its inputs and outputs."""
 
 from pydantic import Field
 

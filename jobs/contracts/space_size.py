@@ -58,19 +58,19 @@ def count(space: Sequence[Conditional]) -> Count:
 
 def _components(space: Sequence[Conditional]) -> Iterator[list[Conditional]]:
     """Divide a space into parts that no condition connects (union-find)."""
-    leader = {parameter.name: parameter.name for parameter in space}
+    parent = {parameter.name: parameter.name for parameter in space}
 
-    def lead(name: str) -> str:
-        while leader[name] != name:
-            name = leader[name]
+    def root_of(name: str) -> str:
+        while parent[name] != name:
+            name = parent[name]
         return name
 
     for parameter in space:
         for condition in parameter.conditions():
-            leader[lead(parameter.name)] = lead(condition.name)
+            parent[root_of(parameter.name)] = root_of(condition.name)
     parts: dict[str, list[Conditional]] = {}
     for parameter in space:
-        parts.setdefault(lead(parameter.name), []).append(parameter)
+        parts.setdefault(root_of(parameter.name), []).append(parameter)
     yield from parts.values()
 
 

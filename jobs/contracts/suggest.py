@@ -1,4 +1,4 @@
-"""Request and answer of a search algorithm: trials in, suggestions out.
+"""Declares the request to a search algorithm, which contains trials, and its answer, the suggestions.
 
 An algorithm keeps no state. The same trials give the same answer, in any order, in any process and after any
 crash. State of an algorithm is part of its suggestions and is stored with the trials.

@@ -1,4 +1,4 @@
-"""Counts of prediction requests, as prediction servers report them and as the database stores them."""
+"""Declares counts of prediction requests, as prediction servers report and the database stores them."""
 
 from collections.abc import Mapping
 from typing import Annotated

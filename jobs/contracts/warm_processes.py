@@ -1,4 +1,4 @@
-"""The warm processes of a worker, as its heartbeats report them."""
+"""Declares the warm processes of a worker, as its heartbeats report them."""
 
 import datetime as dt
 from typing import Literal

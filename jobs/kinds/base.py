@@ -79,8 +79,8 @@ class Payload(Frozen):
         del spec
         return 0
 
-    def followed(self, spec: ExperimentSpec) -> ExperimentSpec:
-        """Return the spec whose `after` defines the steps that follow the job."""
+    def spec_with_steps(self, spec: ExperimentSpec) -> ExperimentSpec:
+        """Return the spec whose `after` defines the steps that follow the job: by default the job's own."""
         return spec
 
     def chosen_trials(self) -> ChosenTrials | None:

@@ -2,27 +2,24 @@
 
 from jobs.models.analysis import Analysis
 from jobs.models.artifact import Artifact, Checkpoint, JobArtifact
-from jobs.models.attempt import Attempt, Lease
-from jobs.models.audit import AuditEvent, AuditHead, IdempotencyKey
-from jobs.models.data import Dataset, DatasetVersion
+from jobs.models.attempt import Attempt
+from jobs.models.audit import AuditEvent, AuditHead
+from jobs.models.dataset import Dataset, DatasetVersion
 from jobs.models.deletion import Deletion
+from jobs.models.endpoint import Endpoint, ReleaseRecord, Replica
+from jobs.models.event import EventChunk
 from jobs.models.experiment import Experiment, Revision
+from jobs.models.idempotency import IdempotencyKey
 from jobs.models.job import Job
-from jobs.models.logins import LoginAttempts
-from jobs.models.metric import EventChunk, MetricChunk, MetricSeries
-from jobs.models.people import ApiToken, LoginLink, Membership, Project, Role, User
-from jobs.models.registry import (
-    Alias,
-    Decision,
-    Endpoint,
-    GateRevision,
-    ModelVersion,
-    PromotionRequest,
-    RegisteredModel,
-    ReleaseRecord,
-    Replica,
-)
+from jobs.models.lease import Lease
+from jobs.models.logins import LoginAttempts, LoginLink
+from jobs.models.metric import MetricChunk, MetricSeries
+from jobs.models.people import User
+from jobs.models.project import Membership, Project, Role
+from jobs.models.promotion import Decision, GateRevision, PromotionRequest
+from jobs.models.registry import Alias, ModelVersion, RegisteredModel
 from jobs.models.sessions import Session
+from jobs.models.token import ApiToken
 from jobs.models.traffic import TrafficCount
 from jobs.models.trial import Execution, Trial, TrialDecision
 from jobs.models.worker import Worker

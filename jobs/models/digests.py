@@ -1,4 +1,4 @@
-"""Digests of texts that people edit."""
+"""Computes digests of texts that people edit, as their ETags."""
 
 import hashlib
 import json

@@ -5,7 +5,8 @@ from django.db import models
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.models.deletion import VisibleManager, deletion_key
 from jobs.models.digests import text_digest
-from jobs.models.people import Project, User
+from jobs.models.people import User
+from jobs.models.project import Project
 
 
 class Experiment(models.Model):

@@ -14,7 +14,8 @@ from jobs.kinds.register.facts import REGISTER
 from jobs.models.choices import choices
 from jobs.models.deletion import deletion_key
 from jobs.models.experiment import Experiment, Revision
-from jobs.models.people import Project, User
+from jobs.models.people import User
+from jobs.models.project import Project
 from jobs.states import FINAL, Desired, JobState
 
 
@@ -33,7 +34,7 @@ class JobQuerySet(models.QuerySet["Job"]):
         """Return the jobs, each locked until the transaction ends. Do not add `select_related`."""
         # PostgreSQL may wait for the lock and then returns the changed row, but does not join again. If the
         # revision has changed meanwhile, a joined one would be NULL.
-        return self.select_for_update(of=("self",))
+        return self.select_for_update(of=("self",), no_key=True)
 
     def with_trials(self) -> Self:
         """Return the searches: attempts hold trials of them."""

@@ -1,5 +1,7 @@
 from django.db import models
 
+from jobs.models.people import User
+
 
 class LoginAttempts(models.Model):
     """The failed attempts to log in of one user name or address, or a code that was used."""
@@ -11,3 +13,21 @@ class LoginAttempts(models.Model):
 
     def __str__(self) -> str:
         return f"{self.failures} failed attempts"
+
+
+class LoginLink(models.Model):
+    """A link that logs a user in once. Only the sha256 digest of its secret is stored."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="login_links")
+    # NULL: the operator at the terminal.
+    issuer = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="+")
+    issuers = models.JSONField(
+        default=list, help_text="ids of the issuer and of the issuers of their session, without its user"
+    )
+    digest = models.CharField(max_length=64, unique=True)
+    expires = models.DateTimeField()
+    used = models.DateTimeField(null=True)
+    created = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"login link of {self.user}"

@@ -1,7 +1,7 @@
 from django.db import models
 
 from jobs.contracts.traffic import Counts
-from jobs.models.registry import Replica
+from jobs.models.endpoint import Replica
 
 
 class TrafficCount(models.Model):

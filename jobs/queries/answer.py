@@ -1,4 +1,4 @@
-"""Answers a search: its best trial, how sure its lead is, and what can be done next."""
+"""Builds the answer of a search: its best trial, how sure its lead is, and what can be done next."""
 
 from collections import defaultdict
 from collections.abc import Mapping

@@ -205,6 +205,7 @@ class _Verifier:
             )
 
     def _check_end(self) -> None:
+        # In this order: each reason explains more than the ones after it, which would also be true.
         self._check_last_rows()
         head = self._head
         if self._with_other_key:

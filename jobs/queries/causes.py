@@ -1,4 +1,4 @@
-"""Reads why an input was refused."""
+"""Reads why a data set or a model version was refused."""
 
 from collections.abc import Mapping
 from typing import Any

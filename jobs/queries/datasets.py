@@ -1,5 +1,6 @@
 """Reads data sets and their versions."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
@@ -119,8 +120,19 @@ def shown_dataset(dataset: Dataset) -> DatasetOut:
 
 def shown_version(version: DatasetVersion) -> DatasetVersionOut:
     """Return the API representation of a version of a data set."""
+    return shown_versions([version])[0]
+
+
+def shown_versions(versions: Sequence[DatasetVersion]) -> list[DatasetVersionOut]:
+    """Return the API representation of versions, with one query for the jobs that read them."""
+    jobs = Job.objects.profiling_any([version.pk for version in versions]).only("kind", "payload_json")
+    # In ascending order, so that the newest job of each version remains.
+    job_of = {job.payload.dataset_version: job.pk for job in jobs.order_by("pk")}
+    return [_shown_version(version, job_of.get(version.pk)) for version in versions]
+
+
+def _shown_version(version: DatasetVersion, job: int | None) -> DatasetVersionOut:
     profile = version.profile
-    job = profile_job(version)
     return DatasetVersionOut(
         dataset=version.dataset.slug,
         project=version.dataset.project.slug if version.dataset.project else None,
@@ -132,7 +144,7 @@ def shown_version(version: DatasetVersion) -> DatasetVersionOut:
         rows=version.rows,
         schema_=profile.schema_alone() if profile else None,
         error=cause_of(version.error),
-        job=job.pk if job is not None else None,
+        job=job,
         created_by=version.created_by.username if version.created_by else None,
         created=version.created,
     )

@@ -21,9 +21,9 @@ from jobs.models import (
     Revision,
 )
 from jobs.queries.deletion_scope import Scope
+from jobs.states import FINAL
 
 MAX_NAMED = 20
-OPEN_REQUESTS = (PromotionRequest.State.GATING, PromotionRequest.State.PENDING)
 
 
 def referrers(scope: Scope) -> list[ReferrerOut]:
@@ -48,7 +48,7 @@ def _unfinished(scope: Scope) -> Iterator[ReferrerOut]:
         yield _job(job, f"is {job.state}: stop it first")
     ending = Attempt.objects.open().filter(job__in=scope.jobs.values("pk"))
     for attempt in _few(ending.select_related("job")):
-        if attempt.job.state in ("stopped", "completed", "failed"):
+        if attempt.job.state in FINAL:
             yield _job(attempt.job, "is ending: its runner has not exited yet")
 
 
@@ -70,9 +70,7 @@ def _versions_from_jobs(scope: Scope) -> Iterator[ReferrerOut]:
     validated = [job.payload_as(RegisterPayload).version for job in scope.jobs.roots().validations()]
     for version in _few(outside.filter(pk__in=validated)):
         yield _version(version, "was validated by it")
-    gates = PromotionRequest.objects.filter(
-        gate_job__in=scope.jobs.values("pk"), state__in=OPEN_REQUESTS, version__in=outside
-    )
+    gates = PromotionRequest.objects.open().filter(gate_job__in=scope.jobs.values("pk"), version__in=outside)
     for request in _few(gates.select_related("version__model")):
         yield _request(request)
 
@@ -100,7 +98,7 @@ def _readers_of(dataset: Dataset, scope: Scope) -> Iterator[ReferrerOut]:
 def _users_of_versions(scope: Scope) -> Iterator[ReferrerOut]:
     versions = scope.versions.values("pk")
     yield from _releases(scope)
-    requests = PromotionRequest.objects.filter(state__in=OPEN_REQUESTS)
+    requests = PromotionRequest.objects.open()
     concerned = Q(version__in=versions) | Q(baseline_version__in=versions)
     for request in _few(requests.filter(concerned).select_related("version__model")):
         yield _request(request)

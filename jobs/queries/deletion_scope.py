@@ -25,7 +25,7 @@ from jobs.models.job import JobQuerySet
 Kind = Deletion.Kind
 Deletable = Project | Dataset | Experiment | Job | ModelVersion
 
-KINDS: dict[type[Model], Deletion.Kind] = {
+DELETION_KINDS: dict[type[Model], Deletion.Kind] = {
     Project: Kind.PROJECT,
     Dataset: Kind.DATASET,
     Experiment: Kind.EXPERIMENT,

@@ -9,7 +9,7 @@ from jobs import access, clock
 from jobs.contracts.answers.deletions import DeletionKind, DeletionOut, DeletionPreviewOut, LostOut
 from jobs.models import Artifact, Checkpoint, Dataset, Deletion, Experiment, Job, ModelVersion, Project, User
 from jobs.queries.deletion_referrers import referrers
-from jobs.queries.deletion_scope import KINDS, Deletable, Scope, artifacts_of
+from jobs.queries.deletion_scope import DELETION_KINDS, Deletable, Scope, artifacts_of
 
 RESTORABLE = timedelta(days=7)
 
@@ -36,7 +36,7 @@ def preview(row: Deletable) -> DeletionPreviewOut:
     scope = Scope.of(row)
     artifacts, checkpoints = _total(scope.artifacts()), _total(scope.checkpoints)
     return DeletionPreviewOut(
-        kind=cast(DeletionKind, str(KINDS[type(row)])),
+        kind=cast(DeletionKind, str(DELETION_KINDS[type(row)])),
         label=label_of(row),
         lost=lost(scope),
         bytes=artifacts + checkpoints,
@@ -89,7 +89,7 @@ def find(kind: Deletion.Kind, **path: str | int | None) -> int | None:
 
     Data sets of several projects may have the same slug, so `path` should name the project.
     """
-    model = next(model for model, known in KINDS.items() if known == kind)
+    model = next(model for model, known in DELETION_KINDS.items() if known == kind)
     rows = model.everything.filter(deletion__kind=kind, **path)  # type: ignore[attr-defined]
     keys = [key for key, target in rows.values_list("pk", "deletion__target")[:2] if key == target]
     return keys[0] if len(keys) == 1 else None

@@ -54,7 +54,7 @@ def _shown(model: RegisteredModel, revision: GateRevision | None, before: GateRe
     )
 
 
-def by_their_own_hand(promotion: PromotionRequest) -> Sequence[GateRevision]:
+def unreviewed_revisions(promotion: PromotionRequest) -> Sequence[GateRevision]:
     """Return the revisions that the requester or a version's author wrote and no other person has judged.
 
     Issuers of the requester's session count as the requester, and accounts that these people made as they

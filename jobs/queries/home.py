@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.db.models import Q, QuerySet
 
 from jobs import access, clock
-from jobs.models import ApiToken, Job, Project, PromotionRequest, Role, Trial, User
+from jobs.models import ApiToken, Job, Project, PromotionRequest, Trial, User
 from jobs.queries import outcomes, progress
 from jobs.queries.authors import files_of
 from jobs.states import ACTIVE, FINAL, JobState
@@ -32,7 +32,7 @@ def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
         others = others.exclude(_concerns(issuers)).exclude(requested_by_issuers__in=issuers)
     if user.is_superuser:
         return others
-    roles = [role for role in Role if access.Action.APPROVE in access.ALLOWED[role]]
+    roles = access.roles_allowing(access.Action.APPROVE)
     # One filter with both conditions, since they must apply to the same membership.
     return others.filter(
         model__project__in=Project.objects.filter(memberships__user=user, memberships__role__in=roles)

@@ -1,14 +1,16 @@
 """Reads the stored hyperparameter importance of a search and builds the request that computes it."""
 
 import math
+from collections.abc import Sequence
 from typing import cast
 
 from jobs.contracts.analysis import FEWEST_TRIALS, ImportanceAnswer, ImportanceRequest
 from jobs.contracts.answers.search_results import ImportanceOut, ImportanceState
-from jobs.contracts.hyperparameters import FloatParameter, IntParameter
+from jobs.contracts.hyperparameters import FloatParameter, IntParameter, Parameter, Value
+from jobs.contracts.ranges import fraction_of
+from jobs.contracts.search_space import Space
 from jobs.models import Analysis, Job
 from jobs.queries import outcomes
-from jobs.queries.columns import unit_interval
 from jobs.states import FINAL, TrialState
 
 SOURCE = (
@@ -82,7 +84,7 @@ def request(search: Job) -> ImportanceRequest:
         if score is not None and math.isfinite(score)
     ]
     space = outcomes.widest_space(search)
-    columns = unit_interval(space, [values for values, _ in rows])
+    columns = scaled_values(space, [values for values, _ in rows])
     return ImportanceRequest(
         names=tuple(columns),
         columns=tuple(tuple(column) for column in columns.values()),
@@ -94,3 +96,29 @@ def request(search: Job) -> ImportanceRequest:
             if p.name in columns and not isinstance(p, IntParameter | FloatParameter)
         },
     )
+
+
+def scaled_values(space: Space, rows: Sequence[dict[str, Value]]) -> dict[str, list[float | None]]:
+    """Return the values of each hyperparameter, scaled to 0 to 1 by its sampling; None where it is inactive.
+
+    Greater numbers are closer to 1. Value number i of k choices is (i + 0.5) / k. Hyperparameters with a
+    single value are left out.
+    """
+    return {p.name: [_scaled(p, row.get(p.name)) for row in rows] for p in space if _varies(p)}
+
+
+def _varies(parameter: Parameter) -> bool:
+    if isinstance(parameter, IntParameter | FloatParameter):
+        return parameter.min < parameter.max
+    return len(parameter.grid()) > 1
+
+
+def _scaled(parameter: Parameter, value: Value | None) -> float | None:
+    if not isinstance(parameter, IntParameter | FloatParameter):
+        known = list(parameter.grid())
+        return (known.index(value) + 0.5) / len(known) if value in known else None
+    if value is None or isinstance(value, str):
+        return None
+    low, high = float(parameter.min), float(parameter.max)
+    # The logarithm of a value outside of the range may be undefined.
+    return fraction_of(min(max(float(value), low), high), low, high, parameter.sampling)

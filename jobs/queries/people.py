@@ -1,14 +1,13 @@
-"""Reads accounts, projects and memberships."""
+"""Reads the accounts of people, and their memberships in projects."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from django.db.models import Count, Max, Prefetch, Q, QuerySet
+from django.db.models import Max, Prefetch, QuerySet
 
 from jobs import access
 from jobs.contracts.answers.people import MeOut, PersonOut, ProjectRoleOut
 from jobs.errors import NotFound
-from jobs.models import Membership, Project, Role, User
+from jobs.models import Membership, User
 
 
 def accounts() -> QuerySet[User]:
@@ -57,51 +56,10 @@ def people() -> QuerySet[User]:
     )
 
 
-@dataclass(frozen=True)
-class ProjectView:
-    """A project in the list of projects, with its counts."""
-
-    project: Project
-    role: Role | None
-    members: int
-    experiments: int
-    running: int
-
-
-def projects(user: User) -> list[ProjectView]:
-    """Return the projects of `user` with the numbers of members, experiments and running jobs."""
-    roles = dict(Membership.objects.filter(user=user).values_list("project", "role"))
-    # Distinct, since each row of one relation is repeated for each row of the others.
-    rows = access.projects_of(user).annotate(
-        members=Count("memberships", distinct=True),
-        experiment_count=Count(
-            "experiments",
-            filter=Q(experiments__archived=False, experiments__deletion=None),
-            distinct=True,
-        ),
-        running=Count("jobs", filter=Q(jobs__state__in=("starting", "running")), distinct=True),
-    )
-    return [
-        ProjectView(
-            project=row,
-            role=Role(roles[row.pk]) if row.pk in roles else (Role.ADMIN if user.is_superuser else None),
-            members=row.members,
-            experiments=row.experiment_count,
-            running=row.running,
-        )
-        for row in rows.order_by("name")
-    ]
-
-
 def memberships(user: User) -> QuerySet[Membership]:
     """Return the memberships of `user`, ordered by the slug of the project."""
     rows = Membership.objects.filter(user=user, project__deletion=None)
     return rows.select_related("project").order_by("project__slug")
-
-
-def members(project: Project) -> QuerySet[Membership]:
-    """Return the members of a project, ordered by user name."""
-    return project.memberships.select_related("user").order_by("user__username")
 
 
 def shown_person(user: User) -> PersonOut:

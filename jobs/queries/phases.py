@@ -2,12 +2,11 @@
 
 from jobs.contracts.events import PhaseName
 from jobs.models import Job
-from jobs.states import TrialState
 
 
 def of_search(search: Job) -> dict[int, PhaseName]:
     """Return the phase of each running trial that has one, by the trial's number."""
     records = search.attempts.open().values_list("record", flat=True)
     phases = {phase["trial"]: phase["name"] for record in records if (phase := record.get("phase"))}
-    running = search.trials.filter(state=TrialState.RUNNING, number__in=phases).order_by("number")
+    running = search.trials.running().filter(number__in=phases).order_by("number")
     return {number: phases[number] for number in running.values_list("number", flat=True)} if phases else {}

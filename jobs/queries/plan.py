@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from django.db.models import Sum
 from pydantic import ValidationError
 
-from jobs.contracts import checks, device_checks, spec_checks
+from jobs.contracts import data_checks, device_checks, spec_checks
 from jobs.contracts import plan as planning
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan, Situation
@@ -60,7 +60,7 @@ def validate(
     found += device_checks.problems(spec)
     profile = version.profile if version is not None else None
     if profile is not None:
-        found += checks.problems(spec, profile)
+        found += data_checks.problems(spec, profile)
     # A refused pattern is reported for the spec alone, and with the variables of its model.
     found = list(dict.fromkeys(found))
     now = situation(project, spec, experiment) if with_plan else None

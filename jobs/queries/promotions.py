@@ -12,8 +12,6 @@ from jobs.models import Decision, ModelVersion, PromotionRequest, User
 from jobs.queries import authors as authorship
 from jobs.queries import gates
 
-OPEN = (PromotionRequest.State.GATING, PromotionRequest.State.PENDING)
-
 
 def for_lists(user: User) -> QuerySet[PromotionRequest]:
     """Return the requests that `user` may see, with the related rows that lists need."""

@@ -1,17 +1,13 @@
-"""Reads registered models, versions, endpoints and replicas."""
+"""Reads registered models and their versions."""
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
-from typing import NamedTuple, cast
+from typing import cast
 
-from django.db.models import Count, F, Max, Q, QuerySet, prefetch_related_objects
+from django.db.models import Count, Max, Q, QuerySet, prefetch_related_objects
 from django.utils.text import slugify
 
-from jobs import access, clock
+from jobs import access
 from jobs.contracts.answers.base import SignatureOut
-from jobs.contracts.answers.endpoints import EndpointOut, ReplicaOut
 from jobs.contracts.answers.registry import LineageOut, ModelOut, ReleaseOut, VersionOut
-from jobs.contracts.release import ReplicaReport
 from jobs.kinds.train.payload import TrainPayload
 from jobs.models import (
     Endpoint,
@@ -21,14 +17,10 @@ from jobs.models import (
     PromotionRequest,
     RegisteredModel,
     ReleaseRecord,
-    Replica,
     User,
 )
-from jobs.queries import releases
 from jobs.queries.causes import cause_of
-
-LIVE_WITHIN = timedelta(seconds=15)
-"""A replica is live if its last report is not older."""
+from jobs.queries.versions import number_of
 
 
 def models_for_lists(user: User) -> QuerySet[RegisteredModel]:
@@ -86,11 +78,6 @@ def _name_from(job: Job) -> str:
     return name[:63].strip("-_")
 
 
-def endpoint_of(model: RegisteredModel) -> Endpoint:
-    """Return a model's endpoint with its production, staging and previous versions."""
-    return Endpoint.objects.select_related("production", "staging", "previous").get(model=model)
-
-
 def versions_of(model: RegisteredModel) -> QuerySet[ModelVersion]:
     """Return the versions of a model with the related rows that lists need."""
     related = ("model__endpoint", "artifact", "created_by", "source_job")
@@ -123,9 +110,9 @@ def shown_model(model: RegisteredModel) -> ModelOut:
         name=model.name,
         project=model.project.slug,
         description=model.description,
-        production=_number(endpoint.production),
-        previous=_number(endpoint.previous),
-        staging=_number(endpoint.staging),
+        production=number_of(endpoint.production),
+        previous=number_of(endpoint.previous),
+        staging=number_of(endpoint.staging),
         generation=endpoint.generation,
         versions=model.versions.count() if count is None else count,
         aliases={alias.name: alias.version.number for alias in model.aliases.all()},
@@ -163,77 +150,13 @@ def shown_release(record: ReleaseRecord) -> ReleaseOut:
     return ReleaseOut(
         generation=record.generation,
         kind=record.kind,
-        version=_number(record.version),
-        replaced=_number(record.replaced),
+        version=number_of(record.version),
+        replaced=number_of(record.replaced),
         promotion=record.promotion_id,
         reason=record.reason,
         by=_name(record.by),
         created=record.created,
     )
-
-
-def shown_endpoint(endpoint: Endpoint) -> EndpointOut:
-    """Return the API representation of an endpoint, with its replicas."""
-    target = releases.rollback_target(endpoint)
-    return EndpointOut(
-        name=endpoint.model.name,
-        model=endpoint.model.name,
-        project=endpoint.model.project.slug,
-        production=_number(endpoint.production),
-        previous=_number(endpoint.previous),
-        staging=_number(endpoint.staging),
-        canary=None,
-        shadow=None,
-        down=endpoint.is_down,
-        generation=endpoint.generation,
-        rollback_to=_number(target) if endpoint.production_id else None,
-        replicas=[shown_replica(replica) for replica in replicas_of(endpoint)],
-    )
-
-
-def replicas_of(endpoint: Endpoint) -> list[Replica]:
-    """Return the endpoint's replicas, the latest report first."""
-    return list(endpoint.replicas.order_by("-seen")[:50])
-
-
-def live_replicas(endpoint: Endpoint) -> QuerySet[Replica]:
-    """Return the replicas whose last report is not older than `LIVE_WITHIN`."""
-    return endpoint.replicas.filter(seen__gte=clock.estimate() - LIVE_WITHIN)
-
-
-class ReplicaCount(NamedTuple):
-    """How many replicas of an endpoint are live, and how many of these serve its newest generation."""
-
-    alive: int
-    current: int
-
-
-def replica_counts(endpoints: Iterable[Endpoint]) -> dict[int, ReplicaCount]:
-    """Count the live replicas of endpoints, by primary key; those without one are left out."""
-    live = Replica.objects.filter(endpoint__in=list(endpoints), seen__gte=clock.estimate() - LIVE_WITHIN)
-    is_current = Q(generation__gte=F("endpoint__generation"))
-    counted = live.values("endpoint").annotate(alive=Count("pk"), current=Count("pk", filter=is_current))
-    return {row["endpoint"]: ReplicaCount(row["alive"], row["current"]) for row in counted.order_by()}
-
-
-def shown_replica(replica: Replica, now: datetime | None = None) -> ReplicaOut:
-    """Return the API representation of a replica: its last report, and whether it is live."""
-    report = ReplicaReport.model_validate(replica.report)
-    return ReplicaOut(
-        name=replica.name,
-        generation=replica.generation,
-        live=replica.seen >= (now or clock.estimate()) - LIVE_WITHIN,
-        loading=report.loading,
-        versions=report.versions,
-        error=report.error,
-        server=report.server,
-        processes=list(report.processes),
-        seen=replica.seen,
-    )
-
-
-def _number(version: ModelVersion | None) -> int | None:
-    return None if version is None else version.number
 
 
 def _name(user: User | None) -> str | None:

@@ -8,7 +8,7 @@ from jobs.queries import outcomes
 from jobs.states import FINAL, JobState
 
 
-class Choice(NamedTuple):
+class BestRetrained(NamedTuple):
     """The retrained model that a root job uses and registers as its best single one.
 
     Attributes:
@@ -30,7 +30,7 @@ class Choice(NamedTuple):
     registers: bool
 
 
-def choice(root: Job) -> Choice | None:
+def best(root: Job) -> BestRetrained | None:
     """Return the best single model of a root; None before all of its retrained trials have ended."""
     if root.facts.trains:
         return None
@@ -40,15 +40,15 @@ def choice(root: Job) -> Choice | None:
         return None
     objective = outcomes.objective_of(root)
     job = outcomes.best_single(root)
-    best = outcomes.best_trials(root, limit=1).first() if root.facts.has_trials else None
+    best_trial = outcomes.best_trials(root, limit=1).first() if root.facts.has_trials else None
     trial = job.payload_as(TrainPayload).trial
-    return Choice(
+    return BestRetrained(
         job=job,
         trial=trial,
         metric=objective.metric,
         score=outcomes.validation_score(job, objective),
         of=len(done),
-        differs=best is not None and trial is not None and best.number != trial,
+        differs=best_trial is not None and trial is not None and best_trial.number != trial,
         registers=_registers_best(root),
     )
 

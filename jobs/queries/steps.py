@@ -14,7 +14,7 @@ def effective_spec(root: Job) -> ExperimentSpec:
     """
     if root.revision is None:
         raise Conflict(f"job {root.pk} does not come from an experiment")
-    return root.payload.followed(root.revision.spec)
+    return root.payload.spec_with_steps(root.revision.spec)
 
 
 def steps_of(root: Job) -> list[str]:

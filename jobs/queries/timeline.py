@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jobs.models import Attempt, Job, Worker
-from jobs.queries.columns import as_text
+from jobs.queries.trial_columns import as_text
 
 Span = tuple[int, float, float]
 """The id of the worker, and the start and the end in seconds since 1970."""

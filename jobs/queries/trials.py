@@ -8,8 +8,13 @@ from django.db.models import Count, Prefetch, QuerySet, prefetch_related_objects
 from jobs.contracts.answers.base import ErrorOut
 from jobs.contracts.answers.trials import DecisionOut, ExecutionOut, TrialCheckpointOut, TrialOut
 from jobs.models import Checkpoint, Execution, Job, Trial
-from jobs.queries import decisions, outcomes, running_executions
+from jobs.queries import outcomes, running_executions, trial_decisions
 from jobs.states import FINAL, TrialState
+
+KEPT_CHECKPOINTS = "kept_checkpoints"
+"""The attribute of a trial that has its kept checkpoints, newest first."""
+
+CHECKPOINT_FIELDS = ("trial", "execution", "step", "epoch", "bytes")
 
 
 def accepts_trials(search: Job) -> bool:
@@ -20,12 +25,6 @@ def accepts_trials(search: Job) -> bool:
 def trials(job: Job) -> QuerySet[Trial]:
     """Return the trials of a search with their executions, decisions and checkpoints."""
     return job.trials.select_related("answered_by").prefetch_related(*_trial_relations())
-
-
-KEPT_CHECKPOINTS = "kept_checkpoints"
-"""The attribute of a trial that has its kept checkpoints, newest first."""
-
-CHECKPOINT_FIELDS = ("trial", "execution", "step", "epoch", "bytes")
 
 
 def _trial_relations() -> tuple["Prefetch[Any]", str, "Prefetch[Any]"]:
@@ -73,7 +72,7 @@ def trial(
         restarts=row.restarts,
         bracket=row.bracket,
         rung=row.rung,
-        decisions=[DecisionOut(**decision._asdict()) for decision in decisions.of_trial(row)],
+        decisions=[DecisionOut(**decision._asdict()) for decision in trial_decisions.of_trial(row)],
         error=cast(ErrorOut | None, row.error),
         executions=[_execution(e, running.get((row.pk, e.number))) for e in row.executions.all()],
         checkpoint=newest

@@ -112,3 +112,8 @@ def by_artifact(user: User, digests: Collection[str]) -> dict[str, list[ModelVer
     for version in rows.order_by("model__name", "number"):
         found[version.artifact_id].append(version)
     return found
+
+
+def number_of(version: ModelVersion | None) -> int | None:
+    """Return the number of a version, or None."""
+    return None if version is None else version.number

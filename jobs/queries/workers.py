@@ -1,6 +1,7 @@
 """Reads pools, workers, slots and warm processes."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -102,11 +103,6 @@ def get(worker_id: int) -> Worker:
     return worker
 
 
-def slots_busy(worker: Worker) -> int:
-    """Return how many slots of a worker are held by attempts."""
-    return worker.attempts.open().aggregate(total=Sum("slots"))["total"] or 0
-
-
 def pools(user: User) -> list[Pool]:
     """Return the pools with their workers, except those that are gone or were restarted."""
     found: dict[str, Pool] = {}
@@ -156,6 +152,17 @@ def _slots(worker: Worker, held: list[Slot], alive: bool) -> list[Slot]:
 
 def shown_worker(worker: Worker) -> WorkerOut:
     """Return the API representation of a worker."""
+    return shown_workers([worker])[0]
+
+
+def shown_workers(workers: Sequence[Worker]) -> list[WorkerOut]:
+    """Return the API representation of workers, with one query for the slots that attempts hold."""
+    held = Attempt.objects.open().filter(worker__in=workers)
+    busy = dict(held.values_list("worker").annotate(total=Sum("slots")))
+    return [_shown_worker(worker, busy.get(worker.pk, 0)) for worker in workers]
+
+
+def _shown_worker(worker: Worker, slots_busy: int) -> WorkerOut:
     info = {name: fact for name, fact in worker.info.items() if name != "warm"}
     return WorkerOut(
         id=worker.pk,
@@ -164,7 +171,7 @@ def shown_worker(worker: Worker) -> WorkerOut:
         pool=worker.pool,
         state=worker.state,
         slots=worker.slots,
-        slots_busy=slots_busy(worker),
+        slots_busy=slots_busy,
         devices=worker.devices,
         warm=[_warm(process) for process in kept_warm(worker)],
         info=cast(WorkerInfoOut, info),

@@ -11,12 +11,15 @@ from jobs.actions import events
 from jobs.models import Checkpoint, Job
 from tests.factories import (
     SEARCH,
+    make_dataset,
     make_experiment,
     make_job,
     make_job_artifact,
     make_model,
+    make_project,
     make_promotion,
     make_trials,
+    make_worker,
 )
 from tests.people import People
 
@@ -129,6 +132,35 @@ def test_many_trials_are_listed_with_as_many_queries_as_few(people: People, call
         counts.add(len(asked))
         assert [trial["checkpoint"]["step"] for trial in shown] == [20] * most
     assert len(counts) == 1
+
+
+def test_many_versions_projects_and_workers_are_listed_with_as_many_queries_as_few(
+    people: People, call: Any
+) -> None:
+    dataset = make_dataset("flowers", project=people.project, by=people.owner)
+    for number in (2, 3):
+        dataset.versions.create(number=number, state="ready")
+    for version in dataset.versions.all():
+        make_job(
+            project=people.project,
+            by=people.owner,
+            kind="profile",
+            payload={"dataset_version": version.pk},
+        )
+    for name in ("a", "b"):
+        make_project(name, owner=people.owner)
+        make_worker(name)
+    caller = call(people.owner)
+    caller.get("/me")
+    of_project = {"project": people.project.slug}
+    for path, filters in (("/datasets/flowers/versions", of_project), ("/projects", {}), ("/workers", {})):
+        counts = set()
+        for most in (1, 2):
+            with CaptureQueriesContext(connection) as asked:
+                shown = caller.get(path, limit=most, **filters).json()["items"]
+            assert len(shown) == most
+            counts.add(len(asked))
+        assert len(counts) == 1, path
 
 
 def test_experiments_without_jobs_are_found(people: People, call: Any) -> None:

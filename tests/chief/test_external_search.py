@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from jobs.actions import attempt_end, control, external_search, pipeline, reports, schedule, suggest, trials
+from jobs.actions import (
+    attempt_end,
+    control,
+    external_search,
+    pipeline,
+    schedule,
+    script_reports,
+    suggest,
+    trials,
+)
 from jobs.actions.external_search import HeldTrial, NoTrial
 from jobs.contracts.formats.reading import FormatError
 from jobs.errors import BadInput, Conflict, Forbidden, StaleFence, StaleState
@@ -16,7 +25,7 @@ from jobs.models import Attempt, Job, Lease, MetricSeries, Worker
 from jobs.queries import events as event_log
 from jobs.queries import outcomes
 from jobs.queries.external_search import external
-from jobs.queries.reported import TrialName, parse_name, reported
+from jobs.queries.script_reports import TrialName, parse_name, reported
 from jobs.states import JobState, Outcome
 from tests.people import People, browser_of
 from workers.chief.chief import _advance
@@ -62,9 +71,9 @@ def name(held: HeldTrial) -> TrialName:
 
 
 def finish(search: Job, held: HeldTrial, score: float = 0.5, *entries: dict[str, Any], **values: Any) -> None:
-    reports.update(search.pk, name(held), {"val_acc": score}, 0)
+    script_reports.update(search.pk, name(held), {"val_acc": score}, 0)
     space = {"space": list(entries or (FLOAT_X,))}
-    reports.end(search.pk, name(held), done=True, space=space, values={"x": 0.0} | values)
+    script_reports.end(search.pk, name(held), done=True, space=space, values={"x": 0.0} | values)
 
 
 def discovered(search: Job) -> Job:
@@ -117,9 +126,9 @@ def test_a_late_report_of_the_silent_script_is_refused_and_changes_nothing(searc
     attempt_end.reap(search)
     after = ask(search, "b")
     with pytest.raises(StaleFence, match="no longer assigned to this script"):
-        reports.update(search.pk, name(held), {"val_acc": 0.9}, 0)
+        script_reports.update(search.pk, name(held), {"val_acc": 0.9}, 0)
     with pytest.raises(StaleFence):
-        reports.end(search.pk, name(held), done=True, space={"space": [FLOAT_X]}, values={})
+        script_reports.end(search.pk, name(held), done=True, space={"space": [FLOAT_X]}, values={})
     assert not MetricSeries.objects.filter(trial=held.trial).exists()
     assert state_of(after) == "running"
 
@@ -127,7 +136,7 @@ def test_a_late_report_of_the_silent_script_is_refused_and_changes_nothing(searc
 def test_every_call_renews_the_lease(search: Job) -> None:
     held = ask(search)
     expire_lease(held)
-    reports.update(search.pk, name(held), {"val_acc": 0.1}, 0)
+    script_reports.update(search.pk, name(held), {"val_acc": 0.1}, 0)
     assert attempt_end.reap(search) == 0
 
 
@@ -153,8 +162,8 @@ def test_the_scheduler_neither_assigns_its_trials_nor_requests_suggestions(searc
 def test_the_score_is_the_best_steps_mean(search: Job) -> None:
     held = ask(search)
     for step, value in ((0, 0.5), (1, 0.9), (1, 0.7), (2, math.nan)):
-        reports.update(search.pk, name(held), {"val_acc": value, "loss": 1.0}, step)
-    reports.end(search.pk, name(held), done=True, space={"space": [FLOAT_X]}, values={"x": 0.0})
+        script_reports.update(search.pk, name(held), {"val_acc": value, "loss": 1.0}, step)
+    script_reports.end(search.pk, name(held), done=True, space={"space": [FLOAT_X]}, values={"x": 0.0})
     held.trial.refresh_from_db()
     execution = held.trial.executions.get()
     assert (held.trial.score, execution.best_epoch, execution.epochs) == (pytest.approx(0.8), 2, 3)
@@ -171,7 +180,7 @@ def test_a_trial_without_a_finite_score_has_failed(search: Job) -> None:
 def test_a_trial_abandoned_by_its_script_fails_and_three_of_them_end_the_search(search: Job) -> None:
     for _ in range(3):
         held = ask(search)
-        reports.end(search.pk, name(held), done=False, space={"space": [FLOAT_X]}, values={})
+        script_reports.end(search.pk, name(held), done=False, space={"space": [FLOAT_X]}, values={})
         assert state_of(held) == "failed"
     external_search.heartbeat(search.pk)
     pipeline.advance(search)
@@ -189,15 +198,15 @@ def test_a_trial_abandoned_by_its_script_fails_and_three_of_them_end_the_search(
 def test_an_invalid_report_is_refused_completely(search: Job, metrics: dict[str, float], step: int) -> None:
     held = ask(search)
     with pytest.raises(BadInput):
-        reports.update(search.pk, name(held), metrics, step)
+        script_reports.update(search.pk, name(held), metrics, step)
     assert not reported(search.pk, name(held))
 
 
 def test_an_invalid_first_space_is_refused_with_the_reason(search: Job) -> None:
     held = ask(search)
-    reports.update(search.pk, name(held), {"val_acc": 0.5}, 0)
+    script_reports.update(search.pk, name(held), {"val_acc": 0.5}, 0)
     with pytest.raises(FormatError, match="is not a valid name"):
-        reports.end(search.pk, name(held), done=True, space={"space": [UNREADABLE]}, values={})
+        script_reports.end(search.pk, name(held), done=True, space={"space": [UNREADABLE]}, values={})
     assert state_of(held) == "failed"
     assert "is not a valid name" in held.trial.error["message"]
 
@@ -246,8 +255,8 @@ def test_scripts_wait_for_the_last_trial_to_take_it_over_if_it_is_lost(people: P
 
 def test_a_script_without_hyperparameters_ends_its_search_after_one_trial(search: Job) -> None:
     held = ask(search)
-    reports.update(search.pk, name(held), {"val_acc": 0.5}, 0)
-    reports.end(search.pk, name(held), done=True, space={"space": []}, values={})
+    script_reports.update(search.pk, name(held), {"val_acc": 0.5}, 0)
+    script_reports.end(search.pk, name(held), done=True, space={"space": []}, values={})
     pipeline.advance(search)
     search.refresh_from_db()
     assert search.state == "completed"

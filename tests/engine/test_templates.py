@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from jobs.contracts.checks import problems
+from jobs.contracts.data_checks import problems
 from jobs.contracts.profile import Profile
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.variables import parameters, variables

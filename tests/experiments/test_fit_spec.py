@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jobs.contracts import checks, plan
+from jobs.contracts import data_checks, plan
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Situation
 from jobs.contracts.problems import problems
@@ -144,7 +144,7 @@ def test_an_invalid_fit_setting_is_reported_at_its_field(
 def test_settings_that_do_not_match_the_data_or_a_trial_are_reported(
     asked: ExperimentSpec, profile: Profile, pointer: str, words: str
 ) -> None:
-    found = {problem.pointer: problem.message for problem in checks.problems(asked, profile)}
+    found = {problem.pointer: problem.message for problem in data_checks.problems(asked, profile)}
     assert words in found[pointer]
 
 
@@ -158,7 +158,7 @@ def test_arguments_conditional_on_their_optimizer_are_valid() -> None:
         choice("augmentation/rotation", 0.0, 0.1),
         choice("class_weights", "none", "balanced"),
     )
-    assert checks.problems(asked, DIGITS_PROFILE) == []
+    assert data_checks.problems(asked, DIGITS_PROFILE) == []
 
 
 def test_values_are_set_at_their_paths_and_replace_other_arguments() -> None:
@@ -207,7 +207,7 @@ def test_a_loss_without_class_weights_that_ends_trainings_with_them_has_a_warnin
     fit: dict[str, Any], warned: bool
 ) -> None:
     asked = spec(fit, UNITS, objective={"metric": "val_accuracy", "direction": "max"})
-    found = {warning.pointer: warning.message for warning in checks.warnings(asked, DIGITS_PROFILE)}
+    found = {warning.pointer: warning.message for warning in data_checks.warnings(asked, DIGITS_PROFILE)}
     assert ("/fit/early_stopping/monitor" in found) is warned
     if warned:
         assert "Leave the monitor empty to stop by the objective" in found["/fit/early_stopping/monitor"]

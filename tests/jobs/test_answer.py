@@ -96,7 +96,7 @@ def test_a_number_of_executions_out_of_range_is_refused(
     yard: Yard, worker: PretendWorker, executions: int
 ) -> None:
     job = scored(yard, worker, {})
-    with pytest.raises(BadInput, match=f"{executions} came in"):
+    with pytest.raises(BadInput, match=f"not {executions}"):
         follow_up.repeat_best(job, by=yard.owner, executions=executions)
 
 
@@ -135,10 +135,10 @@ def test_the_model_called_best_names_its_trial_and_measure(yard: Yard, worker: P
     first, second = worker.claim_all()
     worker.run(first, score=0.5)
     job.refresh_from_db()
-    assert retrained_models.choice(job) is None, "the other retraining may become better"
+    assert retrained_models.best(job) is None, "the other retraining may become better"
     worker.run(second, score=0.9)
     until_final(worker, job)
-    chosen = retrained_models.choice(job)
+    chosen = retrained_models.best(job)
     assert chosen is not None
     assert (chosen.job, chosen.of, chosen.score, chosen.differs) == (second.job, 2, 0.9, True)
     assert chosen.trial != answer.of_search(job).best.number  # type: ignore[union-attr]

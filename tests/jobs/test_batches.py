@@ -75,7 +75,7 @@ def test_trials_released_during_placement_are_not_overtaken(
     assert attempt.job.trials.waiting().exists()
     look = schedule._pools
 
-    def lost_meanwhile() -> dict[str, schedule.Pool]:
+    def lost_meanwhile() -> dict[str, schedule.LivePool]:
         attempt_end.finish(attempt.pk, Outcome.LOST)
         return look()
 

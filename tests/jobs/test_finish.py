@@ -60,11 +60,11 @@ def test_no_trial_is_created_or_placed_after_a_request_to_finish(yard: Yard, wor
     job, _, _ = half_done(yard, worker)
     suggest_from_grid(job)
     assert job.trials.waiting().exists()
-    ticket = suggest.Ticket(job.pk, _claimed(job), {}, "")
+    claimed = suggest.SuggestionClaim(job.pk, _claimed(job), {}, "")
     control.finish(job, by=yard.owner)
     assert not job.trials.waiting().exists()
     assert suggest.claim(job.pk) is None
-    suggest.add(ticket, Answer(suggestions=(Suggestion(values={"units": 30}),)))
+    suggest.add(claimed, Answer(suggestions=(Suggestion(values={"units": 30}),)))
     assert schedule.place() == 0
     assert job.trials.unfinished().count() == 1
 

@@ -123,7 +123,7 @@ def test_a_search_that_is_revised_while_the_scheduler_waits_for_its_row_continue
             wait_until_blocking(asks)
 
     def note_locks(execute: Callable[..., object], sql: str, *rest: object) -> object:
-        if "FOR UPDATE" in sql or sql.startswith("BEGIN"):
+        if "FOR NO KEY UPDATE" in sql or sql.startswith("BEGIN"):
             asks.set()
         return execute(sql, *rest)
 

@@ -67,10 +67,10 @@ class Climber(PretendWorker):
 
 def answer(job: Job) -> bool:
     """Answer a request with the real algorithm; return whether there was one."""
-    ticket = suggest.claim(job.pk)
-    if ticket is None:
+    claimed = suggest.claim(job.pk)
+    if claimed is None:
         return False
-    suggest.add(ticket, suggested(SuggestRequest.model_validate(ticket.request)))
+    suggest.add(claimed, suggested(SuggestRequest.model_validate(claimed.request)))
     return True
 
 

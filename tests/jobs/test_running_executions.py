@@ -9,7 +9,7 @@ from django.utils import timezone
 from jobs.actions import attempt_end, attempts, control, pipeline, trials
 from jobs.contracts import events as contract
 from jobs.models import Attempt, Job
-from jobs.queries import columns, progress
+from jobs.queries import progress, trial_columns
 from jobs.queries import trials as shown
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, placed_search
@@ -35,7 +35,7 @@ def running(yard: Yard) -> Job:
 
 
 def test_tables_and_rest_show_the_epoch_of_a_running_trial(running: Job) -> None:
-    read = columns.read(running)
+    read = trial_columns.read(running)
     assert (read["epochs"][0], read["executions"][0]) == (2, 0)
     assert read["under_way"] == {"1": {"1": {"epochs": 2, "of": 3}}}
     first, second = shown.trial(running.trials.get(number=1), best=None).executions

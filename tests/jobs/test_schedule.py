@@ -37,9 +37,9 @@ def test_an_error_while_trials_are_chosen_is_shown_until_they_are_there(yard: Ya
     search = yard.submit(search=SEARCH)
     PretendWorker()
     pipeline.advance_all()
-    ticket = suggest.claim(search.pk)
-    assert ticket is not None
-    suggest.report_failure(ticket, "the space is empty")
+    claimed = suggest.claim(search.pk)
+    assert claimed is not None
+    suggest.report_failure(claimed, "the space is empty")
     assert waits(search) == "Choosing the next trial failed: the space is empty"
 
 
@@ -246,7 +246,7 @@ def test_a_worker_with_an_expired_lease_is_lost_and_its_work_is_queued_again(yar
     past = clock.seconds_from_now(-1)
     Worker.objects.update(lease_until=past)
     Attempt.objects.update(lease_until=past)
-    schedule.sweep_workers()
+    workers.mark_lost()
     attempt_end.reap()
     job.refresh_from_db()
     assert (job.state, Worker.objects.get().state) == ("retrying", "lost")

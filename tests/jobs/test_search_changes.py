@@ -20,9 +20,9 @@ def random_search(yard: Yard, *units: int) -> Job:
     """Return a search whose algorithm has created these trials; none has begun."""
     job = yard.submit(search=RANDOM)
     pipeline.advance_all()
-    ticket = suggest.claim(job.pk)
-    assert ticket is not None
-    suggest.add(ticket, Answer(suggestions=tuple(Suggestion(values={"units": n}) for n in units)))
+    claimed = suggest.claim(job.pk)
+    assert claimed is not None
+    suggest.add(claimed, Answer(suggestions=tuple(Suggestion(values={"units": n}) for n in units)))
     return job
 
 
@@ -79,8 +79,8 @@ def test_a_withdrawn_trial_uses_no_budget_and_is_not_retried_with_the_job(
 ) -> None:
     job = random_search(yard, 64, 48)
     search_changes.revise(job, {**NARROW, "max_trials": 1}, by=yard.owner)
-    ticket = suggest.claim(job.pk)
-    assert ticket is not None and ticket.request["count"] == 1
+    claimed = suggest.claim(job.pk)
+    assert claimed is not None and claimed.request["count"] == 1
     control.stop(Job.objects.get(pk=job.pk), by=yard.owner)
     with pytest.raises(StaleState, match="nothing"):
         Job.objects.filter(pk=job.pk).update(state="completed")
@@ -90,11 +90,11 @@ def test_a_withdrawn_trial_uses_no_budget_and_is_not_retried_with_the_job(
 
 def test_suggestions_for_the_old_space_are_dropped(yard: Yard, worker: PretendWorker) -> None:
     job = random_search(yard, 16)
-    ticket = suggest.claim(job.pk)
-    assert ticket is not None
+    claimed = suggest.claim(job.pk)
+    assert claimed is not None
     search_changes.revise(job, NARROW, by=yard.owner)
     with pytest.raises(StaleFence):
-        suggest.add(ticket, Answer(suggestions=(Suggestion(values={"units": 64}),)))
+        suggest.add(claimed, Answer(suggestions=(Suggestion(values={"units": 64}),)))
     again = suggest.claim(job.pk)
     assert again is not None, "the lease is released at once"
     request = SuggestRequest.model_validate(again.request)
@@ -106,9 +106,9 @@ def test_the_algorithm_knows_which_trials_are_outside_the_space(yard: Yard, work
     Trial.objects.filter(job=job, number=1).update(values={"units": 64})
     search_changes.revise(job, NARROW, by=yard.owner)
     worker.run(held[0])
-    ticket = suggest.claim(job.pk)
-    assert ticket is not None
-    assert [row.inside for row in SuggestRequest.model_validate(ticket.request).trials] == [False, True]
+    claimed = suggest.claim(job.pk)
+    assert claimed is not None
+    assert [row.inside for row in SuggestRequest.model_validate(claimed.request).trials] == [False, True]
 
 
 def test_a_grid_made_narrower_ends_after_its_last_point(yard: Yard, worker: PretendWorker) -> None:
@@ -119,9 +119,9 @@ def test_a_grid_made_narrower_ends_after_its_last_point(yard: Yard, worker: Pret
     for attempt in held:
         worker.run(attempt)
     pipeline.advance_all()
-    ticket = suggest.claim(job.pk)
-    assert ticket is not None
-    suggest.add(ticket, Answer(suggestions=(Suggestion(values={"units": 48}),)))
+    claimed = suggest.claim(job.pk)
+    assert claimed is not None
+    suggest.add(claimed, Answer(suggestions=(Suggestion(values={"units": 48}),)))
     until_final(worker, job)
     assert job.state == "completed" and job.trials.count() == 3
 
@@ -204,9 +204,9 @@ def test_a_queued_trial_that_has_trained_is_not_withdrawn(yard: Yard, worker: Pr
 
 def test_an_empty_answer_for_the_old_search_is_discarded(yard: Yard, worker: PretendWorker) -> None:
     job = random_search(yard, 16)
-    ticket = suggest.claim(job.pk)
-    assert ticket is not None
-    suggest.add(ticket, Answer())
+    claimed = suggest.claim(job.pk)
+    assert claimed is not None
+    suggest.add(claimed, Answer())
     assert "nothing_for" in Job.objects.get(pk=job.pk).payload_json
     search_changes.revise(job, NARROW, by=yard.owner)
     assert "nothing_for" not in Job.objects.get(pk=job.pk).payload_json

@@ -16,18 +16,18 @@ from tests.jobs.yard import SEARCH, PretendWorker, Yard, placed_search, until_fi
 CLIMBING = {**SEARCH, "algorithm": "asha", "max_trials": 4}
 
 
-def ticket_of(job: Job) -> suggest.Ticket:
-    ticket = suggest.claim(job.pk)
-    assert ticket is not None
-    return ticket
+def ticket_of(job: Job) -> suggest.SuggestionClaim:
+    claimed = suggest.claim(job.pk)
+    assert claimed is not None
+    return claimed
 
 
 def answer(job: Job, *suggestions: Suggestion, **more: Any) -> SuggestRequest:
     """Answer the search's request and return the request."""
     Job.objects.filter(pk=job.pk).update(suggest_until=None)
-    ticket = ticket_of(job)
-    suggest.add(ticket, Answer(suggestions=suggestions, **more))
-    return SuggestRequest.model_validate(ticket.request)
+    claimed = ticket_of(job)
+    suggest.add(claimed, Answer(suggestions=suggestions, **more))
+    return SuggestRequest.model_validate(claimed.request)
 
 
 def waiting_at_a_rung(yard: Yard) -> tuple[Job, Trial]:
@@ -69,10 +69,10 @@ def test_a_trial_stopped_while_the_answer_was_computed_stays_stopped(
     yard: Yard, worker: PretendWorker
 ) -> None:
     job, trial = waiting_at_a_rung(yard)
-    ticket = ticket_of(job)
+    claimed = ticket_of(job)
     move_trial(trial, TrialState.STOPPED)
     promoted = Suggestion(values={"units": 16}, promotes=1, rung=1, epochs=3)
-    suggest.add(ticket, Answer(suggestions=(promoted,), dropped=(Dropped(trial=1),)))
+    suggest.add(claimed, Answer(suggestions=(promoted,), dropped=(Dropped(trial=1),)))
     trial.refresh_from_db()
     assert trial.state == "stopped" and not TrialDecision.objects.exists()
 
@@ -158,8 +158,8 @@ def test_of_several_objectives_the_best_are_those_that_nothing_beats(yard: Yard)
 def wanted(job: Job) -> int:
     """Return how many trials a search asks for now."""
     Job.objects.filter(pk=job.pk).update(suggest_until=None)
-    ticket = suggest.claim(job.pk)
-    return SuggestRequest.model_validate(ticket.request).count if ticket is not None else 0
+    claimed = suggest.claim(job.pk)
+    return SuggestRequest.model_validate(claimed.request).count if claimed is not None else 0
 
 
 def occupy(yard: Yard, worker: PretendWorker) -> None:

@@ -47,7 +47,9 @@ def test_an_event_of_an_old_attempt_does_not_change_a_continued_trial(
     _, trial = completed(yard, worker)
     trials.continue_training(trial, 10, by=yard.owner)
     with transaction.atomic(), pytest.raises(StaleState):
-        transition.shift_trial(trial, TrialState.FAILED, fence=99, error={"code": "x", "message": "x"})
+        transition.move_trial_unlogged(
+            trial, TrialState.FAILED, fence=99, error={"code": "x", "message": "x"}
+        )
     assert set(trial.executions.values_list("state", flat=True)) == {"queued"}
 
 

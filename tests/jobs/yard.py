@@ -158,15 +158,15 @@ def ended(trial: Trial, error: str = "") -> contract.TrialDone:
 
 def suggest_from_grid(job: Job) -> None:
     """Answer the search's request for suggestions like the grid algorithm."""
-    ticket = suggest.claim(job.pk)
-    if ticket is None:
+    claimed = suggest.claim(job.pk)
+    if claimed is None:
         return
-    made = sum(trial["source"] == "algorithm" for trial in ticket.request["trials"])
+    made = sum(trial["source"] == "algorithm" for trial in claimed.request["trials"])
     search = job.revision.spec.search if job.revision else None
     assert search is not None
-    found = list(grid(search.space))[made : made + ticket.request["count"]]
+    found = list(grid(search.space))[made : made + claimed.request["count"]]
     suggest.add(
-        ticket, Answer(suggestions=tuple(Suggestion(values=values) for values in found), exhausted=not found)
+        claimed, Answer(suggestions=tuple(Suggestion(values=values) for values in found), exhausted=not found)
     )
 
 

@@ -163,7 +163,7 @@ def test_files_that_root_provides_are_accepted(tmp_path: Path, monkeypatch: pyte
     facts = os.stat_result((0o100444, 0, 0, 1, 0, 0, 0, 0, 0, 0))
     monkeypatch.setattr(Path, "stat", lambda _: facts)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    private_files.private_file(key)
+    private_files.make_file_private(key)
 
 
 def test_a_folder_that_runners_enter_stays_open_to_them_and_to_nobody_else(tmp_path: Path) -> None:
@@ -171,6 +171,6 @@ def test_a_folder_that_runners_enter_stays_open_to_them_and_to_nobody_else(tmp_p
     folder.mkdir()
     acl.grant(folder, acl.user(60600), acl.SEARCH)
     folder.chmod(folder.stat().st_mode | 0o007)
-    private_files.private_home(tmp_path)
+    private_files.make_home_private(tmp_path)
     assert mode(folder) == 0o710
     assert acl.rights(folder)[acl.user(60600)] == acl.SEARCH

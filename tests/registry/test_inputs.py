@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jobs.models import DatasetVersion, ModelVersion
-from jobs.queries import inputs
+from jobs.queries import vector_inputs
 from tests.factories import make_dataset, make_experiment, make_job, profile
 from tests.markup import one_line
 from tests.people import browser_of
@@ -48,7 +48,7 @@ def trained(yard: Yard, *, size: int = 4, described: dict[str, Any] = ROOMS, **r
 
 
 def names(version: ModelVersion) -> list[str]:
-    return [position.name for position in inputs.positions(version)]
+    return [position.name for position in vector_inputs.positions(version)]
 
 
 def shown(yard: Yard, tab: str) -> str:
@@ -92,7 +92,7 @@ def test_arrays_of_numbers_are_named_by_their_items(yard: Yard) -> None:
     described = {**ROOMS, "features": ["p"], "inputs": ["p_0", "p_1"], "preview": [{"p": [3, 4]}]}
     version = trained(yard, size=2, described=described)
     assert names(version) == ["p_0", "p_1"]
-    assert [position.value_in({"p": [3, 4]}) for position in inputs.positions(version)] == [3, 4]
+    assert [position.value_in({"p": [3, 4]}) for position in vector_inputs.positions(version)] == [3, 4]
 
 
 def test_a_row_is_encoded_as_the_engine_encodes_it(yard: Yard) -> None:
@@ -106,7 +106,9 @@ def test_a_row_is_encoded_as_the_engine_encodes_it(yard: Yard) -> None:
     encoded = encode(table, target="y", features=None, task=None)
     described = make_profile(table, encoded)
     version = trained(yard, size=encoded.x.shape[1], described=described.model_dump(mode="json"))
-    made = [[position.value_in(row) for position in inputs.positions(version)] for row in described.preview]
+    made = [
+        [position.value_in(row) for position in vector_inputs.positions(version)] for row in described.preview
+    ]
     np.testing.assert_array_equal(np.array(made, np.float32), encoded.x)
 
 

@@ -15,8 +15,8 @@ from jobs.actions.transition import move_trial
 from jobs.contracts.analysis import ImportanceRequest
 from jobs.contracts.search_space import ChoiceParameter, FloatParameter, IntParameter
 from jobs.models import Analysis, Job, MetricChunk, MetricSeries, Trial
-from jobs.queries import columns, exports, importance, timeline
 from jobs.queries import events as event_log
+from jobs.queries import exports, importance, timeline, trial_columns
 from jobs.queries.codec import pack_columns
 from tests.factories import SEARCH, make_attempt, make_experiment, make_job, make_trials, make_worker
 from tests.people import People, browser_of
@@ -47,7 +47,7 @@ def browser(people: People) -> Client:
 
 
 def test_trials_are_columns_in_the_order_of_their_numbers(search: Job) -> None:
-    read = columns.read(search)
+    read = trial_columns.read(search)
     assert read["number"] == [1, 2, 3, 4]
     assert [read["states"][code] for code in read["state"]] == ["completed"] * 4
     assert read["values"]["units"] == [16, 32, 48, 64]
@@ -58,13 +58,13 @@ def test_trials_are_columns_in_the_order_of_their_numbers(search: Job) -> None:
 
 
 def test_after_a_cursor_only_changed_trials_are_returned(search: Job, people: People) -> None:
-    before = columns.read(search)["cursor"]
-    assert columns.read(search, after=before)["number"] == []
+    before = trial_columns.read(search)["cursor"]
+    assert trial_columns.read(search, after=before)["number"] == []
     values = {"units": 64, "learning_rate": 0.001, "optimizer": "adam"}
     trials.queue_by_hand(search, values, by=people.owner)
     move_trial(search.trials.get(number=2), "queued")
     search.refresh_from_db()
-    again = columns.read(search, after=before)
+    again = trial_columns.read(search, after=before)
     assert (again["number"], again["whole"], again["total"]) == ([2, 5], False, 5)
 
 
@@ -73,19 +73,19 @@ def test_a_trial_is_returned_that_ended_after_events_with_many_points(
 ) -> None:
     monkeypatch.setattr(event_log, "POINTS_PER_SLICE", 3)
     search.trials.filter(number=3).update(state="running")
-    before = columns.read(search)["cursor"]
+    before = trial_columns.read(search)["cursor"]
     many = {"points": [["loss", x, 0.5, 1.0] for x in range(4)]}
     events.append(search.pk, [events.event("metric", search, **many)] * 2)
     move_trial(search.trials.get(number=3), "completed")
     search.refresh_from_db()
-    assert columns.read(search, after=before)["number"] == [3]
+    assert trial_columns.read(search, after=before)["number"] == [3]
 
 
 def test_an_old_cursor_returns_all_trials(search: Job) -> None:
-    before = columns.read(search)["cursor"]
-    events.append(search.pk, [events.event("progress", search)] * (columns.EVENTS_BEHIND + 1))
+    before = trial_columns.read(search)["cursor"]
+    events.append(search.pk, [events.event("progress", search)] * (trial_columns.EVENTS_BEHIND + 1))
     search.refresh_from_db()
-    assert columns.read(search, after=before)["whole"]
+    assert trial_columns.read(search, after=before)["whole"]
 
 
 def test_the_number_of_queries_does_not_depend_on_the_number_of_trials(
@@ -167,14 +167,14 @@ def test_values_are_scaled_to_0_and_1_by_their_sampling() -> None:
         FloatParameter(name="rate", kind="float", min=1e-4, max=1e-2, sampling="log"),
         ChoiceParameter(name="optimizer", kind="choice", values=("adam", "sgd")),
     )
-    unit = columns.unit_interval(space, [{"units": 16, "rate": 1e-3, "optimizer": "adam"}, {"units": 16}])
+    unit = importance.scaled_values(space, [{"units": 16, "rate": 1e-3, "optimizer": "adam"}, {"units": 16}])
     assert unit == {"rate": [pytest.approx(0.5), None], "optimizer": [0.25, None]}
 
 
 @pytest.mark.parametrize("sampling", ["linear", "log", "reverse_log"])
 def test_greater_numbers_are_scaled_to_greater_numbers(sampling: Any) -> None:
     rate = FloatParameter(name="rate", kind="float", min=0.1, max=10, sampling=sampling)
-    unit = columns.unit_interval((rate,), [{"rate": value} for value in (0.1, 0.5, 9.0, 10.0)])["rate"]
+    unit = importance.scaled_values((rate,), [{"rate": value} for value in (0.1, 0.5, 9.0, 10.0)])["rate"]
     assert unit == sorted(unit, key=lambda at: -1 if at is None else at)
     assert (unit[0], unit[-1]) == pytest.approx((0, 1))
 

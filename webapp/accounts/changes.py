@@ -22,7 +22,7 @@ def _changed(request: HttpRequest, user: User, verb: str) -> None:
 
 @receiver((account.password_changed, account.password_set))
 def password_changed(request: HttpRequest, user: User, **_: Any) -> None:
-    people.password_was_set(user, issuers=issuers_of(request.session))
+    people.set_password_issuers(user, issuers=issuers_of(request.session))
     _changed(request, user, "password")
 
 

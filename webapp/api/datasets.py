@@ -19,7 +19,7 @@ from webapp.api import uploads
 from webapp.api.auth import actor
 from webapp.api.idempotency import begin, idempotent_upload
 from webapp.api.media import form_text, is_multipart
-from webapp.api.paging import Page, Paging, paginate
+from webapp.api.paging import Page, Paging, paginate, paginate_bulk
 from webapp.api.shapes import OneOf
 from webapp.json_text import read_json
 from webapp.uploads import received
@@ -94,11 +94,11 @@ def list_dataset_versions(
     """List the versions of a data set, newest first."""
     dataset = access.get_dataset(actor(request), slug, _project(request, project))
     rows = dataset.versions.select_related("dataset__project", "created_by")
-    return paginate(
+    return paginate_bulk(
         Page[DatasetVersionOut],
         rows,
         paging,
-        queries.shown_version,
+        queries.shown_versions,
         sorts={"number": "number"},
         default="-number",
     )

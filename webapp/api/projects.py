@@ -13,7 +13,7 @@ from jobs.models import Role
 from jobs.queries import projects as queries
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
-from webapp.api.paging import Page, Paging, paginate
+from webapp.api.paging import Page, Paging, paginate, paginate_bulk
 from webapp.api.shapes import In, Name, Slug
 
 router = Router()
@@ -51,11 +51,11 @@ def list_projects(request: HttpRequest, paging: Query[Paging]) -> Page[ProjectOu
     """List the caller's projects."""
     who = actor(request)
     rows = access.projects_of(who).select_related("created_by")
-    return paginate(
+    return paginate_bulk(
         Page[ProjectOut],
         rows,
         paging,
-        lambda project: queries.shown_project(project, who),
+        lambda found: queries.shown_projects(found, who),
         sorts=BY_SLUG,
         default="slug",
     )

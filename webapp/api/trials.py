@@ -15,7 +15,7 @@ from jobs.contracts.answers.jobs import JobOut
 from jobs.contracts.answers.search_results import ColumnsOut, ImportanceOut, TimelineOut
 from jobs.contracts.answers.trials import TrialOut
 from jobs.models import Job, Trial
-from jobs.queries import columns, exports, outcomes, running_executions, timeline
+from jobs.queries import exports, outcomes, running_executions, timeline, trial_columns
 from jobs.queries import jobs as job_queries
 from jobs.queries import trials as queries
 from jobs.states import FINAL
@@ -43,7 +43,7 @@ class ColumnsFilter(Schema):
 
     after: str | None = Field(
         None,
-        pattern=columns.CURSOR,
+        pattern=trial_columns.CURSOR,
         description="The `cursor` of the last response: only trials that may have changed since then.",
     )
 
@@ -152,7 +152,7 @@ def train_trial(
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
     model = body.register_as if body is not None else None
-    return Status(202, job_queries.detail(actions.train(row, by=who, register_as=model)))
+    return Status(202, job_queries.detail(actions.retrain(row, by=who, register_as=model)))
 
 
 @router.post("/jobs/{int:job_id}/trials/{int:number}/continue", response={202: TrialOut})
@@ -172,7 +172,7 @@ def get_trial_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFi
     """Return all trials of a search, one list per column. `If-None-Match` returns 304 if nothing changed."""
     search = access.get_job(actor(request), job_id)
     outcomes.search_of(search)  # refuses other jobs
-    version = columns.version(search)
+    version = trial_columns.version(search)
     if is_not_modified(request, version):
         return HttpResponse(status=304)
     response = _columns(search, version, filters.after)
@@ -185,11 +185,11 @@ def get_trial_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFi
 def _columns(search: Job, version: str, after: str | None) -> HttpResponse:
     """Return the columns. The complete columns of an ended search are cached."""
     if after is not None or search.state not in FINAL:
-        return fast_json(columns.read(search, after=after))
+        return fast_json(trial_columns.read(search, after=after))
     key = (search.pk, version)
     content = _columns_of_ended.get(key)
     if content is None:
-        content = fast_json(columns.read(search)).content
+        content = fast_json(trial_columns.read(search)).content
         if len(_columns_of_ended) >= MAX_CACHED:
             # All at once, without a lock: other threads keep the bytes that they have already read.
             _columns_of_ended.clear()

@@ -13,7 +13,7 @@ from jobs.contracts.answers.workers import WorkerOut
 from jobs.models import Worker
 from jobs.queries import workers as queries
 from webapp.api.auth import actor, needs
-from webapp.api.paging import Page, Paging, paginate
+from webapp.api.paging import Page, Paging, paginate_bulk
 from webapp.api.shapes import Id, OneOf
 
 router = Router()
@@ -36,7 +36,7 @@ def list_workers(
 ) -> Page[WorkerOut]:
     """List the workers."""
     rows = queries.listed(pool=wanted.pool, state=wanted.state)
-    return paginate(Page[WorkerOut], rows, paging, queries.shown_worker)
+    return paginate_bulk(Page[WorkerOut], rows, paging, queries.shown_workers)
 
 
 @router.get("/workers/{worker_id}", response=WorkerOut, auth=needs("read", "admin"))

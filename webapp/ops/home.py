@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.private_files import NotPrivate, private_folder
+from jobs.private_files import NotPrivate, create_private_folder
 from webapp.ops.errors import OpsError
 
 # sun_path has 108 bytes including the terminating zero; bind() fails for a longer path.
@@ -98,7 +98,7 @@ class Home:
         for folder in (self.root, self.run, self.log, self.broker_data):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            private_folder(self.broker_socket.parent)
+            create_private_folder(self.broker_socket.parent)
         except NotPrivate as error:
             raise OpsError(str(error)) from error
 

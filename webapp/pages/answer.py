@@ -33,7 +33,7 @@ def register_trial(request: Request, job_id: int, number: int) -> HttpResponse:
     """Retrain a trial and register its model as a version."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
     model = registry.model_name_for(row.job)
-    made = trials.train(row, by=request.user, register_as=model)
+    made = trials.retrain(row, by=request.user, register_as=model)
     notify(request, f"Job {made.pk} retrains trial {number}; its model becomes a version of {model}.")
     return redirect("job", made.pk)
 

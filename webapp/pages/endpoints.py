@@ -11,8 +11,8 @@ from jobs.actions import releases
 from jobs.contracts.answers.endpoints import ReplicaOut
 from jobs.contracts.release import ModelProcess
 from jobs.models import Endpoint
+from jobs.queries import endpoints as queries
 from jobs.queries import paging, traffic
-from jobs.queries import registry as queries
 from jobs.queries import releases as release_queries
 from webapp import prediction
 from webapp.forms.registry import DownForm, RollbackForm

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
-from jobs.contracts.summary import Line, summary
+from jobs.contracts.space_summary import Line, summary
 from jobs.errors import NotFound, StaleState
 from jobs.models import Experiment, Revision
 from jobs.queries import experiments as queries

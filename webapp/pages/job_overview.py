@@ -15,8 +15,8 @@ from jobs.queries import (
     model_reports,
     outcomes,
     registry,
-    retrained,
     retrained_models,
+    retraining,
     versions,
 )
 from webapp import analysis
@@ -62,13 +62,13 @@ def context(request: Request, row: Job) -> dict[str, Any]:
     candidates = [entry for member in members if (entry := evaluations.summary(member))]
     return {
         "candidates": candidates,
-        "best_single": retrained_models.choice(row),
+        "best_single": retrained_models.best(row),
         "environment_lines": external_search.environment_of(row),
         "chosen": row.payload.chosen_trials(),
         "hyperparameters": row.payload.hyperparameters(),
         "training": row.results if isinstance(row.results, TrainResult) and row.results.best_epoch else None,
         "findings": model_reports.findings(model_reports.of_job(row, ("report",))),
-        "chosen_epoch": retrained.chosen_epoch(row),
+        "chosen_epoch": retraining.chosen_epoch(row),
         **(_search_context(request, row) if row.facts.has_trials else {}),
     }
 

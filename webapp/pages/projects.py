@@ -10,7 +10,7 @@ from jobs.access import Action
 from jobs.actions import people as actions
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound, TrainyardError
 from jobs.models import Project, Role
-from jobs.queries import people as query
+from jobs.queries import projects as queries
 from jobs.queries import quotas
 from webapp.context import SESSION_KEY
 from webapp.forms.people import MemberForm, ProjectForm, ProjectSettingsForm
@@ -28,7 +28,7 @@ ROLE_HELP = {
 @page
 def projects(request: Request) -> HttpResponse:
     """List the projects that the user may see."""
-    return render(request, "projects/list.html", {"rows": query.projects(request.user)})
+    return render(request, "projects/list.html", {"rows": queries.listed(request.user)})
 
 
 @form_page
@@ -88,7 +88,7 @@ def _settings_page(request: Request, row: Project, *, status: int = 200, **inste
         "member_form": MemberForm(),
         "quotas": QuotasForm.rows(quotas.shown(row)),
         "quota_form": QuotasForm.of(row) if request.user.is_superuser else None,
-        "members": query.members(row),
+        "members": queries.members(row),
         "may_manage": access.can(request.user, row, Action.MANAGE),
         "roles": [(role, ROLE_HELP[role]) for role in access.offered_roles()],
         "unavailable_roles": access.UNAVAILABLE_ROLES,

@@ -13,7 +13,7 @@ from jobs.access import Action
 from jobs.actions import promotions
 from jobs.errors import BadInput, Conflict, Forbidden, TrainyardError
 from jobs.models import PromotionRequest
-from jobs.queries import gate_rules, gates, home, paging, registry, versions
+from jobs.queries import endpoints, gate_rules, gates, home, paging, versions
 from jobs.queries import promotions as queries
 from webapp.forms.registry import DecisionForm
 from webapp.pages.shortcuts import (
@@ -39,7 +39,7 @@ def approvals(request: Request) -> HttpResponse:
     if view == "inbox":
         rows = rows.filter(pk__in=home.approvals_to_decide(request.user).values("pk"))
     elif view == "open":
-        rows = rows.filter(state__in=queries.OPEN)
+        rows = rows.filter(state__in=PromotionRequest.OPEN)
     listed = paging.page_of(rows, cursor=request.GET.get("cursor"))
     context = {
         "page": listed,
@@ -74,10 +74,10 @@ def approval(request: Request, promotion_id: int) -> HttpResponse:
 
 def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
     user = request.user
-    endpoint = registry.endpoint_of(row.model)
+    endpoint = endpoints.endpoint_of(row.model)
     found = gates.read(row)
     newest = gate_rules.number_of(gate_rules.current(row.model))
-    is_open = row.state in queries.OPEN
+    is_open = row.state in PromotionRequest.OPEN
     now = endpoint.production if row.stage == "production" else endpoint.staging
     champion = now if is_open else queries.replaced_version(row)
     mine, theirs = versions.figures(row.version), versions.figures(champion) if champion else {}

@@ -8,9 +8,9 @@ from jobs.access import Action
 from jobs.actions import ensembles, trials
 from jobs.errors import BadInput, Conflict
 from jobs.models import Trial
-from jobs.queries import decisions, outcomes, phases, restarts, scoring, trial_details, waiting
 from jobs.queries import ensembles as ensemble_queries
 from jobs.queries import jobs as job_queries
+from jobs.queries import outcomes, phases, restarts, scoring, trial_decisions, trial_details, waiting
 from jobs.queries import trials as queries
 from jobs.states import FINAL, TRIAL_FINAL, TrialState
 from webapp.forms.trials import TrialForm, read_numbers
@@ -75,8 +75,8 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
             for p in outcomes.widest_space(row.job)
         ],
         "metrics": trial_details.metrics(row, best),
-        "place": decisions.rung_position(row),
-        "decisions": decisions.of_trial(row),
+        "place": trial_decisions.rung_position(row),
+        "decisions": trial_decisions.of_trial(row),
         "candidates": ensemble_queries.candidates(row)
         if may_write and ensemble_queries.can_join(row)
         else [],
@@ -124,7 +124,7 @@ def trial_again(request: Request, job_id: int, number: int) -> HttpResponse:
 def train_trial(request: Request, job_id: int, number: int) -> HttpResponse:
     """Retrain the values of a trial as an experiment of its own."""
     row = access.get_trial(request.user, job_id, number, Action.WRITE)
-    made = trials.train(row, by=request.user)
+    made = trials.retrain(row, by=request.user)
     notify(request, f"Job {made.pk} retrains the values of trial {number}.")
     return redirect("job", made.pk)
 

@@ -11,7 +11,7 @@ from jobs.contracts.profile import Profile
 from jobs.contracts.signature import Signature, TensorSpec
 from jobs.errors import BadInput, Conflict
 from jobs.models import ModelVersion
-from jobs.queries import inputs, versions
+from jobs.queries import vector_inputs, versions
 from webapp import prediction
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
@@ -44,7 +44,7 @@ def form_context(version: ModelVersion) -> dict[str, Any]:
 
 def positions_context(version: ModelVersion) -> dict[str, Any]:
     """Return the column at each position of the input, for `positions.html`."""
-    positions = inputs.positions(version)
+    positions = vector_inputs.positions(version)
     return {"positions": positions, "encodes_texts": any(p.word is not None for p in positions)}
 
 
@@ -62,7 +62,7 @@ def _zeros(tensor: TensorSpec) -> Any:
     return value
 
 
-def _sample(profile: Profile | None, tensor: TensorSpec, positions: list[inputs.Position]) -> Any:
+def _sample(profile: Profile | None, tensor: TensorSpec, positions: list[vector_inputs.Position]) -> Any:
     """Return the first previewed row in the tensor's shape, encoded as the model expects it, or zeros."""
     row = dict(profile.preview[0]) if profile and profile.preview else {}
     if profile is None or not row:

@@ -9,10 +9,9 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import promotions, registry
 from jobs.errors import NotFound
-from jobs.models import Endpoint, ModelVersion
+from jobs.models import Endpoint, ModelVersion, PromotionRequest
 from jobs.queries import model_reports, versions
 from jobs.queries import registry as queries
-from jobs.queries.promotions import OPEN
 from webapp import prediction
 from webapp.forms.registry import CardForm, PromotionForm
 from webapp.pages import tryout
@@ -81,7 +80,7 @@ def _head(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, 
 
 def _overview(row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
     stage = queries.stage_of(row, endpoint)
-    has_request = row.promotions.filter(state__in=OPEN, stage="production").exists()
+    has_request = row.promotions.filter(state__in=PromotionRequest.OPEN, stage="production").exists()
     is_candidate = row.state == ModelVersion.State.CANDIDATE
     may_request = is_candidate and not has_request and endpoint.production_id != row.pk
     return {

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 from jobs import private_files
-from jobs.files import create_once
+from jobs.atomic_files import create_once
 from webapp.ops.home import Home
 
 
@@ -19,8 +19,8 @@ def home() -> Path:
 
     It is created if absent. From here on, this process and its children create private files only.
     """
-    private_files.create_private_files()
-    return _private(private_files.private_home, Home.from_environment().root)
+    private_files.restrict_new_files()
+    return _private(private_files.make_home_private, Home.from_environment().root)
 
 
 def _private(check: Callable[[Path], object], path: Path) -> Path:
@@ -52,7 +52,7 @@ def words(name: str) -> list[str]:
 def secret_key(home_folder: Path) -> str:
     """Return the secret key; it is created once with mode 0600."""
     path = Path(os.environ.get("TRAINYARD_SECRET_KEY_FILE") or home_folder / "secret.key")
-    _private(private_files.private_file, path)
+    _private(private_files.make_file_private, path)
     if not path.exists():
         create_once(path, secrets.token_urlsafe(64).encode())
     key = path.read_text().strip()
@@ -88,7 +88,7 @@ def sqlite(path: Path) -> dict[str, object]:
     """Return settings for SQLite with many writers: WAL, and transactions that begin with the write lock."""
     # The database may lie outside the home.
     for suffix in ("", "-wal", "-shm", "-journal"):
-        _private(private_files.private_file, path.with_name(path.name + suffix))
+        _private(private_files.make_file_private, path.with_name(path.name + suffix))
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(path),
@@ -117,7 +117,7 @@ def artifacts(home_folder: Path) -> str:
     """Return the artifact store's folder, which only its owner can access, or its fsspec URL."""
     location = os.environ.get("TRAINYARD_ARTIFACTS") or str(home_folder / "artifacts")
     if "://" not in location:
-        _private(private_files.private_root, Path(location))
+        _private(private_files.make_folder_private, Path(location))
     return location
 
 

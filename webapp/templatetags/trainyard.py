@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from jobs import clock
 from jobs.queries import deletions
-from jobs.queries.deletion_scope import KINDS, Deletable
+from jobs.queries.deletion_scope import DELETION_KINDS, Deletable
 from webapp.templatetags import words
 from webapp.templatetags.states import look
 
@@ -245,7 +245,7 @@ def pager(context: template.Context, shown: Any, what: str = "rows") -> dict[str
 def deletion_link(context: template.Context, row: Deletable, *, small: bool = False) -> dict[str, Any]:
     """Show a link to the page that deletes a row, for those who may."""
     shown = deletions.may_delete(context["request"].user, row)
-    return {"kind": KINDS[type(row)], "target": row.pk if shown else None, "small": small}
+    return {"kind": DELETION_KINDS[type(row)], "target": row.pk if shown else None, "small": small}
 
 
 @register.inclusion_tag("components/breadcrumb.html")

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from jobs.actions import external_search, pipeline, reports
+from jobs.actions import external_search, pipeline, script_reports
 from jobs.errors import StaleFence, StaleState
 from jobs.models import Job, Trial
-from jobs.queries import reported
+from jobs.queries import script_reports as queries
 from jobs.queries.external_search import external
 from jobs.states import FINAL, TRIAL_FINAL
 from workers.chief import conversion, protocol
@@ -91,7 +91,7 @@ class Chief:
         """Add new hyperparameters of a script to the search space."""
         del peer
         space = conversion.config(request.hyperparameters)
-        await self.db(lambda: reports.add_space(self.job_id, space))
+        await self.db(lambda: script_reports.add_space(self.job_id, space))
         return protocol.message("UpdateSpaceResponse")()
 
     async def create_trial(self, request: Any, peer: str) -> Any:
@@ -104,7 +104,7 @@ class Chief:
             )
             if isinstance(found, external_search.HeldTrial):
                 self._connections.record_call(found.attempt.number, peer)
-                name = reported.TrialName(found.trial.number, found.attempt.number)
+                name = queries.TrialName(found.trial.number, found.attempt.number)
                 return response(trial=await self._trial(found.trial, name))
             if found is external_search.NoTrial.OVER:
                 return response(trial=conversion.trial("", "STOPPED"))
@@ -141,11 +141,11 @@ class Chief:
 
     async def update_trial(self, request: Any, peer: str) -> Any:
         """Record the metrics of one step."""
-        name = reported.parse_name(request.trial_id)
+        name = queries.parse_name(request.trial_id)
         metrics, step = dict(request.metrics), request.step
-        await self.db(lambda: reports.update(self.job_id, name, metrics, step))
+        await self.db(lambda: script_reports.update(self.job_id, name, metrics, step))
         self._connections.record_call(name.attempt, peer)
-        trial = await self.db(lambda: reported.find(self.job_id, name))
+        trial = await self.db(lambda: queries.find(self.job_id, name))
         return protocol.message("UpdateTrialResponse")(trial=await self._trial(trial, name))
 
     async def end_trial(self, request: Any, peer: str) -> Any:
@@ -154,13 +154,15 @@ class Chief:
         A report for a trial that the script no longer holds is ignored, and the script continues.
         """
         del peer
-        name = reported.parse_name(request.trial.trial_id)
+        name = queries.parse_name(request.trial.trial_id)
         done = protocol.member_of("TrialStatus", request.trial.status) == "COMPLETED"
         space = conversion.config(request.trial.hyperparameters)
         values = conversion.values(request.trial.hyperparameters)
         # An error would end the script, which can still run other trials.
         try:
-            await self.db(lambda: reports.end(self.job_id, name, done=done, space=space, values=values))
+            await self.db(
+                lambda: script_reports.end(self.job_id, name, done=done, space=space, values=values)
+            )
         except StaleFence as error:
             log.warning("%s", error)
         self._connections.forget(name.attempt)
@@ -172,21 +174,21 @@ class Chief:
     async def get_trial(self, request: Any, peer: str) -> Any:
         """Return a trial with the metrics that were reported under this name."""
         del peer
-        name = reported.parse_name(request.trial_id)
-        trial = await self.db(lambda: reported.find(self.job_id, name))
+        name = queries.parse_name(request.trial_id)
+        trial = await self.db(lambda: queries.find(self.job_id, name))
         return protocol.message("GetTrialResponse")(trial=await self._trial(trial, name))
 
     async def get_best_trials(self, request: Any, peer: str) -> Any:
         """Return the best trials, each named by its last attempt: scripts name their files by it."""
         del peer
-        best = await self.db(lambda: reported.best(self.job_id, request.num_trials))
-        named = [(trial, reported.TrialName(trial.number, trial.attempt)) for trial in best]
+        best = await self.db(lambda: queries.best(self.job_id, request.num_trials))
+        named = [(trial, queries.TrialName(trial.number, trial.attempt)) for trial in best]
         return protocol.message("GetBestTrialsResponse")(trials=[await self._trial(*each) for each in named])
 
-    async def _trial(self, trial: Trial, name: reported.TrialName) -> Any:
+    async def _trial(self, trial: Trial, name: queries.TrialName) -> Any:
         def read() -> Any:
             search = external(Job.objects.get(pk=self.job_id)).search
-            observed = reported.reported(self.job_id, name)
+            observed = queries.reported(self.job_id, name)
             # The trial may have ended under another attempt. For this one it has not, so the script
             # continues.
             ended = trial.state in TRIAL_FINAL and trial.attempt == name.attempt
@@ -197,7 +199,7 @@ class Chief:
                 values_by_name=trial.values,
                 reported=observed,
                 maximized=[search.metric] if search.direction == "max" else [],
-                best=reported.best_of(observed, search) if ended else None,
+                best=queries.best_of(observed, search) if ended else None,
             )
 
         return await self.db(read)

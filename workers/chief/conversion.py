@@ -6,7 +6,7 @@ from typing import Any
 from jobs.contracts.formats import keras_tuner
 from jobs.contracts.hyperparameters import ChoiceParameter, FixedParameter, Parameter, Value
 from jobs.contracts.search_space import Space
-from jobs.queries.reported import Best, Reported
+from jobs.queries.script_reports import Best, Reported
 from workers.chief import protocol
 
 KINDS = ("Fixed", "Float", "Int", "Choice", "Boolean")

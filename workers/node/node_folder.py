@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from jobs.private_files import private_folder
+from jobs.private_files import create_private_folder
 from workers.isolation.access import clean_up
 from workers.supervise.orphans import end_orphans
 
@@ -83,7 +83,7 @@ class NodeFolder:
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
         # The digest distinguishes the nodes of several homes, and the user id the users of this machine.
         short = Path(tempfile.gettempdir()) / f"trainyard-{os.getuid()}-{digest}"
-        return private_folder(short) / "hints.sock"
+        return create_private_folder(short) / "hints.sock"
 
     def write_worker_id(self, worker_id: int) -> None:
         """Store the worker's id and pid, so that a later node can end its attempts after a crash."""

@@ -35,15 +35,15 @@ class Suggestions:
 
     async def _answer(self, job_id: int) -> None:
         try:
-            ticket = await self._database.call(lambda: suggest.claim(job_id))
-            if ticket is None:
+            claimed = await self._database.call(lambda: suggest.claim(job_id))
+            if claimed is None:
                 return
             try:
-                answer = await make_suggestions(self._process, ticket.request)
-                await self._database.call(lambda: suggest.add(ticket, answer))
+                answer = await make_suggestions(self._process, claimed.request)
+                await self._database.call(lambda: suggest.add(claimed, answer))
             # ValueError: a suggestion lies outside the space.
             except (SuggestionFailed, ValueError) as error:
                 log.warning("search %s: %s", job_id, error)
-                await self._database.call(partial(suggest.report_failure, ticket, str(error)))
+                await self._database.call(partial(suggest.report_failure, claimed, str(error)))
         except (DatabaseUnavailable, StaleFence) as error:
             log.warning("the suggestions for search %s were dropped: %s", job_id, error)

@@ -9,7 +9,7 @@ import sys
 
 import uvloop
 
-from jobs.private_files import create_private_files
+from jobs.private_files import restrict_new_files
 from workers.serving.settings import Settings, parse
 from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.child_starter import ChildStarter
@@ -17,7 +17,7 @@ from workers.serving.versions.child_starter import ChildStarter
 
 def main() -> int:
     """Run until a signal; return the exit status."""
-    create_private_files()
+    restrict_new_files()
     settings = parse(sys.argv[1:])
     # The supervisor asks a server that does not answer for its stacks before it kills it.
     faulthandler.register(signal.SIGUSR2, all_threads=True)

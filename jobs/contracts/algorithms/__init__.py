@@ -1,4 +1,4 @@
-"""The registry of search algorithms. Each has a module here and one in the engine.
+"""Lists the search algorithms. Each has a module here and one in the engine.
 
 `docs/tutorial-new-algorithm.md` adds one.
 """

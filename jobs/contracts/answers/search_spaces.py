@@ -6,7 +6,7 @@ from pydantic import Field
 
 from jobs.contracts.answers.base import Answer, JsonObject, Stored
 from jobs.contracts.formats.result import Format
-from jobs.contracts.summary import Line
+from jobs.contracts.space_summary import Line
 
 
 class ImportedSpaceOut(Answer):

@@ -11,7 +11,7 @@ from jobs.contracts.hyperparameters import Parameter, Value
 from jobs.contracts.problems import Problem, message_of
 from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import space_errors
-from jobs.contracts.summary import Line, summary
+from jobs.contracts.space_summary import Line, summary
 
 Format = Literal["keras_tuner", "vertex", "katib", "wandb", "optuna"]
 MAX_HYPERPARAMETERS = 200

@@ -1,4 +1,4 @@
-"""The base class of reports about models, and the types that several of them share."""
+"""Defines the base class of reports about models, and the types that several of them share."""
 
 import math
 from typing import Annotated, Any, Literal

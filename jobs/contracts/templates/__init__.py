@@ -1,4 +1,4 @@
-"""The registry of model templates. Each has a module here and a function in the engine.
+"""Lists the model templates. Each has a module here and a function in the engine.
 
 `docs/tutorial-new-template.md` adds one.
 """

@@ -13,7 +13,7 @@ class ChosenEnsembleActions(KindActions[ChosenEnsemblePayload, RootResult]):
 
     def advance(self, root: Job) -> None:
         """Create the jobs of the next step."""
-        pipeline.follow(root)
+        pipeline.start_next_step(root)
 
     def clone(self, job: Job, *, by: User) -> Job:
         """Queue the same values again, unchanged: their search may have been changed since."""

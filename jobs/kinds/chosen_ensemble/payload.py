@@ -30,7 +30,7 @@ class ChosenEnsemblePayload(Payload):
         """Return the trials that are retrained."""
         return ChosenTrials(self.search, tuple(member.trial for member in self.chosen))
 
-    def followed(self, spec: ExperimentSpec) -> ExperimentSpec:
+    def spec_with_steps(self, spec: ExperimentSpec) -> ExperimentSpec:
         """Return a spec that retrains and pools the chosen trials, with the spec's options or defaults."""
         retrain = (spec.after.retrain or Retrain()).model_copy(update={"top": len(self.chosen)})
         after = AfterSpec(retrain=retrain, ensemble=spec.after.ensemble or Ensemble())

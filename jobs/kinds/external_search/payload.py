@@ -61,7 +61,7 @@ class ExternalSearch(Frozen):
         # `model_copy` does not validate: in an experiment spec, the name must begin with `val_`.
         return Objective().model_copy(update={"metric": self.metric, "direction": self.direction})
 
-    def search(self) -> SearchSpec:
+    def search_spec(self) -> SearchSpec:
         """Return the search spec that pages and queries read."""
         # Not validated: the metric may have any name, and the space may still be empty.
         return self.algorithm_spec().model_copy(update={"objective": self.objective(), "space": self.space})
@@ -129,7 +129,7 @@ class ExternalSearchPayload(Payload):
     def search_spec(self, spec: ExperimentSpec | None) -> SearchSpec:
         """Return the search spec that pages and queries read."""
         del spec
-        return self.search.search()
+        return self.search.search_spec()
 
     def objective(self, spec: ExperimentSpec | None) -> Objective:
         """Return the objective that the scripts report."""
@@ -142,7 +142,7 @@ class ExternalSearchPayload(Payload):
         return self.search.planned()
 
 
-def completed(space: Space, values: Values) -> dict[str, Value]:
+def with_defaults(space: Space, values: Values) -> dict[str, Value]:
     """Return a configuration with default values for missing hyperparameters."""
     # A trial may have run before a script reported the hyperparameter. It has trained with the default.
     whole: dict[str, Value] = {}

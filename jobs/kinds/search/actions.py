@@ -59,7 +59,7 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
         if root.trials.unfinished().exists():
             return
         if outcomes.best_trials(root, limit=1):
-            pipeline.follow(root)
+            pipeline.start_next_step(root)
         else:
             pipeline.fail(root, pipeline.NO_TRIAL_COMPLETED)
 

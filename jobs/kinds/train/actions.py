@@ -12,8 +12,8 @@ from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTria
 from jobs.kinds.train.facts import TRAIN
 from jobs.kinds.train.payload import TrainPayload, TrainResult, TrainTask
 from jobs.models import Attempt, Checkpoint, Job, User
-from jobs.queries import outcomes, retrained, steps
-from jobs.queries.retrained import Shortfall
+from jobs.queries import outcomes, retraining, steps
+from jobs.queries.retraining import Shortfall
 
 
 class TrainActions(KindActions[TrainPayload, TrainResult]):
@@ -28,14 +28,14 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
             spec=apply_values(spec_of(job), job.payload.hyperparameters()),
             dataset=dataset_of(job),
             retrain=steps.effective_spec(root).after.retrain,
-            objective=retrained.objective_of(job),
+            objective=retraining.objective_of(job),
             model_name=f"m{job.pk}",
             resume=checkpoint_folders(Checkpoint.objects.kept().filter(job=job).order_by("-pk")),
         )
 
     def on_done(self, job: Job, result: TrainResult) -> None:
         """Warn if the model is clearly worse than the trial whose values it has."""
-        found = retrained.shortfall(job, result)
+        found = retraining.shortfall(job, result)
         if found is not None:
             code, message = "worse_than_trial", _sentence(found, result)
             job_warnings.add(job.pk, code=code, message=message)
@@ -44,7 +44,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
     def advance(self, root: Job) -> None:
         """Create the next step's jobs once the model is trained."""
         if root.payload.task_done:
-            pipeline.follow(root)
+            pipeline.start_next_step(root)
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
         """Return a training of each of the best trials, or of each chosen trial."""

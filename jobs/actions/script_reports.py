@@ -19,10 +19,10 @@ from jobs.contracts.formats.reading import FormatError, Item, format_error
 from jobs.contracts.problems import first
 from jobs.contracts.search_space import Value, check_values
 from jobs.errors import BadInput, NotFound, StaleFence
-from jobs.kinds.external_search.payload import ExternalSearch, completed
+from jobs.kinds.external_search.payload import ExternalSearch, with_defaults
 from jobs.models import Attempt, Job, Trial
 from jobs.queries.external_search import external
-from jobs.queries.reported import TrialName, best_of, find, reported
+from jobs.queries.script_reports import TrialName, best_of, find, reported
 from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 
 MAX_METRICS = 200
@@ -53,7 +53,7 @@ def _locked_attempt(job_id: int, name: TrialName) -> tuple[Job, Attempt]:
     # The attempt's number is the fencing token: after the trial was given to another script, no row matches.
     rows = Attempt.objects.filter(job_id=job_id, number=name.attempt, trials__number=name.trial)
     # The attempt is locked before its search, as in `attempt_end`, against deadlocks.
-    attempt = rows.filter(state=AttemptState.RUNNING).select_for_update(of=("self",)).first()
+    attempt = rows.filter(state=AttemptState.RUNNING).select_for_update(of=("self",), no_key=True).first()
     root = Job.objects.locked().filter(pk=job_id).first()
     if root is None:
         raise NotFound(f"there is no search {job_id}")
@@ -230,7 +230,7 @@ def _record_values(trial: Trial, search: ExternalSearch, values: Mapping[str, Va
     """Add the values of hyperparameters that the trial found to its own values."""
     more = {name: value for name, value in values.items() if name not in trial.values}
     try:
-        whole = check_values(search.space, completed(search.space, trial.values | more))
+        whole = check_values(search.space, with_defaults(search.space, trial.values | more))
     # A script may set any values; the assigned ones are kept.
     except ValueError:
         return

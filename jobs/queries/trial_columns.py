@@ -223,38 +223,3 @@ def _of_executions(
     }
     found: dict[str, Any] = {"executions": done, "epochs": epochs, "metrics": means}
     return found if is_finite else found | {"nonfinite": True}
-
-
-def unit_interval(space: Space, rows: Sequence[dict[str, Value]]) -> dict[str, list[float | None]]:
-    """Return the values of each hyperparameter, scaled to 0 to 1 by its sampling; None where it is inactive.
-
-    Greater numbers are closer to 1. Value number i of k choices is (i + 0.5) / k. Hyperparameters with a
-    single value are left out.
-    """
-    return {p.name: [_unit(p, row.get(p.name)) for row in rows] for p in space if _varies(p)}
-
-
-def _varies(parameter: Parameter) -> bool:
-    if isinstance(parameter, IntParameter | FloatParameter):
-        return parameter.min < parameter.max
-    return len(parameter.grid()) > 1
-
-
-def _unit(parameter: Parameter, value: Value | None) -> float | None:
-    if isinstance(parameter, IntParameter | FloatParameter):
-        if value is None or isinstance(value, str):
-            return None
-        low, high, at = float(parameter.min), float(parameter.max), float(value)
-        if parameter.sampling == "log":
-            low, high, at = math.log(low), math.log(high), math.log(at) if at > 0 else math.nan
-        elif parameter.sampling == "reverse_log":
-            low, high, at = (
-                math.log(low),
-                math.log(high),
-                math.log(high + low - at) if at < high + low else math.nan,
-            )
-        share = (at - low) / (high - low)
-        share = 1 - share if parameter.sampling == "reverse_log" else share
-        return min(max(share, 0.0), 1.0) if math.isfinite(share) else None
-    known = list(parameter.grid())
-    return (known.index(value) + 0.5) / len(known) if value in known else None

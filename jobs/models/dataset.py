@@ -3,7 +3,8 @@ from django.db import models
 from jobs.contracts.profile import Profile
 from jobs.models.artifact import Artifact
 from jobs.models.deletion import VisibleManager, deletion_key
-from jobs.models.people import Project, User
+from jobs.models.people import User
+from jobs.models.project import Project
 
 
 class Dataset(models.Model):

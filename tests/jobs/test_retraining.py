@@ -9,7 +9,7 @@ from jobs.contracts.fit import FitSpec
 from jobs.kinds.train.payload import TrainPayload, TrainResult
 from jobs.models import Job
 from jobs.queries import jobs as job_queries
-from jobs.queries.retrained import chosen_epoch, objective_of, shortfall
+from jobs.queries.retraining import chosen_epoch, objective_of, shortfall
 from tests.factories import SEARCH, make_dataset, make_experiment, make_job, make_trials
 from tests.markup import text_of
 from tests.people import People, browser_of
@@ -106,7 +106,7 @@ def test_a_trial_that_is_retrained_from_its_page_keeps_the_objective_and_is_comp
     search: Job, people: People
 ) -> None:
     make_dataset("digits")
-    job = trials.train(search.trials.get(number=4), by=people.owner)
+    job = trials.retrain(search.trials.get(number=4), by=people.owner)
     assert job.revision is not None
     assert job.revision.spec.after.retrain is not None
     assert job.revision.spec.after.retrain.monitor == "val_accuracy"

@@ -1,4 +1,4 @@
-"""Compares a retrained model with the trial whose values it has.
+"""Compares a retrained model with the trial whose values it has, and reads how its epoch was chosen.
 
 The trial has a range: its score, plus and minus the larger of twice the spread over its executions and half
 of the 95 % interval on the validation rows. The retrained model is clearly worse if the range and the 95 %

@@ -1,0 +1,328 @@
+"""Pairs of transactions that lock the same rows: the second waits for the first, and both end.
+
+PostgreSQL ends one of two transactions that wait for each other. SQLite runs writers one after another, so
+there these tests only show that both transactions work.
+"""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.db import connections
+
+from jobs import clock
+from jobs.actions import (
+    attempt_end,
+    attempts,
+    audit,
+    control,
+    datasets,
+    deletions,
+    experiments,
+    logins,
+    people,
+    promotions,
+    registration,
+    registry,
+    releases,
+    runner_events,
+    schedule,
+    submit,
+    tokens,
+)
+from jobs.contracts import events as contract
+from jobs.errors import NotFound, StaleState
+from jobs.kinds.gate.payload import GateResult
+from jobs.kinds.register.facts import REGISTER
+from jobs.kinds.register.payload import RegisterPayload
+from jobs.kinds.train.facts import TRAIN
+from jobs.models import Attempt, DatasetVersion, Experiment, Job, LoginAttempts, ModelVersion, Project
+from jobs.states import Desired, JobState, Outcome
+from tests.factories import make_attempt, make_dataset, make_job, make_job_artifact, make_worker
+from tests.jobs.test_races import wait_until_blocking
+from tests.jobs.yard import PretendWorker, Yard, make_yard, spec
+from tests.registry.conftest import GOOD_GATES
+from tests.registry.conftest import Yard as Registry
+from tests.registry.conftest import make_yard as make_registry
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def yard(transactional_db: None) -> Yard:
+    return make_yard()
+
+
+@pytest.fixture
+def models(transactional_db: None, tmp_path: Path) -> Registry:
+    return make_registry(tmp_path)
+
+
+def during(
+    first: Callable[[], Any], second: Callable[[], Any], *, after: tuple[Any, str] = (audit, "record")
+) -> Exception | None:
+    """Run `first`, and `second` in a thread from the time at which `first` has called a function.
+
+    Args:
+        first: continues when `second` waits for a lock of it.
+        second: the other transaction.
+        after: the module and the name of the function, by default the one that locks the audit log.
+
+    Returns:
+        The refusal of `second`, if it was refused.
+    """
+    refused: list[Exception] = []
+    asks = threading.Event()
+    main = threading.current_thread()
+
+    def run() -> None:
+        try:
+            asks.set()
+            second()
+        except Exception as error:  # noqa: BLE001  the test inspects any exception
+            refused.append(error)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=run)
+    module, name = after
+    original = getattr(module, name)
+
+    def pausing(*args: Any, **options: Any) -> Any:
+        found = original(*args, **options)
+        if threading.current_thread() is main and thread.ident is None:
+            thread.start()
+            wait_until_blocking(asks)
+        return found
+
+    with patch.object(module, name, pausing):
+        first()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+    return refused[0] if refused else None
+
+
+def test_two_submissions_in_a_project_end(yard: Yard) -> None:
+    revision = yard.revision()
+
+    def submit_form() -> None:
+        body = spec().to_json()
+        experiments.submit_spec(yard.project, None, name="form", spec=body, tags=(), notes="", by=yard.owner)
+
+    assert during(submit_form, lambda: submit.submit(revision, by=yard.owner)) is None
+    assert Job.objects.count() == 2
+
+
+def test_a_submitted_draft_and_another_submission_of_its_project_end(yard: Yard) -> None:
+    revision = yard.revision()
+    draft = experiments.create(yard.project, name="draft", draft=spec().to_json(), by=yard.owner)
+    refusal = during(
+        lambda: experiments.submit(draft, by=yard.owner), lambda: submit.submit(revision, by=yard.owner)
+    )
+    assert refusal is None
+    assert Job.objects.count() == 2
+
+
+def test_a_submission_and_a_new_revision_of_its_experiment_end(yard: Yard) -> None:
+    revision = yard.revision()
+    changed = spec(fit={"epochs": 7}).to_json()
+    refusal = during(
+        lambda: submit.submit(revision, by=yard.owner),
+        lambda: experiments.change(revision.experiment, spec=changed, by=yard.owner),
+    )
+    assert refusal is None
+    assert revision.experiment.revisions.count() == 2
+
+
+def test_a_new_experiment_and_a_deletion_in_its_project_end(yard: Yard) -> None:
+    dataset = make_dataset("spare", project=yard.project, by=yard.owner)
+    refusal = during(
+        lambda: experiments.create(yard.project, name="new", spec=spec().to_json(), by=yard.owner),
+        lambda: deletions.delete(dataset, by=yard.owner),
+    )
+    assert refusal is None
+    assert Experiment.objects.filter(name="new").exists()
+
+
+def test_no_experiment_is_left_in_a_project_that_is_deleted_at_the_same_time(yard: Yard) -> None:
+    refusal = during(
+        lambda: deletions.delete(yard.project, by=yard.owner),
+        lambda: experiments.create(yard.project, name="new", draft={}, by=yard.owner),
+    )
+    assert isinstance(refusal, StaleState | NotFound)
+    assert not Experiment.objects.filter(name="new").exists()
+
+
+def test_an_action_of_an_administrator_and_the_end_of_anothers_right_end(yard: Yard) -> None:
+    admin, other = (
+        people.add_person("ada", by=None, admin=True),
+        people.add_person("bob", by=None, admin=True),
+    )
+    refusal = during(
+        lambda: people.create_project("new", "New", by=admin),
+        lambda: people.set_admin(other, False, by=admin),
+    )
+    assert refusal is None
+    assert Project.objects.filter(slug="new").exists()
+
+
+def test_a_comment_and_a_rejection_of_a_request_end(models: Registry) -> None:
+    pending = models.pending()
+    refusal = during(
+        lambda: promotions.comment(pending, "first", by=models.viewer),
+        lambda: promotions.reject(pending, by=models.approver),
+    )
+    assert refusal is None
+    assert pending.decisions.count() == 2
+
+
+def test_a_request_and_a_deletion_of_its_version_end(models: Registry) -> None:
+    version = models.version()
+    refusal = during(
+        lambda: promotions.request(version, stage="production", by=models.member),
+        lambda: deletions.delete(version, by=models.owner),
+        after=(releases, "locked"),
+    )
+    # The deletion finds the request.
+    assert getattr(refusal, "code", "") == "in_use"
+
+
+def test_an_alias_and_the_gates_of_an_open_request_end(models: Registry) -> None:
+    models.live()
+    waiting = models.request()
+    newest = models.version()
+    registry.set_alias(models.model, "stable", models.endpoint.production, by=models.member)
+    gate_job = waiting.gate_job
+    assert gate_job is not None
+    refusal = during(
+        lambda: registry.delete_alias(models.model, "stable", by=models.member),
+        lambda: promotions.record_gates(gate_job, GateResult(**GOOD_GATES)),
+        after=(audit, "record"),
+    )
+    assert refusal is None
+    waiting.refresh_from_db()
+    assert (waiting.state, newest.state) == ("pending", "candidate")
+
+
+def test_a_version_of_a_job_and_a_deletion_in_its_project_end(yard: Yard) -> None:
+    job = make_job(project=yard.project, by=yard.owner, state="completed")
+    source = make_job_artifact(job)
+    model = registry.create_model(yard.project, "flowers", by=yard.owner)
+    dataset = make_dataset("spare", project=yard.project, by=yard.owner)
+    refusal = during(
+        lambda: registration.add_version(model, source.artifact_id, by=yard.owner),
+        lambda: deletions.delete(dataset, by=yard.owner),
+    )
+    assert refusal is None
+    assert ModelVersion.objects.filter(model=model).exists()
+
+
+def test_no_version_is_made_of_a_job_that_is_deleted_at_the_same_time(yard: Yard) -> None:
+    job = make_job(project=yard.project, by=yard.owner, state="completed")
+    source = make_job_artifact(job)
+    model = registry.create_model(yard.project, "flowers", by=yard.owner)
+    refusal = during(
+        lambda: deletions.delete(job, by=yard.owner),
+        lambda: registration.add_version(model, source.artifact_id, by=yard.owner),
+    )
+    assert isinstance(refusal, StaleState | NotFound)
+    assert not ModelVersion.objects.exists()
+
+
+def test_a_version_that_is_profiled_again_and_a_deletion_in_its_project_end(yard: Yard) -> None:
+    dataset = make_dataset("broken", project=yard.project, by=yard.owner)
+    spare = make_dataset("spare", project=yard.project, by=yard.owner)
+    version = dataset.versions.get()
+    DatasetVersion.objects.filter(pk=version.pk).update(state=DatasetVersion.State.FAILED)
+    refusal = during(
+        lambda: datasets.profile_again(version, by=yard.owner),
+        lambda: deletions.delete(spare, by=yard.owner),
+    )
+    assert refusal is None
+    assert Job.objects.profiling(version.pk).exists()
+
+
+def test_the_end_of_a_validation_and_a_stop_of_its_root_end(models: Registry) -> None:
+    version = models.version()
+    ModelVersion.objects.filter(pk=version.pk).update(state=ModelVersion.State.VALIDATING)
+    root = make_job(project=models.project, by=models.member, state="running")
+    Job.objects.filter(pk=root.pk).update(root=None)
+    step = Job.objects.create(
+        project=models.project,
+        parent=root,
+        root=root,
+        kind=REGISTER.name,
+        payload_json=RegisterPayload(version=version.pk).to_json(),
+        state=JobState.RUNNING,
+        fence=1,
+    )
+    attempt = make_attempt(step, make_worker("w"))
+    refusal = during(
+        lambda: attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={}),
+        lambda: control.stop(root, by=models.member),
+    )
+    assert refusal is None
+    assert Attempt.objects.get(pk=attempt.pk).outcome == "completed"
+    root.refresh_from_db()
+    assert root.desired == Desired.STOPPED
+
+
+def test_a_token_that_is_revoked_and_one_that_is_created_with_it_end(yard: Yard) -> None:
+    parent, _ = tokens.create(yard.owner, by=yard.owner, scopes=["read"])
+    refusal = during(
+        lambda: tokens.revoke(parent, by=yard.owner),
+        lambda: tokens.create(yard.owner, by=yard.owner, scopes=["read"], parent=parent),
+    )
+    assert getattr(refusal, "code", "") == "forbidden"
+    assert not yard.owner.tokens.exists()
+
+
+@pytest.fixture
+def step(yard: Yard) -> Job:
+    """Return a waiting training under a running root."""
+    root = make_job(project=yard.project, by=yard.owner, state="running")
+    Job.objects.filter(pk=root.pk).update(root=None)
+    return Job.objects.create(
+        project=yard.project,
+        parent=root,
+        root=root,
+        kind=TRAIN.name,
+        state=JobState.QUEUED,
+        queued=clock.now(),
+    )
+
+
+def test_the_events_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Job) -> None:
+    attempt = make_attempt(step, make_worker("w"))
+    event = contract.Progress(time=1.0, done=1, total=9, unit="epochs")
+    refusal = during(
+        lambda: attempts.record(attempt.pk, [event], spool_position=10, stored={}),
+        lambda: control.stop(step.parent, by=yard.owner),
+        after=(runner_events, "record"),
+    )
+    assert refusal is None
+    step.refresh_from_db()
+    assert (step.progress["done"], step.desired) == (1, Desired.STOPPED)
+
+
+def test_the_placement_of_a_step_and_a_stop_of_its_root_end(yard: Yard, step: Job) -> None:
+    PretendWorker(slots=2)
+    refusal = during(
+        schedule.place, lambda: control.stop(step.parent, by=yard.owner), after=(schedule, "_new_attempt")
+    )
+    assert refusal is None
+    assert Attempt.objects.filter(job=step).exists()
+
+
+def test_two_logins_of_a_person_at_the_same_time_succeed(transactional_db: None) -> None:
+    def log_in() -> None:
+        with logins.attempt("password", "member", address="") as counted:
+            counted.succeed()
+
+    with pytest.raises(ValueError, match="wrong"), logins.attempt("password", "member", address=""):
+        raise ValueError("wrong password")
+    assert during(log_in, log_in, after=(LoginAttempts, "delete")) is None
+    assert not LoginAttempts.objects.exists()
