@@ -5,7 +5,7 @@ from typing import Any
 from django.db import transaction
 
 from jobs import access, hints, queue
-from jobs.actions import audit, deletions, events, pipeline
+from jobs.actions import audit, deletions, events, pipeline, quotas
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move, move_trial
 from jobs.actions.trials import RESET
@@ -190,6 +190,7 @@ def retry(job: Job, *, by: User) -> Job:
 
     Raises:
         StaleState: the job is not final, or nothing in it failed.
+        QuotaReached: the project has too many unfinished jobs.
     """
     access.require(by, job.project, access.Action.WRITE)
     root = job.root or job
@@ -198,6 +199,9 @@ def retry(job: Job, *, by: User) -> Job:
     with transaction.atomic():
         if job.state not in FINAL or root.state not in FINAL:
             raise StaleState(f"job {job.pk} is {job.state}; only a final one can be retried")
+        # Before the first write: like a submission, it locks the project before the jobs.
+        if root.project is not None:
+            quotas.require_room_for_job(root.project)
         Job.objects.filter(pk__in=[member.pk for member in _with_steps(root)]).update(desired=Desired.RUNNING)
         deletions.require_present(root)
         change_payload(root, failing=None)

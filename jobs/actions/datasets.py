@@ -244,16 +244,20 @@ def profile_again(version: DatasetVersion, *, by: User) -> Job:
 
     Raises:
         Conflict: the version has not failed, or a job is profiling it.
+        QuotaReached: the project has too many unfinished jobs.
     """
-    if version.dataset.project is None:
+    project = version.dataset.project
+    if project is None:
         access.require_admin(by)
     else:
-        access.require(by, version.dataset.project, access.Action.WRITE)
+        access.require(by, project, access.Action.WRITE)
     with transaction.atomic():
+        if project is not None:
+            quotas.require_room_for_job(project)
         failed = DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.FAILED)
         # A failed version may already be read again, if a user retried its job instead.
         is_being_read = Job.objects.profiling(version.pk).unfinished().exists()
         if is_being_read or not failed.update(state=DatasetVersion.State.PREPARING, error=None):
             raise Conflict(f"{version} is {version.state}: only a failed version can be read again")
-        audit.record("dataset.try_again", version, by=by, project=version.dataset.project)
+        audit.record("dataset.try_again", version, by=by, project=project)
         return submit.profile(version, by=by)

@@ -29,11 +29,14 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
     Raises:
         NotFound: no job that `by` can read produced such an artifact.
         BadInput: the artifact is not a model.
+        QuotaReached: the project has too many unfinished jobs.
     """
     access.require(by, model.project, Action.WRITE)
     access.get_artifact(by, digest)
     source = _model_artifact(by, digest)
     with transaction.atomic():
+        # Validation is a job with a high priority: many of them would delay the jobs of other projects.
+        quotas.require_room_for_job(model.project)
         version = _create_numbered(
             model,
             artifact=source.artifact,
