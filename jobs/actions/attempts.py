@@ -71,5 +71,5 @@ def record(
         # None: an earlier call, whose answer was lost, has written the batch.
         if acknowledged is not None:
             attempt, phase = acknowledged
-            bodies = runner_events.record(attempt, batch, stored, phase=phase)
-            events.append(attempt.job.root_id_or_self, bodies)
+            recorded = runner_events.record(attempt, batch, stored, phase=phase)
+            events.append(attempt.job.root_id_or_self, *recorded)

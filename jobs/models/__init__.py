@@ -10,7 +10,7 @@ from jobs.models.experiment import Experiment, Revision
 from jobs.models.job import Job
 from jobs.models.logins import LoginAttempts
 from jobs.models.metric import EventChunk, MetricChunk, MetricSeries
-from jobs.models.people import ApiToken, LoginLink, Membership, Project, Role, User
+from jobs.models.people import ApiToken, LoginLink, Membership, Project, Role, UploadReservation, User
 from jobs.models.registry import (
     Alias,
     Decision,
@@ -66,6 +66,7 @@ __all__ = [
     "TrafficCount",
     "Trial",
     "TrialDecision",
+    "UploadReservation",
     "User",
     "Worker",
 ]
