@@ -1,6 +1,7 @@
 """Supervises one attempt from its claim to its end."""
 
 import asyncio
+import contextlib
 import logging
 import shutil
 import time
@@ -12,7 +13,7 @@ from typing import Any
 from jobs.contracts.events import Warned
 from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.task_parts import Task
-from jobs.errors import StaleFence, StaleState
+from jobs.errors import QuotaReached, StaleFence, StaleState
 from jobs.states import Desired, Outcome
 from workers.runner.environment import Environment
 from workers.runner.registry import needs_jax
@@ -20,6 +21,7 @@ from workers.supervise.attempt_end import GIB, AttemptEnd
 from workers.supervise.attempt_repository import Assignment, AttemptRepository, DatabaseUnavailable
 from workers.supervise.backoff import Backoff
 from workers.supervise.devices import Devices
+from workers.supervise.event_pace import EventPace
 from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.event_validation import EventValidator
 from workers.supervise.hand_over import WORK, hand_over, withdraw
@@ -154,23 +156,33 @@ class AttemptSupervisor:
         checkpoints = Path(task.checkpoints or folder / WORK)
         attempt = self.assignment.attempt
         validator = EventValidator(attempt, folder / WORK, checkpoints, node.checkpoints, node.repository)
-        recorder = EventRecorder(attempt, spool, node.repository, validator, node.timing)
+        recorder = EventRecorder(
+            attempt, spool, node.repository, validator, node.timing, on_quota_reached=self._end_for
+        )
         recording = asyncio.create_task(recorder.run())
         recording.add_done_callback(self._on_recorded)
+        pace = EventPace()
+        sharing = asyncio.create_task(self._follow_quota(pace))
         try:
             if node.no_gpu is not None and _may_use_gpus(task):
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=node.no_gpu))
-            await self._run_on_runner(key, recorder, task, validator)
+            await self._run_on_runner(key, recorder, task, validator, pace)
             # Only now: the end of the session reads the last log lines.
             recorder.close()
             await recording
         finally:
+            sharing.cancel()
             recording.cancel()
             spool.close()
         return self._ending.result()
 
     async def _run_on_runner(
-        self, key: RunnerKey, recorder: EventRecorder, task: Task, validator: EventValidator
+        self,
+        key: RunnerKey,
+        recorder: EventRecorder,
+        task: Task,
+        validator: EventValidator,
+        pace: EventPace,
     ) -> None:
         pool = self._node.pool
         taking = asyncio.create_task(pool.take(key, needs_jax=needs_jax(task)))
@@ -203,6 +215,7 @@ class AttemptSupervisor:
                 RivalScores(
                     self.assignment.job, task, self._node.repository, interval=self._node.timing.news
                 ),
+                pace,
                 self._node.timing,
                 memory_cap=cap,
                 limits=limits,
@@ -213,6 +226,18 @@ class AttemptSupervisor:
             if runner.access is not None:
                 await asyncio.to_thread(withdraw, task, folder, runner.access)
             await (pool.give_back(runner, key) if reusable else pool.discard(runner))
+
+    def _end_for(self, error: QuotaReached) -> None:
+        self.end(AttemptEnd.from_error(error))
+
+    async def _follow_quota(self, pace: EventPace) -> None:
+        """Keep the pace at the attempt's share of its project's quota of events."""
+        while True:
+            # Without a database the last share stays.
+            with contextlib.suppress(DatabaseUnavailable):
+                share = await self._node.repository.share_events(self.assignment.attempt, pace.measured())
+                pace.set_rate(share)
+            await asyncio.sleep(self._node.timing.quota)
 
     def _on_recorded(self, recording: "asyncio.Task[None]") -> None:
         """End the run if its events can no longer be recorded: the attempt is stale, or a disk is full."""

@@ -1,6 +1,7 @@
 """Validates the files that a runner's events name: a runner may execute untrusted code."""
 
 import asyncio
+import contextlib
 import os
 import sys
 import time
@@ -12,6 +13,8 @@ from jobs.runner_files import open_regular
 from workers.supervise.attempt_repository import AttemptRepository, StoredArtifact
 
 LONGEST_NAME = 200
+MOST_FILES = 10_000
+"""So many files of a checkpoint are measured; those of Trainyard have fewer than ten."""
 
 
 class EventValidator:
@@ -57,7 +60,7 @@ class EventValidator:
                 case ArtifactWritten():
                     valid.append(await self._artifact(event, stored))
                 case CheckpointCommitted():
-                    valid.append(self._checkpoint(event))
+                    valid.append(await self._checkpoint(event))
                 case _:
                     valid.append(event)
         return valid, stored
@@ -83,12 +86,15 @@ class EventValidator:
         storing.add_done_callback(lambda _: os.close(descriptor))
         return await asyncio.shield(storing)
 
-    def _checkpoint(self, event: CheckpointCommitted) -> RunnerEvent:
+    async def _checkpoint(self, event: CheckpointCommitted) -> RunnerEvent:
         # Existence is not checked: a newer checkpoint may have replaced it.
         path = _inside(self._checkpoints, event.folder)
         if path is None or self._checkpoint_root not in path.parents:
             return _warning(f"checkpoint {event.folder!r} is not in the folder of this job's checkpoints")
-        return event.model_copy(update={"folder": str(path.relative_to(self._checkpoint_root))})
+        # The runner may claim any size, and the disk quota counts this one.
+        size = await asyncio.to_thread(_size_of, path)
+        folder = str(path.relative_to(self._checkpoint_root))
+        return event.model_copy(update={"folder": folder, "bytes": event.bytes if size is None else size})
 
 
 def _inside(folder: Path, claimed: str) -> Path | None:
@@ -98,6 +104,20 @@ def _inside(folder: Path, claimed: str) -> Path | None:
     except (OSError, ValueError, RuntimeError):  # a loop of links, or a null byte
         return None
     return path if folder in path.parents else None
+
+
+def _size_of(folder: Path) -> int | None:
+    """Return the bytes of the files below a folder; None if it has none, or was replaced."""
+    total = count = 0
+    for parent, folders, names in os.walk(folder):
+        count += len(folders) + len(names)
+        for name in names:
+            # A file may be removed meanwhile.
+            with contextlib.suppress(OSError):
+                total += Path(parent, name).lstat().st_size
+        if count > MOST_FILES:
+            break
+    return total if count else None
 
 
 def _warning(line: str) -> Log:
