@@ -37,11 +37,15 @@ def share_events(attempt_id: int, rate: int) -> float | None:
     return max(share, float(quota - (sums["rate"] or 0)))
 
 
-def require_within_disk(attempt_id: int) -> None:
-    """Require that a project is within its disk quota after an attempt has recorded checkpoints or events.
+def require_within_disk(attempt_id: int, *, beside: int = 0) -> None:
+    """Require that a project is within its disk quota after an attempt has written to the disk.
 
     Checkpoints of the job from which nothing will resume are removed first: usually the scheduler does this
     some seconds later. The use that is known may be some seconds old.
+
+    Args:
+        attempt_id: the attempt.
+        beside: bytes of the attempt that are not in the database, such as files that it has not stored.
 
     Raises:
         QuotaReached: the files and events of the project use more than its quota.
@@ -51,8 +55,8 @@ def require_within_disk(attempt_id: int) -> None:
     if project is None:
         return
     quota = limits_of(project).bytes
-    if disk_use.recently(project.pk) <= quota:
+    if disk_use.recently(project.pk) + beside <= quota:
         return
     retention.thin_out(job)
-    if (used := disk_use.of_project(project.pk)) > quota:
+    if (used := disk_use.of_project(project.pk) + beside) > quota:
         raise QuotaReached(disk_sentence(project, used, quota))

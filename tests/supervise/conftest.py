@@ -74,6 +74,8 @@ class FakeRepository:
     """Those of single attempts."""
     rates: list[int] = field(default_factory=list)
     """The events a second that attempts reported."""
+    besides: list[int] = field(default_factory=list)
+    """The bytes beside those of the database at each check of the disk quota."""
     over_quota: dict[int, QuotaReached] = field(default_factory=dict)
     """Raised by the check of the disk quota of an attempt."""
 
@@ -113,8 +115,9 @@ class FakeRepository:
         self.rates.append(rate)
         return self.shares.get(attempt, self.share)
 
-    async def require_within_disk(self, attempt: int) -> None:
+    async def require_within_disk(self, attempt: int, *, beside: int = 0) -> None:
         self._check()
+        self.besides.append(beside)
         if attempt in self.over_quota:
             raise self.over_quota[attempt]
 

@@ -158,6 +158,10 @@ class FakeRunner:
         (folder / "weights").write_bytes(bytes(size))
         self.do_checkpoint(task, step)
 
+    def do_fill(self, task: dict[str, Any], name: str, size: int) -> None:
+        """Write a file of `size` bytes into its own folder."""
+        (Path(task["folder"]) / name).write_bytes(bytes(size))
+
     def do_await_recorded(self, task: dict[str, Any], count: int) -> None:
         while len(self.recorded) < count:
             self.check_yield()

@@ -9,7 +9,7 @@ from jobs.contracts.events import CheckpointCommitted, Warned
 from jobs.errors import QuotaReached
 from jobs.states import Desired, Outcome
 from tests.supervise.conftest import Bench, until
-from workers.supervise import event_pace, event_recorder, log_file
+from workers.supervise import event_pace, event_recorder, log_file, quota_watch
 from workers.supervise.runner_session import RunnerSession
 
 pytestmark = pytest.mark.timeout(120)
@@ -138,6 +138,20 @@ async def test_the_disk_quota_is_also_checked_for_many_events_but_not_for_few(
     monkeypatch.setattr(event_recorder, "CHECK_BYTES", 1000)
     await bench.run(["flood"], attempt=2)
     assert bench.repository.endings[2].code == "quota_reached"
+
+
+async def test_a_run_that_fills_its_own_folder_ends_and_another_continues(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quota_watch, "CHECK_BYTES", 1000)
+    bench.repository.over_quota = {1: PAST_QUOTA}
+    other = bench.start(["fill", "small", 500], ["hold"], attempt=2, root=2)
+    await bench.run(["artifact", "report.txt", "x" * 700], ["fill", "large", 9000], ["hold"])
+    assert bench.repository.endings[1].code == "quota_reached"
+    assert 9000 <= max(bench.repository.besides) < 9700, "a file that is in the store counts there"
+    assert not other.supervisor.ended
+    other.supervisor.lease_renewed(time.monotonic(), Desired.STOPPED)
+    await other.ended()
 
 
 async def test_the_size_of_a_checkpoint_is_measured(bench: Bench, tmp_path: Path) -> None:

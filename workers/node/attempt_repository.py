@@ -84,8 +84,10 @@ class DatabaseAttemptRepository:
             lambda: run_quotas.share_events(attempt, rate), timeout=CALL_TIMEOUT_SECONDS
         )
 
-    async def require_within_disk(self, attempt: int) -> None:
-        await self._claims.call(lambda: run_quotas.require_within_disk(attempt), timeout=CALL_TIMEOUT_SECONDS)
+    async def require_within_disk(self, attempt: int, *, beside: int = 0) -> None:
+        await self._claims.call(
+            lambda: run_quotas.require_within_disk(attempt, beside=beside), timeout=CALL_TIMEOUT_SECONDS
+        )
 
     async def record(
         self,

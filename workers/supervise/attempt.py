@@ -1,7 +1,6 @@
 """Supervises one attempt from its claim to its end."""
 
 import asyncio
-import contextlib
 import logging
 import shutil
 import time
@@ -13,7 +12,7 @@ from typing import Any
 from jobs.contracts.events import Warned
 from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.task_parts import Task
-from jobs.errors import QuotaReached, StaleFence, StaleState
+from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
 from workers.runner.environment import Environment
 from workers.runner.registry import needs_jax
@@ -21,12 +20,12 @@ from workers.supervise.attempt_end import GIB, AttemptEnd
 from workers.supervise.attempt_repository import Assignment, AttemptRepository, DatabaseUnavailable
 from workers.supervise.backoff import Backoff
 from workers.supervise.devices import Devices
-from workers.supervise.event_pace import EventPace
 from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.event_validation import EventValidator
 from workers.supervise.hand_over import WORK, hand_over, withdraw
 from workers.supervise.limits import Limits
 from workers.supervise.pid_file import write_pid_file
+from workers.supervise.quota_watch import QuotaWatch
 from workers.supervise.rival_scores import RivalScores
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_session import RunnerSession
@@ -156,17 +155,15 @@ class AttemptSupervisor:
         checkpoints = Path(task.checkpoints or folder / WORK)
         attempt = self.assignment.attempt
         validator = EventValidator(attempt, folder / WORK, checkpoints, node.checkpoints, node.repository)
-        recorder = EventRecorder(
-            attempt, spool, node.repository, validator, node.timing, on_quota_reached=self._end_for
-        )
+        quotas = QuotaWatch(attempt, node.repository, node.timing, self.end)
+        recorder = EventRecorder(attempt, spool, node.repository, validator, node.timing, quotas)
         recording = asyncio.create_task(recorder.run())
         recording.add_done_callback(self._on_recorded)
-        pace = EventPace()
-        sharing = asyncio.create_task(self._follow_quota(pace))
+        sharing = asyncio.create_task(quotas.follow_events())
         try:
             if node.no_gpu is not None and _may_use_gpus(task):
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=node.no_gpu))
-            await self._run_on_runner(key, recorder, task, validator, pace)
+            await self._run_on_runner(key, recorder, task, validator, quotas)
             # Only now: the end of the session reads the last log lines.
             recorder.close()
             await recording
@@ -182,7 +179,7 @@ class AttemptSupervisor:
         recorder: EventRecorder,
         task: Task,
         validator: EventValidator,
-        pace: EventPace,
+        quotas: QuotaWatch,
     ) -> None:
         pool = self._node.pool
         taking = asyncio.create_task(pool.take(key, needs_jax=needs_jax(task)))
@@ -203,6 +200,8 @@ class AttemptSupervisor:
             cap = min(cap, int(limits.memory_gib * GIB))
         reusable = False
         folder = self._node.attempts / str(self.assignment.attempt)
+        written = (folder / WORK, runner.work_folder)
+        watching = asyncio.create_task(quotas.watch_files(written, lambda: validator.stored_bytes))
         try:
             write_pid_file(folder, runner.pid)
             start = await asyncio.to_thread(hand_over, task, folder, runner.access)
@@ -215,7 +214,7 @@ class AttemptSupervisor:
                 RivalScores(
                     self.assignment.job, task, self._node.repository, interval=self._node.timing.news
                 ),
-                pace,
+                quotas.pace,
                 self._node.timing,
                 memory_cap=cap,
                 limits=limits,
@@ -223,21 +222,10 @@ class AttemptSupervisor:
             )
             reusable = await session.serve(start, self._ending)
         finally:
+            watching.cancel()
             if runner.access is not None:
                 await asyncio.to_thread(withdraw, task, folder, runner.access)
             await (pool.give_back(runner, key) if reusable else pool.discard(runner))
-
-    def _end_for(self, error: QuotaReached) -> None:
-        self.end(AttemptEnd.from_error(error))
-
-    async def _follow_quota(self, pace: EventPace) -> None:
-        """Keep the pace at the attempt's share of its project's quota of events."""
-        while True:
-            # Without a database the last share stays.
-            with contextlib.suppress(DatabaseUnavailable):
-                share = await self._node.repository.share_events(self.assignment.attempt, pace.measured())
-                pace.set_rate(share)
-            await asyncio.sleep(self._node.timing.quota)
 
     def _on_recorded(self, recording: "asyncio.Task[None]") -> None:
         """End the run if its events can no longer be recorded: the attempt is stale, or a disk is full."""

@@ -86,8 +86,12 @@ class AttemptRepository(Protocol):
         None: there is no quota.
         """
 
-    async def require_within_disk(self, attempt: int) -> None:
+    async def require_within_disk(self, attempt: int, *, beside: int = 0) -> None:
         """Require that the attempt's project is within its disk quota.
+
+        Args:
+            attempt: the attempt.
+            beside: bytes of the attempt that no row counts.
 
         Raises:
             QuotaReached: it is not.

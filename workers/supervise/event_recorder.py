@@ -10,10 +10,11 @@ from pydantic import ValidationError
 
 from jobs.contracts.control import Recorded
 from jobs.contracts.events import RUNNER_EVENT, CheckpointCommitted, RunnerEvent
-from jobs.errors import QuotaReached, StaleFence, StaleState
+from jobs.errors import StaleFence, StaleState
 from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnavailable, StoredArtifact
 from workers.supervise.backoff import Backoff
 from workers.supervise.event_validation import EventValidator
+from workers.supervise.quota_watch import CHECK_BYTES, QuotaWatch
 from workers.supervise.rate_limiter import RateLimiter
 from workers.supervise.spool import Spool
 from workers.supervise.timing import Timing
@@ -23,17 +24,14 @@ log = logging.getLogger(__name__)
 # Commits allowed at once after a pause: a metric does not wait because a memory sample or a log line was
 # committed just before it.
 BURST = 3
-CHECK_BYTES = 16 * 2**20
-"""The disk quota is checked after each checkpoint, and each time that so many bytes of events are recorded: a
-run that reports little continues in a project that is full."""
 
 
 class EventRecorder:
     """The only writer of one attempt: commits at once under low load, else once each `timing.commit` seconds.
 
     While the database is unavailable the run continues and the spool grows. A batch is repeated unchanged
-    until it is acknowledged, so no event is lost or written twice. Once the project is above its disk quota,
-    `on_quota_reached` is called, which ends the run; the events that it has sent are still recorded.
+    until it is acknowledged, so no event is lost or written twice. After checkpoints and many
+    events the disk quota is checked, which may end the run; the events that it has sent are still recorded.
     """
 
     def __init__(
@@ -43,15 +41,14 @@ class EventRecorder:
         repository: AttemptRepository,
         validator: EventValidator,
         timing: Timing,
-        *,
-        on_quota_reached: Callable[[QuotaReached], None],
+        quotas: QuotaWatch,
     ) -> None:
         self._attempt = attempt
         self._spool = spool
         self._repository = repository
         self._validator = validator
         self._timing = timing
-        self._on_quota_reached = on_quota_reached
+        self._quotas = quotas
         self._unchecked = 0
         self._rate_limiter = RateLimiter(timing.commit, BURST)
         self._more = asyncio.Event()
@@ -113,16 +110,7 @@ class EventRecorder:
         self._unchecked += size
         if folders or self._unchecked >= CHECK_BYTES:
             self._unchecked = 0
-            await self._check_disk_quota()
-
-    async def _check_disk_quota(self) -> None:
-        try:
-            await self._repository.require_within_disk(self._attempt)
-        except QuotaReached as error:
-            self._on_quota_reached(error)
-        # An outage of the database stops no run.
-        except DatabaseUnavailable as error:
-            log.warning("attempt %s: the disk quota was not checked: %s", self._attempt, error)
+            await self._quotas.check_disk()
 
     async def _record_until_acknowledged(
         self, events: Sequence[RunnerEvent], end: int, stored: Mapping[str, StoredArtifact]

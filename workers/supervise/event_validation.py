@@ -1,7 +1,6 @@
 """Validates the files that a runner's events name: a runner may execute untrusted code."""
 
 import asyncio
-import contextlib
 import os
 import sys
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 from jobs.contracts.events import ArtifactWritten, CheckpointCommitted, Log, RunnerEvent
 from jobs.runner_files import open_regular
 from workers.supervise.attempt_repository import AttemptRepository, StoredArtifact
+from workers.supervise.folder_use import size_of
 
 LONGEST_NAME = 200
 MOST_FILES = 10_000
@@ -43,6 +43,8 @@ class EventValidator:
         self._repository = repository
         self.owner = os.geteuid()
         """The user id of the runner."""
+        self.stored_bytes = 0
+        """Bytes of the files that were copied to the store. They are in the attempt's folder, too."""
 
     async def validate(
         self, events: Sequence[RunnerEvent]
@@ -75,6 +77,7 @@ class EventValidator:
             except (OSError, ValueError):
                 return _warning(f"artifact {event.name!r} is not a file of this run: {event.path!r}")
             stored[event.path] = await self._store(descriptor)
+            self.stored_bytes += stored[event.path].bytes
         return event
 
     async def _store(self, descriptor: int) -> StoredArtifact:
@@ -92,7 +95,7 @@ class EventValidator:
         if path is None or self._checkpoint_root not in path.parents:
             return _warning(f"checkpoint {event.folder!r} is not in the folder of this job's checkpoints")
         # The runner may claim any size, and the disk quota counts this one.
-        size = await asyncio.to_thread(_size_of, path)
+        size = await asyncio.to_thread(size_of, path, most_files=MOST_FILES)
         folder = str(path.relative_to(self._checkpoint_root))
         return event.model_copy(update={"folder": folder, "bytes": event.bytes if size is None else size})
 
@@ -104,20 +107,6 @@ def _inside(folder: Path, claimed: str) -> Path | None:
     except (OSError, ValueError, RuntimeError):  # a loop of links, or a null byte
         return None
     return path if folder in path.parents else None
-
-
-def _size_of(folder: Path) -> int | None:
-    """Return the bytes of the files below a folder; None if it has none, or was replaced."""
-    total = count = 0
-    for parent, folders, names in os.walk(folder):
-        count += len(folders) + len(names)
-        for name in names:
-            # A file may be removed meanwhile.
-            with contextlib.suppress(OSError):
-                total += Path(parent, name).lstat().st_size
-        if count > MOST_FILES:
-            break
-    return total if count else None
 
 
 def _warning(line: str) -> Log:
