@@ -103,6 +103,9 @@ class EventRecorder:
         events, stored = await self._validator.validate([*_parse(batch.lines)])
         await self._record_until_acknowledged(events, batch.end, stored)
         size, self.acknowledged = batch.end - self.acknowledged, batch.end
+        # A full disk is noticed by the next append.
+        with contextlib.suppress(OSError):
+            self._spool.discard(batch.end)
         # Only after the commit: the runner may delete older checkpoints once it knows of these.
         folders = tuple(event.folder for event in events if isinstance(event, CheckpointCommitted))
         if folders and self.notify_runner is not None:
