@@ -13,6 +13,8 @@ from django.http import HttpRequest
 from jobs.actions.datasets import Upload
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
+from jobs.models import Project
+from webapp import reservations
 from webapp.http_errors import TooLarge
 
 
@@ -29,29 +31,40 @@ def check_size(request: HttpRequest) -> None:
 
 
 @contextmanager
-def received(request: HttpRequest, field: str = "file", sha256: str = "") -> Iterator[Upload]:
+def received(
+    request: HttpRequest, project: Project | None, field: str = "file", sha256: str = ""
+) -> Iterator[Upload]:
     """Yield the uploaded file as a path that is valid until the block ends.
+
+    The file counts against the quotas of `project` until the request ends.
 
     Raises:
         TooLarge: above `TRAINYARD_MAX_UPLOAD_BYTES`.
         BadInput: the form lacks the file.
+        QuotaReached: the project has no room for the file, or too many uploads in progress.
     """
     check_size(request)
     file = _file(request, field, "Choose a file.")
     with _on_disk(file) as path:
+        if project is not None:
+            reservations.reserve(request, project, path.stat().st_size)
         yield Upload(path, Path(file.name or "upload").name, sha256 or None)
 
 
 @contextmanager
-def file_on_disk(request: HttpRequest, field: str) -> Iterator[Path]:
+def file_on_disk(request: HttpRequest, project: Project, field: str) -> Iterator[Path]:
     """Yield an uploaded file as a path that is valid until the block ends.
+
+    The file counts against the quotas of `project` until the request ends.
 
     Raises:
         TooLarge: above `TRAINYARD_MAX_UPLOAD_BYTES`.
         BadInput: the form lacks the file.
+        QuotaReached: the project has no room for the file, or too many uploads in progress.
     """
     check_size(request)
     with _on_disk(_file(request, field, "File required")) as path:
+        reservations.reserve(request, project, path.stat().st_size)
         yield path
 
 

@@ -73,5 +73,5 @@ def record(
         if acknowledged is not None:
             attempt, phase = acknowledged
             lock_root(attempt.job)
-            bodies = runner_events.record(attempt, batch, stored, phase=phase)
-            events.append(attempt.job.root_id_or_self, bodies)
+            recorded = runner_events.record(attempt, batch, stored, phase=phase)
+            events.append(attempt.job.root_id_or_self, *recorded)

@@ -5,7 +5,7 @@ from typing import Any
 from django.db import transaction
 
 from jobs import access, hints, queue
-from jobs.actions import audit, deletions, events, pipeline
+from jobs.actions import audit, deletions, events, pipeline, quotas
 from jobs.actions.job_locks import lock_root
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move, move_trial
@@ -194,6 +194,7 @@ def retry(job: Job, *, by: User) -> Job:
 
     Raises:
         StaleState: the job is not final, or nothing in it failed.
+        QuotaReached: the project has too many unfinished jobs.
     """
     access.require(by, job.project, access.Action.WRITE)
     root = job.root or job
@@ -202,8 +203,11 @@ def retry(job: Job, *, by: User) -> Job:
     with transaction.atomic():
         if job.state not in FINAL or root.state not in FINAL:
             raise StaleState(f"job {job.pk} is {job.state}; only a final one can be retried")
-        Job.objects.filter(pk__in=[member.pk for member in _with_steps(root)]).update(desired=Desired.RUNNING)
+        lock_root(root)
         deletions.require_present(root)
+        if root.project is not None:
+            quotas.require_room_for_job(root.project)
+        Job.objects.filter(pk__in=[member.pk for member in _with_steps(root)]).update(desired=Desired.RUNNING)
         change_payload(root, failing=None)
         # The user ended the search of a finished job: only its steps run again.
         again = () if root.payload.finishing else (TrialState.FAILED, TrialState.STOPPED)

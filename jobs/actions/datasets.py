@@ -13,7 +13,7 @@ from django.db.models import Max
 from pydantic import TypeAdapter, ValidationError
 
 from jobs import access, upload_formats
-from jobs.actions import artifacts, audit, quotas, submit
+from jobs.actions import artifacts, audit, quotas, submit, uploads
 from jobs.actions.deletions import slug_taken
 from jobs.contracts.data import Slug, Task
 from jobs.contracts.problems import Problem
@@ -182,7 +182,13 @@ def add_version(
 
 
 def set_roles(version: DatasetVersion, roles: Roles, *, by: User) -> DatasetVersion:
-    """Change the roles of the columns in a new version of the same file, since versions never change."""
+    """Change the roles of the columns in a new version of the same file, since versions never change.
+
+    Raises:
+        Forbidden: `by` may not write in the project.
+        Conflict: the data set is bundled.
+        QuotaReached: the project has too many uploads in progress.
+    """
     dataset = version.dataset
     access.require(by, dataset.project, access.Action.WRITE)
     if version.upload is None:
@@ -190,7 +196,11 @@ def set_roles(version: DatasetVersion, roles: Roles, *, by: User) -> DatasetVers
             f"{dataset.slug} is bundled and cannot be changed: choose the roles in the experiment instead"
         )
     stored = StoredUpload(version.upload, version.request["source"], version.request.get("file", ""))
-    return _new_version(dataset, stored, roles, by=by)
+    with transaction.atomic():
+        if dataset.project is not None:
+            # A worker reads the file again.
+            uploads.require_fewer(quotas.locked(dataset.project))
+        return _new_version(dataset, stored, roles, by=by)
 
 
 def _new_version(dataset: Dataset, stored: StoredUpload, roles: Roles, *, by: User) -> DatasetVersion:
@@ -244,17 +254,21 @@ def profile_again(version: DatasetVersion, *, by: User) -> Job:
 
     Raises:
         Conflict: the version has not failed, or a job is profiling it.
+        QuotaReached: the project has too many unfinished jobs.
     """
-    if version.dataset.project is None:
+    project = version.dataset.project
+    if project is None:
         access.require_admin(by)
     else:
-        access.require(by, version.dataset.project, access.Action.WRITE)
+        access.require(by, project, access.Action.WRITE)
     with transaction.atomic():
+        if project is not None:
+            quotas.require_room_for_job(project)
         failed = DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.FAILED)
         # A failed version may already be read again, if a user retried its job instead.
         is_being_read = Job.objects.profiling(version.pk).unfinished().exists()
         if is_being_read or not failed.update(state=DatasetVersion.State.PREPARING, error=None):
             raise Conflict(f"{version} is {version.state}: only a failed version can be read again")
         job = submit.profile(version, by=by)
-        audit.record("dataset.try_again", version, by=by, project=version.dataset.project)
+        audit.record("dataset.try_again", version, by=by, project=project)
     return job

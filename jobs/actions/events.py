@@ -12,6 +12,7 @@ from jobs.queries.codec import Event, pack_events
 
 # Written in SQL, since building these statements from models takes longer than running them.
 _NUMBER = "UPDATE jobs_job SET event_seq = event_seq + %s WHERE id = %s RETURNING event_seq"
+_COUNT = "UPDATE jobs_job SET event_bytes = event_bytes + %s WHERE id = %s"
 _STORE = "INSERT INTO jobs_eventchunk (root_id, first, last, has_logs, data) VALUES (%s, %s, %s, %s, %s)"
 
 
@@ -25,8 +26,13 @@ def event(
     return body | fields
 
 
-def append(root_id: int, events: Sequence[Event]) -> int:
+def append(root_id: int, events: Sequence[Event], point_bytes: int = 0) -> int:
     """Number `events` and store them, inside the caller's transaction.
+
+    Args:
+        root_id: the root job.
+        events: the events in order.
+        point_bytes: by how many bytes the stored columns of its metric points have grown.
 
     Returns:
         The cursor of the last event.
@@ -40,6 +46,9 @@ def append(root_id: int, events: Sequence[Event]) -> int:
         first = last - len(events) + 1
         numbered = [{"cursor": first + i, **event} for i, event in enumerate(events)]
         has_logs = any(event["type"] == "log" for event in events)
-        cursor.execute(_STORE, [root_id, first, last, has_logs, pack_events(numbered)])
+        data = pack_events(numbered)
+        cursor.execute(_STORE, [root_id, first, last, has_logs, data])
+        # A second update, because the cursors are part of the data. Its row is locked already.
+        cursor.execute(_COUNT, [len(data) + point_bytes, root_id])
     hints.send("events", root=root_id, upto=last)
     return last

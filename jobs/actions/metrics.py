@@ -34,6 +34,10 @@ _GROW = """UPDATE jobs_metricseries
 _NEWEST = "SELECT id, data FROM jobs_metricchunk WHERE series_id = %s ORDER BY id DESC LIMIT %s"
 
 
+_Chunk = tuple[int, float, float, int, bytes]
+"""A row of `_ADD`: series, first and last x, number of points, data."""
+
+
 class _Owner(NamedTuple):
     """The owner of a series: a trial's execution, or the job itself."""
 
@@ -53,22 +57,31 @@ class _Points(NamedTuple):
         return np.array([self.at, self.values, self.times], dtype=np.float64)
 
 
+class Stored(NamedTuple):
+    """The result of `store`.
+
+    Attributes:
+        refused: how many series were refused because their execution has reached the limit. Only the first
+            refusal is counted.
+        bytes: by how many bytes the stored chunks have grown. A compaction may make it negative.
+    """
+
+    refused: int
+    bytes: int
+
+
 class _Row(NamedTuple):
     id: int
     loose: int
 
 
-def store(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric | Points]) -> int:
+def store(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric | Points]) -> Stored:
     """Append points to their series, inside the caller's transaction, which has locked the attempt.
 
     Args:
         attempt: the attempt whose runner reported the points.
         trials: the trials that the events name, by number.
         events: the events in order. A series keeps the axis of its first point.
-
-    Returns:
-        How many series were refused because their execution has reached the limit. Only the first refusal
-        is counted.
     """
     found = _gather(trials, events)
     known = _known(attempt, found)
@@ -83,9 +96,7 @@ def store(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric
         refused += len(begun[room:]) if room else 0
         new |= {(owner, name): series[name] for name in begun[:room]}
         grown |= {there[name]: series[name].columns() for name in series if name in there}
-    _begin(attempt, new)
-    _append(grown)
-    return refused
+    return Stored(refused, _begin(attempt, new) + _append(grown))
 
 
 def too_many_warning(refused: int) -> Warned:
@@ -136,8 +147,8 @@ def _known(attempt: Attempt, owners: Iterable[_Owner]) -> Mapping[_Owner, dict[s
     return known
 
 
-def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> None:
-    """Create new series with their first chunks."""
+def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
+    """Create new series with their first chunks; return the bytes of the chunks."""
     columns = [series.columns() for series in new.values()]
     made = MetricSeries.objects.bulk_create(
         MetricSeries(
@@ -157,23 +168,31 @@ def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> None:
     with connection.cursor() as cursor:
         chunks = [_chunk(row.pk, points) for row, points in zip(made, columns, strict=True)]
         cursor.executemany(_ADD, chunks)
+    return _size(chunks)
 
 
-def _append(grown: Mapping[_Row, Columns]) -> None:
-    """Append a chunk to each of these series. A series with too many small chunks is compacted."""
+def _append(grown: Mapping[_Row, Columns]) -> int:
+    """Append a chunk to each of these series; return by how many bytes they have grown.
+
+    A series with too many small chunks is compacted.
+    """
     growth = [
         (columns.shape[1], float(columns[0, -1]), _last_value(columns), row.id)
         for row, columns in grown.items()
     ]
+    chunks = [_chunk(row.id, columns) for row, columns in grown.items()]
     with connection.cursor() as cursor:
-        cursor.executemany(_ADD, [_chunk(row.id, columns) for row, columns in grown.items()])
+        cursor.executemany(_ADD, chunks)
         cursor.executemany(_GROW, growth)
-    for row in grown:
-        if row.loose + 1 >= LOOSE:
-            _compact(row.id, row.loose + 1)
+    full = [row for row in grown if row.loose + 1 >= LOOSE]
+    return _size(chunks) + sum(_compact(row.id, row.loose + 1) for row in full)
 
 
-def _chunk(series: int, columns: Columns) -> tuple[int, float, float, int, bytes]:
+def _size(chunks: Iterable[_Chunk]) -> int:
+    return sum(len(chunk[-1]) for chunk in chunks)
+
+
+def _chunk(series: int, columns: Columns) -> _Chunk:
     low, high = float(columns[0].min()), float(columns[0].max())
     return series, low, high, columns.shape[1], pack_columns(columns)
 
@@ -183,8 +202,11 @@ def _last_value(columns: Columns) -> float | None:
     return last if math.isfinite(last) else None
 
 
-def _compact(series: int, loose: int) -> None:
-    """Merge the small chunks of a series. All but the last are then full and do not change again."""
+def _compact(series: int, loose: int) -> int:
+    """Merge the small chunks of a series; return by how many bytes it has grown, mostly a negative number.
+
+    All but the last chunk are then full and do not change again.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_NEWEST, [series, loose])
         rows = cursor.fetchall()[::-1]
@@ -194,7 +216,9 @@ def _compact(series: int, loose: int) -> None:
             joined[:, start : start + POINTS_PER_CHUNK]
             for start in range(0, joined.shape[1], POINTS_PER_CHUNK)
         ]
-        cursor.executemany(_ADD, [_chunk(series, piece) for piece in pieces])
+        merged = [_chunk(series, piece) for piece in pieces]
+        cursor.executemany(_ADD, merged)
         # A last piece that is not full remains small: the next compaction merges it again.
         rest = int(pieces[-1].shape[1] < POINTS_PER_CHUNK)
         cursor.execute("UPDATE jobs_metricseries SET loose = %s WHERE id = %s", [rest, series])
+    return _size(merged) - sum(len(data) for _, data in rows)

@@ -14,7 +14,7 @@ def require_room_for_job(project: Project) -> None:
     Raises:
         QuotaReached: the project has as many unfinished jobs or bytes as it may have.
     """
-    project = _locked(project)
+    project = locked(project)
     quota = limits_of(project).jobs
     used = unfinished_jobs(project)
     if used >= quota:
@@ -35,7 +35,7 @@ def require_room_for_artifact(project: Project, artifact: Artifact) -> None:
     Raises:
         QuotaReached: its files would exceed the disk quota.
     """
-    project = _locked(project)
+    project = locked(project)
     quota, used = limits_of(project).bytes, disk_use.of_project(project.pk)
     adding = disk_use.added_by(artifact, project.pk)
     if used + adding > quota:
@@ -66,5 +66,6 @@ def require_room_for_output(attempt_id: int, adding: int) -> None:
         require_room_on_disk(project, adding)
 
 
-def _locked(project: Project) -> Project:
+def locked(project: Project) -> Project:
+    """Return a project, locked until the transaction ends: checks of its quotas wait for each other."""
     return Project.objects.select_for_update(no_key=True).get(pk=project.pk)

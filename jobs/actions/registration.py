@@ -29,6 +29,7 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
     Raises:
         NotFound: no job that `by` can read produced such an artifact.
         BadInput: the artifact is not a model.
+        QuotaReached: the project has too many unfinished jobs.
     """
     access.require(by, model.project, Action.WRITE)
     access.get_artifact(by, digest)
@@ -36,6 +37,8 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
     with transaction.atomic():
         # Locked here for the job below, since the version writes to the audit log, which is locked last.
         deletions.require_present(model.project)
+        # Validation is a job with a high priority: many of them would delay the jobs of other projects.
+        quotas.require_room_for_job(model.project)
         version = _create_numbered(
             model,
             artifact=source.artifact,

@@ -35,6 +35,11 @@ def sweep() -> int:
     return for_each(_holding(deadline), lambda job: _thin_out(job, deadline))
 
 
+def thin_out(job: Job) -> int:
+    """Remove superfluous checkpoints of one job, in at most `SWEEP_SECONDS`; return how many."""
+    return _thin_out(job, time.monotonic() + SWEEP_SECONDS)
+
+
 def _holding(deadline: float) -> Iterator[Job]:
     """Yield the jobs that hold checkpoints, open jobs first, since they write more."""
     rows = Job.objects.filter(pk__in=Checkpoint.objects.kept().values("job"))

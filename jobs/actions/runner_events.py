@@ -4,7 +4,7 @@ import datetime as dt
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobs import clock, hints, store
 from jobs.actions import artifacts, job_warnings, metrics, rung_promotion
@@ -24,13 +24,20 @@ RESULT_FIELDS = ("score", "best_epoch", "epochs", "metrics", "best")
 """Fields of the event of an execution's end that are stored in its row."""
 
 
+class Recorded(NamedTuple):
+    """The arguments of `events.append`: the events for readers, and the stored bytes of their points."""
+
+    events: list[Event]
+    point_bytes: int
+
+
 def record(
     attempt: Attempt,
     batch: Sequence[contract.RunnerEvent],
     stored: Files,
     *,
     phase: Mapping[str, Any] | None = None,
-) -> list[Event]:
+) -> Recorded:
     """Write a batch of events of an attempt's runner, inside the caller's transaction.
 
     An event of a trial that the attempt does not hold is replaced by a warning in the log. Log lines and
@@ -43,15 +50,16 @@ def record(
         phase: the phase of a trial in the attempt's record, which the attempt may have deferred.
 
     Returns:
-        The events for readers, in order, which the caller appends to the log.
+        The events for readers, in order, which the caller appends to the log, and the growth of the points.
     """
     held, released = _trials_named_in(attempt, batch)
     recorder = _Recorder(attempt, held, released, stored, clock.now())
     accepted = [event if recorder.accepts(event) else _refused(event) for event in batch]
     points = [event for event in accepted if isinstance(event, contract.Metric | contract.Points)]
     # All points of a batch are written together, so that the statements do not grow with its events.
-    if refused := metrics.store(attempt, recorder.trials, points):
-        accepted.append(metrics.too_many_warning(refused))
+    stored_points = metrics.store(attempt, recorder.trials, points)
+    if stored_points.refused:
+        accepted.append(metrics.too_many_warning(stored_points.refused))
     recorder.record_checkpoints(
         [event for event in accepted if isinstance(event, contract.CheckpointCommitted)]
     )
@@ -70,7 +78,7 @@ def record(
     # Afterwards, since the event `Started` replaces the record.
     recorder.record_resumed([event for event in accepted if isinstance(event, contract.Resumed)])
     recorder.record_phase(accepted, earlier=phase)
-    return [body for body in bodies if body is not None]
+    return Recorded([body for body in bodies if body is not None], stored_points.bytes)
 
 
 def _trials_named_in(

@@ -45,7 +45,7 @@ def update(job_id: int, name: TrialName, metrics: Mapping[str, float], step: int
         # Steps are counted from 0, epochs from 1.
         points = tuple((metric, step + 1.0, _finite(value), now) for metric, value in metrics.items())
         event = contract.Metric(time=now, trial=name.trial, execution=1, points=points)
-        events.append(job_id, runner_events.record(attempt, [event], {}))
+        events.append(job_id, *runner_events.record(attempt, [event], {}))
 
 
 def _locked_attempt(job_id: int, name: TrialName) -> tuple[Job, Attempt]:
@@ -113,7 +113,7 @@ def end(
         if refused is None:
             _record_values(trial, external(root).search, values)
         last = _final_events(root, name, done=done, refused=refused)
-        events.append(job_id, runner_events.record(attempt, last, {}))
+        events.append(job_id, *runner_events.record(attempt, last, {}))
         # A script without hyperparameters has nothing to vary: one trial is enough.
         if done and not external(root).search.space and refused is None:
             change_payload(root, exhausted=True)

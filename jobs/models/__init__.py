@@ -15,7 +15,7 @@ from jobs.models.lease import Lease
 from jobs.models.logins import LoginAttempts, LoginLink
 from jobs.models.metric import MetricChunk, MetricSeries
 from jobs.models.people import User
-from jobs.models.project import Membership, Project, Role
+from jobs.models.project import Membership, Project, Role, UploadReservation
 from jobs.models.promotion import Decision, GateRevision, PromotionRequest
 from jobs.models.registry import Alias, ModelVersion, RegisteredModel
 from jobs.models.sessions import Session
@@ -63,6 +63,7 @@ __all__ = [
     "TrafficCount",
     "Trial",
     "TrialDecision",
+    "UploadReservation",
     "User",
     "Worker",
 ]

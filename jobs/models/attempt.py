@@ -38,6 +38,9 @@ class Attempt(models.Model):
     spool_acked = models.PositiveBigIntegerField(
         default=0, help_text="bytes of the spool that are recorded in the database"
     )
+    event_rate = models.PositiveIntegerField(
+        default=0, help_text="events a second of its run in the last seconds, for the project's quota"
+    )
     assigned = models.DateTimeField()
     claimed = models.DateTimeField(null=True)
     ended = models.DateTimeField(null=True)

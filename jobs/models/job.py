@@ -150,6 +150,9 @@ class Job(models.Model):
     event_seq = models.PositiveBigIntegerField(
         default=0, help_text="the last assigned cursor (root jobs only)"
     )
+    event_bytes = models.BigIntegerField(
+        default=0, help_text="stored bytes of its events and metric points (root jobs only)"
+    )
     suggest_until = models.DateTimeField(
         null=True, help_text="end of the lease of the process that suggests trials"
     )

@@ -42,6 +42,12 @@ class Project(models.Model):
     max_jobs = models.PositiveIntegerField(
         null=True, help_text="quota of unfinished jobs; null: the installation's default"
     )
+    max_uploads = models.PositiveIntegerField(
+        null=True, help_text="quota of uploads in progress; null: the installation's default"
+    )
+    max_events = models.PositiveIntegerField(
+        null=True, help_text="quota of events a second of its runs; null: the installation's default"
+    )
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
     deletion = deletion_key()
@@ -51,6 +57,20 @@ class Project(models.Model):
 
     def __str__(self) -> str:
         return self.slug
+
+
+class UploadReservation(models.Model):
+    """An upload in progress, which counts against the quotas of its project.
+
+    It ends with its request. One that a killed web server left behind counts until its lease ends.
+    """
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="upload_reservations")
+    bytes = models.PositiveBigIntegerField(help_text="its size, or the bytes received if that is unknown")
+    until = models.DateTimeField(help_text="end of the lease of the web server that receives it")
+
+    def __str__(self) -> str:
+        return f"upload of {self.bytes} bytes to {self.project}"
 
 
 class Membership(models.Model):

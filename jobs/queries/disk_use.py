@@ -1,4 +1,7 @@
-"""Reads how many bytes a project's files have: each artifact that its rows refer to once, and checkpoints.
+"""Reads how many bytes of disk a project uses.
+
+These are each artifact that its rows refer to, once, its checkpoints, and the stored events and metric
+points of its jobs. Other rows of the database are small.
 
 Deleted objects count until they are removed, because their files are still there.
 """
@@ -9,7 +12,16 @@ from typing import Any
 
 from django.db.models import QuerySet, Sum
 
-from jobs.models import Artifact, Checkpoint, DatasetVersion, JobArtifact, ModelVersion
+from jobs import clock
+from jobs.models import (
+    Artifact,
+    Checkpoint,
+    DatasetVersion,
+    Job,
+    JobArtifact,
+    ModelVersion,
+    UploadReservation,
+)
 
 RECENT_SECONDS = 5.0
 MOST_REMEMBERED = 10_000
@@ -20,10 +32,17 @@ _recent: dict[int, tuple[float, int]] = {}
 
 
 def of_project(project_id: int) -> int:
-    """Return the bytes of a project's files now."""
+    """Return the bytes of a project's files and events now."""
     artifacts = Artifact.objects.filter(pk__in=_digests(project_id)).aggregate(total=Sum("bytes"))
     kept = Checkpoint.objects.kept().filter(job__project=project_id).aggregate(total=Sum("bytes"))
-    return (artifacts["total"] or 0) + (kept["total"] or 0)
+    events = Job.everything.filter(project=project_id).aggregate(total=Sum("event_bytes"))
+    return (artifacts["total"] or 0) + (kept["total"] or 0) + (events["total"] or 0)
+
+
+def being_received(project_id: int) -> int:
+    """Return the bytes of a project's uploads in progress, for which room is reserved."""
+    rows = UploadReservation.objects.filter(project=project_id, until__gt=clock.estimate())
+    return rows.aggregate(total=Sum("bytes"))["total"] or 0
 
 
 def added_by(artifact: Artifact, project_id: int) -> int:
@@ -48,7 +67,7 @@ def _digests(project_id: int) -> QuerySet[Any, Any]:
 
 
 def recently(project_id: int) -> int:
-    """Return the bytes of a project's files now or up to `RECENT_SECONDS` ago."""
+    """Return the bytes of a project's files and events now or up to `RECENT_SECONDS` ago."""
     now = time.monotonic()
     with _lock:
         read, found = _recent.get(project_id, (-RECENT_SECONDS, 0))

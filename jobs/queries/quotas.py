@@ -5,14 +5,21 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db.models import Sum
 
+from jobs import clock
 from jobs.contracts.answers.quotas import QuotaOut, QuotasOut
-from jobs.models import Attempt, Job, Project
+from jobs.models import Attempt, DatasetVersion, Job, ModelVersion, Project, UploadReservation
 from jobs.queries import disk_use
 
 RAISE = "ask an administrator of the installation to raise the quota"
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
-HIGHEST: dict[str, int] = {"slots": 100_000, "bytes": 2**60, "jobs": 1_000_000}
+HIGHEST: dict[str, int] = {
+    "slots": 100_000,
+    "bytes": 2**60,
+    "jobs": 1_000_000,
+    "uploads": 100_000,
+    "events": 100_000_000,
+}
 """The quotas by name, with the largest value of each."""
 
 
@@ -22,13 +29,17 @@ class Limits:
 
     Attributes:
         slots: slots that its jobs hold; None means no quota.
-        bytes: bytes of its files.
+        bytes: bytes of its files and events.
         jobs: unfinished jobs; steps of a job do not count.
+        uploads: uploads that are received or prepared.
+        events: events of its runs a second; see `jobs.contracts.event_cost`.
     """
 
     slots: int | None
     bytes: int
     jobs: int
+    uploads: int
+    events: int
 
 
 def defaults() -> Limits:
@@ -37,6 +48,8 @@ def defaults() -> Limits:
         slots=None,
         bytes=settings.TRAINYARD_PROJECT_BYTES,
         jobs=settings.TRAINYARD_PROJECT_JOBS,
+        uploads=settings.TRAINYARD_PROJECT_UPLOADS,
+        events=settings.TRAINYARD_PROJECT_EVENTS_PER_SECOND,
     )
 
 
@@ -47,6 +60,8 @@ def limits_of(project: Project) -> Limits:
         slots=project.max_slots,
         bytes=default.bytes if project.max_bytes is None else project.max_bytes,
         jobs=default.jobs if project.max_jobs is None else project.max_jobs,
+        uploads=default.uploads if project.max_uploads is None else project.max_uploads,
+        events=default.events if project.max_events is None else project.max_events,
     )
 
 
@@ -70,13 +85,28 @@ def unfinished_jobs(project: Project) -> int:
     return Job.objects.filter(project=project).roots().unfinished().count()
 
 
+def uploads_being_prepared(project: Project) -> int:
+    """Return how many uploads of a project are stored, and wait for a worker that reads them."""
+    data = DatasetVersion.objects.filter(
+        dataset__project=project, dataset__deletion=None, state=DatasetVersion.State.PREPARING
+    )
+    models = ModelVersion.objects.filter(
+        model__project=project, state=ModelVersion.State.VALIDATING, what="uploaded"
+    )
+    return data.count() + models.count()
+
+
 def shown(project: Project) -> QuotasOut:
     """Return the quotas of a project and their use."""
-    held = Attempt.objects.open().filter(job__project=project).aggregate(total=Sum("slots"))["total"] or 0
+    running = Attempt.objects.open().filter(job__project=project)
+    sums = running.aggregate(slots=Sum("slots"), events=Sum("event_rate"))
+    receiving = UploadReservation.objects.filter(project=project, until__gt=clock.estimate())
     used = {
-        "slots": held,
-        "bytes": disk_use.recently(project.pk),
+        "slots": sums["slots"] or 0,
+        "bytes": disk_use.recently(project.pk) + disk_use.being_received(project.pk),
         "jobs": unfinished_jobs(project),
+        "uploads": receiving.count() + uploads_being_prepared(project),
+        "events": sums["events"] or 0,
     }
     limits, default, set_here = limits_of(project), defaults(), own(project)
     return QuotasOut(
@@ -102,8 +132,8 @@ def disk_sentence(project: Project, used: int, quota: int, *, adding: int = 0) -
     """Return that a project has reached its disk quota, and the remedy."""
     more = f", and this needs {_size(adding)} more" if adding else ""
     return (
-        f"Files of project {project} use {_size(used)} of its {_size(quota)} of disk{more}. Delete data, "
-        f"jobs or models, which frees space once they can no longer be restored, or {RAISE}."
+        f"Files and events of project {project} use {_size(used)} of its {_size(quota)} of disk{more}. "
+        f"Delete data, jobs or models, which frees space once they can no longer be restored, or {RAISE}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads how many bytes projects use, by kind of file, and how many a collection would free."""
+"""Reads how many bytes projects use, by kind of file and for events, and how many a collection would free."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -15,6 +15,7 @@ from jobs.models import (
     AuditEvent,
     Checkpoint,
     DatasetVersion,
+    Job,
     JobArtifact,
     ModelVersion,
     Project,
@@ -42,6 +43,7 @@ class _Sizes:
 
     kinds: dict[str, tuple[int, int]] = field(default_factory=lambda: defaultdict(lambda: (0, 0)))
     seen: set[str] = field(default_factory=set)
+    events: int = 0
 
     def count(self, kind: str, use: _Use) -> None:
         if use.digest not in self.seen:
@@ -88,6 +90,9 @@ def _sizes(projects: list[int], *, bundled: bool) -> dict[int | None, _Sizes]:
     rows = kept.order_by().values_list("job__project", "job__deletion")
     for project, deletion, files, size in rows.annotate(Count("pk"), Sum("bytes")):
         sizes[project].add("checkpoints" if deletion is None else "deleted", files, size)
+    jobs = Job.everything.filter(wanted("project")).order_by().values_list("project")
+    for project, size in jobs.annotate(total=Sum("event_bytes")):
+        sizes[project].events = size
     return sizes
 
 
@@ -132,7 +137,8 @@ def _row(project: Project | None, sizes: _Sizes) -> ProjectStorageOut:
         outputs=sizes.of("outputs"),
         checkpoints=sizes.of("checkpoints"),
         deleted=sizes.of("deleted"),
-        bytes=sum(size for _, size in sizes.kinds.values()),
+        events=sizes.events,
+        bytes=sum(size for _, size in sizes.kinds.values()) + sizes.events,
     )
 
 

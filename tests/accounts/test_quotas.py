@@ -52,7 +52,7 @@ def test_a_change_of_quotas_that_someone_else_changed_is_refused(admin: Client, 
     refused = patch(admin, {"slots": 4}, seen)
     assert (refused.status_code, refused.json()["code"]) == (412, "stale_etag")
     with pytest.raises(StaleState):
-        quota_changes.change(people.project, {"slots": 4}, seen="-.-.-", by=people.administrator)
+        quota_changes.change(people.project, {"slots": 4}, seen="-.-.-.-.-", by=people.administrator)
     assert Project.objects.get(slug="yard").max_slots == 3
 
 
@@ -67,7 +67,7 @@ def test_a_quota_out_of_range_is_refused_with_its_field(admin: Client, value: An
 def test_a_project_admin_sees_them_and_cannot_change_them(people: People) -> None:
     browser = browser_of(people.owner)
     assert patch(browser, {"slots": 100}).status_code == 403
-    assert browser.post(PAGE, {"slots": "100", "revision": "-.-.-"}).status_code == 403
+    assert browser.post(PAGE, {"slots": "100", "revision": "-.-.-.-.-"}).status_code == 403
     assert browser.patch("/api/v1/projects/yard", {"max_slots": 9}, "application/json").status_code == 422
     assert browser.get(QUOTAS).json()["jobs"]["limit"] == 1000
     page = browser.get("/p/yard/settings").content.decode()
@@ -81,10 +81,18 @@ def test_a_stranger_does_not_see_them(people: People) -> None:
 
 
 def test_the_settings_page_saves_them(admin: Client, people: People) -> None:
-    form = {"slots": "8", "bytes": "1.5", "jobs": "", "revision": revision_of(people.project)}
+    form = {
+        "slots": "8",
+        "bytes": "1.5",
+        "jobs": "",
+        "uploads": "3",
+        "events": "5000",
+        "revision": revision_of(people.project),
+    }
     assert admin.post(PAGE, form).status_code == 303
     changed = Project.objects.get(slug="yard")
     assert (changed.max_slots, changed.max_bytes, changed.max_jobs) == (8, 1_500_000_000, None)
+    assert (changed.max_uploads, changed.max_events) == (3, 5000)
     page = admin.get("/p/yard/settings").content.decode()
     assert 'value="1.5"' in page
     stale = admin.post(PAGE, form | {"slots": "9"})

@@ -17,7 +17,6 @@ EXCEPTIONS = {
     "webapp/api/shapes": "types of all request bodies",
     "webapp/api/site": "builds the API",
     "webapp/api/throttle": "limits all requests",
-    "webapp/api/uploads": "describes the forms of every subject",
     "webapp/pages/account": "a person's own page; its reads and writes are those of people and tokens",
     "webapp/api/account": "the caller; its reads are those of people",
     "webapp/pages/demo": "only in a demo; its reads and writes are those of webapp.demo",

@@ -10,9 +10,11 @@ from typing import Any
 
 import h5py
 from django.db import connection
+from django.db.models import Q, Sum
+from django.db.models.functions import Length
 
 from jobs.contracts.answers.metrics import SeriesOut
-from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact
+from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact, MetricChunk
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown
 from jobs.queries import metrics
@@ -30,6 +32,7 @@ def problems_of(root: Job) -> Iterator[str]:
     jobs = [root, *root.descendants.all()]
     events = list(_events(root))
     yield from _cursors(root, events)
+    yield from _event_bytes(root)
     for job in jobs:
         yield from _ends_once(job, events)
         yield from _attempts(job)
@@ -50,6 +53,15 @@ def _events(root: Job) -> Iterator[Event]:
 def _cursors(root: Job, events: list[Event]) -> Iterator[str]:
     if [event["cursor"] for event in events] != list(range(1, root.event_seq + 1)):
         yield f"job {root.pk}: the cursors of its {len(events)} events are not 1 to {root.event_seq}"
+
+
+def _event_bytes(root: Job) -> Iterator[str]:
+    """The use that the disk quota counts is that of the rows."""
+    of_root = Q(series__job=root) | Q(series__job__root=root)
+    chunks = (root.event_chunks.all(), MetricChunk.objects.filter(of_root))
+    stored = sum(rows.aggregate(total=Sum(Length("data")))["total"] or 0 for rows in chunks)
+    if root.event_bytes != stored:
+        yield f"job {root.pk}: its events have {stored} bytes, and {root.event_bytes} are counted"
 
 
 def _ends_once(job: Job, events: list[Event]) -> Iterator[str]:

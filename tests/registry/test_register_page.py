@@ -91,3 +91,14 @@ def test_a_retrained_trial_is_registered_under_the_name_that_fits_its_search(
     change_payload(made.job, source=SourceTrial(search=search.pk, trial=1))
     page = browser_of(people.member).get(f"/jobs/{made.job_id}").content.decode()
     assert 'name="name" value="digits-search"' in page
+
+
+def test_a_project_at_its_quota_of_unfinished_jobs_registers_nothing(
+    people: People, made: JobArtifact
+) -> None:
+    Project.objects.filter(pk=people.project.pk).update(max_jobs=1)
+    factories.make_job(experiment=made.job.experiment, by=people.owner, kind="train", state="running")
+    answer = browser_of(people.member).post(register(made), {"model": "", "name": "digits-for-real"})
+    assert answer.status_code == 422
+    assert "its quota is 1" in answer.content.decode()
+    assert not ModelVersion.objects.exists()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 import time
 from collections.abc import Iterator
 
@@ -122,3 +123,27 @@ def test_any_other_event_flushes_waiting_metrics_in_order(
     report.metric(4, {"loss": 4.0})
     kinds = [(event["type"], event.get("at")) for event in received(pipe, writer)]
     assert kinds == [("points", [2, 3]), ("log", None), ("points", [4])]
+
+
+def test_a_run_waits_once_too_many_events_are_queued_and_loses_none(
+    pipe: tuple[int, int], writer: EventWriter, report: EventReporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_writer, "MOST_WAITING", 100)
+    sent, highest = 3000, 0
+    done = threading.Event()
+
+    def emit() -> None:
+        for number in range(sent):
+            report.log(f"{number:04} " + "x" * 100)
+        done.set()
+
+    threading.Thread(target=emit, daemon=True).start()
+    data = b""
+    # The pipe takes fewer lines than there are, so the run cannot end before they are read.
+    assert not done.wait(0.2)
+    while data.count(b"\n") < sent:
+        highest = max(highest, writer._queue.qsize())
+        data += os.read(pipe[0], 2**16)
+    assert done.wait(10)
+    assert highest <= 101
+    assert [int(json.loads(line)["line"].split()[0]) for line in data.splitlines()] == list(range(sent))

@@ -13,6 +13,7 @@ import pytest
 from jobs.contracts.events import Log, Metric, Points, RunnerEvent
 from jobs.contracts.pruning import Curve
 from jobs.contracts.task_parts import Task
+from jobs.errors import QuotaReached
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.states import Desired
 from jobs.store import LocalStore, StoredFile
@@ -40,6 +41,7 @@ QUICK = Timing(
     retry_first=0.02,
     retry_limit=0.1,
     news=0.02,
+    quota=0.05,
 )
 SECRET = "correct-horse-battery"
 
@@ -65,6 +67,17 @@ class FakeRepository:
     """The learning curves of ended trials by number."""
     queries: list[Collection[int]] = field(default_factory=list)
     files: dict[str, StoredArtifact] = field(default_factory=dict)
+
+    share: float | None = None
+    """The events a second that each attempt may record."""
+    shares: dict[int, float | None] = field(default_factory=dict)
+    """Those of single attempts."""
+    rates: list[int] = field(default_factory=list)
+    """The events a second that attempts reported."""
+    besides: list[int] = field(default_factory=list)
+    """The bytes beside those of the database at each check of the disk quota."""
+    over_quota: dict[int, QuotaReached] = field(default_factory=dict)
+    """Raised by the check of the disk quota of an attempt."""
 
     async def assigned(self) -> Sequence[Assignment]:
         return [Assignment(attempt=pk, job=1, root=1) for pk in self.scripts]
@@ -96,6 +109,17 @@ class FakeRepository:
     async def store_file(self, attempt: int, path: Path) -> StoredFile:
         self._check()
         return self.store.put(path)
+
+    async def share_events(self, attempt: int, rate: int) -> float | None:
+        self._check()
+        self.rates.append(rate)
+        return self.shares.get(attempt, self.share)
+
+    async def require_within_disk(self, attempt: int, *, beside: int = 0) -> None:
+        self._check()
+        self.besides.append(beside)
+        if attempt in self.over_quota:
+            raise self.over_quota[attempt]
 
     async def record(
         self,

@@ -6,6 +6,7 @@ epochs (or `MANY` long ones, for a run that must last) and commit a checkpoint a
 
 import argparse
 import faulthandler
+import itertools
 import json
 import os
 import resource
@@ -121,6 +122,12 @@ class FakeRunner:
             self.points(x, x + 1)
             time.sleep(seconds)
 
+    def do_flood(self, task: dict[str, Any]) -> None:
+        """Send points as fast as the pipe takes them, until asked to yield."""
+        for x in itertools.count(0, 10):
+            self.check_yield()
+            self.do_points(task, x, x + 10)
+
     def do_print(self, task: dict[str, Any], text: str) -> None:
         sys.stdout.write(text + "\n")
 
@@ -143,6 +150,17 @@ class FakeRunner:
         folder.mkdir(parents=True, exist_ok=True)
         fields = {"step": step, "epoch": step, "manifest": "0" * 64, "bytes": 1}
         self.send("checkpoint", folder=str(folder), **about, **fields)
+
+    def do_large_checkpoint(self, task: dict[str, Any], step: int, size: int) -> None:
+        """Commit a checkpoint with `size` bytes, but claim that it has one."""
+        folder = Path(task["checkpoints"]) / f"{step}-{task['fence']}-0"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "weights").write_bytes(bytes(size))
+        self.do_checkpoint(task, step)
+
+    def do_fill(self, task: dict[str, Any], name: str, size: int) -> None:
+        """Write a file of `size` bytes into its own folder."""
+        (Path(task["folder"]) / name).write_bytes(bytes(size))
 
     def do_await_recorded(self, task: dict[str, Any], count: int) -> None:
         while len(self.recorded) < count:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from workers.supervise import spool as module
 from workers.supervise.line_splitter import LineSplitter
 from workers.supervise.spool import BATCH_BYTES, Spool
 
@@ -20,6 +21,38 @@ def test_appended_lines_are_read_back_from_any_position(spool: Spool) -> None:
     spool.append(b"two")
     assert spool.read(0).lines == (b"one", b"two")
     assert spool.read(position) == ((b"two",), spool.size)
+
+
+def test_recorded_lines_are_removed_from_the_disk_and_positions_stay(
+    spool: Spool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DISCARD_BYTES", 1000)
+    read, largest = b"", 0
+    position = 0
+    for number in range(2000):
+        spool.append(b"%06d" % number)
+        if number % 3 == 2:  # one line stays behind
+            batch = spool.read(position)
+            read += b"".join(batch.lines)
+            position = batch.end
+            spool.append(b"x" * 6)
+            spool.discard(position)
+            spool.sync()
+        largest = max(largest, (tmp_path / "spool.jsonl").stat().st_size)
+    assert read.replace(b"x" * 6, b"") == b"".join(b"%06d" % number for number in range(1998))
+    assert (spool.size, spool.dirty) == (7 * (2000 + 666), True)
+    assert largest < 1100
+    assert spool.read(position).lines == (b"x" * 6, b"001998", b"001999")
+
+
+def test_lines_that_are_not_recorded_stay_on_the_disk(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DISCARD_BYTES", 1000)
+    for _ in range(1000):
+        spool.append(b"y" * 9)
+    spool.discard(5000)
+    assert spool.read(0).lines[0] == b"y" * 9
+    spool.discard(9800)
+    assert (spool.read(9800).lines, spool.size) == ((b"y" * 9,) * 20, 10_000)
 
 
 def test_a_batch_ends_at_a_whole_line(spool: Spool) -> None:

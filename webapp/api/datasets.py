@@ -159,7 +159,7 @@ def _require_form(request: HttpRequest) -> None:
 
 def _stored(request: HttpRequest, project: Project | None) -> actions.StoredUpload:
     """Store the form's file, and then begin the transaction of the request's rows."""
-    with received(request, sha256=form_text(request, "sha256", "")) as upload:
+    with received(request, project, sha256=form_text(request, "sha256", "")) as upload:
         stored = actions.store_upload(upload, project)
     begin(request)
     return stored

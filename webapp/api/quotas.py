@@ -24,6 +24,8 @@ class QuotasChange(In):
     slots: int | None = Field(None, ge=1, le=HIGHEST["slots"], examples=[8])
     bytes: int | None = Field(None, ge=1, le=HIGHEST["bytes"], examples=[50_000_000_000])
     jobs: int | None = Field(None, ge=1, le=HIGHEST["jobs"], examples=[200])
+    uploads: int | None = Field(None, ge=1, le=HIGHEST["uploads"], examples=[20])
+    events: int | None = Field(None, ge=1, le=HIGHEST["events"], examples=[50_000])
 
 
 @router.get("/projects/{slug}/quotas", response=QuotasOut)

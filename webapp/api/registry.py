@@ -164,7 +164,7 @@ def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
     """Create a version from a job's artifact (JSON) or from a `.keras` file (multipart form)."""
     model = access.get_model(actor(request), name, Action.WRITE)
     if media.is_multipart(request):
-        with file_on_disk(request, "file") as path:
+        with file_on_disk(request, model.project, "file") as path:
             stored = registration.store_upload(path, model.project)
         begin(request)
         version = registration.add_uploaded(model, stored, by=actor(request))

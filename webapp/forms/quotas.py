@@ -14,7 +14,13 @@ from jobs.queries.quotas import HIGHEST, defaults, own, revision_of
 from webapp.forms.reading import ReadForm
 
 GB = 10**9
-LABELS = {"slots": "Slots", "bytes": "Disk", "jobs": "Unfinished jobs"}
+LABELS = {
+    "slots": "Slots",
+    "bytes": "Disk",
+    "jobs": "Unfinished jobs",
+    "uploads": "Uploads in progress",
+    "events": "Events a second",
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,8 @@ class QuotasForm(ReadForm):
         label="Disk in GB",
     )
     jobs = _whole("jobs")
+    uploads = _whole("uploads")
+    events = _whole("events")
     revision = forms.CharField(max_length=200, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

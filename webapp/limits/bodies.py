@@ -4,11 +4,12 @@ Django reads the whole body into a temporary file before it looks at the address
 counts the bytes on their way to Django.
 """
 
-from jobs.errors import TrainyardError
+from jobs.errors import QuotaReached, TrainyardError
 from webapp.http_errors import TooLarge, Unauthenticated
 from webapp.limits.callers import Caller, find_caller
 from webapp.limits.refusals import Application, Message, Receive, Scope, Send, refuse
 from webapp.limits.routes import BodyLimits, limits_of
+from webapp.limits.uploads import UploadInProgress
 
 
 class LimitBodies:
@@ -23,7 +24,7 @@ class LimitBodies:
         try:
             await body.check_announced()
         except TrainyardError as error:
-            await refuse(scope, send, error, limit=body.limit)
+            await body.refuse(send, error)
             return
         has_started = False
 
@@ -33,9 +34,12 @@ class LimitBodies:
             has_started = True
             await send(message)
 
-        await self._application(scope, body.receive, forward)
+        try:
+            await self._application(scope, body.receive, forward)
+        finally:
+            await body.upload.end()
         if body.refusal is not None and not has_started:
-            await refuse(scope, send, body.refusal, limit=body.limit)
+            await body.refuse(send, body.refusal)
 
 
 class _Body:
@@ -44,6 +48,7 @@ class _Body:
     Attributes:
         limit: the bytes that are allowed so far.
         refusal: why the rest is not read.
+        upload: the upload that it may be.
     """
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -52,8 +57,10 @@ class _Body:
         self._caller: Caller | None = None
         self._is_caller_known = False
         self._received = 0
+        self._announced: int | None = None
         self.limit = self._limits.anyone
         self.refusal: TrainyardError | None = None
+        self.upload = UploadInProgress(scope)
 
     async def check_announced(self) -> None:
         """Check the length that the client announced.
@@ -61,10 +68,12 @@ class _Body:
         Raises:
             TooLarge: it is above the limit.
             Unauthenticated: it is above the limit of callers without credentials, in the API.
+            QuotaReached: it is an upload that its project has no room for.
         """
         for name, value in self._scope["headers"]:
             if name == b"content-length" and value.isdigit():
-                await self._allow(int(value))
+                self._announced = int(value)
+                await self._allow(self._announced)
 
     async def receive(self) -> Message:
         """Return the next part of the body; a disconnection once the body is too large."""
@@ -74,6 +83,7 @@ class _Body:
         self._received += len(message.get("body", b""))
         try:
             await self._allow(self._received)
+            await self.upload.add(message.get("body", b""))
         except TrainyardError as error:
             self.refusal = error
             return {"type": "http.disconnect"}
@@ -88,6 +98,8 @@ class _Body:
             self._caller = await find_caller(self._scope["headers"])
             self.limit = _limit_for(self._caller, self._limits)
             if size <= self.limit:
+                if self._caller is not None and self._caller.may_write:
+                    await self.upload.begin(self._caller, self._announced)
                 return
         # The API answers 401 to everyone without credentials, whatever they send.
         if raisable and self._caller is None and self._scope["path"].startswith("/api/"):
@@ -96,6 +108,11 @@ class _Body:
                 f"Without valid credentials a body has at most {self.limit:,} bytes."
             )
         raise TooLarge(f"This request is larger than the limit of {self.limit:,} bytes.")
+
+    async def refuse(self, send: Send, error: TrainyardError) -> None:
+        """Answer with an error, and the limit of bodies if this is one that is too large."""
+        fields = {} if isinstance(error, QuotaReached) else {"limit": self.limit}
+        await refuse(self._scope, send, error, **fields)
 
 
 def _limit_for(caller: Caller | None, limits: BodyLimits) -> int:

@@ -19,7 +19,7 @@ from jobs.models import User
 class Caller:
     """A person who is logged in, or the owner of a valid token."""
 
-    user_id: int
+    user: User
     may_write: bool
 
 
@@ -44,7 +44,7 @@ def _find_caller(headers: dict[bytes, str]) -> Caller | None:
 
 
 def _caller(user: User, may_write: bool) -> Caller:
-    return Caller(user.pk, may_write and access.projects_of(user, Action.WRITE).exists())
+    return Caller(user, may_write and access.projects_of(user, Action.WRITE).exists())
 
 
 def _user_of_session(cookie: str) -> User | None:

@@ -190,11 +190,11 @@ def _save_upload(request: Request, dataset: Dataset | None) -> DatasetVersion:
     given = request.POST
     roles = Roles.read(given.get("target", ""), given.get("features", ""), given.get("task", ""))
     if dataset is not None:
-        with received(request) as file:
+        with received(request, dataset.project) as file:
             stored = actions.store_upload(file, dataset.project)
         return actions.add_version(dataset, stored=stored, roles=roles, by=request.user)
     project = access.get_project(request.user, given.get("project", ""), Action.WRITE)
-    with received(request) as file:
+    with received(request, project) as file:
         slug = actions.check_slug(given.get("slug", "").strip() or slugify(file.name.rsplit(".", 1)[0]))
         stored = actions.store_upload(file, project)
     return actions.create(

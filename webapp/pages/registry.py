@@ -108,7 +108,7 @@ def _model_page(request: Request, name: str, *, status: int = 200, **instead: An
 def upload(request: Request, name: str) -> HttpResponse:
     """Create a version from an uploaded file."""
     row = access.get_model(request.user, name, Action.WRITE)
-    with file_on_disk(request, "file") as file:
+    with file_on_disk(request, row.project, "file") as file:
         stored = registration.store_upload(file, row.project)
     version = registration.add_uploaded(row, stored, by=request.user)
     notify(request, f"Version {version.number} is being validated.")

@@ -52,6 +52,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "webapp.accounts.delay.status_of_delay",
     "webapp.accounts.requirement.second_factor_required",
+    "webapp.reservations.release_upload",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -194,9 +195,14 @@ TRAINYARD_TRUSTED_PROXIES = env.networks("TRAINYARD_TRUSTED_PROXIES", LOOPBACK)
 TRAINYARD_MAX_EXPANDED_BYTES = env.whole_number(
     "TRAINYARD_MAX_EXPANDED_BYTES", DEFAULT_LIMITS.expanded_bytes, of="bytes"
 )
-# Quotas of projects for which administrators set no others: the bytes of its files, and its unfinished jobs.
+# Quotas of projects for which administrators set no others: the bytes of its files and events, its unfinished
+# jobs, its uploads in progress, and the events of its runs a second.
 TRAINYARD_PROJECT_BYTES = env.whole_number("TRAINYARD_PROJECT_BYTES", 100 * 10**9, of="bytes")
 TRAINYARD_PROJECT_JOBS = env.whole_number("TRAINYARD_PROJECT_JOBS", 1000, of="jobs")
+TRAINYARD_PROJECT_UPLOADS = env.whole_number("TRAINYARD_PROJECT_UPLOADS", 100, of="uploads")
+TRAINYARD_PROJECT_EVENTS_PER_SECOND = env.whole_number(
+    "TRAINYARD_PROJECT_EVENTS_PER_SECOND", 250_000, of="events a second"
+)
 
 # Limits for each client of the REST API: sustained requests per second, and burst size.
 TRAINYARD_API_RATE = 50.0

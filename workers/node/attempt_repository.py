@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from jobs.actions import attempt_end, attempts, quotas, tasks
+from jobs.actions import attempt_end, attempts, quotas, run_quotas, tasks
 from jobs.contracts.events import RunnerEvent
 from jobs.contracts.pruning import Curve
 from jobs.contracts.task_parts import Task
@@ -78,6 +78,16 @@ class DatabaseAttemptRepository:
             )
         # Not in a database thread: copying a large file must not delay the writes of other attempts.
         return await asyncio.to_thread(lambda: store().put(path))
+
+    async def share_events(self, attempt: int, rate: int) -> float | None:
+        return await self._claims.call(
+            lambda: run_quotas.share_events(attempt, rate), timeout=CALL_TIMEOUT_SECONDS
+        )
+
+    async def require_within_disk(self, attempt: int, *, beside: int = 0) -> None:
+        await self._claims.call(
+            lambda: run_quotas.require_within_disk(attempt, beside=beside), timeout=CALL_TIMEOUT_SECONDS
+        )
 
     async def record(
         self,

@@ -1,4 +1,4 @@
-"""Writes events to the supervisor's pipe from a thread, so that training never blocks on it."""
+"""Writes events to the supervisor's pipe from a thread, so that training does not wait for the pipe."""
 
 import os
 import queue
@@ -12,12 +12,17 @@ EXIT_EVENTS_CLOSED = 3
 """Exit status when the supervisor no longer reads the event pipe."""
 BATCH_SECONDS = 0.1
 """Metrics within this many seconds are sent in one batch; none is delayed for longer."""
+MOST_WAITING = 50_000
+"""Items in the queue: events, and calls of `Report.metric`. They wait in memory for a slow supervisor."""
+WAIT_SECONDS = 0.01
 
 Item = RunnerEvent | Ready | MetricCall | threading.Event
 
 
 class EventWriter:
-    """An unbounded queue, and a thread that writes it to the event pipe as one JSON object a line.
+    """A queue, and a thread that writes it to the event pipe as one JSON object a line.
+
+    A run that sends more than the supervisor accepts waits once `MOST_WAITING` items are queued.
 
     A single metric is written at once, like every other event. Metrics that follow shortly after are batched;
     the next event or `flush` writes them first, so the order of events is kept.
@@ -25,20 +30,26 @@ class EventWriter:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        # Unbounded: if the pipe is slow, events wait in memory, but the training does not.
+        # Not bounded itself: its `put` is reentrant, and a bounded queue would need a lock for each event.
         self._queue: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._urgent = threading.Event()
         threading.Thread(target=self._write_all, name="events", daemon=True).start()
 
     def send(self, event: RunnerEvent | Ready) -> None:
-        """Queue an event without blocking."""
+        """Queue an event. This waits only while very many are queued."""
+        self._wait_for_room()
         self._queue.put(event)
         self._urgent.set()
 
     def send_metrics(self, call: MetricCall) -> None:
-        """Queue the points of one call of `Report.metric` without blocking."""
+        """Queue the points of one call of `Report.metric`. This waits only while very many are queued."""
+        self._wait_for_room()
         # `_urgent` is not set, so that metrics can be batched.
         self._queue.put(call)
+
+    def _wait_for_room(self) -> None:
+        while self._queue.qsize() > MOST_WAITING:
+            time.sleep(WAIT_SECONDS)
 
     def flush(self) -> None:
         """Wait until everything queued so far is in the pipe."""

@@ -26,6 +26,7 @@ from workers.supervise.event_validation import EventValidator
 from workers.supervise.hand_over import WORK, hand_over, withdraw
 from workers.supervise.limits import TaskLimits
 from workers.supervise.pid_file import write_pid_file
+from workers.supervise.quota_watch import QuotaWatch
 from workers.supervise.rival_curves import RivalCurveSender
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_session import RunnerSession
@@ -155,23 +156,31 @@ class AttemptSupervisor:
         checkpoints = Path(task.checkpoints or folder / WORK)
         attempt = self.assignment.attempt
         validator = EventValidator(attempt, folder / WORK, checkpoints, node.checkpoints, node.repository)
-        recorder = EventRecorder(attempt, spool, node.repository, validator, node.timing)
+        quotas = QuotaWatch(attempt, node.repository, node.timing, self.end)
+        recorder = EventRecorder(attempt, spool, node.repository, validator, node.timing, quotas)
         recording = asyncio.create_task(recorder.run())
         recording.add_done_callback(self._on_recorded)
+        sharing = asyncio.create_task(quotas.follow_events())
         try:
             if node.no_gpu is not None and _may_use_gpus(task):
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=node.no_gpu))
-            await self._run_on_runner(key, recorder, task, validator)
+            await self._run_on_runner(key, recorder, task, validator, quotas)
             # Only now: the end of the session reads the last log lines.
             recorder.close()
             await recording
         finally:
+            sharing.cancel()
             recording.cancel()
             spool.close()
         return self._ending.result()
 
     async def _run_on_runner(
-        self, key: RunnerKey, recorder: EventRecorder, task: Task, validator: EventValidator
+        self,
+        key: RunnerKey,
+        recorder: EventRecorder,
+        task: Task,
+        validator: EventValidator,
+        quotas: QuotaWatch,
     ) -> None:
         pool = self._node.pool
         taking = asyncio.create_task(pool.take(key, needs_jax=needs_jax(task)))
@@ -192,6 +201,8 @@ class AttemptSupervisor:
             cap = min(cap, int(limits.memory_gib * GIB))
         reusable = False
         folder = self._node.attempts / str(self.assignment.attempt)
+        written = (folder / WORK, runner.work_folder)
+        watching = asyncio.create_task(quotas.watch_files(written, lambda: validator.stored_bytes))
         try:
             write_pid_file(folder, runner.pid)
             start = await asyncio.to_thread(hand_over, task, folder, runner.access)
@@ -204,6 +215,7 @@ class AttemptSupervisor:
                 RivalCurveSender(
                     self.assignment.job, task, self._node.repository, interval=self._node.timing.news
                 ),
+                quotas.pace,
                 self._node.timing,
                 memory_cap=cap,
                 limits=limits,
@@ -211,6 +223,7 @@ class AttemptSupervisor:
             )
             reusable = await session.serve(start, self._ending)
         finally:
+            watching.cancel()
             if reusable and runner.access is not None:
                 reusable = await self._withdraw(task, folder, runner.access)
             # Ending a runner withdraws all of its access.

@@ -80,6 +80,23 @@ class AttemptRepository(Protocol):
             QuotaReached: the file does not fit into the disk quota of its project.
         """
 
+    async def share_events(self, attempt: int, rate: int) -> float | None:
+        """Report how many events a second the attempt records; return how many it may record.
+
+        None: there is no quota.
+        """
+
+    async def require_within_disk(self, attempt: int, *, beside: int = 0) -> None:
+        """Require that the attempt's project is within its disk quota.
+
+        Args:
+            attempt: the attempt.
+            beside: bytes of the attempt that no row counts.
+
+        Raises:
+            QuotaReached: it is not.
+        """
+
     async def record(
         self,
         attempt: int,

@@ -14,6 +14,7 @@ from jobs.errors import StaleFence, StaleState
 from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnavailable, StoredArtifact
 from workers.supervise.backoff import Backoff
 from workers.supervise.event_validation import EventValidator
+from workers.supervise.quota_watch import CHECK_BYTES, QuotaWatch
 from workers.supervise.rate_limiter import RateLimiter
 from workers.supervise.spool import Spool
 from workers.supervise.timing import Timing
@@ -29,7 +30,8 @@ class EventRecorder:
     """The only writer of one attempt: commits at once under low load, else once each `timing.commit` seconds.
 
     While the database is unavailable the run continues and the spool grows. A batch is repeated unchanged
-    until it is acknowledged, so no event is lost or written twice.
+    until it is acknowledged, so no event is lost or written twice. After checkpoints and many
+    events the disk quota is checked, which may end the run; the events that it has sent are still recorded.
     """
 
     def __init__(
@@ -39,12 +41,15 @@ class EventRecorder:
         repository: AttemptRepository,
         validator: EventValidator,
         timing: Timing,
+        quotas: QuotaWatch,
     ) -> None:
         self._attempt = attempt
         self._spool = spool
         self._repository = repository
         self._validator = validator
         self._timing = timing
+        self._quotas = quotas
+        self._unchecked = 0
         self._rate_limiter = RateLimiter(timing.commit, BURST)
         self._more = asyncio.Event()
         self._closing = asyncio.Event()
@@ -97,11 +102,18 @@ class EventRecorder:
         batch = self._spool.read(self.acknowledged)
         events, stored = await self._validator.validate([*_parse(batch.lines)])
         await self._record_until_acknowledged(events, batch.end, stored)
-        self.acknowledged = batch.end
+        size, self.acknowledged = batch.end - self.acknowledged, batch.end
+        # A full disk is noticed by the next append.
+        with contextlib.suppress(OSError):
+            self._spool.discard(batch.end)
         # Only after the commit: the runner may delete older checkpoints once it knows of these.
         folders = tuple(event.folder for event in events if isinstance(event, CheckpointCommitted))
         if folders and self.notify_runner is not None:
             self.notify_runner(Recorded(folders=folders))
+        self._unchecked += size
+        if folders or self._unchecked >= CHECK_BYTES:
+            self._unchecked = 0
+            await self._quotas.check_disk()
 
     async def _record_until_acknowledged(
         self, events: Sequence[RunnerEvent], end: int, stored: Mapping[str, StoredArtifact]

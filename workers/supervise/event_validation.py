@@ -10,8 +10,11 @@ from pathlib import Path
 from jobs.contracts.events import ArtifactWritten, CheckpointCommitted, Log, RunnerEvent
 from jobs.runner_files import open_regular
 from workers.supervise.attempt_repository import AttemptRepository, StoredArtifact
+from workers.supervise.folder_use import size_of
 
 MAX_NAME_CHARACTERS = 200
+MAX_FILES = 10_000
+"""Maximum number of files of a checkpoint that are measured; those of Trainyard have fewer than ten."""
 
 
 class EventValidator:
@@ -40,6 +43,8 @@ class EventValidator:
         self._repository = repository
         self.owner = os.geteuid()
         """The user id of the runner."""
+        self.stored_bytes = 0
+        """Bytes of the files that were copied to the store. They are in the attempt's folder, too."""
 
     async def validate(
         self, events: Sequence[RunnerEvent]
@@ -57,7 +62,7 @@ class EventValidator:
                 case ArtifactWritten():
                     valid.append(await self._artifact(event, stored))
                 case CheckpointCommitted():
-                    valid.append(self._checkpoint(event))
+                    valid.append(await self._checkpoint(event))
                 case _:
                     valid.append(event)
         return valid, stored
@@ -72,6 +77,7 @@ class EventValidator:
             except (OSError, ValueError):
                 return _warning(f"artifact {event.name!r} is not a file of this run: {event.path!r}")
             stored[event.path] = await self._store(descriptor)
+            self.stored_bytes += stored[event.path].bytes
         return event
 
     async def _store(self, descriptor: int) -> StoredArtifact:
@@ -83,12 +89,15 @@ class EventValidator:
         storing.add_done_callback(lambda _: os.close(descriptor))
         return await asyncio.shield(storing)
 
-    def _checkpoint(self, event: CheckpointCommitted) -> RunnerEvent:
+    async def _checkpoint(self, event: CheckpointCommitted) -> RunnerEvent:
         # Existence is not checked: a newer checkpoint may have replaced it.
         path = _inside(self._checkpoints, event.folder)
         if path is None or self._checkpoint_root not in path.parents:
             return _warning(f"checkpoint {event.folder!r} is not in the folder of this job's checkpoints")
-        return event.model_copy(update={"folder": str(path.relative_to(self._checkpoint_root))})
+        # The runner may claim any size, and the disk quota counts this one.
+        size = await asyncio.to_thread(size_of, path, most_files=MAX_FILES)
+        folder = str(path.relative_to(self._checkpoint_root))
+        return event.model_copy(update={"folder": folder, "bytes": event.bytes if size is None else size})
 
 
 def _inside(folder: Path, claimed: str) -> Path | None:

@@ -22,8 +22,11 @@ from workers.supervise.spool import MAX_LINE_BYTES
 CHUNK_BYTES = 256 * 2**10
 # The time to read the pipe of a dead runner to its end. A program that it started may keep the pipe open.
 READ_TIMEOUT_SECONDS = 2.0
+# A pause may end early, because the run was asked to end or another task has begun.
+LONGEST_WAIT_SECONDS = 0.25
 
 Listener = Callable[[bytes], None]
+Pause = Callable[[], float]
 
 
 class RunnerProcess:
@@ -40,6 +43,7 @@ class RunnerProcess:
     ) -> None:
         self._control = control
         self._listener: Listener | None = None
+        self._pause: Pause = _never
         self._reading = asyncio.create_task(self._read(events), name=f"events of runner {child.pid}")
         self.logs = logs
         self.folder = folder
@@ -102,9 +106,15 @@ class RunnerProcess:
         """The folder in which the runner may write."""
         return self.folder if self.access is None else self.access.home
 
-    def set_listener(self, listener: Listener | None) -> None:
-        """Pass every further event line to `listener`; None discards them."""
-        self._listener = listener
+    def set_listener(self, listener: Listener | None, pause: Pause | None = None) -> None:
+        """Pass every further event line to `listener`; None discards them.
+
+        Args:
+            listener: called with each line.
+            pause: returns for how many seconds no further line is read. A runner that sends more meanwhile
+                waits in its writes to the pipe.
+        """
+        self._listener, self._pause = listener, pause or _never
 
     def send(self, control: Control) -> None:
         """Send a control line. A runner that has ended does not receive it; `ended` reports that."""
@@ -148,6 +158,13 @@ class RunnerProcess:
             for line in splitter.feed(chunk):
                 if self._listener is not None:
                     self._listener(line)
+                # The end of the runner ends a pause: the rest of its lines is then read at once.
+                while self.alive and (seconds := self._pause()) > 0:
+                    await asyncio.wait({self.ended}, timeout=min(seconds, LONGEST_WAIT_SECONDS))
+
+
+def _never() -> float:
+    return 0.0
 
 
 def _open(descriptor: int, mode: str) -> BinaryIO:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from jobs.contracts.control import Start, Yield
+from jobs.contracts.event_cost import MESSAGE_COST, cost_of
 from jobs.contracts.events import (
     RUNNER_EVENT,
     ArtifactWritten,
@@ -24,11 +25,14 @@ from jobs.contracts.events import (
     Started,
     TrialBegun,
     TrialDone,
+    Warned,
     Yielded,
 )
 from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.event_pace import EventPace
 from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.limits import TaskLimits
+from workers.supervise.log_quota import within_quota
 from workers.supervise.rival_curves import RivalCurveSender
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.stall_detector import StallDetector
@@ -53,6 +57,7 @@ class RunnerSession:
         recorder: EventRecorder,
         stop_request: StopRequest,
         rival_curves: RivalCurveSender,
+        pace: EventPace,
         timing: Timing,
         *,
         memory_cap: int,
@@ -63,6 +68,8 @@ class RunnerSession:
         self._recorder = recorder
         self._stop_request = stop_request
         self._rival_curves = rival_curves
+        self._pace = pace
+        self._was_paused = False
         self._timing = timing
         self._memory_cap = memory_cap
         self._limits = limits
@@ -86,7 +93,7 @@ class RunnerSession:
             start = start.model_copy(update={"limits": limits})
         for file in self._runner.logs:
             file.start_attempt()
-        self._runner.set_listener(self._on_line)
+        self._runner.set_listener(self._on_line, self._pause)
         watches = (
             self._await_exit,
             self._follow_logs,
@@ -134,9 +141,11 @@ class RunnerSession:
         try:
             event = RUNNER_EVENT.validate_json(line)
         except ValidationError as error:
+            self._pace.spend(MESSAGE_COST)
             reason = error.errors(include_url=False, include_input=False)[0]["msg"]
             self._guarded(lambda: self._report_invalid_line(line, reason))
             return
+        self._pace.spend(cost_of(event))
         match event:
             case Yielded():
                 self._final_event = event
@@ -165,6 +174,14 @@ class RunnerSession:
             if isinstance(event, Metric | Points) and event.x == "epoch":
                 self._stall_detector.epoch_ended()
 
+    def _pause(self) -> float:
+        """Return for how long the runner's events are not read, because its project's quota is reached."""
+        seconds = self._pace.delay()
+        if seconds and not self._was_paused:
+            self._was_paused = True
+            self._guarded(lambda: self._recorder.add(_over_quota()))
+        return seconds
+
     def _report_invalid_line(self, line: bytes, reason: str) -> None:
         self._invalid_lines += 1
         if self._invalid_lines <= MAX_INVALID_LINES:
@@ -186,7 +203,7 @@ class RunnerSession:
 
     def _read_logs(self, *, last: bool = False) -> None:
         for file in self._runner.logs:
-            for event in file.new_lines(last=last):
+            for event in within_quota(file.new_lines(last=last), self._pace):
                 self._recorder.add(event)
 
     # Limits
@@ -220,8 +237,8 @@ class RunnerSession:
         while not self._stall_detector.stalled:
             await asyncio.sleep(self._timing.watch)
             before, last_check = last_check, time.monotonic()
-            # This process was suspended and read no events, so the silence is not the runner's.
-            if last_check - before > 1.0 + 4 * self._timing.watch:
+            # This process was suspended, or read no events for the quota, so the silence is not the runner's.
+            if last_check - before > 1.0 + 4 * self._timing.watch or self._pace.delay():
                 self._stall_detector.reset_timer()
         silent = self._stall_detector.seconds_silent
         # The runner's faulthandler writes all stack traces to stderr, which is logged.
@@ -231,6 +248,8 @@ class RunnerSession:
 
     async def _request_yield(self) -> None:
         await self._stop_request.wait()
+        # Events that wait in the pipe must not delay its last checkpoint.
+        self._pace.lift()
         deadline = time.monotonic() + self._timing.grace
         while time.monotonic() < deadline:
             # Repeated, because a runner that starts a task drops earlier requests.
@@ -242,3 +261,12 @@ class RunnerSession:
         # A runner that starts a task drops the curves that arrived before, as those of an earlier task.
         await self._started.wait()
         await self._rival_curves.run(self._runner.send)
+
+
+def _over_quota() -> Warned:
+    message = (
+        "This run sent more events a second than its share of the quota of the project. It waited, and lines "
+        "of its output may be missing. Report metrics less often, print less, or ask an administrator of the "
+        "installation to raise the quota."
+    )
+    return Warned(time=time.time(), code="events_over_quota", message=message)

@@ -35,6 +35,8 @@ class Timing:
     """How often the spool is flushed to the disk."""
     sample: float = 2.0
     """How often CPU and memory of a runner become points of a chart."""
+    quota: float = 5.0
+    """How often an attempt asks for its share of its project's quota of events a second."""
     grace: float = 30.0
     """Time from the request to yield until the runner is killed."""
     nag: float = 2.0

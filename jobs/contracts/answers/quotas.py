@@ -19,7 +19,16 @@ class QuotasOut(Answer):
 
     slots: QuotaOut = Field(description="Slots that its jobs hold. Further jobs wait.")
     bytes: QuotaOut = Field(
-        description="Bytes of its files, including deleted ones that can be restored. Uploads and jobs that "
-        "do not fit are refused, and a run whose output does not fit fails."
+        description="Bytes of its files and stored events, including deleted ones that can be restored, "
+        "and of uploads that are received. Uploads and jobs that do not fit are refused, and a run whose "
+        "output does not fit fails."
     )
     jobs: QuotaOut = Field(description="Unfinished jobs, without steps of jobs. Further ones are refused.")
+    uploads: QuotaOut = Field(
+        description="Uploads that are received, or that wait for a worker which reads them. Further ones are "
+        "refused."
+    )
+    events: QuotaOut = Field(
+        description="Events of its runs a second. A metric point counts as one, and each other message of a "
+        "run as 20. Runs that send more are delayed, and lines of their output are left out."
+    )

@@ -13,7 +13,7 @@ class FilesOut(Answer):
 
 
 class ProjectStorageOut(Answer):
-    """The files of one project, each counted once, for the first kind that refers to it."""
+    """The files of one project, each counted once, for the first kind that refers to it, and its events."""
 
     project: str | None = Field(description="Null for the bundled data.")
     name: str
@@ -22,6 +22,9 @@ class ProjectStorageOut(Answer):
     outputs: FilesOut = Field(description="Other files that jobs have written.")
     checkpoints: FilesOut
     deleted: FilesOut = Field(description="Files that only deleted objects refer to, which can be restored.")
+    events: int = Field(
+        description="Bytes of stored events and metric points of its jobs, including deleted ones."
+    )
     bytes: int = Field(description="The sum.")
 
 
