@@ -203,7 +203,6 @@ def retry(job: Job, *, by: User) -> Job:
     with transaction.atomic():
         if job.state not in FINAL or root.state not in FINAL:
             raise StaleState(f"job {job.pk} is {job.state}; only a final one can be retried")
-        lock_root(root)
         deletions.require_present(root)
         if root.project is not None:
             quotas.require_room_for_job(root.project)
