@@ -140,8 +140,6 @@ class ChildProcess(asyncio.Protocol):
                 pass_fds=[descriptor],
                 env=command.variables(),
                 stdin=asyncio.subprocess.DEVNULL,
-                # A signal to the process group, such as Ctrl-C, must reach the router alone: it drains first.
-                start_new_session=True,
             )
             return Child(process.pid, asyncio.create_task(process.wait()))
 

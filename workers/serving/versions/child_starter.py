@@ -65,7 +65,9 @@ class ChildStarter:
         if not (self._forks and can_fork() and become_subreaper()):
             return None
         try:
-            server = await ForkServer.spawn(self._command.fork_server(), variables=self._command.variables())
+            server = await ForkServer.spawn(
+                self._command.fork_server(), variables=self._command.variables(), own_session=False
+            )
             await server.imported()
         except OSError as error:
             logger.warning("children start without a fork server, which is slower: %s", error)
