@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 
-from workers.runner.parent_death import die_with_parent, lead_group_of_session, set_process_name
+from workers.runner.parent_death import die_with_parent, set_process_name
 from workers.serving.bodies.worker import serve
 from workers.serving.frames import InvalidFrame
 
@@ -17,7 +17,6 @@ def main() -> int:
     parser.add_argument("--socket", type=int, required=True, help="inherited descriptor of a unix socket")
     parser.add_argument("--parent", type=int, required=True, help="process id of the router")
     given = parser.parse_args()
-    lead_group_of_session()
     die_with_parent(given.parent)
     set_process_name("ty-bodies")
     signal.signal(signal.SIGINT, signal.SIG_IGN)

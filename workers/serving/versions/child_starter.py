@@ -40,7 +40,7 @@ class ChildStarter:
                 return await ChildProcess.fork(server, _FORK_SECONDS)
             except OSError as error:
                 logger.warning("a child could not be forked, and starts as a new interpreter: %s", error)
-        return await ChildProcess.spawn(self._command)
+        return await ChildProcess.spawn(self._command, own_session=False)
 
     async def close(self) -> None:
         """End the fork server."""
