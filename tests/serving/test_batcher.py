@@ -62,7 +62,7 @@ def sizes(child: FakeChild) -> list[int]:
 
 
 def result(work: WorkItem) -> list[float]:
-    return [float(value) for value in work.future.result()[0][:, 0]]
+    return [float(value) for value in work.answer.result()[0][:, 0]]
 
 
 async def test_an_idle_child_gets_a_request_at_once_and_a_busy_one_the_collected_batch() -> None:
@@ -115,7 +115,7 @@ async def test_others_are_answered_between_the_slices_of_a_long_request() -> Non
     await child.answer()
     await child.answer()
     assert result(short) == [14]
-    assert not long.future.done()
+    assert not long.answer.done()
 
 
 async def test_long_requests_leave_room_for_short_ones() -> None:
@@ -179,7 +179,7 @@ async def test_a_request_that_kills_two_children_fails() -> None:
         await child.fail(ChildExited("killed"))
         queue.attach(child)
     with pytest.raises(Unavailable):
-        work.future.result()
+        work.answer.result()
 
 
 async def test_a_request_that_kills_its_children_fails_alone() -> None:
@@ -194,7 +194,7 @@ async def test_a_request_that_kills_its_children_fails_alone() -> None:
     assert sizes(child) == [2, 1, 1]
     assert result(good) == [2]
     with pytest.raises(Unavailable):
-        deadly.future.result()
+        deadly.answer.result()
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ async def test_the_kind_of_a_failure_decides_the_status(
     await turn()
     await child.fail(ChildFailed("does not fit", kind))
     with pytest.raises(ServingError, match="does not fit") as failed:
-        work.future.result()
+        work.answer.result()
     assert (failed.value.status, failed.value.retry_after) == (status, retry_after)
 
 
@@ -230,7 +230,7 @@ async def test_an_answer_beyond_its_limit_is_refused() -> None:
     await child.answer()
     await child.answer()
     with pytest.raises(BodyTooLarge):
-        work.future.result()
+        work.answer.result()
     assert (len(child.batches), queue.waiting_rows) == (2, 0)
 
 
@@ -254,7 +254,7 @@ async def test_a_version_that_cannot_load_fails_queued_and_new_requests() -> Non
     work = queue.submit(rows(1))
     queue.refuse("does not load")
     with pytest.raises(Unavailable, match="does not load"):
-        work.future.result()
+        work.answer.result()
     with pytest.raises(Unavailable):
         queue.submit(rows(1))
     assert await queue.drained(0.1)
@@ -311,7 +311,7 @@ async def test_a_batch_that_cannot_be_sent_fails_and_the_queue_goes_on(
         patch.setattr(child, "predict", no_memory)
         lost = queue.submit(rows(1))
         await turn()
-    assert isinstance(lost.future.exception(), Unavailable)
+    assert isinstance(lost.answer.exception(), Unavailable)
     following = queue.submit(rows(2))
     await turn()
     await child.answer()
@@ -335,7 +335,7 @@ async def test_a_request_whose_outputs_need_too_much_memory_fails_alone(
     monkeypatch.setattr(WorkItem, "receive", no_memory)
     await child.answer()
     with pytest.raises(Unavailable, match="memory"):
-        failing.future.result()
+        failing.answer.result()
     assert result(other) == [4]
     assert await queue.drained(1)
 
@@ -347,7 +347,7 @@ async def test_a_request_whose_slices_cannot_be_joined_fails_and_the_queue_goes_
     await child.answer()
     child.batches[-1] = np.zeros((2, 9), np.float32)
     await child.answer()
-    assert type(failing.future.exception()) is ServingError
+    assert type(failing.answer.exception()) is ServingError
     following = queue.submit(rows(2))
     await turn()
     await child.answer()

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -34,6 +35,17 @@ def test_a_child_does_not_load_libraries_that_no_model_needs(server: ServerProce
     packages = {part for mapped in child.memory_maps() for part in Path(mapped.path).parts}
     assert "jaxlib" in packages
     assert not packages & {"sklearn", "pandas"}
+
+
+def test_each_process_leads_a_group_and_models_are_in_the_session_of_the_server(
+    server: ServerProcess,
+) -> None:
+    # Linux shares a busy CPU among sessions: a model in its own would wait for others at each request.
+    processes = server.children()
+    sessions = {os.getsid(process.pid) for process in processes if process.name() == "ty-model"}
+    assert sessions == {os.getsid(server.process.pid)}
+    # A signal to the group of the server, such as Ctrl-C in a terminal, reaches the server alone.
+    assert all(os.getpgid(process.pid) == process.pid for process in processes)
 
 
 def test_a_child_of_a_tiny_model_shares_most_of_its_memory(server: ServerProcess) -> None:

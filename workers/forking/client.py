@@ -68,6 +68,7 @@ class ForkServer:
         variables: Mapping[str, str],
         cwd: Path | None = None,
         output: Path | None = None,
+        own_session: bool = True,
     ) -> Self:
         """Start a server process, which dies with this one. Call it on the main thread.
 
@@ -76,6 +77,7 @@ class ForkServer:
             variables: its entire environment.
             cwd: its working folder.
             output: the file for its output, which otherwise goes to this process' output.
+            own_session: whether it leads a session. Otherwise it must leave this process' group by itself.
 
         Raises:
             OSError: it could not be started.
@@ -94,7 +96,7 @@ class ForkServer:
                 env=variables,
                 cwd=cwd,
                 pass_fds=(server_socket.fileno(),),
-                start_new_session=True,
+                start_new_session=own_session,
             )
             undo.pop_all()
         return cls(process, connection, output)

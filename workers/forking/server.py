@@ -25,7 +25,7 @@ class Server[Request]:
     """Forks children until the socket is closed.
 
     A child belongs to this process and its end is reported, unless the server is `detached`: then it belongs
-    to this process' parent, which must be a subreaper, and it survives this process.
+    to this process' parent, which must be a subreaper, stays in its session, and survives this process.
     """
 
     def __init__(
@@ -90,7 +90,8 @@ class Server[Request]:
     def _fork(self, request: Request, descriptors: Sequence[int]) -> int:
         """Fork a child and return its pid.
 
-        It leads its own session, so it can be killed with its descendants.
+        It leads its own session, or process group if it is detached, so it can be killed with its
+        descendants.
         """
         parent = os.getppid() if self._detached else os.getpid()
         ready_read, ready_write = os.pipe()
@@ -99,8 +100,8 @@ class Server[Request]:
                 pid = fork_for_parent() if self._detached else os.fork()
                 if pid == 0:
                     self._run_child(request, descriptors, parent=parent, ready=(ready_read, ready_write))
-            # Returns when the child has called `setsid` and closed the pipe, or has died. Before that, the
-            # session of the child could not be killed.
+            # Returns when the child leads its group and has closed the pipe, or has died. Before that, the
+            # group could not be killed.
             ready.read()
         return pid
 
@@ -124,7 +125,10 @@ class Server[Request]:
         """Run in the child process."""
         status = 1
         try:
-            os.setsid()
+            if self._detached:
+                os.setpgid(0, 0)
+            else:
+                os.setsid()
             for descriptor in ready:
                 os.close(descriptor)
             signal.set_wakeup_fd(-1)

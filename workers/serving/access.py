@@ -1,5 +1,6 @@
 """Describes the endpoints that the token of a request reaches."""
 
+import time
 from dataclasses import dataclass
 
 
@@ -16,3 +17,7 @@ class Access:
     endpoints: frozenset[str] | None
     expires: float | None = None
     warning: str | None = None
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires is not None and self.expires <= time.time()

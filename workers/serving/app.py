@@ -12,6 +12,7 @@ from jobs.contracts.signature import Signature
 from workers.serving.access import Access
 from workers.serving.asgi import BINARY, JSON, TEXT, Headers, Receive, Request, Response, Scope, Send
 from workers.serving.bodies.codec import BodyCodec
+from workers.serving.counting import RequestCounter
 from workers.serving.errors import (
     BodyTooLarge,
     Forbidden,
@@ -48,6 +49,9 @@ class Authenticator(Protocol):
     async def reaches(self, request: Request, model: str) -> bool:
         """Return whether the request may ask a model."""
 
+    def is_known(self, request: Request, model: str) -> bool:
+        """Return whether it is known already that the request may ask a model, and has no warning."""
+
 
 class ServingApp:
     """Serves TensorFlow Serving's REST API, the Open Inference Protocol and the metrics of one catalog."""
@@ -62,8 +66,8 @@ class ServingApp:
         bodies: BodyCodec,
         hosts: tuple[str, ...] | None = None,
     ) -> None:
-        self._catalog, self._limits = catalog, limits
-        self._metrics, self._traffic = metrics, traffic
+        self._catalog, self._limits, self._metrics = catalog, limits, metrics
+        self._counter = RequestCounter(catalog, metrics, traffic)
         self._authenticator, self._bodies, self._hosts = authenticator, bodies, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,7 +128,7 @@ class ServingApp:
         picked, signature, call = await self._parsed(request, target, parse)
         outputs = await picked.version.predict(call.arrays, request, deadline)
         answer = await self._bodies.encode_predict(outputs, signature, rows=call.rows, deadline=deadline)
-        return Response(answer, headers=_with_version_headers(picked, JSON))
+        return Response(answer, headers=with_version_headers(picked, JSON))
 
     async def _examples(self, request: Request, target: Target, verb: tfs_examples.Verb) -> Response:
         deadline = request.deadline(self._limits.request_seconds)
@@ -141,7 +145,7 @@ class ServingApp:
         tfs_examples.check_allowed(verb, signature, labels)
         outputs = await picked.version.predict(arrays, request, deadline)
         answer = await self._bodies.encode_results(verb, outputs, labels, signature, deadline)
-        return Response(answer, headers=_with_version_headers(picked, JSON))
+        return Response(answer, headers=with_version_headers(picked, JSON))
 
     async def _parsed[Call](
         self, request: Request, target: Target, parse: Callable[[Signature], Awaitable[Call]]
@@ -181,13 +185,9 @@ class ServingApp:
             self._bodies.open_requests -= 1
             seconds = time.monotonic() - request.arrived
             # Later: the request is answered first.
-            asyncio.get_running_loop().call_soon(self._count, request, target.model, api, status, seconds)
-
-    def _count(self, request: Request, model: str, api: str, status: int, seconds: float) -> None:
-        # Callers choose unknown names freely, and each would create a set of labels that stays in memory.
-        if model in self._catalog.endpoints:
-            self._metrics.request_done(model, api, status, seconds)
-            self._traffic.of(model, request.version).count_request(status, seconds)
+            asyncio.get_running_loop().call_soon(
+                self._counter.count, target.model, request.version, api, status, seconds
+            )
 
     def _statuses(self, target: Target) -> list[tfs_views.VersionStatus]:
         try:
@@ -258,9 +258,9 @@ class ServingApp:
         number = picked.version.approved.number
         answer = await self._bodies.encode_infer(call, outputs, target.model, number, signature, deadline)
         if answer.header_length is None:
-            return Response(answer.body, headers=_with_version_headers(picked, JSON))
+            return Response(answer.body, headers=with_version_headers(picked, JSON))
         length = (b"inference-header-content-length", str(answer.header_length).encode())
-        return Response(answer.body, headers=[*_with_version_headers(picked, BINARY), length])
+        return Response(answer.body, headers=[*with_version_headers(picked, BINARY), length])
 
     def _index(self, reached: frozenset[str] | None) -> list[dict[str, str]]:
         return [
@@ -299,7 +299,8 @@ def error_response(error: ServingError) -> Response:
     return Response(orjson.dumps({"error": message}), error.status, headers)
 
 
-def _with_version_headers(picked: PickedVersion, headers: Headers) -> Headers:
+def with_version_headers(picked: PickedVersion, headers: Headers) -> Headers:
+    """Return the headers of an answer, with those that name the version."""
     return [
         *headers,
         *picked.version.headers,

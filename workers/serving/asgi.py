@@ -44,7 +44,7 @@ class Request:
         access: the access of its token; None if no token is needed.
     """
 
-    __slots__ = ("_headers", "_receive", "access", "arrived", "method", "path", "version")
+    __slots__ = ("_receive", "access", "arrived", "headers", "method", "path", "version")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.arrived = time.monotonic()
@@ -53,12 +53,12 @@ class Request:
         self.method: str = scope["method"]
         # Undecoded: a %2F or %3A inside a model name must not count as a separator
         self.path: str = scope["raw_path"].decode("ascii", "replace")
-        self._headers: Headers = scope["headers"]
+        self.headers: Headers = scope["headers"]
         self._receive = receive
 
     def header(self, name: bytes) -> str | None:
         """Return the first header of this lower-case name."""
-        for key, value in self._headers:
+        for key, value in self.headers:
             if key == name:
                 return value.decode("latin-1")
         return None
@@ -75,7 +75,7 @@ class Request:
             UnsupportedEncoding: its Content-Encoding is unknown.
         """
         announced, coding = b"0", None
-        for name, value in self._headers:
+        for name, value in self.headers:
             if name == b"content-length":
                 announced = value
             elif name == b"content-encoding":

@@ -67,14 +67,23 @@ class TokenAuthenticator:
             return True
         return _covers(await self._access(token, _RECHECK_SECONDS), model)
 
+    def is_known(self, request: Request, model: str) -> bool:
+        """Return whether a cached answer allows a request without a warning. Otherwise ask `check`."""
+        try:
+            cached = self._cache.get(_digest(_token_of(request)))
+        except Unauthenticated:
+            return False
+        if cached is None or cached.access is None or cached.age >= _CACHE_SECONDS:
+            return False
+        return _covers(cached.access, model) and not cached.access.is_expired and not cached.access.warning
+
     async def _access(self, token: str, valid_seconds: float) -> Access:
-        # The digest, so that the tokens of callers are not kept in memory.
-        key = hashlib.sha256(token.encode()).digest()
+        key = _digest(token)
         cached = self._cache.get(key)
         if cached is None or cached.age >= valid_seconds:
             cached = await self._looked_up(key, token)
         access = cached.access
-        if access is None or (access.expires is not None and access.expires <= time.time()):
+        if access is None or access.is_expired:
             raise Unauthenticated("The token is not valid")
         if access.endpoints is None:
             raise Forbidden("The token lacks the scope predict")
@@ -100,6 +109,11 @@ class TokenAuthenticator:
 
 def _covers(access: Access, model: str) -> bool:
     return access.endpoints is not None and model in access.endpoints
+
+
+def _digest(token: str) -> bytes:
+    # So that the tokens of callers are not kept in memory.
+    return hashlib.sha256(token.encode()).digest()
 
 
 def _token_of(request: Request) -> str:

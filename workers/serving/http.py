@@ -38,6 +38,11 @@ class JoiningTransport:
             self._held = bytes(data)
             self._loop.call_soon(self._flush)
 
+    def write_at_once(self, data: bytes) -> None:
+        """Send `data`, without waiting for another part."""
+        self._flush()
+        self._transport.write(data)
+
     def close(self) -> None:
         """Close the connection after all that was written is sent."""
         self._flush()

@@ -20,8 +20,10 @@ from workers.serving.app import ServingApp
 from workers.serving.auth import TokenAuthenticator
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.pool import BodyWorkers
+from workers.serving.counting import RequestCounter
+from workers.serving.direct import DirectPredictions
+from workers.serving.direct_http import DirectHttpProtocol
 from workers.serving.eviction import evict_programs
-from workers.serving.http import HttpProtocol
 from workers.serving.metrics import Labels, Metrics
 from workers.serving.releases.artifacts import Artifacts
 from workers.serving.releases.catalog import Catalog
@@ -81,6 +83,10 @@ class Router:
         bodies = BodyCodec(self._body_workers)
         self.app = ServingApp(
             self._catalog, metrics, self._traffic, limits, authenticator, bodies, settings.hosts
+        )
+        counter = RequestCounter(self._catalog, metrics, self._traffic)
+        self.predictions = DirectPredictions(
+            self._catalog, counter, limits, authenticator, bodies, settings.hosts
         )
         self._compiled = settings.compiled, limits.compile_cache_bytes
         self._loops: list[asyncio.Task[None]] = []
@@ -195,12 +201,13 @@ async def serve(settings: Settings, child_starter: ChildStarter) -> None:
     listener = _listen(settings.host, settings.port)
     limits = settings.limits
     protocol = limited(
-        HttpProtocol,
+        DirectHttpProtocol,
         max_connections=limits.connections,
         max_per_address=limits.connections_per_address,
         trusted=limits.trusted_proxies,
     )
     router = Router(settings, child_starter)
+    protocol.predictions = router.predictions
     config = uvicorn.Config(
         router.app,
         lifespan="off",

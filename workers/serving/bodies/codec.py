@@ -23,7 +23,7 @@ PlainBody = bytes | bytearray
 Body = PlainBody | PackedBody
 
 # Up to these sizes, a body is parsed at once: in less than 1 ms, or in 3 ms while no other request waits.
-_SMALL_BYTES = 64 * 2**10
+SMALL_BYTES = 64 * 2**10
 _SMALL_BYTES_ALONE = 256 * 2**10
 # Encoding takes about as long as parsing per value, and a value has 4 bytes instead of about 8 characters.
 _SMALL_OUTPUT_BYTES = 32 * 2**10
@@ -88,7 +88,7 @@ class BodyCodec:
         self, outputs: Sequence[Array], signature: Signature, *, rows: bool, deadline: float
     ) -> bytes | memoryview:
         """Return the body of a predict response; see `tfs_predict.encode_predict`."""
-        if self._is_small_output(outputs):
+        if self.is_small_output(outputs):
             return tfs_predict.encode_predict(outputs, signature, rows=rows)
         frame = await self._run({"op": "encode_predict", "rows": rows}, outputs, signature, deadline)
         return frame.tensors[0].data
@@ -102,7 +102,7 @@ class BodyCodec:
         deadline: float,
     ) -> bytes | memoryview:
         """Return the body of a classify or regress response; see `tfs_examples.encode_results`."""
-        if self._is_small_output(outputs):
+        if self.is_small_output(outputs):
             return tfs_examples.encode_results(verb, outputs, labels)
         header = {"op": "encode_results", "verb": verb, "labels": list(labels)}
         frame = await self._run(header, outputs, signature, deadline)
@@ -119,7 +119,7 @@ class BodyCodec:
     ) -> oip.Encoded:
         """Return the body of an infer response; see `oip.encode_infer`."""
         plain = [outputs[position] for position, binary in call.outputs if not binary]
-        if self._is_small_output(plain):
+        if self.is_small_output(plain):
             return oip.encode_infer(call, outputs, model, version, signature)
         header = {
             "op": "encode_infer",
@@ -162,7 +162,7 @@ class BodyCodec:
             body: the whole body.
             parsed: the bytes that are parsed, if not all.
         """
-        limit = _SMALL_BYTES_ALONE if self.open_requests <= 1 else _SMALL_BYTES
+        limit = _SMALL_BYTES_ALONE if self.open_requests <= 1 else SMALL_BYTES
         if not isinstance(body, PackedBody):
             return body if (len(body) if parsed is None else parsed) <= limit else None
         if len(body.data) > limit:
@@ -174,6 +174,7 @@ class BodyCodec:
                 raise
             return None
 
-    def _is_small_output(self, outputs: Sequence[Array]) -> bool:
+    def is_small_output(self, outputs: Sequence[Array]) -> bool:
+        """Return whether outputs are so small that they are encoded at once."""
         size = sum(output.nbytes for output in outputs)
         return size <= (4 * _SMALL_OUTPUT_BYTES if self.open_requests <= 1 else _SMALL_OUTPUT_BYTES)

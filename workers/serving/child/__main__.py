@@ -21,7 +21,7 @@ os.environ["KERAS_BACKEND"] = "jax"
 
 from workers.forking.server import Server, prepare_to_fork
 from workers.runner.libraries import import_keras
-from workers.runner.parent_death import die_with_parent, set_process_name
+from workers.runner.parent_death import die_with_parent, lead_group_of_session, set_process_name
 from workers.serving.child.connection import Connection
 from workers.serving.errors import plain_text
 from workers.serving.frames import InvalidFrame
@@ -34,6 +34,7 @@ _NEEDED = ("workers.serving.child.serve", "jax.experimental.multihost_utils", "j
 def main() -> int:
     """Serve one model, or forks, over the inherited socket; return the exit status."""
     given = _arguments()
+    lead_group_of_session()
     die_with_parent(given.parent)
     # The router handles Ctrl-C, and ends its children after their last requests.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

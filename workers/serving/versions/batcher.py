@@ -40,6 +40,19 @@ class Child(Protocol):
         """Kill the child."""
 
 
+class Answer(Protocol):
+    """Receives the outcome of one request: a future, or an object that acts on it at once."""
+
+    def done(self) -> bool:
+        """Return whether it has the outcome."""
+
+    def set_result(self, result: Outputs, /) -> None:
+        """Receive the outputs."""
+
+    def set_exception(self, exception: ServingError, /) -> None:
+        """Receive the reason why there are no outputs."""
+
+
 class BatchLimits(NamedTuple):
     """Limits of one queue.
 
@@ -68,8 +81,8 @@ class WorkItem:
 
     __slots__ = (
         "alone",
+        "answer",
         "arrays",
-        "future",
         "output_bytes",
         "parts",
         "queued_at",
@@ -79,11 +92,11 @@ class WorkItem:
         "tries",
     )
 
-    def __init__(self, arrays: Sequence[Array]) -> None:
+    def __init__(self, arrays: Sequence[Array], answer: Answer) -> None:
         self.arrays = arrays
         self.rows = len(arrays[0])
         self.shapes = [array.shape[1:] for array in arrays]
-        self.future: asyncio.Future[Outputs] = asyncio.get_running_loop().create_future()
+        self.answer = answer
         self.queued_at = time.monotonic()
         self.sent = 0  # rows that have been sent to the child
         self.parts: list[Outputs] = []
@@ -102,7 +115,7 @@ class WorkItem:
         self.parts.append(outputs)
         self.output_bytes += sum(output.nbytes for output in outputs)
         if self.waiting == 0:
-            self.future.set_result(concatenated(self.parts))
+            self.answer.set_result(concatenated(self.parts))
 
 
 class Slice(NamedTuple):
@@ -152,17 +165,18 @@ class Batcher:
         self._idle.set()
         self.waiting_rows = 0
 
-    def submit(self, arrays: Sequence[Array]) -> WorkItem:
+    def submit(self, arrays: Sequence[Array], answer: Answer | None = None) -> WorkItem:
         """Queue a request.
 
         Args:
             arrays: inputs [rows, …] in the signature's order.
+            answer: receives the outcome; by default a new future.
 
         Raises:
             Saturated: the queue is too full for it now.
             Unavailable: the version accepts no requests.
         """
-        item = WorkItem(arrays)
+        item = WorkItem(arrays, answer or asyncio.get_running_loop().create_future())
         if self._refusal is not None:
             raise Unavailable(self._refusal, retry_after=1)
         limits = self._limits
@@ -178,7 +192,7 @@ class Batcher:
 
     def cancel(self, item: WorkItem, error: ServingError) -> None:
         """Fail a request with `error` and remove it from the queue. A running batch is not interrupted."""
-        if not item.future.done():
+        if not item.answer.done():
             _fail(item, error)
             self._remove(item)
             self._update_idle()
@@ -315,7 +329,7 @@ class Batcher:
             self._retry(slices, Unavailable(str(error), retry_after=1))
             return
         for item, _, _ in slices:
-            if not item.future.done():
+            if not item.answer.done():
                 _fail(item, _error_of(error))
                 self._remove(item)
 
@@ -323,7 +337,7 @@ class Batcher:
         at = 0
         for item, _, rows in slices:
             # An item may have been cancelled while its batch ran.
-            if not item.future.done():
+            if not item.answer.done():
                 self._give(item, [output[at : at + rows] for output in frame.tensors])
             at += rows
 
@@ -365,7 +379,7 @@ class Batcher:
             item.alone = item.alone or len(slices) > 1
             if item.tries >= _MAX_TRIES or self._refusal is not None:
                 _fail(item, error)
-            elif not item.future.done():
+            elif not item.answer.done():
                 self._enqueue(item, self._queue.appendleft)
 
     def _update_idle(self) -> None:
@@ -384,7 +398,8 @@ def _error_of(error: ChildFailed) -> ServingError:
 
 
 def _fail(item: WorkItem, error: ServingError) -> None:
-    if not item.future.done():
-        item.future.set_exception(error)
+    if not item.answer.done():
+        item.answer.set_exception(error)
         # Marks the exception as retrieved: if the client has left, nothing awaits it, and asyncio logs it.
-        item.future.exception()
+        if isinstance(item.answer, asyncio.Future):
+            item.answer.exception()

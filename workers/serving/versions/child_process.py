@@ -125,10 +125,14 @@ class ChildProcess(asyncio.Protocol):
         self._requests = 0
 
     @classmethod
-    async def spawn(cls, command: Command) -> "ChildProcess":
+    async def spawn(cls, command: Command, *, own_session: bool = True) -> "ChildProcess":
         """Start a child as a new interpreter. Returns before its imports are done.
 
         Must be called on the main thread: the child is killed when the thread that spawned it ends.
+
+        Args:
+            command: its command line.
+            own_session: whether it leads a session. Otherwise it must leave this process' group by itself.
 
         Raises:
             OSError: it could not be started.
@@ -141,7 +145,7 @@ class ChildProcess(asyncio.Protocol):
                 env=command.variables(),
                 stdin=asyncio.subprocess.DEVNULL,
                 # A signal to the process group, such as Ctrl-C, must reach the router alone: it drains first.
-                start_new_session=True,
+                start_new_session=own_session,
             )
             return Child(process.pid, asyncio.create_task(process.wait()))
 

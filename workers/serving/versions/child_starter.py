@@ -40,7 +40,7 @@ class ChildStarter:
                 return await ChildProcess.fork(server, _FORK_SECONDS)
             except OSError as error:
                 logger.warning("a child could not be forked, and starts as a new interpreter: %s", error)
-        return await ChildProcess.spawn(self._command)
+        return await ChildProcess.spawn(self._command, own_session=False)
 
     async def close(self) -> None:
         """End the fork server."""
@@ -65,7 +65,9 @@ class ChildStarter:
         if not (self._forks and can_fork() and become_subreaper()):
             return None
         try:
-            server = await ForkServer.spawn(self._command.fork_server(), variables=self._command.variables())
+            server = await ForkServer.spawn(
+                self._command.fork_server(), variables=self._command.variables(), own_session=False
+            )
             await server.imported()
         except OSError as error:
             logger.warning("children start without a fork server, which is slower: %s", error)

@@ -21,7 +21,7 @@ from workers.serving.protocols.tfs_views import State, VersionStatus
 from workers.serving.releases.artifacts import ArtifactRefused
 from workers.serving.settings import Limits
 from workers.serving.traffic import Traffic
-from workers.serving.versions.batcher import Batcher, BatchLimits, Outputs, WorkItem
+from workers.serving.versions.batcher import Answer, Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, LoadedModel
 from workers.serving.versions.child_starter import ChildStarter
 from workers.serving.versions.seen_sizes import SeenSizesFolder
@@ -137,12 +137,29 @@ class LoadedVersion:
         Raises:
             ServingError: the request was refused, timed out or failed.
         """
-        item = self._batcher.submit(arrays)
+        outputs: asyncio.Future[Outputs] = asyncio.get_running_loop().create_future()
+        item = self._batcher.submit(arrays, outputs)
         watch = _RequestWatch(self._batcher, item, request, deadline)
         try:
-            return await item.future
+            return await outputs
         finally:
             watch.end()
+
+    def submit(self, arrays: list[npt.NDArray[Any]], answer: Answer) -> WorkItem:
+        """Queue a request whose outcome `answer` receives.
+
+        Args:
+            arrays: inputs [rows, …] in the signature's order.
+            answer: it must call `cancel` when its time has passed or its client has left.
+
+        Raises:
+            ServingError: the request was refused.
+        """
+        return self._batcher.submit(arrays, answer)
+
+    def cancel(self, item: WorkItem, error: ServingError) -> None:
+        """Fail a request that `submit` queued."""
+        self._batcher.cancel(item, error)
 
     async def unload(self, drain_seconds: float) -> None:
         """Answer the queued requests, then end the child."""
