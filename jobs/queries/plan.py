@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from django.db.models import Sum
 from pydantic import ValidationError
 
-from jobs.contracts import checks, device_checks, spec_checks
+from jobs.contracts import checks, device_checks, spec_checks, spec_sizes
 from jobs.contracts import plan as planning
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan, Situation
@@ -21,6 +21,8 @@ from jobs.queries.outcomes import dataset_in
 from jobs.states import FINAL
 
 PREFIX = "/spec"
+MAX_PROBLEMS = 100
+"""The most problems that are reported of one spec; a list of names may have one for each name."""
 
 
 class Validation(NamedTuple):
@@ -50,10 +52,14 @@ def validate(
     Returns:
         The result. The pointers of its problems start with `/spec`.
     """
+    if (too_long := spec_sizes.text_problem(body)) is not None:
+        return Validation(None, _reported([too_long]))
     try:
         spec = ExperimentSpec.model_validate(body)
     except ValidationError as error:
-        return Validation(None, problems(error, body, PREFIX))
+        return Validation(None, problems(error, body, PREFIX)[:MAX_PROBLEMS])
+    if too_large := list(spec_sizes.problems(spec)):
+        return Validation(spec, _reported(too_large))
     version, found = _data(project, spec)
     found += spec_checks.problems(spec)
     found += warm_start.problems(project, spec.search)
@@ -65,7 +71,11 @@ def validate(
     found = list(dict.fromkeys(found))
     now = situation(project, spec, experiment) if with_plan else None
     plan = planning.make_plan(spec, profile, now, planned(spec)) if now is not None else None
-    return Validation(spec, [Problem(PREFIX + p.pointer, p.message) for p in found], plan)
+    return Validation(spec, _reported(found), plan)
+
+
+def _reported(found: list[Problem]) -> list[Problem]:
+    return [Problem(PREFIX + problem.pointer, problem.message) for problem in found[:MAX_PROBLEMS]]
 
 
 def require_valid(project: Project, body: Any) -> ExperimentSpec:
