@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.contracts.events import LONGEST_NAME, POINTS_AN_EVENT, RUNNER_EVENT, Points
+from jobs.contracts.events import LONGEST_NAME, POINTS_AN_EVENT, RUNNER_EVENT, Failed, Points, Result
 from workers.runner import event_writer
 from workers.runner.control_reader import ControlReader
 from workers.runner.event_reporter import EventReporter
@@ -122,3 +122,13 @@ def test_any_other_event_flushes_waiting_metrics_in_order(
     report.metric(4, {"loss": 4.0})
     kinds = [(event["type"], event.get("at")) for event in received(pipe, writer)]
     assert kinds == [("points", [2, 3]), ("log", None), ("points", [4])]
+
+
+def test_half_a_surrogate_pair_is_replaced_and_does_not_stop_the_writer(
+    pipe: tuple[int, int], writer: EventWriter
+) -> None:
+    writer.send(Failed(time=1.0, code="bad_model", message="it uses \ud800"))
+    writer.send(Result(time=2.0, result={"labels": ["a\udfff"]}))
+    failed, result = received(pipe, writer)
+    assert failed["message"] == "it uses ?"
+    assert result["result"] == {"labels": ["a?"]}

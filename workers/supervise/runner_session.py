@@ -29,6 +29,7 @@ from jobs.contracts.events import (
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.limits import Limits
+from workers.supervise.nul_characters import without_nul
 from workers.supervise.rival_scores import RivalScores
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.stall_detector import StallDetector
@@ -131,6 +132,7 @@ class RunnerSession:
         # Threads of a task may write after its final event, and then belong to no task.
         if self._final_event is not None:
             return
+        line = without_nul(line)
         try:
             event = RUNNER_EVENT.validate_json(line)
         except ValidationError as error:
