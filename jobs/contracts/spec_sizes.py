@@ -25,11 +25,11 @@ MAX_CLASS_WEIGHTS = 2000
 
 
 def text_problem(body: Any) -> Problem | None:
-    """Return the problem of a body that is too long to be parsed as a spec."""
+    """Return the problem of a body that is too long to be parsed as a spec or a part of one."""
     length = len(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
     if length <= MAX_CHARACTERS:
         return None
-    return Problem("", f"the spec has {length:,} characters; at most {MAX_CHARACTERS:,} are accepted")
+    return Problem("", f"it has {length:,} characters; at most {MAX_CHARACTERS:,} are accepted")
 
 
 def problems(spec: ExperimentSpec) -> Iterator[Problem]:
@@ -40,11 +40,18 @@ def problems(spec: ExperimentSpec) -> Iterator[Problem]:
     yield from _more("/precision/overrides", "overrides", len(overrides), MAX_RULES)
     if max(len(rules), len(overrides)) <= MAX_RULES:
         place = "/mesh/layout" if rules else "/precision/overrides"
-        yield from _check_patterns(place, [part.match for part in (*rules, *overrides)])
+        yield from _check_patterns(
+            place, [*(rule.match for rule in rules), *(override.match for override in overrides)]
+        )
     if isinstance(weights := spec.fit.class_weights, dict):
         yield from _more("/fit/class_weights", "weights", len(weights), MAX_CLASS_WEIGHTS)
     if spec.search is not None:
-        yield from _more("/search/space", "listed values", _values(spec.search.space), MAX_VALUES)
+        yield from space_problems(spec.search.space, "/search/space")
+
+
+def space_problems(space: Space, pointer: str) -> Iterator[Problem]:
+    """Yield the problem of a search space that lists too many values."""
+    yield from _more(pointer, "listed values", _values(space), MAX_VALUES)
 
 
 def _more(pointer: str, noun: str, number: int, most: int) -> Iterator[Problem]:

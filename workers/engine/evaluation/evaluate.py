@@ -112,7 +112,7 @@ def _lines(
 
 
 def _text(name: str) -> str:
-    """Return a class name for a spreadsheet. One that it would evaluate as a formula is quoted; no number is."""
+    """Return a class name for a spreadsheet: one that it would evaluate as a formula is quoted."""
     if not name.startswith(FORMULA_PREFIXES):
         return name
     try:
