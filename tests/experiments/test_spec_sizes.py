@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from jobs.actions import experiments
 from jobs.contracts import patterns, probes, space_size
 from jobs.contracts import search as search_contract
 from jobs.contracts.experiment import ExperimentSpec
@@ -12,6 +13,7 @@ from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.templates.layers import Variable
 from jobs.contracts.values import apply_values
 from jobs.contracts.variables import rules_for
+from jobs.errors import BadSpec
 from jobs.queries import plan
 from tests.experiments.conftest import SEARCH, SPEC, World
 
@@ -136,3 +138,12 @@ def test_counting_stops_after_too_many_steps(monkeypatch: pytest.MonkeyPatch) ->
     number, exact = space_size.count(found.space)
     assert not exact
     assert 0 < number <= 64 * 64 - 4 + 4 * 3
+
+
+def test_a_draft_may_be_no_longer_than_a_spec(world: World) -> None:
+    draft = SPEC | {"notes": "x" * 500_000}
+    with pytest.raises(BadSpec, match="at most 500,000"):
+        experiments.create(world.project, name="long", by=world.owner, draft=draft)
+    made = experiments.create(world.project, name="short", by=world.owner, draft={"version": 1})
+    with pytest.raises(BadSpec, match="at most 500,000"):
+        experiments.change(made, by=world.owner, draft=draft)

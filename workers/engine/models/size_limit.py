@@ -15,7 +15,7 @@ import keras
 import numpy as np
 from keras.src.backend.common import global_state
 
-from workers.engine.models.untrusted import MAX_PARAMETERS, SLACK_PARAMETERS, BadModel, Scan
+from workers.engine.models.untrusted import MAX_PARAMETERS, SLACK_PARAMETERS, TOO_DEEP, BadModel, Scan
 
 MAX_ROW_VALUES = 1 << 28
 """Maximum number of values of one row in any layer or operation: 1 GiB in float32."""
@@ -55,6 +55,8 @@ def declared_parameters(config: dict[str, Any]) -> int:
             model = keras.saving.deserialize_keras_object({**config, "compile_config": None}, safe_mode=True)
             _check_rows(model)
             return sum(int(np.prod(variable.shape)) for variable in model.variables)
+        except RecursionError as error:
+            raise BadModel(TOO_DEEP) from error
         except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
             raise BadModel(f"Keras cannot build it: {str(error).strip()[:500]}") from error
         finally:
