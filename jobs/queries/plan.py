@@ -10,7 +10,7 @@ from jobs.contracts import checks, device_checks, spec_checks, spec_sizes
 from jobs.contracts import plan as planning
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan, Situation
-from jobs.contracts.problems import Problem, problems
+from jobs.contracts.problems import MAX_PROBLEMS, Problem, problems
 from jobs.contracts.resources import WorkerSize, unserved
 from jobs.errors import BadSpec
 from jobs.kinds import planned
@@ -21,8 +21,6 @@ from jobs.queries.outcomes import dataset_in
 from jobs.states import FINAL
 
 PREFIX = "/spec"
-MAX_PROBLEMS = 100
-"""The most problems that are reported of one spec; a list of names may have one for each name."""
 
 
 class Validation(NamedTuple):
@@ -57,7 +55,7 @@ def validate(
     try:
         spec = ExperimentSpec.model_validate(body)
     except ValidationError as error:
-        return Validation(None, problems(error, body, PREFIX)[:MAX_PROBLEMS])
+        return Validation(None, problems(error, body, PREFIX))
     if too_large := list(spec_sizes.problems(spec)):
         return Validation(spec, _reported(too_large))
     version, found = _data(project, spec)

@@ -147,3 +147,13 @@ def test_a_draft_may_be_no_longer_than_a_spec(world: World) -> None:
     made = experiments.create(world.project, name="short", by=world.owner, draft={"version": 1})
     with pytest.raises(BadSpec, match="at most 500,000"):
         experiments.change(made, by=world.owner, draft=draft)
+
+
+def test_empty_lists_are_reported_unless_their_items_were_refused(world: World) -> None:
+    empty = {"name": "units", "kind": "int", "min": 1, "max": 2, "when": {"name": "seed", "in": []}}
+    refused = {"name": "layers", "kind": "choice", "values": [None]}
+    body = SPEC | searched(empty, refused)
+    pointers = {problem.pointer for problem in plan.validate(world.project, body).problems}
+    assert "/spec/search/space/0/when/in" in pointers
+    assert "/spec/search/space/1/values/0" in pointers
+    assert "/spec/search/space/1/values" not in pointers
