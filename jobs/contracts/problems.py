@@ -8,6 +8,8 @@ from pydantic import ValidationError
 
 MAX_PROBLEMS = 100
 """The most problems that are reported of one input, which may have a hundred thousand wrong fields."""
+MAX_ITEMS = 10_000
+"""The most of pydantic's errors that are read; one refused value may have several."""
 PLAIN = ("missing", "value_error", "extra_forbidden")
 """Error types whose message is complete; the received value is appended to all others."""
 
@@ -31,7 +33,7 @@ def problems(error: ValidationError, body: Any, prefix: str = "") -> list[Proble
 
 def from_items(items: Iterable[Mapping[str, Any]], body: Any, prefix: str = "") -> list[Problem]:
     """List the first problems of pydantic's error items, whose `loc` refers to `body`."""
-    items = list(items)
+    items = list(islice(items, MAX_ITEMS))
     # The places that have an error inside.
     above = {item["loc"][:depth] for item in items for depth in range(len(item["loc"]))}
     # A list is "too short" only because its items were refused.
