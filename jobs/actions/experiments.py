@@ -10,9 +10,10 @@ from pydantic import ValidationError
 from jobs import access, clock
 from jobs.actions import audit, deletions
 from jobs.actions import submit as submitting
+from jobs.contracts import spec_sizes
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
-from jobs.errors import BadInput, Conflict, StaleState
+from jobs.errors import BadInput, BadSpec, Conflict, StaleState
 from jobs.models import Experiment, Job, Project, Revision, User
 from jobs.queries import plan
 
@@ -37,6 +38,7 @@ def create(
         BadSpec: `spec` is invalid; has a problem for each invalid field.
     """
     access.require(by, project, WRITE)
+    _check_draft(draft)
     frozen = plan.require_valid(project, spec) if draft is None else None
     with transaction.atomic():
         deletions.require_present(project)
@@ -83,6 +85,7 @@ def change(
         StaleState: another user has changed the experiment since `seen`. Nothing was changed.
     """
     access.require(by, experiment.project, WRITE)
+    _check_draft(draft)
     frozen = plan.require_valid(experiment.project, spec) if spec is not None else None
     fields = _checked_fields(name, tags, notes)
     if spec is not None or draft is not None:
@@ -100,6 +103,12 @@ def change(
             revision=revision.number if revision is not None else None,
         )
     return experiment
+
+
+def _check_draft(draft: Any) -> None:
+    """Refuse a draft that is longer than any spec may be: pages show it as a whole."""
+    if draft is not None and (too_long := spec_sizes.text_problem(draft)) is not None:
+        raise BadSpec(too_long.message, [Problem(plan.PREFIX, too_long.message)])
 
 
 def _checked_fields(name: str | None, tags: Sequence[str] | None, notes: str | None) -> dict[str, Any]:

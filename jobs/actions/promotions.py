@@ -24,6 +24,8 @@ State = PromotionRequest.State
 STAGES = ("production", "staging")
 LIFETIME = timedelta(days=7)
 COMMENT_LIMIT = 10_000
+MAX_COMMENTS = 100
+"""Of one request. Lists of requests show all of its comments, and every viewer may write some."""
 
 
 def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -> PromotionRequest:
@@ -244,12 +246,17 @@ def comment(promotion: PromotionRequest, text: str, *, by: User) -> Decision:
 
     Raises:
         BadInput: the text is empty.
+        Conflict: the request has `MAX_COMMENTS` comments.
     """
     access.require(by, promotion.model.project, Action.VIEW)
     _check_comment(text)
     if not text.strip():
         raise BadInput("A comment needs some text.", [Problem("/comment", "enter a comment")])
     with transaction.atomic():
+        # Locked, so that concurrent comments are counted one after another.
+        PromotionRequest.objects.select_for_update().get(pk=promotion.pk)
+        if promotion.decisions.filter(verdict="comment").count() >= MAX_COMMENTS:
+            raise Conflict(f"Request {promotion.pk} has {MAX_COMMENTS} comments, which is the limit.")
         decision = _add_decision(promotion, "comment", text, by=by)
         _audit("comment", promotion, by=by)
     return decision

@@ -142,7 +142,8 @@ def register_outputs(root: Job) -> list[ModelVersion]:
         return []
     with transaction.atomic():
         model = model_for(root.project, wanted.model, by=root.created_by)
-        return [_registered_output(model, root, what) for what in wanted.what]
+        # A spec may name an output many thousand times.
+        return [_registered_output(model, root, what) for what in dict.fromkeys(wanted.what)]
 
 
 def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> ModelVersion:

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from jobs import clock
-from jobs.contracts.traffic import INTERVAL_SECONDS, Counts, Tally, TrafficReport
+from jobs.contracts.traffic import INTERVAL_SECONDS, MOST, Counts, Tally, TrafficReport
 from jobs.models import Replica, TrafficCount
 
 KEPT = (
@@ -83,7 +83,7 @@ def _add(replica: int, version: int, start: datetime, seconds: int, counts: Iter
     )
     if not created:
         tally.add(row.counts)
-    row.requests, row.failed = tally.succeeded + tally.failed, tally.failed
+    row.requests, row.failed = min(tally.succeeded + tally.failed, MOST), min(tally.failed, MOST)
     row.counts_json = tally.counts().model_dump(mode="json", exclude_defaults=True)
     row.save(update_fields=["requests", "failed", "counts_json"])
 

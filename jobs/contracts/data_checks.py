@@ -56,9 +56,10 @@ def _check_columns(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
         "/data/split/column": (split.column,),
         "/data/split/time": (split.time,),
     }
+    known = frozenset(names)
     for pointer, columns in wanted.items():
         for column in columns:
-            if column is not None and column not in names:
+            if column is not None and column not in known:
                 yield Problem(pointer, f"no column {column!r}; the columns are {', '.join(names[:20])}")
 
 

@@ -33,6 +33,11 @@ class When(Frozen):
     name: str
     in_: tuple[Value, ...] = Field(alias="in", min_length=1, max_length=10_000)
 
+    @cached_property
+    def values(self) -> frozenset[Value]:
+        """Return the values as a set, since `in_` may have thousands."""
+        return frozenset(self.in_)
+
 
 class _Hyperparameter(Frozen):
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]{0,99}$")
@@ -64,7 +69,7 @@ class _Hyperparameter(Frozen):
 
     def is_active(self, values: Values) -> bool:
         """Return whether all conditions are met. `values` contains the parents, which precede children."""
-        return all(c.name in values and values[c.name] in c.in_ for c in self.conditions())
+        return all(c.name in values and values[c.name] in c.values for c in self.conditions())
 
 
 class _Range(_Hyperparameter):

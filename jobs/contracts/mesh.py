@@ -1,7 +1,8 @@
 """Declares the section `mesh` of a spec: the devices, their axes, and layout rules for variables."""
 
 import math
-from typing import Any, Literal, Self
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
@@ -13,6 +14,9 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 
 from jobs.contracts.base import Frozen
+
+MAX_DEVICES = 2**16
+"""The most devices of a mesh. Larger numbers are mistakes, and may have thousands of digits."""
 
 
 class LayoutRule(Frozen):
@@ -29,7 +33,7 @@ class MeshSpec(Frozen):
     """A mesh of devices with named axes. One axis and no layout is data parallel training."""
 
     devices: Literal["cpu", "gpu", "tpu"] | tuple[str, ...] = "cpu"
-    shape: tuple[int, ...] = Field(min_length=1, max_length=4)
+    shape: tuple[Annotated[int, Field(le=MAX_DEVICES)], ...] = Field(min_length=1, max_length=4)
     axis_names: tuple[str, ...] = Field(min_length=1, max_length=4)
     batch_axis: str | None = "data"
     simulate: int | None = Field(default=None, ge=1, le=64, description="simulated CPU devices")
@@ -52,6 +56,10 @@ class MeshSpec(Frozen):
             raise ValueError(f"axis_names {list(self.axis_names)} repeat a name")
         if any(size < 1 for size in self.shape):
             raise ValueError(f"shape {list(self.shape)} has an empty axis")
+        if self.size() > MAX_DEVICES:
+            raise ValueError(
+                f"shape {list(self.shape)} has {self.size():,} devices; the limit is {MAX_DEVICES:,}"
+            )
         if self.batch_axis is not None and self.batch_axis not in self.axis_names:
             raise ValueError(f"batch_axis {self.batch_axis!r} is not among {list(self.axis_names)}")
         if self.simulate is not None and self.simulate != self.size():
@@ -87,6 +95,11 @@ class MeshSpec(Frozen):
     def names(self) -> tuple[str, ...]:
         """Return the devices that it asks for by name; empty if any device of its kind will do."""
         return () if isinstance(self.devices, str) else self.devices
+
+    @cached_property
+    def matched(self) -> dict[str, list[int]]:
+        """Return the cache of `variables.rules_for`: positions of rules by the path of a variable."""
+        return {}
 
     def size(self) -> int:
         """Return the number of devices."""

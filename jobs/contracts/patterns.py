@@ -29,6 +29,8 @@ class UnsupportedPattern(ValueError):
 
 
 class _Compiled(Protocol):
+    @property
+    def programsize(self) -> int: ...
     def search(self, text: str) -> object | None: ...
     def fullmatch(self, text: str) -> object | None: ...
 
@@ -55,6 +57,15 @@ def refusal(pattern: str) -> str | None:
     """Return why a pattern is not accepted; None if it is."""
     result = _compile(pattern)
     return result if isinstance(result, str) else None
+
+
+def size(pattern: str) -> int:
+    """Return the number of instructions of a compiled pattern; 0 if it is refused.
+
+    The time of a match is at most proportional to it and to the length of the text.
+    """
+    result = _compile(pattern)
+    return 0 if isinstance(result, str) else result.programsize
 
 
 def _compiled(pattern: str) -> _Compiled:

@@ -13,6 +13,8 @@ MOST_VALUES = 64
 """The most values of one hyperparameter that are checked; most spaces have fewer."""
 COMBINATIONS = 256
 """The most configurations that are checked for each hyperparameter."""
+ALL_COMBINATIONS = 2048
+"""The most configurations that are checked for all hyperparameters of a space together."""
 DECIDING_NAMES: dict[str, tuple[str, ...]] = {
     "optimizer_args": ("optimizer",),
     "schedule": ("schedule/kind", "schedule/epochs", "schedule/warmup_epochs", "epochs"),
@@ -40,7 +42,7 @@ def configurations(space: Space, parameter: Parameter) -> Iterator[dict[str, Val
             needs_all = other.name in parents or other.name == "batch_size"
             tried = tuple((other.grid() if needs_all else extremes(other))[:MOST_VALUES])
             reduced.append(ChoiceParameter(kind="choice", name=other.name, values=tried, when=other.when))
-    for values in islice(grid(tuple(reduced)), COMBINATIONS):
+    for values in islice(grid(tuple(reduced)), min(COMBINATIONS, ALL_COMBINATIONS // len(space))):
         if parameter.name in values:
             yield values
 

@@ -1,10 +1,15 @@
 """Converts pydantic's errors to messages with JSON pointers into the request body."""
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+MAX_PROBLEMS = 100
+"""The most problems that are reported of one input, which may have a hundred thousand wrong fields."""
+MAX_ITEMS = 10_000
+"""The most of pydantic's errors that are read; one refused value may have several."""
 PLAIN = ("missing", "value_error", "extra_forbidden")
 """Error types whose message is complete; the received value is appended to all others."""
 
@@ -27,9 +32,13 @@ def problems(error: ValidationError, body: Any, prefix: str = "") -> list[Proble
 
 
 def from_items(items: Iterable[Mapping[str, Any]], body: Any, prefix: str = "") -> list[Problem]:
-    """List the problems of pydantic's error items, whose `loc` refers to `body`."""
-    items = list(items)
-    return [_problem(item, body, prefix) for item in items if not _follows_from_another(item, items)]
+    """List the first problems of pydantic's error items, whose `loc` refers to `body`."""
+    items = list(islice(items, MAX_ITEMS))
+    # The places that have an error inside.
+    above = {item["loc"][:depth] for item in items for depth in range(len(item["loc"]))}
+    # A list is "too short" only because its items were refused.
+    own = (item for item in items if item["type"] != "too_short" or item["loc"] not in above)
+    return [_problem(item, body, prefix) for item in islice(own, MAX_PROBLEMS)]
 
 
 def first(error: ValidationError) -> Problem:
@@ -49,14 +58,6 @@ def message_of(item: Mapping[str, Any]) -> str:
     if item["type"] == "extra_forbidden":
         return _unknown([str(part) for part in item["loc"]])
     return str(item["msg"]).removeprefix("Value error, ")
-
-
-def _follows_from_another(item: Mapping[str, Any], items: list[Mapping[str, Any]]) -> bool:
-    """Return whether a list is "too short" only because its items were refused."""
-    loc = item["loc"]
-    return item["type"] == "too_short" and any(
-        len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in items
-    )
 
 
 def _problem(item: Mapping[str, Any], body: Any, prefix: str) -> Problem:

@@ -4,13 +4,18 @@ Releases are signed. Prediction servers accept no unsigned one.
 """
 
 import json
+import re
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from jobs.contracts.answers.base import JsonObject
 from jobs.contracts.audit import AuditAnchor
 from jobs.contracts.base import Frozen
 from jobs.contracts.traffic import TrafficReport
+
+_NUMBER = re.compile(r"[0-9]{1,10}")
+Generation = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class ReleasedVersion(Frozen):
@@ -77,8 +82,8 @@ class ReplicaReport(Frozen):
 
     replica: str
     model: str
-    generation: int = Field(description="The newest generation that it serves completely.")
-    loading: int | None = Field(default=None, description="The generation that it is loading.")
+    generation: Generation = Field(description="The newest generation that it serves completely.")
+    loading: Generation | None = Field(default=None, description="The generation that it is loading.")
     versions: dict[str, str] = Field(
         default_factory=dict, description="The state of each version, by number."
     )
@@ -88,3 +93,11 @@ class ReplicaReport(Frozen):
     traffic: TrafficReport | None = Field(
         default=None, description="Requests since the last confirmed report."
     )
+
+    @field_validator("versions")
+    @classmethod
+    def _check_numbers(cls, versions: dict[str, str]) -> dict[str, str]:
+        # Pages sort them as numbers. A type of the keys would leave the values without a type in OpenAPI.
+        if wrong := next((name for name in versions if not _NUMBER.fullmatch(name)), None):
+            raise ValueError(f"{wrong[:40]!r} is not the number of a version")
+        return versions

@@ -1,6 +1,6 @@
 """Declares the section `search` of a spec: algorithm, objectives, trials, pruning and search space."""
 
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -103,7 +103,7 @@ class SearchSpec(Frozen):
 
     @model_validator(mode="after")
     def _check_grid_size(self) -> Self:
-        if self.info.enumerates_grid and grid_size(self.space) >= GRID_LIMIT:
+        if self.info.enumerates_grid and self._grid_size >= GRID_LIMIT:
             raise ValueError("the grid has a million configurations or more; give larger steps or use random")
         return self
 
@@ -165,6 +165,10 @@ class SearchSpec(Frozen):
         """Return the algorithm's entry in the table."""
         return ALGORITHMS[self.algorithm]
 
+    @cached_property
+    def _grid_size(self) -> int:
+        return grid_size(self.space)
+
     def ranked_by(self) -> tuple[Objective, ...]:
         """Return all objectives, the main one first."""
         return self.objectives or (self.objective,)
@@ -195,7 +199,7 @@ class SearchSpec(Frozen):
             epochs: of a full training, `fit.epochs`.
         """
         if self.info.enumerates_grid:
-            return min(self.max_trials, grid_size(self.space))
+            return min(self.max_trials, self._grid_size)
         if self.info.has_rungs:
             return sum(bracket.sizes[0] for bracket in self.brackets(epochs))
         return self.max_trials

@@ -8,13 +8,15 @@ conditions, not with the number of configurations.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from jobs.contracts.search_space import Space
 
 MOST_STATES = 4096
 """The most states to count; beyond, counting would take longer than a second."""
+MOST_STEPS = 500_000
+"""The most combinations of a state and a kind of value to visit, for the same reason."""
 GRID_LIMIT = 1_000_000
 """A grid search needs a grid with fewer configurations."""
 COUNTED = 10**15
@@ -78,11 +80,15 @@ def _count_connected(space: list[Conditional]) -> Count:
     ordered = _ordered(space)
     states: Counter[State] = Counter({frozenset(): 1})
     begun: set[int] = set()
+    steps = 0
     for place, parameter in enumerate(ordered):
         children = _children(parameter, ordered)
-        states = _next_states(states, place, parameter, children, begun)
-        begun |= children.keys()
-        if len(states) > MOST_STATES:
+        kinds = _kinds(parameter.grid(), children)
+        steps += len(states) * len(kinds)
+        if steps <= MOST_STEPS:
+            states = _next_states(states, place, parameter, kinds, children, begun)
+            begun |= children.keys()
+        if steps > MOST_STEPS or len(states) > MOST_STATES:
             # Each can be completed in at least one way, so their number is a lower bound.
             return Count(states.total(), exact=False)
     return Count(states.total(), exact=True)
@@ -120,7 +126,8 @@ def _next_states(
     states: Counter[State],
     place: int,
     parameter: Conditional,
-    children: dict[int, frozenset[Any]],
+    kinds: dict[State, int],
+    children: Collection[int],
     begun: set[int],
 ) -> Counter[State]:
     """Return the states after processing one more hyperparameter.
@@ -129,10 +136,10 @@ def _next_states(
         states: number of configurations by state, before.
         place: position of the hyperparameter.
         parameter: the hyperparameter.
-        children: its children, as `_children` returns them.
+        kinds: its values, as `_kinds` returns them.
+        children: positions of its children.
         begun: children with a parent that was processed earlier.
     """
-    kinds = _kinds(parameter.grid(), children)
     is_child = bool(parameter.conditions())
     result: Counter[State] = Counter()
     for state, ways in states.items():
@@ -154,10 +161,11 @@ def _kinds(grid: Sequence[Any], children: dict[int, frozenset[Any]]) -> dict[Sta
     """
     # A list is searched item by item; a range or `Steps` computes whether it contains a value.
     values = frozenset(grid) if isinstance(grid, list) else grid
-    kinds: Counter[State] = Counter()
-    for value in frozenset[Any]().union(*children.values()):
-        if value in values:
-            kinds[frozenset(child for child, wanted in children.items() if value in wanted)] += 1
+    activated: dict[Any, list[int]] = {}
+    for child, wanted in children.items():
+        for value in wanted:
+            activated.setdefault(value, []).append(child)
+    kinds = Counter(frozenset(met) for value, met in activated.items() if value in values)
     rest = len(grid) - kinds.total()
     if rest:
         kinds[frozenset()] += rest

@@ -14,7 +14,11 @@ MAX_INTERVALS = 60
 NO_VERSION = 0
 """The version of requests that were answered before a version was chosen."""
 
-Count = Annotated[int, Field(ge=0, le=2**53)]
+MOST = 2**40
+"""The largest count. Larger sums are stored as this number: only a false report has them, and the database
+adds those of millions of rows as integers of 64 bits."""
+
+Count = Annotated[int, Field(ge=0, le=MOST)]
 Buckets = Annotated[dict[Annotated[int, Field(ge=0, le=MAX_BUCKET)], Count], Field(max_length=MAX_BUCKET + 1)]
 
 
@@ -93,7 +97,7 @@ class Tally:
         _add(self.latency, other.latency)
         _add(self.errors, other.errors)
         _add(self.batches, other.batches)
-        self.rows += other.rows
+        self.rows = min(self.rows + other.rows, MOST)
         self.waiting = max(self.waiting, other.waiting)
 
     @property
@@ -119,4 +123,4 @@ class Tally:
 
 def _add(target: dict[int, int], source: Mapping[int, int]) -> None:
     for key, count in source.items():
-        target[key] = target.get(key, 0) + count
+        target[key] = min(target.get(key, 0) + count, MOST)

@@ -102,11 +102,17 @@ def rules_for(variable: Variable, mesh: MeshSpec) -> list[tuple[int, LayoutRule]
 
     A rule whose pattern is refused matches nothing; see `pattern_problems`.
     """
-    return [
-        (i, rule)
-        for i, rule in enumerate(mesh.layout)
-        if patterns.refusal(rule.match) is None and patterns.matches_all_of(rule.match, variable.path)
-    ]
+    found = mesh.matched.get(variable.path)
+    if found is None:
+        # A plan asks for the same paths with hundreds of searched values.
+        found = mesh.matched[variable.path] = [
+            i for i, rule in enumerate(mesh.layout) if _is_matched(rule.match, variable.path)
+        ]
+    return [(i, mesh.layout[i]) for i in found]
+
+
+def _is_matched(pattern: str, path: str) -> bool:
+    return patterns.refusal(pattern) is None and patterns.matches_all_of(pattern, path)
 
 
 def pattern_problems(mesh: MeshSpec) -> list[Problem]:

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from django.db.models import Sum
 from pydantic import ValidationError
 
-from jobs.contracts import data_checks, device_checks, spec_checks
+from jobs.contracts import data_checks, device_checks, spec_checks, spec_sizes
 from jobs.contracts import plan as planning
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan, Situation
-from jobs.contracts.problems import Problem, problems
+from jobs.contracts.problems import MAX_PROBLEMS, Problem, problems
 from jobs.contracts.resources import WorkerSize, unserved
 from jobs.errors import BadSpec
 from jobs.kinds import planned
@@ -50,10 +50,14 @@ def validate(
     Returns:
         The result. The pointers of its problems start with `/spec`.
     """
+    if (too_long := spec_sizes.text_problem(body)) is not None:
+        return Validation(None, _reported([too_long]))
     try:
         spec = ExperimentSpec.model_validate(body)
     except ValidationError as error:
         return Validation(None, problems(error, body, PREFIX))
+    if too_large := list(spec_sizes.problems(spec)):
+        return Validation(spec, _reported(too_large))
     version, found = _data(project, spec)
     found += spec_checks.problems(spec)
     found += warm_start.problems(project, spec.search)
@@ -65,7 +69,11 @@ def validate(
     found = list(dict.fromkeys(found))
     now = situation(project, spec, experiment) if with_plan else None
     plan = planning.make_plan(spec, profile, now, planned(spec)) if now is not None else None
-    return Validation(spec, [Problem(PREFIX + p.pointer, p.message) for p in found], plan)
+    return Validation(spec, _reported(found), plan)
+
+
+def _reported(found: list[Problem]) -> list[Problem]:
+    return [Problem(PREFIX + problem.pointer, problem.message) for problem in found[:MAX_PROBLEMS]]
 
 
 def require_valid(project: Project, body: Any) -> ExperimentSpec:

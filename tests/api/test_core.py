@@ -18,6 +18,7 @@ from jobs.errors import Conflict
 from jobs.models import IdempotencyKey, RegisteredModel
 from tests.people import PASSWORD, People, browser_of
 from tests.seeded import seed_search
+from webapp.api import media
 
 pytestmark = pytest.mark.django_db
 
@@ -128,6 +129,17 @@ def test_problems_point_into_the_sent_body(people: People, call: Any) -> None:
     pointers = {error["pointer"] for error in answer.json()["errors"]}
     assert answer.status_code == 422
     assert pointers == {"/name", "/project", "/colour"}
+
+
+def test_a_body_of_many_wrong_fields_is_parsed_a_fixed_number_of_times(
+    people: People, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = Mock(side_effect=media.read_json)
+    monkeypatch.setattr(media, "read_json", parsed)
+    answer = call(people.member).post("/models", {f"field{i}": 1 for i in range(300)})
+    assert answer.status_code == 422
+    assert len(answer.json()["errors"]) == 100
+    assert parsed.call_count <= 2
 
 
 def test_the_pointer_is_empty_for_a_body_that_is_not_an_object(people: People, call: Any) -> None:

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from jobs.models import User
+from webapp.api import search_spaces
 
 SWEEP = "method: random\nparameters: {units: {values: [16, 32]}, rate: {distribution: normal}}"
 UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16}
@@ -91,3 +92,30 @@ def test_credentials_and_the_scope_are_required(call: Callable[..., Any], route:
     assert reader.post(f"/search-spaces/{route}", {}).status_code == 403
     anonymous = Client().post(f"/api/v1/search-spaces/{route}", {}, content_type="application/json")
     assert anonymous.status_code == 401
+
+
+@pytest.mark.parametrize(
+    "digits", ["0x" + "f" * 9000, "0b" + "1" * 50_000, "0" + "7" * 9000, "1" + ":59" * 9000]
+)
+def test_a_number_of_thousands_of_digits_is_refused_with_its_place(caller: Any, digits: str) -> None:
+    text = f"method: random\nparameters: {{units: {{values: [{digits}]}}}}"
+    answer = caller.post("/search-spaces/import", {"text": text})
+    assert answer.status_code == 422
+    assert [error["pointer"] for error in answer.json()["errors"]] == ["/text/parameters/units/values/0"]
+
+
+def test_a_space_that_is_too_large_to_check_is_not_exported(
+    caller: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Any) -> None:
+        raise AssertionError("the conditions were checked")
+
+    monkeypatch.setattr(search_spaces, "space_errors", refuse)
+    parent = UNITS | {"max": 10**6, "step": 1}
+    child = {"name": "layers", "kind": "int", "min": 1, "max": 3}
+    when = {"name": "units", "in": list(range(16, 7016))}
+    answer = caller.post("/search-spaces/export", {"space": [parent, child | {"when": [when] * 3}]})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/space")
+    long = [UNITS | {"kind": "choice", "values": ["x" * 60_000] * 10}]
+    answer = caller.post("/search-spaces/export", {"space": long})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/space")

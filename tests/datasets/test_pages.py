@@ -12,6 +12,8 @@ from jobs.models import DatasetVersion
 from tests.datasets.making import DIABETES, make_ready
 from tests.datasets.test_api import CSV
 from tests.experiments.conftest import World
+from tests.factories import make_dataset, profile
+from tests.markup import text_of
 from webapp.pages.pictures import histogram_bars, png_uri
 
 
@@ -122,3 +124,28 @@ def test_other_values_are_not_drawn(value: object) -> None:
 def test_a_bin_with_one_row_is_visible() -> None:
     heights = [bar.height for bar in histogram_bars([0, 1, 100_000])]
     assert heights == [0.0, 0.6, 30.0]
+
+
+def test_a_version_of_many_columns_and_classes_is_shown_in_parts(world: World, browser: Client) -> None:
+    dataset = make_dataset("wide", project=world.project, by=world.owner)
+    names = [f"column{i}" for i in range(250)]
+    column = {"dtype": "float64", "missing": 0, "distinct": 2}
+    described = profile(
+        features=names[:-1],
+        target=names[-1],
+        columns=[column | {"name": name} for name in names],
+        preview=[dict.fromkeys(names, 1.5)],
+        class_labels=[f"class{i}" for i in range(150)],
+        class_counts=[1] * 150,
+    )
+    DatasetVersion.objects.filter(dataset=dataset).update(profile_json=described)
+    first = text_of(browser.get("/datasets/wide/versions/1?project=yard"))
+    assert [name for name in names if f" {name} " in first] == [*names[:100], "column249"]
+    assert "100 of 250 columns" in first
+    assert ("class99" in first, "class100" in first, "and 50 more classes" in first) == (True, False, True)
+    last = text_of(browser.get("/datasets/wide/versions/1?project=yard&cursor=200"))
+    assert "50 of 250 columns" in last
+    assert "column248" in last
+    for cursor in ("x", "9" * 5000, "400", "-1"):
+        page = browser.get("/datasets/wide/versions/1", {"project": "yard", "cursor": cursor})
+        assert page.status_code == 200

@@ -190,6 +190,15 @@ def test_predictions_of_a_classifier_name_the_classes(tmp_path):
     ]
 
 
+def test_a_class_that_a_spreadsheet_would_evaluate_is_quoted_and_a_number_is_not(tmp_path):
+    write_predictions(tmp_path / "p.csv", "binary", [7, 9], [0, 1], [0.25, 0.75], ["-1", "=cmd()|x"])
+    assert read(tmp_path / "p.csv") == [
+        ["row", "y_true", "y_pred", "p_-1", "p_=cmd()|x"],
+        ["7", "-1", "-1", "0.75", "0.25"],
+        ["9", "'=cmd()|x", "'=cmd()|x", "0.25", "0.75"],
+    ]
+
+
 def test_predictions_of_a_regressor_are_written_with_the_true_values(tmp_path):
     write_predictions(tmp_path / "p.csv", "regression", [3], [1.5], [[1.25]])
     assert read(tmp_path / "p.csv") == [["row", "y_true", "y_pred"], ["3", "1.5", "1.25"]]

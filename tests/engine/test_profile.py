@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from jobs.contracts.profile import Profile
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.bundled import CATALOGUE, load_bundled
 from workers.engine.data.table import read_csv, read_parquet
-from workers.engine.errors import BadData, BadSpec
+from workers.engine.errors import BadData, BadSpec, DamagedFile
 
 NUMBERS = "a,b,y\n1,2,0\n3,4,1\n5,7,0\n2,2,1\n"
 
@@ -178,6 +179,15 @@ def test_a_damaged_npz_is_rejected(tmp_path):
     body[60:90] = b"\xff" * 30
     path.write_bytes(body)
     with pytest.raises(BadData, match="not a readable NPZ"):
+        profiled(tmp_path, source="npz", path=str(path))
+
+
+def test_a_header_that_python_cannot_parse_is_damage_and_not_a_lack_of_memory(tmp_path):
+    path = tmp_path / "d.npz"
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': " + b"-" * 8000 + b"1}\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(DamagedFile, match="nested too deep"):
         profiled(tmp_path, source="npz", path=str(path))
 
 

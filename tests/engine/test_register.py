@@ -395,6 +395,26 @@ def test_a_file_that_is_not_the_registered_one_is_rejected(tmp_path):
         registered(save(tmp_path, plain), tmp_path / "run", digest="0" * 64)
 
 
+def test_a_chain_of_layers_that_is_too_long_for_keras_is_a_bad_model(tmp_path):
+    def lengthen(config):
+        layers = config["config"]["layers"]
+        link = json.dumps(next(layer for layer in layers if layer["config"]["name"] == "link1"))
+        layers[2:] = [
+            json.loads(link.replace('"link1"', f'"link{k}"').replace('"link0"', f'"link{k - 1}"'))
+            for k in range(1, 3000)
+        ]
+        ends = json.dumps(config["config"]["output_layers"])
+        config["config"]["output_layers"] = json.loads(ends.replace('"link1"', '"link2999"'))
+
+    def two_links(x):
+        return keras.layers.Identity(name="link1")(keras.layers.Identity(name="link0")(x))
+
+    path = rewrite(save(tmp_path, two_links), lengthen)
+    for foreign in (True, False):
+        with pytest.raises(BadModel, match="too many of its layers follow one another"):
+            registered(path, tmp_path / "run", foreign=foreign)
+
+
 def test_a_hostile_file_is_rejected_before_keras_loads_it(tmp_path, monkeypatch):
     path = save(tmp_path, lambda x: keras.layers.Lambda(lambda y: y + 1)(x))
     monkeypatch.setattr(register, "load_model", lambda *_: pytest.fail("Keras was called"))

@@ -1,5 +1,8 @@
 """The input positions of a model version: their columns, and an example row."""
 
+import json
+import re
+import shlex
 from html import unescape
 from typing import Any
 
@@ -12,6 +15,7 @@ from tests.factories import make_dataset, make_experiment, make_job, profile
 from tests.markup import one_line
 from tests.people import browser_of
 from tests.registry.conftest import Yard
+from webapp.pages import tryout
 from workers.engine.data.encode import encode
 from workers.engine.data.table import Table
 from workers.engine.tasks.profile import make_profile
@@ -119,3 +123,29 @@ def test_unknown_positions_are_not_shown(yard: Yard) -> None:
 
 def test_an_input_of_another_size_is_not_named(yard: Yard) -> None:
     assert names(trained(yard, size=5)) == []
+
+
+@pytest.mark.parametrize("shapes", [[[4000, 4000]], [[1000]] * 11, [[2**24, 2**24, None]]])
+def test_an_input_that_is_too_large_to_show_has_no_example(
+    yard: Yard, shapes: list[list[int | None]]
+) -> None:
+    version = yard.live()
+    tensors = [{"name": f"x{i}", "dtype": "float32", "shape": shape} for i, shape in enumerate(shapes)]
+    version.signature = {**version.signature, "inputs": tensors}
+    version.save()
+    assert tryout.form_context(version)["text"] == ""
+    assert tryout.example_body(version) == ""
+    for tab in ("try", "use"):
+        assert "0, 0, 0" not in shown(yard, tab)
+
+
+def test_a_quote_in_the_name_of_an_input_stays_in_the_body_of_the_command(yard: Yard) -> None:
+    version = yard.live()
+    tensor = {"name": "x'; touch broken; '", "dtype": "float32", "shape": [1]}
+    version.signature = {**version.signature, "inputs": [tensor, tensor | {"name": "y"}]}
+    version.save()
+    page = unescape(browser_of(yard.viewer).get("/models/digits/versions/1", {"tab": "use"}).content.decode())
+    found = re.search(r"curl -s [^<]*", page)
+    assert found is not None
+    body = shlex.split(found.group(0))[-1]
+    assert list(json.loads(body)["instances"][0]) == ["x'; touch broken; '", "y"]

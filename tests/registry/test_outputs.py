@@ -3,7 +3,10 @@
 import pytest
 
 from jobs.actions import registration
+from jobs.actions.kind_actions import actions_for
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.errors import Conflict
+from jobs.kinds.register.facts import REGISTER
 from jobs.models import Job, Revision
 from tests.factories import SPEC, make_experiment, make_job, make_job_artifact
 from tests.registry.conftest import Yard
@@ -34,6 +37,18 @@ def test_registering_twice_creates_one_version(yard: Yard) -> None:
     job = finished(yard, "digits")
     assert registration.register_outputs(job) == registration.register_outputs(job)
     assert yard.model.versions.count() == 1
+
+
+def test_an_output_that_a_spec_names_many_times_becomes_one_version_with_one_job(yard: Yard) -> None:
+    job = finished(yard, "digits")
+    assert job.revision is not None
+    spec = job.revision.spec_json | {"after": {"register": {"model": "digits", "what": ["best"] * 50}}}
+    Revision.objects.filter(pk=job.revision.pk).update(spec_json=spec)
+    job.refresh_from_db()
+    assert len(registration.register_outputs(job)) == 1
+    made = actions_for("register").children(job, ExperimentSpec.model_validate(spec))
+    assert len(made) == 1
+    assert REGISTER.planned(ExperimentSpec.model_validate(spec)) == 1
 
 
 def test_a_name_of_another_project_is_refused(yard: Yard) -> None:

@@ -194,6 +194,18 @@ def test_staging_is_released_beside_production(yard: Yard) -> None:
     assert body.standby == (staged.number,)
 
 
+def test_the_comments_of_a_request_are_limited_and_its_decision_is_not(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(promotions, "MAX_COMMENTS", 2)
+    promotion = yard.pending()
+    for _ in range(2):
+        promotions.comment(promotion, "hm", by=yard.viewer)
+    with pytest.raises(Conflict, match="2 comments"):
+        promotions.comment(promotion, "hm", by=yard.member)
+    assert promotions.approve(promotion, comment="good", by=yard.approver).state == "approved"
+
+
 def test_everyone_in_the_project_may_comment(yard: Yard) -> None:
     promotion = yard.pending()
     promotions.comment(promotion, " looks fine ", by=yard.viewer)

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError
+from django.test import Client
 
 from jobs import clock
-from jobs.actions import promotions, releases, replica_reports, traffic
+from jobs.actions import promotions, releases, replica_reports, tokens, traffic
 from jobs.contracts.histogram import bucket_of
 from jobs.contracts.release import ReplicaReport
-from jobs.contracts.traffic import Counts, TrafficInterval, TrafficReport, VersionCounts
+from jobs.contracts.traffic import MOST, Counts, TrafficInterval, TrafficReport, VersionCounts
 from jobs.models import Replica, TrafficCount
 from jobs.queries import traffic as queries
 from tests.people import browser_of
@@ -225,3 +226,37 @@ def test_the_page_shows_how_to_send_the_first_request_until_there_is_one(yard: Y
     send(yard, interval(ago(20), 1, counts(30)))
     assert "No requests yet" not in browser_of(yard.member).get("/endpoints/digits").content.decode()
     assert "0.500/s" in " ".join(browser_of(yard.member).get("/endpoints").content.decode().split())
+
+
+def test_counts_of_a_false_report_are_limited_and_do_not_stop_the_folding(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    huge = Counts(latency={1: MOST, 2: MOST}, errors={400: MOST}, rows=MOST, waiting=MOST)
+    send(yard, interval(ago(20), 1, huge), interval(ago(30), 1, huge))
+    send(yard, interval(ago(20), 1, huge), sequence=2)
+    set_clock(monkeypatch, NOW + timedelta(hours=3))
+    assert traffic.fold() > 0
+    row = TrafficCount.objects.get()
+    assert (row.requests, row.failed, row.counts.rows) == (MOST, MOST, MOST)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"generation": 2**31},
+        {"generation": -1},
+        {"generation": 10**30},
+        {"loading": 2**31},
+        {"versions": {"x": "serving"}},
+        {"versions": {"9" * 400: "serving"}},
+    ],
+)
+def test_a_report_of_impossible_numbers_is_refused(yard: Yard, field: dict[str, Any]) -> None:
+    _, secret = tokens.create(yard.owner, by=yard.owner, scopes=["serve"])
+    response = Client().post(
+        "/api/v1/serving/reports",
+        {"replica": "here", "model": yard.model.name, "generation": 1} | field,
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {secret}"},
+    )
+    assert response.status_code == 422

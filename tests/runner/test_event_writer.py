@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.contracts.events import LONGEST_NAME, POINTS_AN_EVENT, RUNNER_EVENT, Points
+from jobs.contracts.events import LONGEST_NAME, POINTS_AN_EVENT, RUNNER_EVENT, Failed, Points, Result
 from workers.runner import event_writer
 from workers.runner.control_reader import ControlReader
 from workers.runner.event_reporter import EventReporter
@@ -147,3 +147,13 @@ def test_a_run_waits_once_too_many_events_are_queued_and_loses_none(
     assert done.wait(10)
     assert highest <= 101
     assert [int(json.loads(line)["line"].split()[0]) for line in data.splitlines()] == list(range(sent))
+
+
+def test_half_a_surrogate_pair_is_replaced_and_does_not_stop_the_writer(
+    pipe: tuple[int, int], writer: EventWriter
+) -> None:
+    writer.send(Failed(time=1.0, code="bad_model", message="it uses \ud800"))
+    writer.send(Result(time=2.0, result={"labels": ["a\udfff"]}))
+    failed, result = received(pipe, writer)
+    assert failed["message"] == "it uses ?"
+    assert result["result"] == {"labels": ["a?"]}

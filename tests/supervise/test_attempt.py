@@ -115,6 +115,16 @@ async def test_invalid_event_lines_are_logged_and_ignored(bench: Bench) -> None:
     assert bench.repository.losses() == [0]
 
 
+async def test_a_nul_in_a_text_of_a_runner_is_replaced(bench: Bench) -> None:
+    """PostgreSQL would refuse it, and the whole attempt with it."""
+    log = {"type": "log", "time": 1.0, "line": "a\0\0b\\u0000c"}
+    result = {"type": "result", "time": 2.0, "result": {"labels": ["\0", "x\\\0"]}}
+    ending = await bench.run(["raw", json.dumps(log)], ["raw", json.dumps(result)])
+    assert ending is not None
+    assert ending.result == {"labels": ["\ufffd", "x\\\ufffd"]}
+    assert [line.line for line in bench.repository.lines()] == ["a\ufffd\ufffdb\\u0000c"]
+
+
 async def test_an_artifact_is_in_the_store_before_it_is_recorded(bench: Bench) -> None:
     await bench.run(["artifact", "report.txt", "hello"])
     stored = bench.repository.files["report.txt"]

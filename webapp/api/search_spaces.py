@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import Field, TypeAdapter, ValidationError
 
+from jobs.contracts import spec_sizes
 from jobs.contracts.answers.base import JsonObject
 from jobs.contracts.answers.search_spaces import ExportedSpaceOut, ImportedSpaceOut
 from jobs.contracts.base import DocumentedAs
@@ -59,16 +60,24 @@ def import_space(request: HttpRequest, body: ImportIn) -> ImportedSpaceOut:  # n
 @router.post("/search-spaces/export", response=ExportedSpaceOut)
 def export_space(request: HttpRequest, body: ExportIn) -> ExportedSpaceOut:  # noqa: ARG001
     """Convert a search space to KerasTuner's JSON."""
+    if (too_long := spec_sizes.text_problem(body.space)) is not None:
+        raise _invalid([Problem("/space", too_long.message)])
     try:
         space = _SPACES.validate_python(body.space)
     except ValidationError as error:
-        errors = problems(error, body.space, "/space")
-        raise BadInput(f"The space is invalid: {_summary(errors)}", errors) from error
+        raise _invalid(problems(error, body.space, "/space")) from error
+    # Before the conditions are checked, which takes time for each of their values.
+    if too_large := list(spec_sizes.space_problems(space, "/space")):
+        raise _invalid(too_large)
     if errors := [
         Problem(f"/space/{where.replace('.', '/')}", message) for where, message in space_errors(space)
     ]:
-        raise BadInput(f"The space is invalid: {_summary(errors)}", errors)
+        raise _invalid(errors)
     return ExportedSpaceOut(format=body.format, config=keras_tuner.write(space))
+
+
+def _invalid(errors: list[Problem]) -> BadInput:
+    return BadInput(f"The space is invalid: {_summary(errors)}", errors)
 
 
 def _summary(errors: list[Problem]) -> str:

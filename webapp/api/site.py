@@ -1,6 +1,8 @@
 """Builds the API: routers, error handlers and the OpenAPI document."""
 
 from importlib import import_module
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 from django.core.exceptions import (
@@ -55,6 +57,8 @@ RESOURCES = (
     "audit",
 )
 
+MAX_ITEMS = 1000
+"""How many of pydantic's errors are read; a refused union has one for each of its types."""
 MAX_IN_DETAIL = 3
 """How many errors the `detail` of a problem names; `errors` lists all."""
 
@@ -75,7 +79,8 @@ class Api(NinjaAPI):
             model: Any = context.model
             # django-ninja wraps a single body in a model with one attribute, which clients do not send.
             single = getattr(model, "__read_from_single_attr__", None)
-            for item in context.pydantic_validation_error.errors(include_url=False):
+            # Far more than are reported; a request may have half a million.
+            for item in islice(context.pydantic_validation_error.errors(include_url=False), MAX_ITEMS):
                 loc = model.__ninja_flatten_map_reverse__.get(item["loc"], item["loc"])
                 if single and loc[:1] == (single,):
                     loc = loc[1:]
@@ -163,8 +168,9 @@ def _database_unavailable(_: HttpRequest, __: Any) -> HttpResponse:
 
 def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
     found: list[Problem] = []
-    for item in error.errors:
-        found += from_items([item], _sent(request, item["source"]))
+    # Each part of the request is parsed once: a body may have a hundred thousand wrong fields.
+    for source, items in groupby(error.errors, key=itemgetter("source")):
+        found += from_items(items, _sent(request, source))
     detail = "; ".join(f"{each.pointer or 'The body'}: {each.message}" for each in found[:MAX_IN_DETAIL])
     if len(found) > MAX_IN_DETAIL:
         detail += f" (and {len(found) - MAX_IN_DETAIL} more)"

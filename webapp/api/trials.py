@@ -87,7 +87,7 @@ class ContinueIn(In):
 class TrialIn(In):
     """A configuration to try."""
 
-    values: dict[str, Parameter] = Field(description="One value per hyperparameter.")
+    values: dict[str, Parameter] = Field(max_length=200, description="One value per hyperparameter.")
 
 
 def numbers_of(text: str) -> list[int]:

@@ -1,5 +1,6 @@
 """Lists data sets, shows one version, and accepts uploads."""
 
+from collections.abc import Container
 from typing import Any, NamedTuple, get_args
 
 from django.db.models import F
@@ -17,7 +18,7 @@ from jobs.contracts.profile import Column, Profile
 from jobs.errors import NotFound, TrainyardError
 from jobs.models import Dataset, DatasetVersion, Project
 from jobs.queries import datasets as queries
-from jobs.queries.paging import page_of
+from jobs.queries.paging import Page, page_of
 from webapp.pages.pictures import Bar, histogram_bars, png_uri
 from webapp.pages.shortcuts import (
     Request,
@@ -36,6 +37,9 @@ from webapp.pages.shortcuts import (
 from webapp.uploads import check_size, received
 
 SAMPLE_ROWS = 12
+SHOWN_COLUMNS = 100
+"""Columns on one page; an upload may have many thousand, each with a histogram."""
+SHOWN_CLASSES = 100
 
 
 @page
@@ -109,7 +113,7 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         "start_in": _project_for_experiment(request, dataset),
         "tasks": get_args(Task),
         "crumbs": crumbs(("Datasets", url("datasets")), dataset.slug, f"v{number}"),
-        **(_profile_context(profile) if profile is not None else {}),
+        **(_profile_context(profile, _first_column(request)) if profile is not None else {}),
     }
     response = render(request, "datasets/version.html", context, partial="body")
     # The part is reloaded while the version is prepared; then the header of the page changes too.
@@ -137,20 +141,33 @@ def _project_for_experiment(request: Request, dataset: Dataset) -> Project | Non
     return next((project for project in mine if project.slug == current), mine[0] if mine else None)
 
 
-def _profile_context(profile: Profile) -> dict[str, Any]:
+def _first_column(request: Request) -> int:
+    """Return the position of the first column that is shown."""
+    given = request.GET.get("cursor", "")
+    # More digits cannot be a position, and `int` refuses thousands of them.
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 9 else 0
+
+
+def _profile_context(profile: Profile, first: int) -> dict[str, Any]:
+    shown = profile.columns[first : first + SHOWN_COLUMNS]
+    after = first + len(shown)
+    features = frozenset(profile.features)
+    columns = [_column_view(column, profile, features) for column in shown]
     return {
-        "columns": [_column_view(column, profile) for column in profile.columns],
-        "sample": [
-            [_cell(row.get(c.name), c) for c in profile.columns] for row in profile.preview[:SAMPLE_ROWS]
-        ],
+        "columns": columns,
+        "columns_page": Page(
+            columns, str(after) if 0 < after < len(profile.columns) else None, len(profile.columns)
+        ),
+        "sample": [[_cell(row.get(c.name), c) for c in shown] for row in profile.preview[:SAMPLE_ROWS]],
         "balance": _class_shares(profile),
+        "more_classes": max(len(profile.class_labels) - SHOWN_CLASSES, 0),
         "parts": queries.part_sizes(profile, Split()),
         "inputs": " × ".join(str(size) for size in profile.input_shape),
     }
 
 
-def _column_view(column: Column, profile: Profile) -> ColumnView:
-    role = "target" if column.name == profile.target else "feature" if column.name in profile.features else ""
+def _column_view(column: Column, profile: Profile, features: Container[str]) -> ColumnView:
+    role = "target" if column.name == profile.target else "feature" if column.name in features else ""
     return ColumnView(column, histogram_bars(column.histogram), role)
 
 
@@ -165,7 +182,7 @@ def _class_shares(profile: Profile) -> list[ClassShare]:
     most = max(profile.class_counts, default=0)
     return [
         ClassShare(label, count, 100 * count / profile.rows, 100 * count / most if most else 0)
-        for label, count in zip(profile.class_labels, profile.class_counts, strict=False)
+        for label, count in zip(profile.class_labels[:SHOWN_CLASSES], profile.class_counts, strict=False)
     ]
 
 

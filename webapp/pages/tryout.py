@@ -18,6 +18,8 @@ from webapp.json_text import read_json
 
 MAX_FIELDS = 40
 SHOWN_CLASSES = 20
+MAX_EXAMPLE = 10_000
+"""Values of an example of the input. An uploaded model may take millions, which no page could show."""
 
 
 def form_context(version: ModelVersion) -> dict[str, Any]:
@@ -28,9 +30,12 @@ def form_context(version: ModelVersion) -> dict[str, Any]:
     profile = versions.profile(version)
     tensor, several = signature.inputs[0], len(signature.inputs) > 1
     known = positions_context(version)
+    context = {**known, "signature": signature, "kind": "json", "text": ""}
+    if sum(map(_values, signature.inputs)) > MAX_EXAMPLE:
+        return context
     positions = known["positions"]
     sample = _sample(profile, tensor, positions)
-    context = {**known, "signature": signature, "kind": "json", "text": json.dumps(_rounded(sample))}
+    context["text"] = json.dumps(_rounded(sample))
     if several:
         return {**context, "text": json.dumps({t.name: _zeros(t) for t in signature.inputs})}
     if _is_image(tensor):
@@ -55,6 +60,10 @@ def _is_image(tensor: TensorSpec) -> bool:
     return flat and all(size is not None and size <= 32 for size in shape[:2])
 
 
+def _values(tensor: TensorSpec) -> int:
+    return math.prod(size or 1 for size in tensor.shape)
+
+
 def _zeros(tensor: TensorSpec) -> Any:
     value: Any = 0
     for size in reversed(tensor.shape):
@@ -70,8 +79,7 @@ def _sample(profile: Profile | None, tensor: TensorSpec, positions: list[vector_
     given = [p.value_in(row) for p in positions] or [row.get(name) for name in profile.features]
     value = given[0] if profile.kind == "image" and given else given
     numbers = _flat(value)
-    size = math.prod(dimension or 1 for dimension in tensor.shape)
-    if len(numbers) != size or not all(isinstance(n, int | float) for n in numbers):
+    if len(numbers) != _values(tensor) or not all(isinstance(n, int | float) for n in numbers):
         return _zeros(tensor)
     # Nested from the last dimension on; the first one is then the list itself.
     nested: list[Any] = numbers
@@ -98,9 +106,9 @@ def _highest(profile: Profile | None, sample: Any) -> float:
 
 
 def example_body(version: ModelVersion) -> str:
-    """Return a valid request body, for the code examples."""
-    context = form_context(version)
-    return json.dumps({"instances": [json.loads(context["text"])]}) if "text" in context else ""
+    """Return a valid request body, for the code examples; empty for an input that is too large to show."""
+    text = form_context(version).get("text")
+    return json.dumps({"instances": [json.loads(text)]}) if text else ""
 
 
 def answer(posted: QueryDict, version: ModelVersion) -> dict[str, Any]:

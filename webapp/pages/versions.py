@@ -134,7 +134,12 @@ def _try(row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
 
 def _use(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
     example = tryout.example_body(row)
-    return {"address": prediction.address(), "example": example, **tryout.positions_context(row)}
+    return {
+        "address": prediction.address(),
+        "example": example,
+        "curl": prediction.curl_line(row.model.name, example),
+        **tryout.positions_context(row),
+    }
 
 
 def _card(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:

@@ -1,9 +1,12 @@
 """Writes events to the supervisor's pipe from a thread, so that training does not wait for the pipe."""
 
+import json
 import os
 import queue
 import threading
 import time
+
+from pydantic_core import PydanticSerializationError
 
 from jobs.contracts.events import Ready, RunnerEvent
 from workers.runner.metric_batching import MetricCall, encode_calls
@@ -59,6 +62,13 @@ class EventWriter:
         written.wait()
 
     def _write_all(self) -> None:
+        try:
+            self._write_until_closed()
+        finally:
+            # Without this thread, the task would wait for `flush` without end.
+            os._exit(EXIT_EVENTS_CLOSED)
+
+    def _write_until_closed(self) -> None:
         next_metrics = 0.0
         while True:
             item = self._queue.get()
@@ -86,7 +96,7 @@ class EventWriter:
                 lines = []
                 item.set()
             else:
-                lines.append(item.model_dump_json().encode() + b"\n")
+                lines.append(_encoded(item) + b"\n")
         self._write(b"".join([*lines, *encode_calls(calls)]))
 
     def _write(self, data: bytes) -> None:
@@ -98,3 +108,12 @@ class EventWriter:
         except OSError:
             # The supervisor is gone, so no result could be delivered.
             os._exit(EXIT_EVENTS_CLOSED)
+
+
+def _encoded(event: RunnerEvent | Ready) -> bytes:
+    """Return an event as JSON."""
+    try:
+        return event.model_dump_json().encode()
+    except PydanticSerializationError:
+        # A text from a file may have half of a surrogate pair, which UTF-8 cannot encode.
+        return json.dumps(event.model_dump(), ensure_ascii=False).encode("utf-8", "replace")

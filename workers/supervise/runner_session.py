@@ -33,6 +33,7 @@ from workers.supervise.event_pace import EventPace
 from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.limits import TaskLimits
 from workers.supervise.log_quota import within_quota
+from workers.supervise.nul_characters import without_nul
 from workers.supervise.rival_curves import RivalCurveSender
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.stall_detector import StallDetector
@@ -138,6 +139,7 @@ class RunnerSession:
         # Threads of a task may write after its final event, and then belong to no task.
         if self._final_event is not None:
             return
+        line = without_nul(line)
         try:
             event = RUNNER_EVENT.validate_json(line)
         except ValidationError as error:

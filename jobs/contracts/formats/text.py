@@ -16,6 +16,8 @@ MAX_CHARACTERS = 100_000
 MAX_NODES = 20_000
 """The most values after YAML aliases are expanded."""
 MAX_DEPTH = 60
+MAX_BITS = 10_000
+"""Python formats no integers of more than 4,300 digits, which YAML may write in other bases."""
 
 
 def parse(text: str) -> Any:
@@ -147,6 +149,8 @@ def _check(value: Any, pointer: str, depth: int) -> None:
     elif isinstance(value, list):
         for i, child in enumerate(value):
             _check(child, f"{pointer}/{i}", depth + 1)
+    elif isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise format_error(pointer, "the number has too many digits")
     elif not isinstance(value, str | int | float | None):
         raise format_error(
             pointer, f"{type(value).__name__} values are not supported: write the value as a string in quotes"

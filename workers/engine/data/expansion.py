@@ -90,7 +90,11 @@ def read_npy(file: IO[bytes], *, name: str, size: int, limits: FileLimits) -> Ar
     }.get(version)
     if read_header is None:
         raise ValueError(f"array {name!r} has version {version} of the format")
-    shape, fortran, dtype = read_header(file)
+    try:
+        shape, fortran, dtype = read_header(file)
+    except MemoryError as error:
+        # Python's parser raises it for an expression that is nested too deep, such as a thousand signs.
+        raise ValueError(f"array {name!r} has a header that is nested too deep") from error
     if dtype.hasobject:
         raise BadData(f"array {name!r} contains Python objects; supported are numbers, texts and times")
     # A dtype of no bytes lets a header of a hundred bytes ask for any number of values.

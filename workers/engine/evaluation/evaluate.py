@@ -20,6 +20,9 @@ from workers.engine.evaluation.classification import (
 )
 from workers.engine.evaluation.regression import columns, evaluate_regression
 
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
+"""Spreadsheets evaluate a cell that starts with one of these; class names come from uploads."""
+
 
 def evaluate(
     task: Task,
@@ -106,7 +109,18 @@ def _lines(
         p.tolist(),
         strict=True,
     ):
-        yield [number, t, g, *p_row]
+        yield [number, _text(t), _text(g), *p_row]
+
+
+def _text(name: str) -> str:
+    """Return a class name for a spreadsheet: one that it would evaluate as a formula is quoted."""
+    if not name.startswith(FORMULA_PREFIXES):
+        return name
+    try:
+        float(name)
+    except ValueError:
+        return f"'{name}"
+    return name
 
 
 def _named(task: Task, values: Array, names: Sequence[str], *, predicted: bool = False) -> list[str]:

@@ -17,7 +17,7 @@ from keras.src.backend.common import global_state
 
 from workers.engine.errors import BadModel
 from workers.engine.models.graph import graph_of
-from workers.engine.models.untrusted import MAX_PARAMETERS, SLACK_PARAMETERS, Scan
+from workers.engine.models.untrusted import MAX_PARAMETERS, SLACK_PARAMETERS, TOO_DEEP, Scan
 
 MAX_ROW_VALUES = 1 << 28
 """Maximum number of values of one row in any layer or operation: 1 GiB in float32."""
@@ -57,6 +57,8 @@ def declared_parameters(config: dict[str, Any]) -> int:
             model = keras.saving.deserialize_keras_object({**config, "compile_config": None}, safe_mode=True)
             _check_rows(model)
             return sum(int(np.prod(variable.shape)) for variable in model.variables)
+        except RecursionError as error:
+            raise BadModel(TOO_DEEP) from error
         except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
             raise BadModel(f"Keras cannot build it: {str(error).strip()[:500]}") from error
         finally:

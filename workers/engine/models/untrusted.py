@@ -38,6 +38,8 @@ MAX_PARAMETERS = 2_000_000_000
 SLACK_PARAMETERS = 1_000_000
 """Small models may exceed the limits relative to the file by this many parameters."""
 
+TOO_DEEP = "too many of its layers follow one another or are nested for Keras, which visits them recursively"
+
 MODELS = {
     ("keras", "Functional"), ("keras", "Sequential"), ("keras.models", "Functional"),
     ("keras.models", "Sequential"), ("keras.src.models.functional", "Functional"),

@@ -18,7 +18,7 @@ from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model
 from workers.engine.models.predict import arranged
 from workers.engine.models.size_limit import check_budget
-from workers.engine.models.untrusted import scan
+from workers.engine.models.untrusted import TOO_DEEP, scan
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json
 from workers.engine.tasks.steps import Steps
@@ -84,6 +84,8 @@ def load_checked(path: Path, folder: Path) -> Any:
     """
     try:
         model = load_model(path, folder)
+    except RecursionError as error:
+        raise BadModel(TOO_DEEP) from error
     # Keras raises any of these for a file that is damaged or that safe mode refuses.
     except (ValueError, TypeError, KeyError, OSError, ImportError, AttributeError) as error:
         # Keras names the link in a temporary folder through which it reads the file.
