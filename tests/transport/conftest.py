@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import uvicorn
 
-from transport import http
-from transport.http import CountedWebSocket, LimitedHttpProtocol
+from transport import http, slow_readers
+from transport.http import LimitedHttpProtocol
 from transport.server import LimitedServer, limited
+from transport.websocket import CountedWebSocket
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -147,5 +148,6 @@ async def start(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Start
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every wait for a client is over at once."""
-    for name in ("HEAD_SECONDS", "STALL_SECONDS", "WRITE_SECONDS"):
-        monkeypatch.setattr(http, name, 0.0)
+    monkeypatch.setattr(http, "HEAD_SECONDS", 0.0)
+    monkeypatch.setattr(http, "STALL_SECONDS", 0.0)
+    monkeypatch.setattr(slow_readers, "WRITE_SECONDS", 0.0)

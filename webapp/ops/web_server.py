@@ -12,8 +12,9 @@ from pathlib import Path
 
 import uvicorn
 
-from transport.http import CountedWebSocket, LimitedHttpProtocol
+from transport.http import LimitedHttpProtocol
 from transport.server import LimitedServer, limited
+from transport.websocket import CountedWebSocket
 
 # Time for open WebSockets and slow responses at shutdown; less than the grace of the part.
 CLOSING_SECONDS = 5
