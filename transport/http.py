@@ -21,6 +21,7 @@ STALL_SECONDS = 10.0
 BODY_SECONDS, BODY_BYTES_PER_SECOND = 30.0, 8 * 2**10
 MAX_HEAD_BYTES = 64 * 2**10
 MAX_HEADERS = 128
+MAX_LENGTH_DIGITS = 20
 # Chunks of one byte each take six bytes.
 BYTES_PER_BODY_BYTE = 16
 # Read and dropped of a body whose request is answered already.
@@ -139,6 +140,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         """Count a header, or a trailer after the body (parser callback)."""
         self._header_count += 1
         if self._header_count > MAX_HEADERS:
+            raise _TooLarge
+        # The parser accepts leading zeros. Python does not convert thousands of digits.
+        if len(value) > MAX_LENGTH_DIGITS and name.lower() == b"content-length":
             raise _TooLarge
         super().on_header(name, value)
 

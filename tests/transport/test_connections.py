@@ -173,6 +173,14 @@ async def test_a_large_head_is_refused(start: Start, head: bytes) -> None:
     assert b"HTTP/1.1 431 " in await client.rest()
 
 
+async def test_a_length_of_thousands_of_digits_is_refused(start: Start) -> None:
+    server: Running = await start()
+    client = await server.connect(
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"0" * 5000 + b"1\r\n\r\na"
+    )
+    assert (await client.rest()).startswith(b"HTTP/1.1 400 ")
+
+
 CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
