@@ -42,6 +42,7 @@ MIDDLEWARE = [
     "webapp.assets.StaticFiles",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "webapp.middleware.permissions_policy",
+    "webapp.middleware.private_responses",
     # Above those that answer requests themselves, such as CSRF, so that their errors become problems too.
     "webapp.api.problems.ProblemMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -54,6 +55,8 @@ MIDDLEWARE = [
     "webapp.accounts.requirement.second_factor_required",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    # Last: it needs the user, and the check of CSRF, which reads the form, comes after all of these.
+    "webapp.middleware.forms_in_utf8",
 ]
 ROOT_URLCONF = "webapp.urls"
 ASGI_APPLICATION = "webapp.asgi.application"
