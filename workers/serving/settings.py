@@ -20,6 +20,8 @@ class Limits:
     max_batch: int = 64
     queue_rows: int = 4096
     body_bytes: int = 64 * 2**20
+    # All bodies that are read or answered at the same time, without the first 256 KiB of each.
+    bodies_bytes: int = 2**30
     request_seconds: float = 30.0
     # A batch may take this long, or three times as long as the slowest one so far.
     batch_seconds: float = 2.0
