@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from transport.addresses import plain_client
 from transport.admission import Admission
 from transport.closing import LingeringTransport
 from transport.slow_readers import ReadingRate
@@ -59,6 +60,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         """Admit a new connection, or close it (asyncio callback)."""
         lingering: Any = LingeringTransport(transport, self.loop, lambda: self._is_incomplete)
         super().connection_made(self.wrapped(lingering))
+        self.client = plain_client(self.client)
         self._head_since = self._last_byte = self.loop.time()
         self.peer = self.client[0] if self.client else ""
         self._is_admitted = self.admission.admit(self)

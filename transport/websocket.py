@@ -1,11 +1,13 @@
 """uvicorn's WebSocket protocol, counted as a connection, with limits of fragments and of unread data."""
 
+from asyncio import BaseTransport
 from typing import Any, Protocol
 
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode, Frame
 
+from transport.addresses import plain_client
 from transport.slow_readers import ReadingRate
 
 # Of one message. The limit of a message's size does not count empty fragments.
@@ -30,6 +32,11 @@ class CountedWebSocket(WebSocketsSansIOProtocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._reading = ReadingRate()
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        """Begin (asyncio callback)."""
+        super().connection_made(transport)
+        self.client = plain_client(self.client)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop counting the connection (asyncio callback)."""

@@ -117,3 +117,9 @@ def test_the_environment_sets_what_the_command_line_does_not() -> None:
         [*REQUIRED, "--port", "0"], {"TRAINYARD_SERVING_PORT": "9", "TRAINYARD_SERVING_HOST": "::1"}
     )
     assert (settings.host, settings.port, settings.home) == ("::1", 0, Path("h").absolute())
+
+
+def test_a_list_of_proxies_may_be_empty() -> None:
+    settings = parse([*REQUIRED], {"TRAINYARD_SERVING_TRUSTED_PROXIES": "none"})
+    assert settings.limits.trusted_proxies == []
+    assert len(parse([*REQUIRED], {}).limits.trusted_proxies) == 2

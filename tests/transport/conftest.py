@@ -121,7 +121,11 @@ async def start(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Start
     started: list[Running] = []
 
     async def begin(
-        application: Any = echo, most: int = 1000, per_address: int = 1000, trusted: tuple[str, ...] = ()
+        application: Any = echo,
+        most: int = 1000,
+        per_address: int = 1000,
+        trusted: tuple[str, ...] = (),
+        listener: socket.socket | None = None,
     ) -> Running:
         protocol = limited(LimitedHttpProtocol, most=most, per_address=per_address, trusted=list(trusted))
         config = uvicorn.Config(
@@ -131,7 +135,7 @@ async def start(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Start
         path = tmp_path_factory.mktemp("run") / "web.sock"
         server = LimitedServer(config, path)
         server.lifespan = config.lifespan_class(config)
-        listener = socket.create_server(("127.0.0.1", 0))
+        listener = listener or socket.create_server(("127.0.0.1", 0))
         await server.startup([listener])
         started.append(Running(server, listener, path))
         return started[-1]

@@ -107,7 +107,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         request_seconds=given.request_seconds,
         connections=given.max_connections,
         connections_per_address=given.max_connections_per_address,
-        trusted_proxies=[each.strip() for each in given.trusted_proxies.split(",") if each.strip()],
+        trusted_proxies=_networks(given.trusted_proxies),
     )
     return Settings(
         host=given.host,
@@ -124,6 +124,12 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         fork_children=environment.get("TRAINYARD_SERVING_FORK") != "0",
         limits=limits,
     )
+
+
+def _networks(text: str) -> list[str]:
+    """Return a comma-separated list; `none` is an empty one."""
+    found = [each.strip() for each in text.split(",") if each.strip()]
+    return [] if found == ["none"] else found
 
 
 def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
