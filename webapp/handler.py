@@ -5,7 +5,7 @@ and some middlewares are synchronous here, so a request switched about fifteen t
 the rest of a small response.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from asgiref.sync import SyncToAsync, sync_to_async
@@ -32,6 +32,14 @@ class OneThreadHandler(ASGIHandler):
         """Build the middleware chain as for WSGI, and call it from the event loop."""
         super().load_middleware(is_async=False)
         self._middleware_chain = sync_to_async(self._middleware_chain, thread_sensitive=True)
+
+    @classmethod
+    def chunk_bytes(cls, data: bytes) -> Iterator[tuple[bytes, bool]]:
+        """Yield a response, which is in memory already, as one part.
+
+        Otherwise a client that reads slowly, without login, would keep the thread and place of its request.
+        """
+        yield data, True
 
     async def send_response(
         self, response: HttpResponseBase, send: Callable[[Mapping[str, Any]], Awaitable[None]]
