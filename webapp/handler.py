@@ -5,14 +5,17 @@ and some middlewares are synchronous here, so a request switched about fifteen t
 the rest of a small response.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from asgiref.sync import SyncToAsync, sync_to_async
-from django.core.handlers.asgi import ASGIHandler
+from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 from django.db import close_old_connections
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
+
+from webapp.limits.requests import ALWAYS_ANSWERED
+from webapp.limits.threads import ThreadPlaces
 
 
 class WaitingResponse(StreamingHttpResponse):
@@ -31,10 +34,19 @@ class OneThreadHandler(ASGIHandler):
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002  the framework's signature
         """Build the middleware chain as for WSGI, and call it from the event loop."""
         super().load_middleware(is_async=False)
-        self._middleware_chain = sync_to_async(self._middleware_chain, thread_sensitive=True)
+        in_thread: Any = sync_to_async(self._middleware_chain, thread_sensitive=True)
+        places = ThreadPlaces()
+
+        async def respond(request: ASGIRequest) -> Any:
+            if request.path == ALWAYS_ANSWERED:
+                return await in_thread(request)
+            async with places.turn(request.scope["headers"]):
+                return await in_thread(request)
+
+        self._middleware_chain = respond
 
     @classmethod
-    def chunk_bytes(cls, data: bytes) -> Iterator[tuple[bytes, bool]]:
+    def chunk_bytes[T](cls, data: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
         """Yield a response, which is in memory already, as one part.
 
         Otherwise a client that reads slowly, without login, would keep the thread and place of its request.
