@@ -6,6 +6,7 @@ the rest of a small response.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from asgiref.sync import SyncToAsync, sync_to_async
@@ -13,9 +14,6 @@ from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 from django.db import close_old_connections
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
-
-from webapp.limits.requests import ALWAYS_ANSWERED
-from webapp.limits.threads import ThreadPlaces
 
 
 class WaitingResponse(StreamingHttpResponse):
@@ -27,20 +25,24 @@ class OneThreadHandler(ASGIHandler):
 
     An asynchronous view still runs in the event loop, but occupies its request's thread while it waits: each
     open long poll holds an idle thread.
+
+    Args:
+        turn: called with the scope of a request whose body is read; waits until it may have a thread.
     """
 
     _middleware_chain: Any
+
+    def __init__(self, turn: Callable[[Any], AbstractAsyncContextManager[None]] = nullcontext) -> None:
+        self._turn = turn
+        super().__init__()
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002  the framework's signature
         """Build the middleware chain as for WSGI, and call it from the event loop."""
         super().load_middleware(is_async=False)
         in_thread: Any = sync_to_async(self._middleware_chain, thread_sensitive=True)
-        places = ThreadPlaces()
 
         async def respond(request: ASGIRequest) -> Any:
-            if request.path == ALWAYS_ANSWERED:
-                return await in_thread(request)
-            async with places.turn(request.scope["headers"]):
+            async with self._turn(request.scope):
                 return await in_thread(request)
 
         self._middleware_chain = respond

@@ -1,4 +1,4 @@
-"""Middleware: headers of every response, the encoding of forms, and a log of slow and failed requests."""
+"""Middleware: headers of every response, and a log of slow and failed requests."""
 
 import time
 from collections.abc import Callable
@@ -10,8 +10,6 @@ from django.utils.functional import SimpleLazyObject
 
 from jobs.models import User
 from webapp.accounts.login import LINK_ISSUER
-from webapp.http_errors import UnsupportedMediaType
-from webapp.pages.errors import show_error
 
 Handler = Callable[[HttpRequest], HttpResponse]
 log = structlog.get_logger(__name__)
@@ -22,7 +20,6 @@ POLICY = ", ".join(
     for feature in ("camera", "microphone", "geolocation", "payment", "usb", "display-capture")
 )
 ACCOUNT_PAGES = "/accounts/"
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 SLOW_SECONDS = 1.0
 SERVER_ERROR = 500
 # Not logged as slow: it waits for the next release.
@@ -53,18 +50,6 @@ def private_responses(handler: Handler) -> Handler:
         value = "no-store" if request.path.startswith(ACCOUNT_PAGES) else "private, no-cache"
         response.headers.setdefault("Cache-Control", value)
         return response
-
-    return respond
-
-
-def forms_in_utf8(handler: Handler) -> Handler:
-    """Refuse forms in other encodings. Django would fail at some of them with an unexpected error."""
-
-    def respond(request: HttpRequest) -> HttpResponse:
-        charset = (request.content_params or {}).get("charset", "utf-8")
-        if request.content_type not in FORMS or charset.lower() in ("utf-8", "utf8"):
-            return handler(request)
-        return show_error(request, UnsupportedMediaType("Send forms in UTF-8."))
 
     return respond
 

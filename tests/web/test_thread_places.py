@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -23,9 +25,10 @@ class Requests:
     def __init__(self) -> None:
         self.places, self.release, self.begun = ThreadPlaces(), asyncio.Event(), 0
         self.tasks: list[asyncio.Task[None]] = []
+        self.path = "/"
 
     async def _run(self, headers: Headers) -> None:
-        async with self.places.turn(headers):
+        async with self.places.turn({"path": self.path, "headers": headers}):
             self.begun += 1
             await self.release.wait()
 
@@ -103,28 +106,33 @@ async def test_a_client_that_disconnects_while_it_waits_takes_no_turn(requests: 
     assert requests.places._places._value <= AT_ONCE
 
 
-async def test_healthz_waits_for_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webapp.handler.ThreadPlaces", _NoTurn)
-    handler = OneThreadHandler()
-    sent: list[dict[str, object]] = []
+async def test_healthz_waits_for_no_turn(requests: Requests) -> None:
+    requests.start([], AT_ONCE + 1)
+    await requests.until_begun(AT_ONCE)
+    requests.path = "/healthz"
+    requests.start([])
+    await requests.until_begun(AT_ONCE + 1)
+
+
+async def test_a_request_has_its_turn_while_it_has_a_thread() -> None:
+    turns: list[str] = []
+
+    @asynccontextmanager
+    async def turn(scope: Any) -> AsyncIterator[None]:
+        turns.append(scope["path"])
+        yield
+        turns.append("end")
 
     coming = [{"type": "http.request"}]
 
     async def receive() -> dict[str, str]:
         return coming.pop() if coming else await asyncio.Future()
 
-    async def send(message: object) -> None:
-        sent.append(dict(message))  # type: ignore[call-overload]
+    async def send(message: Any) -> None:
+        turns.append(message["type"])
 
     headers = [(b"host", b"localhost")]
     scope = {"type": "http", "method": "GET", "path": "/healthz", "query_string": b"", "headers": headers}
     async with asyncio.timeout(10):
-        await handler(scope, receive, send)
-    assert sent[0]["status"] == 200
-
-
-class _NoTurn:
-    """Has no place for any request."""
-
-    def turn(self, headers: Headers) -> None:
-        raise AssertionError("it must not ask")
+        await OneThreadHandler(turn)(scope, receive, send)
+    assert turns == ["/healthz", "end", "http.response.start", "http.response.body"]

@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from django.conf import settings
 
 from webapp.limits.callers import find_caller
+from webapp.limits.refusals import Scope
+from webapp.limits.requests import ALWAYS_ANSWERED
 
 AT_ONCE = 4
 # So many requests that claim to have credentials get a thread without a check of them.
@@ -35,9 +37,11 @@ class ThreadPlaces:
         self._valid: dict[bytes, float] = {}
 
     @asynccontextmanager
-    async def turn(self, headers: Headers) -> AsyncIterator[None]:
-        """Wait until a request with these headers may have a thread."""
-        if not (credentials := _credentials(headers)):
+    async def turn(self, scope: Scope) -> AsyncIterator[None]:
+        """Wait until a request may have a thread."""
+        if scope["path"] == ALWAYS_ANSWERED:
+            yield
+        elif not (credentials := _credentials(scope["headers"])):
             async with self._places:
                 yield
         elif self._unchecked < UNCHECKED:

@@ -56,7 +56,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     # Last: it needs the user, and the check of CSRF, which reads the form, comes after all of these.
-    "webapp.middleware.forms_in_utf8",
+    "webapp.pages.form_encoding.forms_in_utf8",
 ]
 ROOT_URLCONF = "webapp.urls"
 ASGI_APPLICATION = "webapp.asgi.application"
