@@ -6,29 +6,33 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from transport.addresses import plain_client
 from transport.admission import Admission
 from transport.lingering import LingeringTransport
+from transport.slow_readers import ReadingRate
+from transport.websocket import CountedWebSocket
 
 # From the connection, or the first byte of a further request, to the end of its head.
 HEAD_SECONDS = 15.0
 # A body without a further byte for this long is closed, and one that is slower than this on average.
 STALL_SECONDS = 10.0
 BODY_SECONDS, BODY_BYTES_PER_SECOND = 30.0, 8 * 2**10
-# A client that reads nothing of its response for this long is disconnected.
-WRITE_SECONDS = 60.0
 MAX_HEAD_BYTES = 64 * 2**10
 MAX_HEADERS = 128
+MAX_LENGTH_DIGITS = 20
 # Chunks of one byte each take six bytes.
 BYTES_PER_BODY_BYTE = 16
 # Read and dropped of a body whose request is answered already.
 MAX_DROPPED_BYTES = 2**20
+# Requests that were sent before the responses to earlier ones. Each takes about 2 KB, and can have 18 bytes.
+MAX_PIPELINED = 16
 
 
 class _TooLarge(Exception):
-    """The head, or the frames around the body, are larger than allowed."""
+    """The head is larger than allowed, or too many requests wait."""
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
@@ -47,12 +51,16 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._body_bytes = self._frame_bytes = 0
         self._is_in_body = False
         self._last_byte = self._checked = self._body_seconds = 0.0
-        self._unsent, self._unsent_since = 0, 0.0
+        self._reading = ReadingRate()
+        # The request that is being answered, and its application while it is held back.
+        self._current: RequestResponseCycle | None = None
+        self._held: ASGI3Application | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Admit a new connection, or close it (asyncio callback)."""
         self._lingering = LingeringTransport(transport, self.loop, lambda: self._is_incomplete)
         super().connection_made(self.wrapped(self._lingering))
+        self.client = plain_client(self.client)
         self._head_since = self._last_byte = self.loop.time()
         self.peer = self.client[0] if self.client else ""
         self._is_admitted = self.admission.admit(self)
@@ -66,8 +74,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         return transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop counting the connection (asyncio callback)."""
+        """Stop counting the connection, and end its requests (asyncio callback)."""
         self.forget()
+        # uvicorn disconnects only the last request, and would start the waiting ones one after the other.
+        self.pipeline.clear()
+        self._held = None
+        if self._current is not None and not self._current.response_complete:
+            self._current.disconnected = True
+            self._current.message_event.set()
         super().connection_lost(exc)
 
     def forget(self) -> None:
@@ -76,12 +90,20 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._is_admitted = False
             self.admission.release(self)
 
+    def mark_waiting(self) -> None:
+        """Allow to close this connection to make room for another one."""
+        self.admission.mark_waiting(self)
+
     def evict(self) -> None:
         """Close this connection to make room for another one."""
         self._is_admitted = False
         # Closed at once: the new connection needs the room.
         self._is_incomplete = False
-        self.transport.close()
+        if self.transport.get_write_buffer_size():
+            # `close` waits until the client has read everything.
+            self.transport.abort()
+        else:
+            self.transport.close()
         self._lingering.end()
 
     def data_received(self, data: bytes) -> None:
@@ -122,17 +144,39 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._header_count += 1
         if self._header_count > MAX_HEADERS:
             raise _TooLarge
+        # The parser accepts leading zeros. Python does not convert thousands of digits.
+        if len(value) > MAX_LENGTH_DIGITS and name.lower() == b"content-length":
+            raise _TooLarge
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Start to answer (parser callback)."""
-        if self._is_head_large():
+        if self._is_head_large() or len(self.pipeline) >= MAX_PIPELINED:
             raise _TooLarge
         self._is_in_body, self._head_since, self._head_bytes = True, None, 0
         self._body_bytes = self._frame_bytes = 0
         self._body_seconds = 0.0
-        self.admission.mark_busy(self)
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Start to answer a request, once the client has read the responses to earlier ones.
+
+        Otherwise the request would wait with its finished response, and keep its thread and its place.
+        """
+        self._current = cycle
+        if self.flow.write_paused:
+            self._held = app
+            self.mark_waiting()
+        else:
+            self.admission.mark_busy(self)
+            super()._start_asgi_task(cycle, app)
+
+    def resume_writing(self) -> None:
+        """Start to answer a request that was held back (asyncio callback)."""
+        super().resume_writing()
+        if self._held is not None and self._current is not None and not self.transport.is_closing():
+            held, self._held = self._held, None
+            self._start_asgi_task(self._current, held)
 
     def on_body(self, body: bytes) -> None:
         """Handle a part of the body (parser callback)."""
@@ -151,7 +195,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         """Wait for the next request, or start to answer it (callback of the response)."""
         super().on_response_complete()
         if self.cycle is None or self.cycle.response_complete:
-            self.admission.mark_waiting(self)
+            self.mark_waiting()
 
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection to the WebSocket protocol, which stops counting it at its end."""
@@ -164,6 +208,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that the parser rejects."""
+        if len(self.pipeline) >= MAX_PIPELINED:
+            self.refuse(
+                HTTPStatus.BAD_REQUEST, f"More than {MAX_PIPELINED} requests wait for their responses."
+            )
+            return
         is_head_large = self._is_incomplete and not self._is_in_body and self._is_head_large()
         if is_head_large or self._header_count > MAX_HEADERS:
             self.refuse_head()
@@ -180,8 +229,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def refuse(self, status: HTTPStatus, detail: str) -> None:
         """Answer with an error unless a response has begun, and close the connection."""
-        # During the headers, `cycle` is the previous request.
-        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+        current = self._current
+        if current is None or current.response_complete or not current.response_started:
             kind, body = self.error_body(status, detail)
             retry = b"retry-after: 1\r\n" if status == HTTPStatus.SERVICE_UNAVAILABLE else b""
             self.transport.write(
@@ -200,6 +249,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         """Close the connection if its client takes too long for the present step."""
         now = self.loop.time()
         elapsed, self._checked = now - (self._checked or now), now
+        # Also of a connection that is being closed, which waits until everything is read.
+        if self._reading.is_too_slow(self.transport, now):
+            self.transport.abort()
         if self.transport.is_closing():
             return
         if self.flow.read_paused:
@@ -211,7 +263,6 @@ class LimitedHttpProtocol(HttpToolsProtocol):
                 self._close_slow_head(now)
         elif self._is_incomplete:
             self._check_body(now, elapsed)
-        self._check_writing(now)
 
     def _is_stalled(self, now: float) -> bool:
         return self._is_incomplete and now - self._last_byte > STALL_SECONDS
@@ -237,28 +288,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             detail = f"The body arrives at less than {BODY_BYTES_PER_SECOND:,} bytes per second."
             self.refuse(HTTPStatus.REQUEST_TIMEOUT, detail)
 
-    def _check_writing(self, now: float) -> None:
-        unsent = self.transport.get_write_buffer_size() if self.flow.write_paused else 0
-        if unsent != self._unsent or not unsent:
-            self._unsent, self._unsent_since = unsent, now
-        elif now - self._unsent_since > WRITE_SECONDS:
-            self.transport.abort()
-
-
-class CountedWebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket that counts as a connection until its end."""
-
-    counted: LimitedHttpProtocol | None = None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop counting the connection (asyncio callback)."""
-        if self.counted is not None:
-            self.counted.forget()
-        super().connection_lost(exc)
-
 
 def close_slow(connections: Iterable[object]) -> None:
     """Close each connection whose client takes too long. Call it once per second."""
     for connection in list(connections):
-        if isinstance(connection, LimitedHttpProtocol):
+        if isinstance(connection, LimitedHttpProtocol | CountedWebSocket):
             connection.close_if_slow()

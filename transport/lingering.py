@@ -14,6 +14,9 @@ class LingeringTransport:
 
     A connection that is closed while its client sends is reset, and the reset discards a response that the
     client has not read.
+
+    Attributes:
+        written: the bytes that were written so far.
     """
 
     def __init__(
@@ -21,13 +24,16 @@ class LingeringTransport:
     ) -> None:
         self._transport, self._loop, self._is_sending = transport, loop, is_sending
         self._lingers = False
+        self.written = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send `data`, unless the connection is being closed."""
-        if not self._lingers:
+        # uvloop raises an error for a connection that was aborted while a response was being made.
+        if not self.is_closing():
+            self.written += len(data)
             self._transport.write(data)
 
     def is_closing(self) -> bool:

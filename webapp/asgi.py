@@ -16,6 +16,7 @@ django.setup(set_prefix=False)
 from webapp.handler import OneThreadHandler  # noqa: E402
 from webapp.limits.bodies import LimitBodies  # noqa: E402
 from webapp.limits.requests import LimitRequests  # noqa: E402
+from webapp.limits.threads import ThreadPlaces  # noqa: E402
 from webapp.live import routing  # noqa: E402
 from webapp.live.origin import OwnOrigin  # noqa: E402
 from webapp.live.unknown_socket import close_unknown_socket  # noqa: E402
@@ -27,7 +28,7 @@ _unknown: Any = close_unknown_socket
 # explicitly and no Origin header, so token authentication accepts no cookie.
 _pages: Any = OwnOrigin(AuthMiddlewareStack(URLRouter([*routing.session_routes, re_path(r"", _unknown)])))
 # Any: the stubs of Django's handler describe the same messages with other types.
-_django: Any = OneThreadHandler()
+_django: Any = OneThreadHandler(ThreadPlaces().turn)
 _sockets = URLRouter([*routing.token_routes, re_path(r"", _pages)])
 
 application = ProtocolTypeRouter({"http": LimitRequests(LimitBodies(_django)), "websocket": _sockets})

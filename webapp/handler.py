@@ -5,11 +5,12 @@ and some middlewares are synchronous here, so a request switched about fifteen t
 the rest of a small response.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from asgiref.sync import SyncToAsync, sync_to_async
-from django.core.handlers.asgi import ASGIHandler
+from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 from django.db import close_old_connections
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -24,14 +25,35 @@ class OneThreadHandler(ASGIHandler):
 
     An asynchronous view still runs in the event loop, but occupies its request's thread while it waits: each
     open long poll holds an idle thread.
+
+    Args:
+        turn: called with the scope of a request whose body is read; waits until it may have a thread.
     """
 
     _middleware_chain: Any
 
+    def __init__(self, turn: Callable[[Any], AbstractAsyncContextManager[None]] = nullcontext) -> None:
+        self._turn = turn
+        super().__init__()
+
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002  the framework's signature
         """Build the middleware chain as for WSGI, and call it from the event loop."""
         super().load_middleware(is_async=False)
-        self._middleware_chain = sync_to_async(self._middleware_chain, thread_sensitive=True)
+        in_thread: Any = sync_to_async(self._middleware_chain, thread_sensitive=True)
+
+        async def respond(request: ASGIRequest) -> Any:
+            async with self._turn(request.scope):
+                return await in_thread(request)
+
+        self._middleware_chain = respond
+
+    @classmethod
+    def chunk_bytes[T](cls, data: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
+        """Yield a response, which is in memory already, as one part.
+
+        Otherwise a client that reads slowly, without login, would keep the thread and place of its request.
+        """
+        yield data, True
 
     async def send_response(
         self, response: HttpResponseBase, send: Callable[[Mapping[str, Any]], Awaitable[None]]

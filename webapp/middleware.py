@@ -1,4 +1,4 @@
-"""Middleware: the Permissions-Policy header, and a log of slow and failed requests."""
+"""Middleware: headers of every response, and a log of slow and failed requests."""
 
 import time
 from collections.abc import Callable
@@ -19,6 +19,7 @@ POLICY = ", ".join(
     f"{feature}=()"
     for feature in ("camera", "microphone", "geolocation", "payment", "usb", "display-capture")
 )
+ACCOUNT_PAGES = "/accounts/"
 SLOW_SECONDS = 1.0
 SERVER_ERROR = 500
 # Not logged as slow: it waits for the next release.
@@ -33,6 +34,21 @@ def permissions_policy(handler: Handler) -> Handler:
     def respond(request: HttpRequest) -> HttpResponse:
         response = handler(request)
         response.headers.setdefault("Permissions-Policy", POLICY)
+        return response
+
+    return respond
+
+
+def private_responses(handler: Handler) -> Handler:
+    """Keep responses out of shared caches, and have browsers ask again before they show a stored one.
+
+    Pages with secrets set `no-store` themselves; those of the account do not, because allauth makes them.
+    """
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        response = handler(request)
+        value = "no-store" if request.path.startswith(ACCOUNT_PAGES) else "private, no-cache"
+        response.headers.setdefault("Cache-Control", value)
         return response
 
     return respond

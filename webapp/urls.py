@@ -15,6 +15,7 @@ urlpatterns = [
     path("readyz", health.readyz),
     path("", include("webapp.pages.urls")),
 ]
+handler400 = "webapp.pages.errors.bad_request"
 handler403 = "webapp.pages.errors.forbidden"
 handler404 = "webapp.pages.errors.not_found"
 handler500 = "webapp.pages.errors.server_error"

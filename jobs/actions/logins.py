@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from ipaddress import ip_address, ip_network
 from typing import Any, Literal
 
 from django.db import transaction
@@ -18,6 +17,7 @@ from django.utils.crypto import salted_hmac
 
 from jobs import clock
 from jobs.actions import audit
+from jobs.client_addresses import network_of
 from jobs.errors import TooManyAttempts
 from jobs.models import LoginAttempts, LoginLink, Session, User
 
@@ -123,7 +123,7 @@ def attempt(step: Step, name: str, *, address: str) -> Iterator[CountedAttempt]:
     Raises:
         TooManyAttempts: the delay after earlier attempts has not passed. The secret must not be checked.
     """
-    address_key = _key("address", _network(address)) if address else None
+    address_key = _key("address", network_of(address)) if address else None
     counted = CountedAttempt(_key(step, name.casefold()), address_key)
     counted.begin()
     try:
@@ -182,12 +182,3 @@ def _is_first(kind: str, value: str) -> bool:
 
 def _key(kind: str, value: str) -> str:
     return salted_hmac(SALT, f"{kind} {value}", algorithm="sha256").hexdigest()
-
-
-def _network(address: str) -> str:
-    """Return the address; for IPv6 its network of 64 bits, all of which belongs to one client."""
-    try:
-        is_v6 = ip_address(address).version == 6
-    except ValueError:
-        return address
-    return str(ip_network(f"{address}/64", strict=False)) if is_v6 else address

@@ -95,6 +95,19 @@ class TestGuesses:
         assert "too many failed attempts" in again.content.decode()
         assert enter(Client(), address="2001:db9::1").status_code == 302
 
+    def test_from_ipv4_addresses_in_their_ipv6_form_wait_apart(self, people: People) -> None:
+        for number in range(36):
+            wait(1000)
+            enter(Client(), "wrong", name=f"name{number}", address="::ffff:192.0.2.1")
+        assert enter(Client(), "wrong", name="another", address="192.0.2.1").status_code == 429
+        assert enter(Client(), address="::ffff:192.0.2.2").status_code == 302
+
+    def test_from_all_addresses_of_this_machine_wait_together(self, people: People) -> None:
+        for number in range(36):
+            wait(1000)
+            enter(Client(), "wrong", name=f"name{number}", address=f"127.0.0.{number + 1}")
+        assert enter(Client(), address="127.9.9.9").status_code == 429
+
     def test_are_limited_wherever_the_password_is_checked(self, people: People) -> None:
         browser = browser_of(people.member)
         change = {"oldpassword": "wrong", "password1": "another-long-one", "password2": "another-long-one"}

@@ -35,6 +35,11 @@ def test_bad_credentials_are_401(client: Client, header: str) -> None:
     assert client.get("/api/v1/me", headers={"Authorization": header}).status_code == 401
 
 
+def test_a_key_of_a_request_without_credentials_is_not_checked(client: Client) -> None:
+    answer = client.post("/api/v1/projects", {}, headers={"Idempotency-Key": "k" * 300})
+    assert answer.status_code == 401
+
+
 def test_basic_credentials_of_a_proxy_do_not_hide_a_session(people: People) -> None:
     answer = browser_of(people.member).get("/api/v1/me", headers={"Authorization": "Basic abc"})
     assert (answer.status_code, answer.json()["user"]) == (200, "member")

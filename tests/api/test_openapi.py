@@ -2,14 +2,17 @@
 
 import json
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
+from ninja import NinjaAPI
 
-from webapp.api.site import api
+from webapp.api import openapi
+from webapp.api.site import Api, api
 
 FILE = Path(__file__).parents[2] / "docs" / "openapi.json"
 OPEN = {
@@ -132,3 +135,24 @@ def test_the_document_is_made_once(monkeypatch: pytest.MonkeyPatch, client: Clie
     monkeypatch.setattr("ninja.main.get_schema", made_again)
     assert client.get("/api/v1/openapi.json").content == first
     assert client.post("/api/v1/openapi.json").status_code == 405
+
+
+def test_requests_at_the_same_time_wait_for_one_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    waiting: list[threading.Thread] = []
+
+    def make(_: NinjaAPI, **__: Any) -> Any:
+        made.append("document")
+        if len(made) == 1:
+            waiting.append(threading.Thread(target=fresh.get_openapi_schema))
+            waiting[0].start()
+            waiting[0].join(0.05)
+        return {"paths": {}, "components": {"schemas": {}}}
+
+    monkeypatch.setattr(NinjaAPI, "get_openapi_schema", make)
+    monkeypatch.setattr(openapi, "completed", lambda schema: schema)
+    fresh = Api(urls_namespace="fresh")
+    first = fresh.get_openapi_schema()
+    waiting[0].join()
+    assert made == ["document"]
+    assert fresh.get_openapi_schema() is first

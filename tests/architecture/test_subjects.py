@@ -22,6 +22,7 @@ EXCEPTIONS = {
     "webapp/pages/demo": "only in a demo; its reads and writes are those of webapp.demo",
     "webapp/pages/docs": "shows the files of docs/",
     "webapp/pages/errors": "error pages",
+    "webapp/pages/form_encoding": "the encoding of all forms",
     "webapp/pages/experiment_form": "the form of experiments, too large for their page",
     "webapp/pages/job_overview": "the overview tab of the page of a job",
     "webapp/pages/job_tabs": "the tabs of the page of a job",

@@ -63,6 +63,13 @@ class Visit(ApplicationCommunicator):
         return message["body"]
 
 
+async def test_a_response_does_not_wait_for_a_slow_client_to_read_its_first_part() -> None:
+    visit = Visit("/api/v1/openapi.json")
+    await visit.begin()
+    assert len(await visit.body()) > 2**18
+    await visit.end()
+
+
 @pytest.fixture
 async def bearer(yard: Yard) -> str:
     make = database_sync_to_async(tokens.create)

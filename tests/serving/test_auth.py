@@ -82,6 +82,19 @@ async def test_an_answer_is_cached_briefly_and_during_an_outage(monkeypatch: pyt
         await authenticator.check(request("Bearer ty_predict"))
 
 
+async def test_invalid_tokens_evict_no_known_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth, "_MAX_CACHED", 2)
+    dashboard = Dashboard(ty_predict=OWN)
+    authenticator = TokenAuthenticator(dashboard)
+    await authenticator.check(request("Bearer ty_predict"))
+    for number in range(5):
+        with pytest.raises(Unauthenticated):
+            await authenticator.check(request(f"Bearer ty_invalid{number}"))
+    monkeypatch.setattr(auth, "_CACHE_SECONDS", 0)
+    dashboard.unavailable = True
+    assert await authenticator.check(request("Bearer ty_predict")) == OWN
+
+
 async def test_a_token_reaches_its_endpoints_and_new_ones_after_a_moment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -117,3 +130,9 @@ def test_the_environment_sets_what_the_command_line_does_not() -> None:
         [*REQUIRED, "--port", "0"], {"TRAINYARD_SERVING_PORT": "9", "TRAINYARD_SERVING_HOST": "::1"}
     )
     assert (settings.host, settings.port, settings.home) == ("::1", 0, Path("h").absolute())
+
+
+def test_a_list_of_proxies_may_be_empty() -> None:
+    settings = parse([*REQUIRED], {"TRAINYARD_SERVING_TRUSTED_PROXIES": "none"})
+    assert settings.limits.trusted_proxies == []
+    assert len(parse([*REQUIRED], {}).limits.trusted_proxies) == 2

@@ -16,8 +16,9 @@ from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.app import ServingApp
 from workers.serving.asgi import Receive, Request
 from workers.serving.bodies.codec import BodyCodec
+from workers.serving.bodies.memory import FREE_BYTES
 from workers.serving.bodies.pool import BodyWorkers
-from workers.serving.errors import BadRequest, DeadlineExceeded, Saturated, Unavailable
+from workers.serving.errors import BadRequest, DeadlineExceeded, NotFound, Saturated, Unavailable
 from workers.serving.metrics import Metrics
 from workers.serving.protocols import oip, tfs_predict
 from workers.serving.protocols.target import Target
@@ -85,6 +86,34 @@ async def test_a_body_is_parsed_again_if_another_version_serves_by_then(codec: B
     request = Request({"method": "POST", "raw_path": b"/", "headers": []}, cast(Receive, None))
     _, signature, call = await app._parsed(request, Target("m"), parse)
     assert (parsed, signature, call) == ([ONE, other], other, 2)
+
+
+class _EmptyCatalog:
+    """A catalog without models."""
+
+    endpoints = ()
+
+    def pick(self, target: Target) -> Any:
+        raise NotFound(target.model)
+
+
+async def test_the_memory_of_a_body_is_free_again_after_the_answer(codec: BodyCodec) -> None:
+    app = ServingApp(cast(Catalog, _EmptyCatalog()), Metrics(), Traffic(1), Limits(), None, codec)
+    held: list[int] = []
+    body = [bytes(2**20), b"a"]
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        held.append(app._memory._used)
+        return {"type": "http.request", "body": body.pop(0), "more_body": bool(body)}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"method": "POST", "raw_path": b"/v1/models/nope:predict", "headers": []}
+    await app(scope, receive, send)
+    assert sent[0]["status"] == 404
+    assert (held, app._memory._used) == ([0, 2**20 - FREE_BYTES], 0)
 
 
 def soon(seconds: float = 60.0) -> float:

@@ -1,6 +1,7 @@
 """A request that stops in the middle is closed, and a response is sent as one part."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,12 +12,13 @@ from uvicorn.server import ServerState
 from transport import http as limits
 from workers.serving import http
 from workers.serving.asgi import Request, Response
+from workers.serving.bodies.memory import BodyMemory
 
 GOOD = b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nab"
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
-    body = await Request(scope, receive).body(100)
+    body = await Request(scope, receive).body(100, time.monotonic() + 10, BodyMemory(100))
     await Response(body).send(send)
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import uvicorn
 
-from transport import http
-from transport.http import CountedWebSocket, LimitedHttpProtocol
+from transport import http, slow_readers
+from transport.http import LimitedHttpProtocol
 from transport.server import LimitedServer, limited
+from transport.websocket import CountedWebSocket
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -120,7 +121,11 @@ async def start(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Start
     started: list[Running] = []
 
     async def begin(
-        application: Any = echo, most: int = 1000, per_address: int = 1000, trusted: tuple[str, ...] = ()
+        application: Any = echo,
+        most: int = 1000,
+        per_address: int = 1000,
+        trusted: tuple[str, ...] = (),
+        listener: socket.socket | None = None,
     ) -> Running:
         protocol = limited(
             LimitedHttpProtocol, max_connections=most, max_per_address=per_address, trusted=list(trusted)
@@ -132,7 +137,7 @@ async def start(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Start
         path = tmp_path_factory.mktemp("run") / "web.sock"
         server = LimitedServer(config, path)
         server.lifespan = config.lifespan_class(config)
-        listener = socket.create_server(("127.0.0.1", 0))
+        listener = listener or socket.create_server(("127.0.0.1", 0))
         await server.startup([listener])
         started.append(Running(server, listener, path))
         return started[-1]
@@ -149,5 +154,6 @@ async def start(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Start
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every wait for a client is over at once."""
-    for name in ("HEAD_SECONDS", "STALL_SECONDS", "WRITE_SECONDS"):
-        monkeypatch.setattr(http, name, 0.0)
+    monkeypatch.setattr(http, "HEAD_SECONDS", 0.0)
+    monkeypatch.setattr(http, "STALL_SECONDS", 0.0)
+    monkeypatch.setattr(slow_readers, "WRITE_SECONDS", 0.0)

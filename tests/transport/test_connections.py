@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+import socket
 import stat
 from typing import Any
 
@@ -192,6 +193,34 @@ async def test_a_large_head_is_refused(start: Start, head: bytes) -> None:
     server: Running = await start()
     client = await server.connect(head)
     assert b"HTTP/1.1 431 " in await client.rest()
+
+
+async def test_an_ipv4_client_of_an_ipv6_socket_has_its_ipv4_address(start: Start) -> None:
+    async def client_of(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.accept", "headers": [(b"client", scope["client"][0].encode())]})
+            return
+        headers = [(b"client", scope["client"][0].encode()), (b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body"})
+
+    listener = socket.socket(socket.AF_INET6)
+    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    # Of all addresses of a socket on `::`, only this one.
+    listener.bind(("::ffff:127.0.0.1", 0))
+    server: Running = await start(client_of, listener=listener)
+    for request in (GET, UPGRADE):
+        client = await server.connect(request)
+        assert b"\r\nclient: 127.0.0.1\r\n" in await client.head()
+
+
+async def test_a_length_of_thousands_of_digits_is_refused(start: Start) -> None:
+    server: Running = await start()
+    client = await server.connect(
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"0" * 5000 + b"1\r\n\r\na"
+    )
+    assert (await client.rest()).startswith(b"HTTP/1.1 400 ")
 
 
 CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"

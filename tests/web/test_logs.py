@@ -46,3 +46,22 @@ def test_json_lines_stay_valid() -> None:
     formatter = logging.config.DictConfigurator({"version": 1}).configure_formatter(dict(settings))
     written = json.loads(line(formatter, f'"/login/{SECRETS[0]}" ty_{SECRETS[1]}\\'))
     assert written["event"] == '"/login/•••" ty_•••\\'
+
+
+def test_a_long_value_of_a_client_is_shortened(formatter: logging.Formatter) -> None:
+    written = line(formatter, f"Invalid HTTP_HOST header: {'a' * 60_000}")
+    assert len(written) < 3000
+    assert "(60,026 characters)" in written
+
+
+def test_a_request_that_django_refuses_has_no_traceback(formatter: logging.Formatter) -> None:
+    try:
+        raise ValueError("evil.example")
+    except ValueError as error:
+        failure = (type(error), error, error.__traceback__)
+    record = logging.LogRecord(
+        "django.security.DisallowedHost", logging.ERROR, __file__, 1, "refused", None, failure
+    )
+    written = formatter.format(record)
+    assert "refused" in written
+    assert "Traceback" not in written

@@ -73,6 +73,19 @@ async def test_the_last_places_are_for_valid_credentials(
     assert (await person)["status"] == (await healthy)["status"] == 200
 
 
+async def test_a_network_of_ipv6_has_the_share_of_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "MOST_PER_ADDRESS", 1)
+    site = Site()
+    first = asyncio.create_task(site.get(address="2001:db8::1"))
+    async with asyncio.timeout(10):
+        while not site.begun:
+            await asyncio.sleep(0)
+        refused = await site.get(address="2001:db8::2")
+    site.release.set()
+    assert (refused["status"], (await first)["status"]) == (429, 200)
+    assert (await site.get(address="2001:db8:0:1::1"))["status"] == 200
+
+
 async def test_an_address_has_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "MOST_PER_ADDRESS", 1)
     site = Site()

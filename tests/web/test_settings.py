@@ -9,6 +9,9 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from transport.admission import LOOPBACK
+from webapp.settings import env
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -71,6 +74,13 @@ def test_invalid_values_stop_the_start_with_a_message(tmp_path: Path, name: str,
     done = manage(tmp_path, "check", **{name: value})
     assert done.returncode != 0
     assert name in done.stderr
+
+
+def test_none_is_a_list_without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINYARD_TRUSTED_PROXIES", "none")
+    assert env.networks("TRAINYARD_TRUSTED_PROXIES", LOOPBACK) == []
+    monkeypatch.delenv("TRAINYARD_TRUSTED_PROXIES")
+    assert env.networks("TRAINYARD_TRUSTED_PROXIES", LOOPBACK) == list(LOOPBACK)
 
 
 def test_the_web_process_never_loads_jax_or_keras(tmp_path: Path) -> None:

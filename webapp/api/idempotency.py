@@ -35,10 +35,11 @@ def _idempotent_view(
         key = request.headers.get("Idempotency-Key")
         if key is None:
             return run(request, **arguments)
-        if not 0 < len(key) <= 200:
-            return problem(422, "An Idempotency-Key must have 1 to 200 characters.")
         try:
-            once = _OneRun(request, key, caller(request), begins_itself=begins_itself)
+            who = caller(request)
+            if not 0 < len(key) <= 200:
+                return problem(422, "An Idempotency-Key must have 1 to 200 characters.")
+            once = _OneRun(request, key, who, begins_itself=begins_itself)
             return once.run(lambda: run(request, **arguments))
         except TrainyardError as error:
             return problem_of(error)

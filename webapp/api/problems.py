@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from django.core.exceptions import TooManyFieldsSent
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
@@ -101,7 +102,11 @@ class ProblemMiddleware:
         # PostgreSQL's columns accept no NUL.
         if "\0" in request.path:
             return problem(400, "The path of the address has a NUL character: remove %00.")
-        if named := names_with_nul(request.GET):
+        try:
+            named = names_with_nul(request.GET)
+        except TooManyFieldsSent:
+            return problem(400, "The address has too many parameters.")
+        if named:
             parameters = ", ".join(repr(name) for name in named)
             return problem(400, f"The parameter {parameters} of the address has a NUL character: remove %00.")
         response = self.get_response(request)

@@ -1,5 +1,6 @@
 """Builds the API: routers, error handlers and the OpenAPI document."""
 
+import threading
 from importlib import import_module
 from itertools import groupby, islice
 from operator import itemgetter
@@ -69,6 +70,7 @@ class Api(NinjaAPI):
     def __init__(self, **options: Any) -> None:
         super().__init__(docs_decorator=require_safe, **options)
         self._documents: dict[str | None, OpenAPISchema] = {}
+        self._making = threading.Lock()
 
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext[Any]]
@@ -91,12 +93,14 @@ class Api(NinjaAPI):
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
         """Return the document with the error responses of every operation. It is made once per process."""
-        # Making it takes a processor for half a second or more, and anyone may ask for it.
-        kept = self._documents.get(path_prefix)
-        if kept is None:
-            schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
-            kept = self._documents[path_prefix] = openapi.completed(schema)
-        return kept
+        # Making it takes a processor for half a second or more, and anyone may ask for it. Sixty requests
+        # that made it at once, after a start, stopped the event loop until the process was replaced.
+        if path_prefix not in self._documents:
+            with self._making:
+                if path_prefix not in self._documents:
+                    schema = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
+                    self._documents[path_prefix] = openapi.completed(schema)
+        return self._documents[path_prefix]
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         """Return the name of the function; a test keeps them unique."""

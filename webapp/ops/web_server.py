@@ -8,15 +8,20 @@ import faulthandler
 import os
 import signal
 import socket
+import sys
 from pathlib import Path
 
 import uvicorn
 
-from transport.http import CountedWebSocket, LimitedHttpProtocol
+from transport.http import LimitedHttpProtocol
 from transport.server import LimitedServer, limited
+from transport.websocket import CountedWebSocket
 
 # Time for open WebSockets and slow responses at shutdown; less than the grace of the part.
 CLOSING_SECONDS = 5
+# The event loop waits so long for each thread that computes, several times for each request. With Python's
+# 5 ms, a few busy threads delay all other requests by seconds.
+SWITCH_SECONDS = 0.0005
 # A message to subscribe to a job has less than 100 bytes.
 MAX_MESSAGE_BYTES = 64 * 2**10
 
@@ -29,6 +34,7 @@ def main() -> None:
     given = parser.parse_args()
     # The supervisor asks a server that does not answer for its stacks before it kills it.
     faulthandler.register(signal.SIGUSR2, all_threads=True)
+    sys.setswitchinterval(SWITCH_SECONDS)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     from django.conf import settings  # once the module is named
 

@@ -8,29 +8,41 @@ from django.template.loader import render_to_string
 
 from jobs.errors import Forbidden, NotFound, TrainyardError
 from jobs.models import User
+from webapp.http_errors import Malformed
 from webapp.pages.shortcuts import error_response
 
 
-def _show(request: HttpRequest, error: TrainyardError) -> HttpResponse:
+def show_error(request: HttpRequest, error: TrainyardError) -> HttpResponse:
+    """Return the page of an error."""
     if isinstance(request.user, User):
         return error_response(request, error)
     return render(request, "error_bare.html", {"error": error, "status": error.status}, status=error.status)
 
 
+def bad_request(request: HttpRequest, exception: Any) -> HttpResponse:  # noqa: ARG001
+    """Respond to a malformed request, which has no user yet, and whose form cannot be read.
+
+    Django's own view reads the form again, for its CSRF token, and ends with an unexpected error.
+    """
+    error = Malformed("The request is malformed.")
+    page = render_to_string("error_bare.html", {"error": error, "status": error.status})
+    return HttpResponse(page, status=error.status)
+
+
 def not_found(request: HttpRequest, exception: Http404) -> HttpResponse:  # noqa: ARG001
     """Respond to an unknown address."""
-    return _show(request, NotFound("There is no such page."))
+    return show_error(request, NotFound("There is no such page."))
 
 
 def forbidden(request: HttpRequest, exception: Any) -> HttpResponse:  # noqa: ARG001
     """Respond to a request that Django rejects."""
-    return _show(request, Forbidden("You do not have permission to do this."))
+    return show_error(request, Forbidden("You do not have permission to do this."))
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001
     """Respond to a form whose CSRF token is missing or expired."""
     text = "This form has expired or was sent from another site. Go back, reload the page and send it again."
-    return _show(request, Forbidden(text, code="csrf_failed"))
+    return show_error(request, Forbidden(text, code="csrf_failed"))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - the request may be the cause

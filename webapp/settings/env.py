@@ -131,8 +131,10 @@ def whole_number(name: str, default: int, *, of: str = "") -> int:
 
 
 def networks(name: str, default: Sequence[str]) -> list[str]:
-    """Return a comma-separated list of IP addresses and networks."""
+    """Return a comma-separated list of IP addresses and networks; `none` is an empty list."""
     found = words(name) or list(default)
+    if found == ["none"]:
+        return []
     for each in found:
         try:
             ipaddress.ip_network(each)

@@ -9,6 +9,9 @@ from structlog.typing import EventDict, WrappedLogger
 
 SECRET_WORDS = ("authorization", "cookie", "password", "secret", "token")
 MASK = "•••"
+# Of Django, for hosts that are not allowed, forms with too many fields and the like.
+REFUSALS = "django.security"
+MAX_VALUE = 2000
 # One-time links and API tokens, wherever a line contains them: in a path, a message or a traceback.
 SECRETS = re.compile(r"(?P<kept>/login/|\bty_)[\w-]+")
 
@@ -18,6 +21,19 @@ def without_secrets(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     for name in event:
         if any(word in name.lower() for word in SECRET_WORDS):
             event[name] = MASK
+    return event
+
+
+def shortened(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Shorten the values that clients choose, and omit tracebacks of requests that Django refuses.
+
+    Otherwise one client could replace all log files, which are rotated, with a few hundred requests.
+    """
+    if str(event.get("logger", "")).startswith(REFUSALS):
+        event.pop("exc_info", None)
+    for name, value in event.items():
+        if isinstance(value, str) and len(value) > MAX_VALUE:
+            event[name] = f"{value[:MAX_VALUE]}… ({len(value):,} characters)"
     return event
 
 
@@ -43,6 +59,7 @@ SHARED: list[structlog.typing.Processor] = [
     structlog.stdlib.PositionalArgumentsFormatter(),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     without_secrets,
+    shortened,
 ]
 
 

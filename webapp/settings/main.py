@@ -42,6 +42,7 @@ MIDDLEWARE = [
     "webapp.assets.StaticFiles",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "webapp.middleware.permissions_policy",
+    "webapp.middleware.private_responses",
     # Above those that answer requests themselves, such as CSRF, so that their errors become problems too.
     "webapp.api.problems.ProblemMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -55,6 +56,8 @@ MIDDLEWARE = [
     "webapp.reservations.release_upload",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    # Last: it needs the user, and the check of CSRF, which reads the form, comes after all of these.
+    "webapp.pages.form_encoding.forms_in_utf8",
 ]
 ROOT_URLCONF = "webapp.urls"
 ASGI_APPLICATION = "webapp.asgi.application"
@@ -86,7 +89,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "jobs.User"
 AUTHENTICATION_BACKENDS = ["webapp.accounts.login.Backend"]
 PASSWORD_HASHERS = [
-    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "webapp.accounts.hashing.Argon2",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
 AUTH_PASSWORD_VALIDATORS = [

@@ -12,10 +12,12 @@ from jobs.contracts.signature import Signature
 from workers.serving.access import Access
 from workers.serving.asgi import BINARY, JSON, TEXT, Headers, Receive, Request, Response, Scope, Send
 from workers.serving.bodies.codec import BodyCodec
+from workers.serving.bodies.memory import BodyMemory
 from workers.serving.counting import RequestCounter
 from workers.serving.errors import (
     BodyTooLarge,
     Forbidden,
+    NoRoom,
     NotFound,
     ServingError,
     Unavailable,
@@ -68,6 +70,7 @@ class ServingApp:
     ) -> None:
         self._catalog, self._limits, self._metrics = catalog, limits, metrics
         self._counter = RequestCounter(catalog, metrics, traffic)
+        self._memory = BodyMemory(limits.bodies_bytes)
         self._authenticator, self._bodies, self._hosts = authenticator, bodies, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,6 +83,8 @@ class ServingApp:
         except Exception:
             logger.exception("%s %s", request.method, request.path)
             response = error_response(ServingError("Internal error"))
+        finally:
+            self._memory.free(request.held)
         if request.access is not None and request.access.warning is not None:
             warning = f'299 - "{request.access.warning}"'.encode("latin-1", "replace")
             response.headers = [*(response.headers or JSON), (b"warning", warning)]
@@ -120,7 +125,7 @@ class ServingApp:
 
     async def _predict(self, request: Request, target: Target) -> Response:
         deadline = request.deadline(self._limits.request_seconds)
-        body = await request.body(self._limits.body_bytes)
+        body = await request.body(self._limits.body_bytes, deadline, self._memory)
 
         async def parse(signature: Signature) -> PredictCall:
             return await self._bodies.parse_predict(body, signature, deadline)
@@ -132,7 +137,7 @@ class ServingApp:
 
     async def _examples(self, request: Request, target: Target, verb: tfs_examples.Verb) -> Response:
         deadline = request.deadline(self._limits.request_seconds)
-        body = await request.body(self._limits.body_bytes)
+        body = await request.body(self._limits.body_bytes, deadline, self._memory)
 
         async def parse(signature: Signature) -> list[Array]:
             labels = self._catalog.pick(target).version.approved.class_labels
@@ -247,7 +252,7 @@ class ServingApp:
 
     async def _infer(self, request: Request, target: Target) -> Response:
         deadline = request.deadline(self._limits.request_seconds)
-        body = await request.body(self._limits.body_bytes)
+        body = await request.body(self._limits.body_bytes, deadline, self._memory)
         header_length = request.header(b"inference-header-content-length")
 
         async def parse(signature: Signature) -> InferCall:
@@ -292,7 +297,7 @@ def error_response(error: ServingError) -> Response:
     if isinstance(error, UnsupportedEncoding):
         headers.append((b"accept-encoding", b"gzip, deflate"))
     # The body is not read, so the connection cannot be used for another request.
-    if isinstance(error, BodyTooLarge | UnsupportedEncoding):
+    if isinstance(error, BodyTooLarge | NoRoom | UnsupportedEncoding):
         headers.append((b"connection", b"close"))
     # A message may quote the request, however long it is.
     message = plain_text(str(error), limit=2000)

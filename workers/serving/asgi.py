@@ -8,8 +8,9 @@ from typing import Any
 
 from jobs.contracts.traffic import NO_VERSION
 from workers.serving.access import Access
+from workers.serving.bodies.memory import BodyMemory
 from workers.serving.bodies.packed import PackedBody, coding_of
-from workers.serving.errors import BadRequest, BodyTooLarge, ClientGone
+from workers.serving.errors import BadRequest, BodyTooLarge, ClientGone, DeadlineExceeded
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -42,13 +43,15 @@ class Request:
     Attributes:
         version: the number of the version that was chosen to answer; 0 until then.
         access: the access of its token; None if no token is needed.
+        held: the bytes of its body that `BodyMemory` counts.
     """
 
-    __slots__ = ("_receive", "access", "arrived", "headers", "method", "path", "version")
+    __slots__ = ("_receive", "access", "arrived", "headers", "held", "method", "path", "version")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.arrived = time.monotonic()
         self.version = NO_VERSION
+        self.held = 0
         self.access: Access | None = None
         self.method: str = scope["method"]
         # Undecoded: a %2F or %3A inside a model name must not count as a separator
@@ -63,15 +66,19 @@ class Request:
                 return value.decode("latin-1")
         return None
 
-    async def body(self, limit: int) -> bytes | bytearray | PackedBody:
+    async def body(self, limit: int, deadline: float, memory: BodyMemory) -> bytes | bytearray | PackedBody:
         """Read the whole body.
 
         Args:
             limit: of its bytes, compressed and unpacked.
+            deadline: the time until which it must have arrived.
+            memory: counts it as `held`.
 
         Raises:
             BodyTooLarge: its length, or its Content-Length, exceeds `limit` bytes.
             ClientGone: the client disconnected before the end.
+            DeadlineExceeded: it has not arrived in time.
+            NoRoom: other bodies take too much memory.
             UnsupportedEncoding: its Content-Encoding is unknown.
         """
         announced, coding = b"0", None
@@ -83,22 +90,29 @@ class Request:
         # A body that is announced as too large is refused before it is sent.
         if announced.isdigit() and int(announced) > limit:
             raise BodyTooLarge(f"The body has {int(announced)} bytes; the limit is {limit}")
-        body = await self._read(limit)
+        body = await self._read(limit, deadline, memory)
         return body if coding is None else PackedBody(body, coding, limit)
 
-    async def _read(self, limit: int) -> bytes | bytearray:
+    async def _read(self, limit: int, deadline: float, memory: BodyMemory) -> bytes | bytearray:
         message = await self._receive()
         # Most bodies arrive in one message, which needs no copy into a buffer.
         if message["type"] == "http.request" and not message.get("more_body"):
             return _check_size(limit, bytes(message.get("body", b"")))
-        return await self._rest(message, limit)
+        try:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                return await self._rest(message, limit, memory)
+        except TimeoutError:
+            raise DeadlineExceeded("Deadline exceeded while the body was read") from None
 
-    async def _rest(self, message: MutableMapping[str, Any], limit: int) -> bytes | bytearray:
+    async def _rest(
+        self, message: MutableMapping[str, Any], limit: int, memory: BodyMemory
+    ) -> bytes | bytearray:
         collected = bytearray()
         while message["type"] == "http.request":
             collected += message.get("body", b"")
             if len(collected) > limit:
                 break
+            self.held = memory.resize(self.held, len(collected))
             if not message.get("more_body"):
                 return collected
             message = await self._receive()

@@ -15,7 +15,7 @@ PREFIX = "ty_"
 _CACHE_SECONDS = 10.0
 # An endpoint may have been created since the answer in the cache.
 _RECHECK_SECONDS = 1.0
-# Callers may send any number of invalid tokens.
+# Of known tokens, and as many of others. Callers may send any number of invalid ones.
 _MAX_CACHED = 10_000
 _MAX_TOKEN = 200
 # Lookups share the connections of the poll for releases.
@@ -47,7 +47,9 @@ class TokenAuthenticator:
 
     def __init__(self, lookup: AccessLookup) -> None:
         self._lookup = lookup
-        self._cache: OrderedDict[bytes, _Cached] = OrderedDict()
+        self._known: OrderedDict[bytes, _Cached] = OrderedDict()
+        # Apart, so that invalid tokens evict no known one, which works while the dashboard is unavailable.
+        self._unknown: OrderedDict[bytes, _Cached] = OrderedDict()
         self._lookups = asyncio.Semaphore(_MAX_LOOKUPS)
 
     async def check(self, request: Request) -> Access:
@@ -70,7 +72,7 @@ class TokenAuthenticator:
     def is_known(self, request: Request, model: str) -> bool:
         """Return whether a cached answer allows a request without a warning. Otherwise ask `check`."""
         try:
-            cached = self._cache.get(_digest(_token_of(request)))
+            cached = self._known.get(_digest(_token_of(request)))
         except Unauthenticated:
             return False
         if cached is None or cached.access is None or cached.age >= _CACHE_SECONDS:
@@ -79,7 +81,7 @@ class TokenAuthenticator:
 
     async def _access(self, token: str, valid_seconds: float) -> Access:
         key = _digest(token)
-        cached = self._cache.get(key)
+        cached = self._cached(key)
         if cached is None or cached.age >= valid_seconds:
             cached = await self._looked_up(key, token)
         access = cached.access
@@ -89,6 +91,9 @@ class TokenAuthenticator:
             raise Forbidden("The token lacks the scope predict")
         return access
 
+    def _cached(self, key: bytes) -> _Cached | None:
+        return self._known.get(key) or self._unknown.get(key)
+
     async def _looked_up(self, key: bytes, token: str) -> _Cached:
         """Ask the dashboard, and store the answer."""
         try:
@@ -96,14 +101,15 @@ class TokenAuthenticator:
                 found = _Cached(await self._lookup.access_of(token), time.monotonic())
         except OSError:
             # An outage of the dashboard must not interrupt serving for known callers.
-            if (last := self._cache.get(key)) is None:
+            if (last := self._cached(key)) is None:
                 raise Unavailable("The token cannot be checked now", retry_after=5) from None
             return last
-        self._cache[key] = found
-        # Replacing an entry does not move it.
-        self._cache.move_to_end(key)
-        while len(self._cache) > _MAX_CACHED:
-            self._cache.popitem(last=False)
+        self._known.pop(key, None)
+        self._unknown.pop(key, None)
+        answers = self._unknown if found.access is None else self._known
+        answers[key] = found
+        while len(answers) > _MAX_CACHED:
+            answers.popitem(last=False)
         return found
 
 

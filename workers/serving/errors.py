@@ -63,6 +63,10 @@ class Saturated(ServingError):
     status = 429
 
 
+class NoRoom(Saturated):
+    """RESOURCE_EXHAUSTED: the bodies of other requests take too much memory. The body is not read."""
+
+
 class ClientGone(ServingError):
     """CANCELLED: the client closed its connection and does not read the response."""
 

@@ -20,6 +20,8 @@ class Limits:
     max_batch: int = 64
     queue_rows: int = 4096
     body_bytes: int = 64 * 2**20
+    # All bodies that are read or answered at the same time, without the first 256 KiB of each.
+    bodies_bytes: int = 2**30
     request_seconds: float = 30.0
     # A batch may take this long, or three times as long as the slowest one so far.
     batch_seconds: float = 2.0
@@ -105,7 +107,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         request_seconds=given.request_seconds,
         connections=given.max_connections,
         connections_per_address=given.max_connections_per_address,
-        trusted_proxies=[each.strip() for each in given.trusted_proxies.split(",") if each.strip()],
+        trusted_proxies=_networks(given.trusted_proxies),
     )
     return Settings(
         host=given.host,
@@ -122,6 +124,12 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         fork_children=environment.get("TRAINYARD_SERVING_FORK") != "0",
         limits=limits,
     )
+
+
+def _networks(text: str) -> list[str]:
+    """Return a comma-separated list; `none` is an empty one."""
+    found = [each.strip() for each in text.split(",") if each.strip()]
+    return [] if found == ["none"] else found
 
 
 def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
