@@ -16,6 +16,16 @@ Open = Callable[..., Page]
 LINE = 64
 """The most pixels of the header line on a wide screen; with the counts it was 300."""
 
+TEXT_AND_BUTTONS = """(line) => {
+  const words = line.querySelector(".ty-progress > .text-secondary");
+  words.textContent = "22 of 24 executions · 1 min 35 s left · choosing the faster way";
+  const range = document.createRange();
+  range.selectNodeContents(words);
+  const text = range.getBoundingClientRect();
+  const buttons = line.querySelector(".ty-actions").getBoundingClientRect();
+  return { text: text.right, buttons: buttons.left, below: buttons.top >= text.bottom };
+}"""
+
 
 def analysed(people: People, **fields: str) -> Job:
     """Return a search whose importance is known."""
@@ -89,6 +99,26 @@ def test_the_other_tabs_repeat_one_line(people: People, open_as: Open) -> None:
     box = page.locator(".ty-job-head").bounding_box()
     assert box is not None and box["height"] <= LINE, box
     expect(page.get_by_role("button", name="Finish with what we have")).to_be_visible()
+
+
+def test_the_progress_of_a_search_is_not_behind_its_buttons(people: People, open_as: Open) -> None:
+    search = analysed(people, state="running")
+    page = open_as(people.owner, f"/jobs/{search.pk}?tab=logs")
+    for width in (1440, 1380, 1340, 1300, 1260, 1024):
+        page.set_viewport_size({"width": width, "height": 900})
+        ends = page.locator(".ty-job-line").evaluate(TEXT_AND_BUTTONS)
+        assert ends["text"] <= ends["buttons"] or ends["below"], (width, ends)
+
+
+def test_the_counts_of_trials_stay_in_place_when_a_phase_is_named(people: People, open_as: Open) -> None:
+    search = analysed(people, state="running")
+    page = open_as(people.owner, f"/jobs/{search.pk}")
+    counts = page.locator(".ty-job-counts")
+    before = counts.bounding_box()
+    counts.evaluate(
+        """list => list.insertAdjacentHTML("beforeend", "<div><dt>Trial 3</dt><dd>compiling</dd></div>")"""
+    )
+    assert counts.bounding_box() == before
 
 
 def test_tabs_that_do_not_fit_show_that_they_scroll_and_are_apart_from_the_head(
