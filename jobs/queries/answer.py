@@ -115,7 +115,7 @@ def _by_fold(rows: list[tuple[lead.Fold, float]]) -> Mapping[lead.Fold, float]:
 
 
 def repeats(search: Job, ranked: list[Trial]) -> int | None:
-    """Return how many further trainings of the best two trials to offer; None if none could tell."""
+    """Return how many further trainings of the best two trials to offer; None if they would show nothing."""
     if search.revision is None or len(ranked) < 2:
         return None
     spec = outcomes.search_of(search)

@@ -29,6 +29,10 @@ COUNT_CHANGES_FROM_A_LOAD = """() => {
 """One step: between two, the page's own first load may end and be counted."""
 
 
+FIGURES_IN_ROWS = """(figures) => {
+  const tops = [...figures.children].map((each) => each.getBoundingClientRect().top);
+  return [...new Set(tops)].map((top) => tops.filter((other) => other === top).length);
+}"""
 COLOURS = """() => Object.fromEntries([...document.querySelectorAll("ty-traffic-chart")].map(
   ({kind, lines}) => [kind.id, lines.map(({colour}) => colour)]))"""
 
@@ -110,6 +114,9 @@ def test_an_endpoint_shows_its_requests_and_follows_them(people: People, open_as
     for text in ("machine, process 71", "61.0 MB", "54.0 MB", "12"):
         expect(replicas).to_contain_text(text)
     expect(page.locator("ty-traffic")).not_to_have_attribute("data-end", before or "")
+    for width in (1440, 1400, 1200, 800, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert len(set(figures.evaluate(FIGURES_IN_ROWS))) == 1, f"a row of figures is shorter at {width} px"
     look(page, "endpoint-traffic")
 
 
