@@ -151,6 +151,17 @@ def test_lines_that_arrive_while_the_log_is_loaded_are_not_lost(people: People, 
     expect(page.locator("ty-log [data-count]")).to_have_text("2 lines")
 
 
+def test_the_lines_of_the_steps_after_a_search_name_their_job(people: People, open_as: Open) -> None:
+    search = analysed(people)
+    page = open_as(people.owner, f"/jobs/{search.pk}?tab=logs")
+    expect(page.locator("ty-log [data-count]")).not_to_be_empty()
+    line = {"type": "log", "time": 0, "level": "info", "line": "a line", "source": "engine"}
+    lines = [{**line, "cursor": 10**9 + at, "job": job} for at, job in enumerate((search.pk, 77, 78))]
+    page.evaluate("(lines) => document.querySelector('ty-log').add(lines)", lines)
+    sources = page.get_by_role("log").locator("div > span:nth-child(2)")
+    expect(sources).to_have_text(["engine", "job 77", "job 78"])
+
+
 def test_a_first_click_on_a_metric_puts_the_best_first(people: People, open_as: Open) -> None:
     search = analysed(people)
     page = open_as(people.owner, f"/jobs/{search.pk}?tab=trials&sort=number&cols=score,m.val_loss")
@@ -163,6 +174,16 @@ def test_a_first_click_on_a_metric_puts_the_best_first(people: People, open_as: 
     assert "sort=-score" in page.url
     page.locator("ty-trials thead").get_by_role("button", name=re.compile("^val_accuracy")).click()
     assert "sort=score" in page.url
+
+
+def test_the_filter_and_the_number_of_trials_are_one_line(people: People, open_as: Open) -> None:
+    page = open_as(people.owner, f"/jobs/{analysed(people).pk}?tab=trials")
+    page.set_viewport_size({"width": 1400, "height": 900})
+    form, count = page.get_by_role("form", name="Filter trials"), page.locator("ty-trials .ty-chips")
+    expect(count).to_have_text("40 trials")
+    boxes = [part.bounding_box() for part in (form, count)]
+    assert boxes[0] is not None and boxes[1] is not None
+    assert boxes[1]["y"] < boxes[0]["y"] + boxes[0]["height"] < 64 + boxes[0]["y"]
 
 
 def test_a_running_search_shows_its_best_so_far_and_updates_it_live(
