@@ -136,6 +136,19 @@ def test_tabs_that_do_not_fit_show_that_they_scroll_and_are_apart_from_the_head(
     assert below["y"] - counts["y"] - counts["height"] >= 8
 
 
+def test_the_table_of_trials_shows_scores_on_a_phone_and_that_it_scrolls(
+    people: People, open_as: Open
+) -> None:
+    page = open_as(people.owner, f"/jobs/{analysed(people).pk}?tab=trials")
+    page.set_viewport_size(NARROW)
+    scroller = page.locator("ty-trials .table-responsive")
+    assert scroller.evaluate("({ scrollWidth, clientWidth }) => scrollWidth > clientWidth")
+    shades = scroller.evaluate("(scroller) => getComputedStyle(scroller).backgroundAttachment")
+    assert shades == "local, local, scroll, scroll"
+    score = page.locator("ty-trials tbody tr").first.locator("td").nth(3).bounding_box()
+    assert score is not None and score["x"] + score["width"] <= NARROW["width"]
+
+
 def test_lines_that_arrive_while_the_log_is_loaded_are_not_lost(people: People, open_as: Open) -> None:
     search = analysed(people, state="running")
     page = open_as(people.owner, f"/jobs/{search.pk}?tab=logs")
