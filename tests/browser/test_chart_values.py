@@ -182,6 +182,12 @@ def test_the_curves_of_a_training_are_a_grid_whose_charts_are_enlarged_by_link(
     expect(page.locator(".ty-enlarged")).to_have_count(0)
 
 
+def test_the_curves_of_a_retraining_are_named_in_words(people: People, open_as: Open) -> None:
+    training = training_of(people, {"loss": [1.0, 0.4], "retrain_loss": [0.9, 0.3]})
+    page = open_as(people.owner, f"/jobs/{training.pk}?tab=charts")
+    expect(page.locator(".ty-tile h2")).to_have_text(["loss", "loss, retraining"])
+
+
 def test_curves_are_read_by_keyboard(people: People, open_as: Open) -> None:
     training = training_of(people, {"loss": [1.0, 0.4, 0.2], "val_loss": [0.9, 0.5, 0.4]})
     page = open_as(people.owner, f"/jobs/{training.pk}")

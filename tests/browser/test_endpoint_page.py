@@ -215,6 +215,20 @@ def test_a_confirmed_rollback_is_sent_although_the_page_is_updated_meanwhile(
     expect(page.get_by_role("region", name="History")).to_contain_text("wrong again")
 
 
+def test_the_examples_of_a_version_are_copied(people: People, open_as: Open) -> None:
+    model = released(people)
+    signature = {
+        "inputs": [{"name": "x", "dtype": "float32", "shape": [2]}],
+        "outputs": [{"name": "y", "dtype": "float32", "shape": [1]}],
+    }
+    model.versions.update(signature=signature)
+    page = open_as(people.owner, "/models/digits/versions/2?tab=use")
+    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+    page.get_by_role("button", name="Copy the script").click()
+    expect(page.locator("#toasts")).to_contain_text("Copied.")
+    assert page.evaluate("copied").startswith("import json\nimport urllib.request\n")
+
+
 def test_the_address_is_the_first_thing_below_the_head(people: People, open_as: Open) -> None:
     released(people)
     page = open_as(people.owner, "/endpoints/digits")
