@@ -79,7 +79,5 @@ def _key() -> Ed25519PrivateKey:
     public = path.with_suffix(".pub")
     # Checked each time: a process may have ended after it created the first file.
     if not public.exists():
-        create_once(
-            public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo), 0o644
-        )
+        create_once(public, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     return key

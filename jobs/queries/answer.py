@@ -115,12 +115,13 @@ def _by_fold(rows: list[tuple[lead.Fold, float]]) -> Mapping[lead.Fold, float]:
 
 
 def repeats(search: Job, ranked: list[Trial]) -> int | None:
-    """Return how many further trainings of the best two trials to offer; None if none can be compared."""
+    """Return how many further trainings of the best two trials to offer; None if they would show nothing."""
     if search.revision is None or len(ranked) < 2:
         return None
     spec = outcomes.search_of(search)
     found = _compared(search, spec, ranked) if spec.objectives is None else None
-    if found is None:
+    # A difference that no number of trainings of a trial would show is not worth any.
+    if found is None or (found.verdict == "unclear" and found.needed is None):
         return None
     folds = spec.evaluation.trainings()
     wanted = max(REPEATS, found.needed or 0)

@@ -25,8 +25,9 @@ class ProjectView:
 def listed(user: User) -> list[ProjectView]:
     """Return the projects of `user` with the numbers of members, experiments and running jobs."""
     roles = dict(Membership.objects.filter(user=user).values_list("project", "role"))
+    # By key: a condition on memberships would also be one of the members that are counted.
     # Distinct, since each row of one relation is repeated for each row of the others.
-    rows = access.projects_of(user).annotate(
+    rows = Project.objects.filter(pk__in=access.projects_of(user)).annotate(
         members=Count("memberships", distinct=True),
         experiment_count=Count(
             "experiments",

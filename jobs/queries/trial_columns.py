@@ -163,8 +163,9 @@ def _floats(values: Iterable[float | None]) -> NDArray[np.float32]:
         return np.array([np.nan if value is None else value for value in values], dtype=np.float32)
 
 
-def _times(moments: Iterable[dt.datetime | None]) -> list[int | None]:
-    return [None if moment is None else round(moment.timestamp()) for moment in moments]
+def _times(moments: Iterable[dt.datetime | None]) -> list[float | None]:
+    # To tenths, because many trials take less than a second.
+    return [None if moment is None else round(moment.timestamp(), 1) for moment in moments]
 
 
 def _shown_parameter(parameter: Parameter) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from django.test import Client
 
+from jobs.queries import people as query
 from tests.people import People, browser_of
 
 MEMBERS = "/p/yard/members"
@@ -87,3 +88,11 @@ def test_a_chosen_role_is_changed_by_a_button_and_not_by_the_choice(people: Peop
     form = page.partition('aria-label="Role of viewer"')[2].partition("</form>")[0]
     assert "data-when-changed" in form
     assert "data-submit" not in form
+
+
+def test_the_list_of_projects_counts_all_members_for_each_of_them(people: People) -> None:
+    count = people.project.memberships.count()
+    assert count > 1
+    for user in (people.owner, people.viewer):
+        (shown,) = query.projects(user)
+        assert shown.members == count, user.username

@@ -16,6 +16,8 @@ from tests.seeded import seed_search
 LOSSES = "ty-curves[names='loss,val_loss']"
 COLOURS = "async () => (await import('/static/js/trials/look.js')).look()"
 STROKES = "({chart}) => chart.series.slice(1).map(series => series.stroke())"
+LOOKS = """(names) => import("/static/js/charts/curve-looks.js").then(({looksOf}) => looksOf(
+    names.map((name) => ({name, job: 1, trial: null, execution: null, points: new Map()}))))"""
 INKED = """({chart}, series) => {
     const {width, height} = chart.ctx.canvas;
     const [red, green, blue] = chart.series[series].stroke().match(/\\d+/g).map(Number);
@@ -146,6 +148,14 @@ def test_training_and_validation_have_the_same_colours_on_every_page(people: Peo
     assert page.locator("ty-curves").evaluate(STROKES) == [train, validation]
 
 
+def test_two_metrics_of_one_split_are_told_apart_by_their_lines(people: People, open_as: Open) -> None:
+    page = open_as(people.owner, f"/jobs/{training_of(people, {'loss': [1.0]}).pk}")
+    accuracy, loss = page.evaluate(LOOKS, ["val_accuracy", "val_loss"])
+    assert (accuracy["stroke"], accuracy["dash"]) != (loss["stroke"], loss["dash"])
+    training, validation = page.evaluate(LOOKS, ["loss", "val_loss"])
+    assert training["dash"] == validation["dash"] == [], "they differ by colour"
+
+
 def test_a_series_of_one_point_is_drawn_beside_longer_ones(people: People, open_as: Open) -> None:
     training = training_of(people, {"loss": [1.0, 0.4, 0.2, 0.1, 0.05, 0.02], "val_loss": [0.7]})
     page = open_as(people.owner, f"/jobs/{training.pk}")
@@ -170,6 +180,12 @@ def test_the_curves_of_a_training_are_a_grid_whose_charts_are_enlarged_by_link(
     expect(page.locator(".ty-chart-table tbody tr")).to_have_count(2)
     page.go_back()
     expect(page.locator(".ty-enlarged")).to_have_count(0)
+
+
+def test_the_curves_of_a_retraining_are_named_in_words(people: People, open_as: Open) -> None:
+    training = training_of(people, {"loss": [1.0, 0.4], "retrain_loss": [0.9, 0.3]})
+    page = open_as(people.owner, f"/jobs/{training.pk}?tab=charts")
+    expect(page.locator(".ty-tile h2")).to_have_text(["loss", "loss, retraining"])
 
 
 def test_curves_are_read_by_keyboard(people: People, open_as: Open) -> None:

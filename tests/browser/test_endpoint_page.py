@@ -29,6 +29,10 @@ COUNT_CHANGES_FROM_A_LOAD = """() => {
 """One step: between two, the page's own first load may end and be counted."""
 
 
+FIGURES_IN_ROWS = """(figures) => {
+  const tops = [...figures.children].map((each) => each.getBoundingClientRect().top);
+  return [...new Set(tops)].map((top) => tops.filter((other) => other === top).length);
+}"""
 COLOURS = """() => Object.fromEntries([...document.querySelectorAll("ty-traffic-chart")].map(
   ({kind, lines}) => [kind.id, lines.map(({colour}) => colour)]))"""
 
@@ -110,6 +114,9 @@ def test_an_endpoint_shows_its_requests_and_follows_them(people: People, open_as
     for text in ("machine, process 71", "61.0 MB", "54.0 MB", "12"):
         expect(replicas).to_contain_text(text)
     expect(page.locator("ty-traffic")).not_to_have_attribute("data-end", before or "")
+    for width in (1440, 1400, 1200, 800, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert len(set(figures.evaluate(FIGURES_IN_ROWS))) == 1, f"a row of figures is shorter at {width} px"
     look(page, "endpoint-traffic")
 
 
@@ -206,6 +213,20 @@ def test_a_confirmed_rollback_is_sent_although_the_page_is_updated_meanwhile(
         pass
     asked.continue_()
     expect(page.get_by_role("region", name="History")).to_contain_text("wrong again")
+
+
+def test_the_examples_of_a_version_are_copied(people: People, open_as: Open) -> None:
+    model = released(people)
+    signature = {
+        "inputs": [{"name": "x", "dtype": "float32", "shape": [2]}],
+        "outputs": [{"name": "y", "dtype": "float32", "shape": [1]}],
+    }
+    model.versions.update(signature=signature)
+    page = open_as(people.owner, "/models/digits/versions/2?tab=use")
+    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+    page.get_by_role("button", name="Copy the script").click()
+    expect(page.locator("#toasts")).to_contain_text("Copied.")
+    assert page.evaluate("copied").startswith("import json\nimport urllib.request\n")
 
 
 def test_the_address_is_the_first_thing_below_the_head(people: People, open_as: Open) -> None:

@@ -16,6 +16,16 @@ Open = Callable[..., Page]
 LINE = 64
 """The most pixels of the header line on a wide screen; with the counts it was 300."""
 
+TEXT_AND_BUTTONS = """(line) => {
+  const words = line.querySelector(".ty-progress > .text-secondary");
+  words.textContent = "22 of 24 executions · 1 min 35 s left · choosing the faster way";
+  const range = document.createRange();
+  range.selectNodeContents(words);
+  const text = range.getBoundingClientRect();
+  const buttons = line.querySelector(".ty-actions").getBoundingClientRect();
+  return { text: text.right, buttons: buttons.left, below: buttons.top >= text.bottom };
+}"""
+
 
 def analysed(people: People, **fields: str) -> Job:
     """Return a search whose importance is known."""
@@ -91,6 +101,26 @@ def test_the_other_tabs_repeat_one_line(people: People, open_as: Open) -> None:
     expect(page.get_by_role("button", name="Finish with what we have")).to_be_visible()
 
 
+def test_the_progress_of_a_search_is_not_behind_its_buttons(people: People, open_as: Open) -> None:
+    search = analysed(people, state="running")
+    page = open_as(people.owner, f"/jobs/{search.pk}?tab=logs")
+    for width in (1440, 1380, 1340, 1300, 1260, 1024):
+        page.set_viewport_size({"width": width, "height": 900})
+        ends = page.locator(".ty-job-line").evaluate(TEXT_AND_BUTTONS)
+        assert ends["text"] <= ends["buttons"] or ends["below"], (width, ends)
+
+
+def test_the_counts_of_trials_stay_in_place_when_a_phase_is_named(people: People, open_as: Open) -> None:
+    search = analysed(people, state="running")
+    page = open_as(people.owner, f"/jobs/{search.pk}")
+    counts = page.locator(".ty-job-counts")
+    before = counts.bounding_box()
+    counts.evaluate(
+        """list => list.insertAdjacentHTML("beforeend", "<div><dt>Trial 3</dt><dd>compiling</dd></div>")"""
+    )
+    assert counts.bounding_box() == before
+
+
 def test_tabs_that_do_not_fit_show_that_they_scroll_and_are_apart_from_the_head(
     people: People, open_as: Open
 ) -> None:
@@ -104,6 +134,19 @@ def test_tabs_that_do_not_fit_show_that_they_scroll_and_are_apart_from_the_head(
     counts, below = page.locator(".ty-job-about").bounding_box(), tabs.bounding_box()
     assert counts is not None and below is not None
     assert below["y"] - counts["y"] - counts["height"] >= 8
+
+
+def test_the_table_of_trials_shows_scores_on_a_phone_and_that_it_scrolls(
+    people: People, open_as: Open
+) -> None:
+    page = open_as(people.owner, f"/jobs/{analysed(people).pk}?tab=trials")
+    page.set_viewport_size(NARROW)
+    scroller = page.locator("ty-trials .table-responsive")
+    assert scroller.evaluate("({ scrollWidth, clientWidth }) => scrollWidth > clientWidth")
+    shades = scroller.evaluate("(scroller) => getComputedStyle(scroller).backgroundAttachment")
+    assert shades == "local, local, scroll, scroll"
+    score = page.locator("ty-trials tbody tr").first.locator("td").nth(3).bounding_box()
+    assert score is not None and score["x"] + score["width"] <= NARROW["width"]
 
 
 def test_lines_that_arrive_while_the_log_is_loaded_are_not_lost(people: People, open_as: Open) -> None:
@@ -121,6 +164,17 @@ def test_lines_that_arrive_while_the_log_is_loaded_are_not_lost(people: People, 
     expect(page.locator("ty-log [data-count]")).to_have_text("2 lines")
 
 
+def test_the_lines_of_the_steps_after_a_search_name_their_job(people: People, open_as: Open) -> None:
+    search = analysed(people)
+    page = open_as(people.owner, f"/jobs/{search.pk}?tab=logs")
+    expect(page.locator("ty-log [data-count]")).not_to_be_empty()
+    line = {"type": "log", "time": 0, "level": "info", "line": "a line", "source": "engine"}
+    lines = [{**line, "cursor": 10**9 + at, "job": job} for at, job in enumerate((search.pk, 77, 78))]
+    page.evaluate("(lines) => document.querySelector('ty-log').add(lines)", lines)
+    sources = page.get_by_role("log").locator("div > span:nth-child(2)")
+    expect(sources).to_have_text(["engine", "job 77", "job 78"])
+
+
 def test_a_first_click_on_a_metric_puts_the_best_first(people: People, open_as: Open) -> None:
     search = analysed(people)
     page = open_as(people.owner, f"/jobs/{search.pk}?tab=trials&sort=number&cols=score,m.val_loss")
@@ -133,6 +187,16 @@ def test_a_first_click_on_a_metric_puts_the_best_first(people: People, open_as: 
     assert "sort=-score" in page.url
     page.locator("ty-trials thead").get_by_role("button", name=re.compile("^val_accuracy")).click()
     assert "sort=score" in page.url
+
+
+def test_the_filter_and_the_number_of_trials_are_one_line(people: People, open_as: Open) -> None:
+    page = open_as(people.owner, f"/jobs/{analysed(people).pk}?tab=trials")
+    page.set_viewport_size({"width": 1400, "height": 900})
+    form, count = page.get_by_role("form", name="Filter trials"), page.locator("ty-trials .ty-chips")
+    expect(count).to_have_text("40 trials")
+    boxes = [part.bounding_box() for part in (form, count)]
+    assert boxes[0] is not None and boxes[1] is not None
+    assert boxes[1]["y"] < boxes[0]["y"] + boxes[0]["height"] < 64 + boxes[0]["y"]
 
 
 def test_a_running_search_shows_its_best_so_far_and_updates_it_live(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -65,8 +66,11 @@ def test_every_chart_is_in_the_grid_and_enlarged_is_read_by_keyboard_and_as_a_ta
 
 KEEP_ECHARTS = """() => import("/static/vendor/echarts-6.1.0/echarts.esm.min.js").then((echarts) => {
   const chart = () => document.querySelector("[data-chart=parallel] .ty-echart");
-  window.axisNames = () => echarts.getInstanceByDom(chart()).getOption().parallelAxis.map(({name}) => name);
+  window.axes = () => echarts.getInstanceByDom(chart()).getOption().parallelAxis;
+  window.axisNames = () => axes().map(({name}) => name);
 })"""
+MARKS_OF_ENDS = """() => Object.fromEntries(axes().filter(({min}) => min !== undefined).map(
+  ({name, min, max, axisLabel}) => [name.replace("\\n", ""), [min, max].map(axisLabel.formatter)]))"""
 UNTIL_WRAPPED = """() => new Promise((done) => {
   const look = () => axisNames().includes("learning_\\nrate") ? done() : requestAnimationFrame(look);
   look();
@@ -85,6 +89,22 @@ def test_the_names_of_parallel_axes_are_whole_and_wrapped_where_there_is_little_
     page.set_viewport_size(NARROW)
     page.evaluate(UNTIL_WRAPPED)
     assert [name.replace("\n", "") for name in page.evaluate("axisNames()")] == AXES
+
+
+def test_the_marks_of_parallel_axes_differ_where_their_values_do(people: People, open_as: Open) -> None:
+    search = seed_search(people.project, by=people.owner, trials=30)
+    # Ends that are equal in two digits.
+    for at, trial in enumerate(search.trials.filter(score__isnull=False).order_by("number")):
+        search.trials.filter(pk=trial.pk).update(
+            score=0.9847 + 0.0002 * at, values=trial.values | {"units": 128 + 16 * (at % 25)}
+        )
+    page = charts_of(search, people, open_as)
+    expect(tile(page, "parallel").locator("canvas").first).to_be_visible()
+    page.evaluate(KEEP_ECHARTS)
+    marks = page.evaluate(MARKS_OF_ENDS)
+    assert marks["units"] == ["128", "512"]
+    low, high = marks["val_accuracy (mean)"]
+    assert low.startswith("0.9847") and high != low
 
 
 def test_the_whole_name_of_an_axis_is_shown_at_the_pointer(people: People, open_as: Open) -> None:
@@ -199,6 +219,14 @@ def append_epoch(search: Job, epoch: int) -> None:
     """Append the metric event of an epoch of the first execution of that trial."""
     fields = {"execution": 1, "x": "epoch", "points": [["val_loss", epoch, 0.2, 0.0]]}
     events.append(search.pk, [events.event("metric", search, trial=2, **fields)])
+
+
+def test_a_trial_of_less_than_a_second_did_not_take_none(people: People, open_as: Open) -> None:
+    search = seed_search(people.project, by=people.owner, trials=3)
+    for trial in search.trials.all():
+        search.trials.filter(pk=trial.pk).update(finished=trial.started + timedelta(seconds=0.6))
+    page = open_as(people.owner, f"/jobs/{search.pk}?tab=trials&cols=seconds")
+    expect(page.locator("ty-trials tbody tr td:last-child").first).to_have_text("0.6 s")
 
 
 def test_the_table_follows_a_running_trial_epoch_by_epoch(people: People, open_as: Open) -> None:

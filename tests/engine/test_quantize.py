@@ -175,6 +175,9 @@ def test_an_ensemble_of_nested_models_can_be_quantized(tmp_path):
     )
     assert result["quantized_layers"] == 4
     assert result["agreement"]["share"] >= 0.97
+    layers = [each.layer for each in read(report).layers]
+    assert len(set(layers)) == 4, "the layers of different members have different names"
+    assert all("/" in layer for layer in layers), layers
 
 
 def test_agreement_of_classes_is_a_share_and_of_targets_a_distance():

@@ -40,6 +40,15 @@ def test_one_training_of_each_tells_nothing(yard: Yard, worker: PretendWorker) -
     assert (found.lead.verdict, found.lead.trainings, found.repeats) == ("unknown", [1, 1], 5)
 
 
+def test_trainings_that_could_not_tell_the_best_two_apart_are_not_offered(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    job = scored(yard, worker, {3: [0.9, 0.92], 4: [0.92, 0.9]})
+    found = answer.of_search(job)
+    assert found.lead is not None and (found.lead.verdict, found.lead.needed) == ("unclear", None)
+    assert found.repeats is None
+
+
 def test_trials_with_the_score_of_the_best_are_known(yard: Yard, worker: PretendWorker) -> None:
     job = scored(yard, worker, {2: [0.9, 0.8], 3: [0.8, 0.9], 4: [0.9, 0.8]})
     assert outcomes.tied_with(job, 2) == [3, 4]

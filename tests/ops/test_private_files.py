@@ -6,11 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from jobs import private_files
+from jobs import private_files, signing
 from jobs.private_files import NotPrivate
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -146,6 +147,15 @@ def test_sockets_are_never_put_into_a_folder_that_another_user_prepared(
     monkeypatch.delenv("TRAINYARD_REDIS_URL", raising=False)
     with pytest.raises(ImproperlyConfigured, match=str(home.broker_socket.parent)):
         env.redis_url(home.root)
+
+
+def test_the_keys_of_a_new_home_are_private_from_the_start(
+    tmp_path: Path, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.TRAINYARD_HOME = tmp_path
+    signing.public_key_file()
+    private_files.private_home(tmp_path)
+    assert not caplog.messages
 
 
 def test_a_node_refuses_such_a_folder_too(shared_tmp: Path) -> None:

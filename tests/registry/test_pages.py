@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -298,6 +299,23 @@ def test_a_member_sees_the_rules_and_who_may_change_them_but_no_form(filled: Yar
     assert "Approvers and admins of vision may change them" in text_of(page)
     assert b"Save as revision" not in page.content
     assert browser_of(filled.member).post("/models/digits/gates", RULES).status_code == 403
+
+
+def test_a_gate_without_a_metric_shows_its_numbers_as_they_are(filled: Yard) -> None:
+    promotion = filled.request()
+    counted = {"name": "finite", "state": "passed", "value": 0.0, "limit": 0.0}
+    measured = {"name": "metric", "metric": "accuracy", "state": "passed", "value": 0.5, "limit": 0.49}
+    judge(promotion, {"gates": [counted, measured]})
+    text = text_of(see(filled.approver, f"/approvals/{promotion.pk}"))
+    assert "finite passed 0 0 –" in text and "0.5000" in text
+    assert re.search(r"If you approve, v\d+ goes into production", text)
+
+
+def test_the_list_of_models_names_the_production_version_once(filled: Yard) -> None:
+    promotions.approve(PromotionRequest.objects.latest("pk"), comment="", by=filled.approver)
+    number = filled.endpoint.production.number
+    row = text_of(see(filled.member, "/models")).split("Created")[1]
+    assert f"digits v{number}" in row, "the name of the column is enough"
 
 
 def test_a_request_shows_its_rules_each_comparison_and_the_next_step(filled: Yard) -> None:

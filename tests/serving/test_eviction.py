@@ -6,6 +6,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from workers.compile_cache import evict
 from workers.serving.eviction import evict_programs
 from workers.serving.settings import parse
@@ -41,6 +43,18 @@ def test_a_program_that_a_child_read_a_year_ago_is_kept_within_the_limit(tmp_pat
     assert (tmp_path / "production").exists()
     evict(tmp_path, 25)
     assert not (tmp_path / "production").exists()
+
+
+def test_a_folder_that_does_not_exist_yet_is_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def end(_seconds: float) -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(asyncio, "sleep", end)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(evict_programs(tmp_path / "compiled", 25))
+    assert not caplog.messages
 
 
 def test_the_limit_is_a_setting(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from django.utils.html import escape
 from jobs.actions import attempts
 from jobs.contracts import events as contract
 from jobs.kinds import KINDS
-from jobs.models import Attempt, Checkpoint, Job, MetricSeries, Trial
+from jobs.models import Analysis, Attempt, Checkpoint, Job, MetricSeries, Trial
 from jobs.queries import home
 from tests.factories import (
     SEARCH,
@@ -664,12 +664,76 @@ def test_a_search_without_a_score_offers_no_finish(browser: Client, search: Job)
     assert "Finish with what we have" not in page and "Best so far" not in page
 
 
-def test_other_tabs_link_to_the_notes_of_the_overview(browser: Client, search: Job) -> None:
+def test_a_warning_begins_with_a_capital_letter_and_other_tabs_link_to_it(
+    browser: Client, search: Job
+) -> None:
     warnings = [{"code": "x", "message": "a long warning"}]
     Job.objects.filter(pk=search.pk).update(warnings=warnings)
-    assert "a long warning" in text_of(browser.get(f"/jobs/{search.pk}"))
+    assert "A long warning" in text_of(browser.get(f"/jobs/{search.pk}"))
     logs = text_of(browser.get(f"/jobs/{search.pk}", {"tab": "logs"}))
-    assert "a long warning" not in logs and "1 note" in logs
+    assert "long warning" not in logs and "1 note" in logs
+
+
+def test_the_steps_of_one_kind_are_one_entry_with_a_link_to_each(people: People) -> None:
+    after = {"retrain": {"top": 3}, "ensemble": {}, "register": {"model": "digits"}}
+    experiment = make_experiment(project=people.project, by=people.owner, spec=SEARCH | {"after": after})
+    search = make_job(experiment=experiment, by=people.owner, state="running")
+    states = {"6": "completed", "12": "completed", "2": "running"}
+    for ordinal, (number, state) in enumerate(states.items()):
+        make_job(
+            kind="train", parent=search, ordinal=ordinal, state=state, title=f"Retrain trial {number}",
+            by=people.owner, project=people.project,
+        )  # fmt: skip
+    page = browser_of(people.owner).get(f"/jobs/{search.pk}")
+    steps = text_of(page).split("search completed")[1]
+    assert (
+        steps.split("Trials")[0].strip().startswith("Retrain trial 6 , 12 , 2 completed 2 running 1 ensemble")
+    )
+    assert 'aria-label="Retrain trial 12"' in page.content.decode()
+
+
+def test_trials_that_wait_while_others_run_are_no_notice(browser: Client, search: Job) -> None:
+    notice = "ty-note ty-job-why"
+    search.trials.update(state="queued")
+    address = f"/jobs/{search.pk}"
+    assert notice in browser.get(address).content.decode()
+    search.trials.filter(number=1).update(state="running")
+    page = browser.get(address)
+    assert notice not in page.content.decode() and "Trial 2 waits." in text_of(page)
+
+
+def test_a_job_without_curves_has_no_tab_for_them(people: People) -> None:
+    experiment = make_experiment(project=people.project, by=people.owner)
+    has_tab = {}
+    for kind in ("train", "ensemble", "register"):
+        step = make_job(experiment=experiment, by=people.owner, kind=kind, state="completed")
+        has_tab[kind] = "?tab=charts" in browser_of(people.owner).get(f"/jobs/{step.pk}").content.decode()
+    assert has_tab == {"train": True, "ensemble": False, "register": False}
+
+
+def test_a_forest_that_explains_nothing_is_said_before_its_shares(browser: Client, search: Job) -> None:
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    found = {
+        "used": 12, "trees": 64, "explained": -0.27,
+        "importances": [{"name": "units", "alone": 0.68, "spread": 0.1, "impurity": 0.7}],
+    }  # fmt: skip
+    kind = Analysis.Kind.IMPORTANCE
+    trials = search.trials.scored().count()
+    Analysis.objects.create(job=search, kind=kind, trials=trials, result=found)
+    page = text_of(browser.get(f"/jobs/{search.pk}"))
+    assert "explains only 0 % of the variance" in page and "-27" not in page
+    assert page.index("explains only") < page.index("68 %")
+
+
+def test_the_range_is_widened_in_the_search_space_of_the_form(browser: Client, search: Job) -> None:
+    best = search.trials.scored().order_by("-score").first()
+    space = SEARCH["search"]["space"]
+    edge = {"name": "units", "kind": "int", "min": 8, "max": best.values["units"]}
+    spec = {**SEARCH, "search": {**SEARCH["search"], "space": [edge, *space[1:]]}}
+    search.experiment.revisions.update(spec_json=spec)
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    page = browser.get(f"/jobs/{search.pk}").content.decode()
+    assert re.search(r'href="[^"]*/edit#search">', page)
 
 
 def test_the_head_of_the_overview_is_redrawn_with_its_steps(browser: Client, search: Job) -> None:

@@ -198,7 +198,7 @@ def test_a_version_shows_its_area_under_the_curve_on_both_parts(
     """A training reports it as `auc`, an evaluation as `roc_auc`."""
     ModelVersion.objects.update(metrics={"test": {"roc_auc": 0.7412}, "validation": {"auc": 0.7683}})
     page = text_of(see(people, f"/models/digits/versions/{version.number}"))
-    assert "roc_auc 0.7412 0.7683" in page
+    assert "Area under the ROC curve 0.7412 0.7683" in page
 
 
 def test_no_page_of_a_version_prints_a_dict(people: People, version: ModelVersion) -> None:

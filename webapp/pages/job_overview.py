@@ -95,7 +95,8 @@ def _search_context(request: Request, row: Job) -> dict[str, Any]:
         "verdict": verdict(found),
         "importance": importance,
         "bars": _bars(result) if result else [],
-        "explained": result.explained if result else None,
+        # Below 0, the forest predicts worse than the mean of the scores would.
+        "explained": max(0.0, result.explained) if result else None,
         "is_reliable": result is None or result.explained >= RELIABLE,
         **_next_steps(request, row, found.best, may_write=may_write),
     }

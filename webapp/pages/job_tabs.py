@@ -46,6 +46,8 @@ def names(row: Job) -> list[str]:
     hidden = {"report", "evaluation"} - {each.role for each in model_reports.of_job(row)}
     if row.revision is None:
         hidden.add("spec")
+    if not (row.facts.has_trials or row.facts.trains or _metric_names(row)):
+        hidden.add("charts")
     return [tab for tab in row.facts.tabs if tab not in hidden]
 
 
@@ -77,8 +79,14 @@ def _trials_tab(_request: Request, row: Job) -> dict[str, Any]:
 def _charts_tab(_request: Request, row: Job) -> dict[str, Any]:
     if row.facts.has_trials:
         return {}
-    names = [name for name in shown.metric_names(row) if not name.startswith("system/")]
-    return {"metric_pairs": pair_metrics(names), "objective_name": outcomes.objective_of(row).metric}
+    return {
+        "metric_pairs": pair_metrics(_metric_names(row)),
+        "objective_name": outcomes.objective_of(row).metric,
+    }
+
+
+def _metric_names(row: Job) -> list[str]:
+    return [name for name in shown.metric_names(row) if not name.startswith("system/")]
 
 
 def pair_metrics(names: list[str]) -> list[list[str]]:

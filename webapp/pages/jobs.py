@@ -1,6 +1,8 @@
 """Lists jobs, shows one, and pauses, resumes, finishes, stops, kills, retries and clones it."""
 
-from typing import Any
+import itertools
+from collections import Counter
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -153,6 +155,7 @@ def _search_context(row: Job) -> dict[str, Any]:
     return {
         "phases": phases.of_search(row),
         "counts": [(state, count) for state, count in counts.items() if count],
+        "trials_run": bool(counts.get(TrialState.RUNNING)),
         "has_begun": any(count for state, count in counts.items() if state != TrialState.QUEUED),
         "why_trials_wait": [
             (reason, [number for number, why in reasons.items() if why == reason])
@@ -181,15 +184,31 @@ def may_revise(row: Job) -> bool:
     return row.desired in (Desired.RUNNING, Desired.PAUSED) and trials.accepts_trials(row)
 
 
-def _track(steps: list[StepOut]) -> list[dict[str, Any]]:
-    """Return the steps to show, with consecutive pending steps of one kind merged into one."""
-    track: list[dict[str, Any]] = []
-    for step in steps:
-        last = track[-1] if track else {}
-        if step.state is None and (last.get("kind"), last.get("state")) == (step.kind, None):
-            last["times"] += 1
-        else:
-            track.append({**vars(step), "times": 1})
+class StepGroup(NamedTuple):
+    """Consecutive steps of one kind, which are shown together so that all steps fit one line.
+
+    Attributes:
+        links: each job that exists, with its title and the text of its link: of the first, the whole title.
+        states: how many steps are in each state; None for those without a job yet.
+    """
+
+    kind: str
+    links: list[tuple[int, str, str]]
+    states: list[tuple[str | None, int]]
+
+
+def _track(steps: list[StepOut]) -> list[StepGroup]:
+    track = []
+    for kind, members in itertools.groupby(steps, key=lambda step: step.kind):
+        group = list(members)
+        titles = [(step.job, step.title or step.kind) for step in group if step.job is not None]
+        words = zip(*(title.split() for _, title in titles), strict=False)
+        common = len(list(itertools.takewhile(lambda same: len(set(same)) == 1, words)))
+        links = [
+            (job, title, title if at == 0 else " ".join(title.split()[common:]) or title)
+            for at, (job, title) in enumerate(titles)
+        ]
+        track.append(StepGroup(kind, links, list(Counter(step.state for step in group).items())))
     return track
 
 

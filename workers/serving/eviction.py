@@ -20,6 +20,9 @@ async def evict_programs(folder: Path, limit: int, *, pause: float = _SECONDS) -
     while True:
         try:
             await asyncio.to_thread(compile_cache.evict, folder, limit, unused_seconds=math.inf)
+        except FileNotFoundError:
+            # Nothing has been compiled yet.
+            pass
         # The folder is only a cache, so the server does not depend on it.
         except OSError as error:
             logger.warning("old compiled programs could not be deleted: %s", error)

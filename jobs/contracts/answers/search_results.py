@@ -8,7 +8,7 @@ from jobs.contracts.analysis import ImportanceAnswer
 from jobs.contracts.answers.base import Answer, Nonfinite, Parameter, Stored
 
 Codes = Annotated[list[int], Field(description="Indexes into `states`.")]
-Moments = Annotated[list[int | None], Field(description="Seconds since 1970.")]
+Moments = Annotated[list[float | None], Field(description="Seconds since 1970.")]
 
 
 class ObjectiveOut(TypedDict):

@@ -43,7 +43,7 @@ def administer(who: Visitor) -> None:
     who.go("Audit")
     who.see("audit")
     who.follow(page.get_by_role("link", name="Verify the chain"))
-    expect(page.get_by_role("main")).to_contain_text("rows are valid")
+    expect(page.get_by_role("main")).to_contain_text("releases are valid")
     who.see("audit-verify")
     who.go("Projects")
     who.see("projects")

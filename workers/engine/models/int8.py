@@ -124,12 +124,15 @@ def compare_layers(original: Any, quantized: Any) -> ComparedLayers:
     The relative error of a quantized layer is ‖W − Ŵ‖ / ‖W‖ over its kernel or embedding table.
     """
     inside = _inside_attention(quantized)
+    models = _models_by_layer(quantized)
     errors: list[LayerError] = []
     skipped: list[SkippedLayer] = []
     for before, after in zip(original._flatten_layers(), quantized._flatten_layers(), strict=True):
         if after._layers or not after.weights:
             continue
-        name, kind = after.path or after.name, type(after).__name__
+        # The members of an ensemble have layers of the same names.
+        name = "/".join([*models.get(id(after), ()), after.path or after.name])
+        kind = type(after).__name__
         if getattr(after, "_is_quantized", False):
             exact = _table(before)
             # The lower bound is for kernels of zeros.
@@ -140,6 +143,17 @@ def compare_layers(original: Any, quantized: Any) -> ComparedLayers:
             reason = _reason_for_skipping(after, id(after) in inside)
             skipped.append(SkippedLayer(layer=name, kind=kind, reason=reason))
     return ComparedLayers(tuple(errors), tuple(skipped))
+
+
+def _models_by_layer(model: Any, names: tuple[str, ...] = ()) -> dict[int, tuple[str, ...]]:
+    """Return the names of the models inside `model` that contain a layer, by the id of the layer."""
+    found: dict[int, tuple[str, ...]] = {}
+    for layer in model.layers:
+        if isinstance(layer, keras.Model):
+            found |= _models_by_layer(layer, (*names, layer.name))
+        else:
+            found |= {id(part): names for part in layer._flatten_layers()}
+    return found
 
 
 def has_kernel(layer: Any) -> bool:

@@ -22,6 +22,12 @@ const MANY = 8; // lines: more are thinner
 const sourceOf = ({ job, trial }) => (trial === null ? `job ${job}` : `trial ${trial}`);
 
 /**
+ * Return what distinguishes lines of one colour: the execution, and the metric without its split.
+ * @param {Line} line
+ */
+const kindOf = ({ name, execution }) => `${execution} ${name.replace(/^val_/, "")}`;
+
+/**
  * Return how each line is drawn. Training and validation have their colours on every page; lines of several sources have
  * a colour for each source, and those of training are dashed.
  * @param {Line[]} lines
@@ -30,16 +36,15 @@ const sourceOf = ({ job, trial }) => (trial === null ? `job ${job}` : `trial ${t
 export function looksOf(lines) {
   const sources = [...new Set(lines.map(sourceOf))];
   const splits = new Set(lines.map(({ name }) => splitOf(name)));
-  const runs = [...new Set(lines.map(({ execution }) => execution))];
+  const dashed = [...new Set(lines.map(kindOf))];
   const width = lines.length > MANY ? 1 : 1.75;
   return lines.map((line) => {
-    const { name, execution } = line;
-    const split = splitOf(name);
+    const split = splitOf(line.name);
     if (sources.length > 1) {
       const isDashed = splits.size > 1 && split === "train";
       return { stroke: trialColour(sources.indexOf(sourceOf(line))), dash: DASHES[Number(isDashed)], width };
     }
-    return { stroke: splitColour(split), dash: DASHES[runs.indexOf(execution) % DASHES.length], width };
+    return { stroke: splitColour(split), dash: DASHES[dashed.indexOf(kindOf(line)) % DASHES.length], width };
   });
 }
 

@@ -11,6 +11,14 @@ import "../jobs/curves.js";
 
 const FEW = 4; // charts are found without a list of links
 
+const RETRAINING = "retrain_";
+
+/**
+ * Return the title of the chart of a metric.
+ * @param {string} name
+ */
+const titleOf = (name) => (name.startsWith(RETRAINING) ? `${name.slice(RETRAINING.length)}, retraining` : name);
+
 class RunTile extends Tile {
   /**
    * @param {string} names separated by commas
@@ -18,7 +26,7 @@ class RunTile extends Tile {
    */
   constructor(names, run) {
     const [name] = names.split(",");
-    super({ id: name, title: name });
+    super({ id: name, title: titleOf(name) });
     this.curves = /** @type {Curves} */ (el("ty-curves", { ...run, names, key: name }));
   }
 

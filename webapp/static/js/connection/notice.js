@@ -9,7 +9,7 @@ import { askLogin, isLoggedIn, people } from "./session.js";
 
 /** A title and a text. @typedef {[title: string, text: string]} Trouble */
 
-const TITLES = { lost: "The connection to the server is lost", hangs: "The server does not answer" };
+const TITLES = { lost: "The connection to the server has been lost", hangs: "The server has not answered" };
 const EFFECT =
   "This page is not updated, and links and buttons wait. It connects again by itself; what you entered stays here.";
 const LOGGED_OUT =
@@ -43,8 +43,11 @@ function draw(refused = "") {
   if (!title && notice.matches(":popover-open")) notice.hidePopover();
 }
 
+// Hours from 0 to 23, as everywhere on the pages.
+const CLOCK = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+
 /** @param {string} title */
-const since = (title) => `${title} since ${new Date().toLocaleTimeString()}`;
+const since = (title) => `${title} since ${CLOCK.format(new Date())}`;
 
 /**
  * Report why live updates are interrupted; an empty text reports that they are back.

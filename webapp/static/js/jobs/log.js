@@ -115,7 +115,7 @@ class Log extends HTMLElement {
     const newest = wanted.at(-1);
     if (!newest) return;
     this.last = newest.cursor;
-    this.lines.append(...wanted.map(row));
+    this.lines.append(...wanted.map((event) => row(event, this.job)));
     while (this.lines.childElementCount > KEPT) {
       this.lines.firstElementChild?.remove();
       this.isCut = true;
@@ -126,15 +126,28 @@ class Log extends HTMLElement {
   }
 }
 
-/** @param {LiveEvent} event */
-function row(event) {
+/**
+ * Return which trial or step of `job` a line is of; else what wrote it.
+ * @param {LiveEvent} event
+ * @param {number} job
+ */
+function sourceOf(event, job) {
+  if (event.trial) return `trial ${event.trial}`;
+  return event.job === undefined || event.job === job ? event.source : `job ${event.job}`;
+}
+
+/**
+ * @param {LiveEvent} event
+ * @param {number} job
+ */
+function row(event, job) {
   const line = document.createElement("div");
   line.dataset.level = event.level;
   const time = Object.assign(document.createElement("span"), {
     textContent: new Date(event.time * 1000).toISOString().slice(11, 19),
   });
   const source = Object.assign(document.createElement("span"), {
-    textContent: event.trial ? `trial ${event.trial}` : event.source,
+    textContent: sourceOf(event, job),
   });
   const text = Object.assign(document.createElement("b"), { textContent: event.line });
   line.append(time, source, text);

@@ -19,7 +19,7 @@ export class Filters {
       submit: (/** @type {SubmitEvent} */ event) => this.add(event),
     });
     this.chips = new Chips(view, true);
-    this.element = el("div", {}, this.form, this.chips.element);
+    this.element = el("div", { class: "ty-trial-filters" }, this.form, this.chips.element);
   }
 
   /** @param {number} count */

@@ -43,11 +43,13 @@ const STEPS = [
 /** @param {number | null | undefined} seconds */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return NONE;
-  const at = STEPS.findIndex(([size]) => seconds >= size);
+  if (seconds > 0 && seconds < 0.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  const at = STEPS.findIndex(([size]) => whole >= size);
   if (at < 0) return "0 s";
   const [size, unit] = STEPS[at];
-  const rest = Math.floor((seconds % size) / (STEPS[at + 1]?.[0] ?? 1));
-  return `${Math.floor(seconds / size)} ${unit}${rest && STEPS[at + 1] ? ` ${rest} ${STEPS[at + 1][1]}` : ""}`;
+  const rest = Math.floor((whole % size) / (STEPS[at + 1]?.[0] ?? 1));
+  return `${Math.floor(whole / size)} ${unit}${rest && STEPS[at + 1] ? ` ${rest} ${STEPS[at + 1][1]}` : ""}`;
 }
 
 /**

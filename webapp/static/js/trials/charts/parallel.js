@@ -24,6 +24,7 @@ import {
 
 const FITTING = 180; // a third in a small chart
 const OTHERS = 60;
+const MARKS = 50; // parts of an axis whose ends differ in their last digit
 const ABOVE = 24; // pixels above and below the names of the axes
 const HAIR = 1; // pixels: wider lines are drawn as shapes, which takes eight times as long
 const PAUSE = 250; // ms after a drag until the fitting lines are drawn again
@@ -81,7 +82,7 @@ export const parallel = {
       dimension: columns.length,
       series: [1, 2],
     });
-    const right = scene.narrow ? 40 : 150;
+    const right = scene.narrow ? 48 : 150;
     return {
       scale,
       label: `Parallel coordinates of ${found.length} trials by ${columns.length - 1} hyperparameters and ${metric.label}.`,
@@ -157,6 +158,15 @@ function endsOf({ values, low, high }, shown) {
 }
 
 /**
+ * Return how many significant digits the marks of an axis need to differ.
+ * @param {Range} extent
+ */
+function digitsFor([low, high]) {
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  return high > low ? Math.ceil(Math.log10(size / (high - low)) + Math.log10(MARKS)) : 0;
+}
+
+/**
  * @param {Column} column
  * @param {number} dim
  * @param {Look} colours
@@ -183,12 +193,14 @@ function axisOf(column, dim, colours, narrow, extent) {
     },
     areaSelectStyle: { width: 18, borderColor: colours.accent, color: colours.accent, opacity: 0.25 },
   };
-  const label = {
-    ...shared.axisLabel,
-    formatter: (/** @type {number} */ value) => String(Number(value.toPrecision(narrow ? 2 : 3))),
-  };
   if (!column.numeric) return { ...shared, type: "category", data: column.categories };
   const [low, high] = extent;
+  const digits = Math.max(narrow ? 2 : 3, column.log ? 0 : digitsFor(extent));
+  const label = {
+    ...shared.axisLabel,
+    formatter: (/** @type {number} */ value) =>
+      Number.isInteger(value) && Math.abs(value) < 1e5 ? String(value) : String(Number(value.toPrecision(digits))),
+  };
   return {
     ...shared,
     axisLabel: label,
