@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 import fsspec
 from django.conf import settings
@@ -49,8 +49,16 @@ class ArtifactStore(Protocol):
 
     checkpoint_root: Path
 
-    def put(self, path: Path) -> StoredFile:
-        """Copy a local file into the store and return its digest and size."""
+    def put(self, path: Path, *, size: int | None = None) -> StoredFile:
+        """Copy a local file into the store and return its digest and size.
+
+        Args:
+            path: the file.
+            size: the bytes that it should have, if that was checked before.
+
+        Raises:
+            OSError: it has another size, or changes while it is stored.
+        """
 
     def path(self, digest: str) -> Path:
         """Return a local, read-only file with the content of a digest.
@@ -80,16 +88,39 @@ def is_digest(text: str) -> bool:
     return len(text) == 64 and set(text) <= set("0123456789abcdef")
 
 
-def sha256_of(path: Path) -> StoredFile:
-    """Compute the digest and the size of a file."""
+def sha256_of(path: Path, *, size: int | None = None) -> StoredFile:
+    """Compute the digest and the size of a file.
+
+    Args:
+        path: the file.
+        size: the bytes that it should have; None accepts any number.
+
+    Raises:
+        OSError: it has another size.
+    """
     digest = hashlib.sha256()
-    size = 0
-    # In blocks: a file may be larger than the memory.
+    found = 0
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
+        for block in _blocks(file, path, size):
             digest.update(block)
-            size += len(block)
-    return StoredFile(digest.hexdigest(), size)
+            found += len(block)
+    return StoredFile(digest.hexdigest(), found)
+
+
+def _blocks(file: IO[bytes], path: Path, size: int | None) -> Iterator[bytes]:
+    """Yield a file in blocks, since it may be larger than the memory.
+
+    A runner may enlarge its file after its size was checked: a sparse file of exabytes takes no space, but
+    years to read.
+    """
+    found = 0
+    while block := file.read(_BLOCK):
+        found += len(block)
+        if size is not None and found > size:
+            break
+        yield block
+    if size is not None and found != size:
+        raise OSError(f"{path} changed while it was stored")
 
 
 def _require_digest(digest: str) -> str:
@@ -111,28 +142,28 @@ class LocalStore:
     def _place(self, digest: str) -> Path:
         return self.root / _require_digest(digest)[:2] / digest
 
-    def put(self, path: Path) -> StoredFile:
+    def put(self, path: Path, *, size: int | None = None) -> StoredFile:
         """Copy, sync, then rename, so that a crash leaves at most a temporary file."""
-        stored = sha256_of(path)
+        stored = sha256_of(path, size=size)
         place = self._place(stored.digest)
         try:
             os.utime(place)
         except FileNotFoundError:
-            self._copy(path, place, stored.digest)
+            self._copy(path, place, stored)
         return stored
 
-    def _copy(self, path: Path, place: Path, digest: str) -> None:
+    def _copy(self, path: Path, place: Path, stored: StoredFile) -> None:
         copied = hashlib.sha256()
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # In the folder of the final file, because a rename is atomic only within a file system.
         with tempfile.NamedTemporaryFile(dir=place.parent, prefix=".put-", delete=False) as target:
             try:
                 with path.open("rb") as source:
-                    while block := source.read(_BLOCK):
+                    for block in _blocks(source, path, stored.bytes):
                         copied.update(block)
                         target.write(block)
                 # A runner may still write to its file. The store must have no other content under a digest.
-                if copied.hexdigest() != digest:
+                if copied.hexdigest() != stored.digest:
                     raise OSError(f"{path} changed while it was stored")
                 target.flush()
                 os.fsync(target.fileno())
@@ -212,13 +243,14 @@ class ObjectStore:
     def _place(self, digest: str) -> str:
         return f"{self.root}/{_require_digest(digest)[:2]}/{digest}"
 
-    def put(self, path: Path) -> StoredFile:
+    def put(self, path: Path, *, size: int | None = None) -> StoredFile:
         """Upload a file unless it exists and is recent."""
-        stored = self.local.put(path)
+        stored = self.local.put(path, size=size)
         place = self._place(stored.digest)
         self.fs.invalidate_cache()
         if not self.fs.exists(place) or _time_of(self.fs.info(place)) < time.time() - REFRESH:
-            self.fs.put_file(str(path), place)
+            # The copy, not the file itself: a runner may still write to that.
+            self.fs.put_file(str(self.local.path(stored.digest)), place)
         return stored
 
     def path(self, digest: str) -> Path:

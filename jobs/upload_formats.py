@@ -1,16 +1,41 @@
 """Detects the format of an uploaded file from its name and its first and last bytes."""
 
-import codecs
 from pathlib import Path
 from typing import Literal
 
+from jobs.contracts.dialect import encoding_of
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
 
-Source = Literal["csv", "npz", "parquet"]
-SUFFIXES: dict[str, Source] = {".csv": "csv", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}
-_ZIP, _PARQUET = b"PK\x03\x04", b"PAR1"
+Source = Literal["csv", "json_lines", "npz", "npy", "parquet", "arrow"]
+SUFFIXES: dict[str, Source] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".txt": "csv",
+    ".jsonl": "json_lines",
+    ".ndjson": "json_lines",
+    ".npz": "npz",
+    ".npy": "npy",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+_ZIP, _PARQUET, _NPY = b"PK\x03\x04", b"PAR1", b"\x93NUMPY"
+_ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
+"""The first bytes of a file and of a stream of Arrow."""
 _HEAD = 65_536
+LABELS: dict[Source, str] = {
+    "csv": "CSV",
+    "json_lines": "JSON Lines",
+    "npz": "NPZ",
+    "npy": "NPY",
+    "parquet": "Parquet",
+    "arrow": "Arrow",
+}
+"""Names of the formats for people."""
 
 
 def source_of(path: Path, name: str) -> Source:
@@ -33,7 +58,7 @@ def source_of(path: Path, name: str) -> Source:
     if not head:
         raise _bad(f"{name!r} is empty")
     if not _matches(source, head, tail):
-        raise _bad(f"{name!r} does not contain {source.upper()} data")
+        raise _bad(f"{name!r} does not contain {LABELS[source]} data")
     return source
 
 
@@ -50,19 +75,20 @@ def check_keras(path: Path) -> None:
 
 
 def _matches(source: Source, head: bytes, tail: bytes) -> bool:
-    if source == "npz":
-        return head.startswith(_ZIP)
-    if source == "parquet":
-        # The format ends with the same bytes, so an incomplete upload is found here.
-        return head.startswith(_PARQUET) and tail == _PARQUET
-    if head.startswith((_ZIP, _PARQUET)) or b"\0" in head:
+    match source:
+        case "npz":
+            return head.startswith(_ZIP)
+        case "npy":
+            return head.startswith(_NPY)
+        case "arrow":
+            return head.startswith(_ARROW)
+        case "parquet":
+            # The format ends with the same bytes, so an incomplete upload is found here.
+            return head.startswith(_PARQUET) and tail == _PARQUET
+    if head.startswith((_ZIP, _PARQUET, _NPY, _ARROW[0])):
         return False
-    try:
-        # Incremental, because the last character of the head may be incomplete.
-        codecs.getincrementaldecoder("utf-8-sig")().decode(head)
-    except UnicodeDecodeError:
-        return False
-    return True
+    encoding = encoding_of(head, is_all=False)
+    return encoding == "utf-16" or b"\0" not in head
 
 
 def _bad(message: str) -> BadInput:

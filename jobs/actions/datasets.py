@@ -3,20 +3,23 @@
 Nothing here parses a user's file: it is stored as bytes, and a profile job opens it in a runner.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from jobs import access, upload_formats
 from jobs.actions import artifacts, audit, quotas, submit, uploads
 from jobs.actions.deletions import slug_taken
+from jobs.contracts.columns import ColumnRequest, OfferedRole, OfferedType
 from jobs.contracts.data import Slug, Task
-from jobs.contracts.problems import Problem
+from jobs.contracts.dialect import DialectRequest, ReadOptions
+from jobs.contracts.problems import Problem, problems
 from jobs.contracts.profile import Profile
 from jobs.errors import BadInput, Conflict
 from jobs.models import Artifact, Dataset, DatasetVersion, Job, Project, User
@@ -36,6 +39,7 @@ BUNDLED: dict[str, tuple[str, str]] = {
 
 
 SLUG: TypeAdapter[str] = TypeAdapter(Slug)
+COLUMNS = TypeAdapter(Annotated[list[ColumnRequest], Field(max_length=20_000)])
 
 
 def check_slug(slug: str) -> str:
@@ -58,25 +62,64 @@ class Roles:
     target: str | None = None
     features: tuple[str, ...] | None = None
     task: Task | None = None
+    columns: tuple[ColumnRequest, ...] = ()
 
     @classmethod
-    def read(cls, target: str, features: str | Sequence[str], task: str) -> "Roles":
+    def read(
+        cls,
+        target: str,
+        features: str | Sequence[str],
+        task: str,
+        columns: Sequence[Mapping[str, Any]] = (),
+    ) -> "Roles":
         """Parse the roles from text, as forms send them; features may be separated by commas.
 
+        Args:
+            target: name of the target column, or empty.
+            features: names of the features, or empty.
+            task: kind of prediction, or empty.
+            columns: corrected roles and types of columns.
+
         Raises:
-            BadInput: there is no such task.
+            BadInput: there is no such task, role or type.
         """
         if task and task not in get_args(Task):
             known = ", ".join(get_args(Task))
             raise BadInput(f"there is no task {task!r}", [Problem("/task", f"choose one of {known}")])
         names = features.split(",") if isinstance(features, str) else features
-        columns = tuple(name.strip() for name in names if name.strip())
-        return cls(target.strip() or None, columns or None, task or None)  # type: ignore[arg-type]
+        chosen = tuple(name.strip() for name in names if name.strip())
+        requests = _column_requests(columns)
+        return cls(target.strip() or None, chosen or None, task or None, requests)  # type: ignore[arg-type]
 
     def as_request(self) -> dict[str, Any]:
         """Return the roles that are set, as JSON."""
-        roles = {"target": self.target, "features": list(self.features or ()), "task": self.task}
+        roles = {
+            "target": self.target,
+            "features": list(self.features or ()),
+            "task": self.task,
+            "columns": [column.model_dump(exclude_none=True) for column in self.columns],
+        }
         return {name: value for name, value in roles.items() if value}
+
+
+def _column_requests(columns: Sequence[Mapping[str, Any]]) -> tuple[ColumnRequest, ...]:
+    try:
+        requests = COLUMNS.validate_python(list(columns))
+    except ValidationError as error:
+        found = problems(error, list(columns), "/columns")
+        raise BadInput("The columns are not valid.", found) from error
+    for number, request in enumerate(requests):
+        for what, value, offered in (
+            ("role", request.role, get_args(OfferedRole)),
+            ("type", request.type, get_args(OfferedType)),
+        ):
+            if value is not None and value not in offered:
+                message = f"{value!r} is not available yet; choose one of {', '.join(offered)}"
+                raise BadInput(message, [Problem(f"/columns/{number}/{what}", message)])
+    counts = Counter(request.name for request in requests)
+    if repeated := [name for name, count in counts.items() if count > 1]:
+        raise BadInput("A column is named twice.", [Problem("/columns", f"{repeated[0]!r} is named twice")])
+    return tuple(requests)
 
 
 @dataclass(frozen=True)
@@ -95,6 +138,23 @@ class StoredUpload:
     artifact: Artifact
     source: str
     name: str
+
+
+def read_options(dialect: Mapping[str, Any], max_bad_share: str = "") -> ReadOptions:
+    """Parse how a file is to be read, as forms send it; empty texts are left out.
+
+    Raises:
+        BadInput: a field is unknown or has an invalid value.
+    """
+    body: dict[str, Any] = {
+        "dialect": {name: value for name, value in dialect.items() if value not in ("", None)}
+    }
+    if max_bad_share.strip():
+        body["max_bad_share"] = max_bad_share
+    try:
+        return ReadOptions.model_validate(body)
+    except ValidationError as error:
+        raise BadInput("The file cannot be read in this way.", problems(error, body)) from error
 
 
 def store_upload(upload: Upload, project: Project | None) -> StoredUpload:
@@ -142,6 +202,7 @@ def create(
     name: str = "",
     description: str = "",
     roles: Roles | None = None,
+    reading: ReadOptions | None = None,
 ) -> DatasetVersion:
     """Create a data set from an upload; its first version is `preparing` until a worker has read it.
 
@@ -161,7 +222,7 @@ def create(
                 source=Dataset.Source.UPLOAD,
                 created_by=by,
             )
-            return _new_version(dataset, stored, roles or Roles(), by=by)
+            return _new_version(dataset, stored, roles or Roles(), reading or ReadOptions(), by=by)
     except IntegrityError as error:
         if (existing := Dataset.everything.get(project=project, slug=slug)).deletion_id is not None:
             raise Conflict(slug_taken(f"A data set with the slug {slug!r}", existing)) from error
@@ -169,7 +230,12 @@ def create(
 
 
 def add_version(
-    dataset: Dataset, *, stored: StoredUpload, by: User, roles: Roles | None = None
+    dataset: Dataset,
+    *,
+    stored: StoredUpload,
+    by: User,
+    roles: Roles | None = None,
+    reading: ReadOptions | None = None,
 ) -> DatasetVersion:
     """Add the next version of an uploaded data set.
 
@@ -178,11 +244,19 @@ def add_version(
         QuotaReached: the file does not fit into the disk quota of the project.
     """
     access.require(by, dataset.project, access.Action.WRITE)
-    return _new_version(dataset, stored, roles or Roles(), by=by)
+    return _new_version(dataset, stored, roles or Roles(), reading or ReadOptions(), by=by)
 
 
-def set_roles(version: DatasetVersion, roles: Roles, *, by: User) -> DatasetVersion:
-    """Change the roles of the columns in a new version of the same file, since versions never change.
+def set_roles(
+    version: DatasetVersion, roles: Roles, *, by: User, dialect: DialectRequest | None = None
+) -> DatasetVersion:
+    """Change roles, types or the dialect in a new version of the same file, since versions never change.
+
+    Args:
+        version: its file is read again.
+        roles: of the columns.
+        by: who changes them.
+        dialect: how the file is written; None as for `version`.
 
     Raises:
         Forbidden: `by` may not write in the project.
@@ -196,15 +270,22 @@ def set_roles(version: DatasetVersion, roles: Roles, *, by: User) -> DatasetVers
             f"{dataset.slug} is bundled and cannot be changed: choose the roles in the experiment instead"
         )
     stored = StoredUpload(version.upload, version.request["source"], version.request.get("file", ""))
+    reading = ReadOptions.model_validate(version.request.get("reading", {}))
+    if dialect is not None:
+        reading = reading.model_copy(update={"dialect": dialect})
     with transaction.atomic():
         if dataset.project is not None:
             # A worker reads the file again.
             uploads.require_fewer(quotas.locked(dataset.project))
-        return _new_version(dataset, stored, roles, by=by)
+        return _new_version(dataset, stored, roles, reading, by=by)
 
 
-def _new_version(dataset: Dataset, stored: StoredUpload, roles: Roles, *, by: User) -> DatasetVersion:
+def _new_version(
+    dataset: Dataset, stored: StoredUpload, roles: Roles, reading: ReadOptions, *, by: User
+) -> DatasetVersion:
     request = {"source": stored.source, "file": stored.name, **roles.as_request()}
+    if reading != ReadOptions():
+        request["reading"] = reading.model_dump(mode="json", exclude_none=True)
     with transaction.atomic():
         if dataset.project is not None:
             quotas.require_room_for_artifact(dataset.project, stored.artifact)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from jobs.contracts.base import Frozen
+from jobs.contracts.columns import ColumnOptions
 
 Task = Literal["binary", "multiclass", "multilabel", "regression"]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
@@ -43,4 +44,10 @@ class DataSpec(Frozen):
     target: str | None = None
     features: tuple[str, ...] | None = None
     task: Task | None = Field(default=None, description="from the data set if absent")
+    preprocessing: dict[str, ColumnOptions] = Field(
+        default_factory=dict,
+        max_length=1_000,
+        exclude_if=lambda options: not options,
+        description="by column: what replaces missing numbers, and how words become numbers",
+    )
     split: Split = Split()

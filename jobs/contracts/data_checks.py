@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from jobs.contracts import fit_checks, measures
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.features import plan_column
 from jobs.contracts.probes import MOST_VALUES, configurations
 from jobs.contracts.problems import Problem, first, warning
 from jobs.contracts.profile import Profile
@@ -26,7 +27,11 @@ TRAINING_ONLY = ("seed", "shuffle", "epochs", "steps_per_execution")
 
 def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     """Return the settings of `spec` that cannot work with the data that `profile` describes."""
-    found = [*_check_columns(spec, profile), *_check_measures(spec, profile)]
+    found = [
+        *_check_columns(spec, profile),
+        *_check_preprocessing(spec, profile),
+        *_check_measures(spec, profile),
+    ]
     if (reason := spec.model.refusal(profile)) is not None:
         found.append(Problem("/model/template", reason))
     # Under other roles, the profile describes neither the classes nor the shape of the inputs.
@@ -37,12 +42,16 @@ def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
 
 
 def roles_differ(spec: ExperimentSpec, profile: Profile) -> bool:
-    """Return whether target, features or task differ from the profile; the input shape is then unknown."""
+    """Return whether target, features, task or an encoding differ from the profile.
+
+    The input shape is then unknown.
+    """
     data = spec.data
     return (
         (data.target or profile.target) != profile.target
         or (data.features or profile.features) != profile.features
         or (data.task or profile.task) != profile.task
+        or any(options.encode is not None for options in data.preprocessing.values())
     )
 
 
@@ -61,6 +70,24 @@ def _check_columns(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
         for column in columns:
             if column is not None and column not in known:
                 yield Problem(pointer, f"no column {column!r}; the columns are {', '.join(names[:20])}")
+
+
+def _check_preprocessing(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
+    options = spec.data.preprocessing
+    if options and not profile.has_pipeline:
+        message = "only tables have preprocessing; upload the file again if this is an earlier table"
+        yield Problem("/data/preprocessing", message)
+        return
+    known = {column.name: column for column in profile.columns}
+    for name, chosen in options.items():
+        if name not in known:
+            message = f"no column {name!r}; the columns are {', '.join([*known][:20])}"
+            yield Problem("/data/preprocessing", message)
+            continue
+        try:
+            plan_column(known[name], chosen)
+        except ValueError as error:
+            yield Problem("/data/preprocessing", str(error))
 
 
 def _check_measures(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
@@ -170,8 +197,8 @@ def _unknown_memory_warnings(spec: ExperimentSpec, profile: Profile | None) -> I
     if profile is not None and roles_differ(spec, profile):
         yield warning(
             "/data",
-            f"target, features or task are not those of the data set, so {checked} cannot be checked and the "
-            "job may fail when it starts",
+            f"target, features, task or encodings are not those of the data set, so {checked} cannot be "
+            "checked and the job may fail when it starts",
             "Run one training before a search, or upload a version of the data set with these roles",
         )
 

@@ -19,6 +19,7 @@ Role = Literal[
     "evaluation",
     "predictions",
     "validation_predictions",
+    "bad_rows",
     "report",
     "summary",
     "profile",

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from jobs.contracts.base import Frozen
+from jobs.contracts.columns import ColumnType
 
 
 class TensorSpec(Frozen):
@@ -13,8 +14,21 @@ class TensorSpec(Frozen):
     shape: tuple[int | None, ...]
 
 
+class InputColumn(Frozen):
+    """A column of a table from which a pipeline makes the input."""
+
+    name: str
+    type: ColumnType
+
+
 class Signature(Frozen):
     """Inputs and outputs of a served model."""
 
     inputs: tuple[TensorSpec, ...] = Field(min_length=1)
     outputs: tuple[TensorSpec, ...] = Field(min_length=1)
+    # Left out without a value, because the signatures of earlier versions are part of signed releases.
+    columns: tuple[InputColumn, ...] = Field(
+        default=(),
+        exclude_if=lambda columns: not columns,
+        description="The columns of a table that the model takes instead of its input.",
+    )

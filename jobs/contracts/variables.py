@@ -15,7 +15,15 @@ from jobs.contracts.mesh import LayoutRule, MeshSpec
 from jobs.contracts.model import TemplateModel
 from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
-from jobs.contracts.templates.layers import FLOAT32, Layer, Shape, Variable, dense, without_variables
+from jobs.contracts.templates.layers import (
+    FLOAT32,
+    Layer,
+    Shape,
+    Variable,
+    dense,
+    embedding,
+    without_variables,
+)
 
 OPTIMIZER_SLOTS = {"adam": 2, "adamw": 2, "nadam": 2, "rmsprop": 1, "sgd": 0, "adagrad": 1, "lion": 1}
 """The number of optimizer variables per weight, with default arguments."""
@@ -73,6 +81,15 @@ def _layers(model: TemplateModel, profile: Profile) -> Iterator[Layer]:
         raise ValueError(f"the variables of {model.template} are unknown before the model is built")
     output = profile.input_shape
     yield without_variables("normalize", output)
+    embeddings = [
+        embedding(f"embedding_{i}", block.size) for i, block in enumerate(profile.embedded, start=1)
+    ]
+    if embeddings:
+        yield from embeddings
+        # A vector takes the place of each index.
+        output = (output[0] - len(embeddings) + sum(layer.output[0] for layer in embeddings),)
+        yield without_variables("columns", output)
+        profile = profile.model_copy(update={"input_shape": output})
     for layer in model.info.layers(model.resolved(), profile):
         output = layer.output
         yield layer

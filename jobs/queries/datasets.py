@@ -8,6 +8,7 @@ from django.db.models.fields.json import KT
 
 from jobs import access
 from jobs.contracts.answers.datasets import (
+    ColumnOut,
     DatasetOut,
     DatasetVersionOut,
     LatestVersionOut,
@@ -15,7 +16,7 @@ from jobs.contracts.answers.datasets import (
 )
 from jobs.contracts.data import Split
 from jobs.contracts.profile import Profile
-from jobs.models import Dataset, DatasetVersion, Experiment, Job, Project, Revision, User
+from jobs.models import Dataset, DatasetVersion, Experiment, Job, JobArtifact, Project, Revision, User
 from jobs.queries.causes import cause_of
 from jobs.queries.outcomes import dataset_in
 
@@ -143,11 +144,23 @@ def _shown_version(version: DatasetVersion, job: int | None) -> DatasetVersionOu
         digest=version.digest or None,
         rows=version.rows,
         schema_=profile.schema_alone() if profile else None,
+        columns=[
+            ColumnOut.model_validate(column, from_attributes=True)
+            for column in (profile.columns if profile else ())
+        ],
         error=cause_of(version.error),
         job=job,
         created_by=version.created_by.username if version.created_by else None,
         created=version.created,
     )
+
+
+def bad_rows(version: DatasetVersion) -> JobArtifact | None:
+    """Return the file with the rows that were left out when a version was read; None if there is none."""
+    job = profile_job(version)
+    if job is None:
+        return None
+    return job.artifacts.filter(role="bad_rows").select_related("artifact").order_by("pk").last()
 
 
 def preview(version: DatasetVersion) -> PreviewOut:

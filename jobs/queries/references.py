@@ -41,6 +41,7 @@ REFERRING: tuple[tuple[type[Model], str], ...] = (
 NOT_REFERRING: dict[str, str] = {
     "Analysis.result": "numbers",
     "ApiToken.endpoints": "names of models",
+    "ApiToken.login_issuers": "ids of people",
     "ApiToken.scopes": "words",
     "Attempt.error": "a message",
     "Attempt.record": "a record that does not need the files",
@@ -57,6 +58,7 @@ NOT_REFERRING: dict[str, str] = {
     "Job.progress": "numbers",
     "Job.warnings": "messages",
     "JobArtifact.meta": "facts about the artifact of the same row",
+    "LoginLink.issuers": "ids of people",
     "ModelVersion.class_labels": "words",
     "ModelVersion.error": "a message",
     "ModelVersion.lineage": "names data and jobs, which their own rows keep",

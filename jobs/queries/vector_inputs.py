@@ -37,13 +37,17 @@ class Position(NamedTuple):
 def positions(version: ModelVersion) -> list[Position]:
     """Return the positions of the version's only vector input, in order; none if they are unknown.
 
-    They are unknown for uploaded files and images, and if the experiment uses a feature that is not a feature
-    in the data set's profile.
+    They are unknown for uploaded files, images and versions that take columns by name, and if the experiment
+    uses a feature that is not a feature in the data set's profile.
     """
     profile = versions.profile(version)
     if profile is None or profile.kind != "vector" or not version.signature:
         return []
-    inputs = Signature.model_validate(version.signature).inputs
+    signature = Signature.model_validate(version.signature)
+    # The columns are sent by name, and the numbers behind them are of no interest.
+    if signature.columns:
+        return []
+    inputs = signature.inputs
     found = _chosen(version, profile)
     return found if len(inputs) == 1 and inputs[0].shape == (len(found),) else []
 

@@ -2,7 +2,7 @@
 
 from django.test import Client
 
-from jobs.queries import people as query
+from jobs.queries import projects as query
 from tests.people import People, browser_of
 
 MEMBERS = "/p/yard/members"
@@ -94,5 +94,5 @@ def test_the_list_of_projects_counts_all_members_for_each_of_them(people: People
     count = people.project.memberships.count()
     assert count > 1
     for user in (people.owner, people.viewer):
-        (shown,) = query.projects(user)
+        (shown,) = query.listed(user)
         assert shown.members == count, user.username

@@ -30,6 +30,8 @@ EXCEPTIONS = {
     "webapp/pages/shortcuts": "helpers of all pages",
     "webapp/pages/styleguide": "shows the components of pages",
     "webapp/pages/tryout": "a tab of the page of a version",
+    "webapp/pages/tryout_columns": "the fields of that tab for the columns of a table",
+    "webapp/forms/dialects": "a part of the forms of uploads",
     "webapp/pages/urls": "the table of pages",
     "webapp/forms/experiment": "the sections of the form of experiments, in a folder",
     "webapp/forms/reading": "helpers of all forms",

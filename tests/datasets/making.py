@@ -62,3 +62,42 @@ def bundle() -> dict[str, DatasetVersion]:
     make_ready(versions["digits"], DIGITS)
     make_ready(versions["diabetes"], DIABETES)
     return versions
+
+
+SHOP: dict[str, Any] = {
+    "dialect": {},
+    "rows": 40,
+    "kind": "vector",
+    "task": "regression",
+    "target": "price",
+    "features": ["city", "bought"],
+    "input_shape": [13],
+    "has_pipeline": True,
+    "blocks": [
+        {"column": "city", "start": 0, "positions": 5, "kind": "plain"},
+        {"column": "bought", "start": 5, "positions": 8, "kind": "number"},
+    ],
+    "outputs": 1,
+    "columns": [
+        {
+            "name": "id",
+            "role": "id",
+            "type": "integer",
+            "dtype": "int64",
+            "distinct": 40,
+            "reason": "it has another value in every row, so it identifies rows",
+        },
+        {
+            "name": "city",
+            "role": "feature",
+            "type": "category",
+            "dtype": "text",
+            "distinct": 3,
+            "values": ["Paris", "Rome", "O'Fallon"],
+        },
+        {"name": "bought", "role": "feature", "type": "date", "dtype": "datetime64[us]", "missing": 2},
+        {"name": "price", "role": "target", "type": "number", "dtype": "float64", "min": 1.0, "max": 9.5},
+    ],
+    "preview": [{"id": 1, "city": "O'Fallon", "bought": "2026-11-01T00:00:00.000000", "price": 5.0}],
+}
+"""A table with a pipeline."""

@@ -1,6 +1,7 @@
 """Data sets over REST: the bundled ones, and uploads that only a worker opens."""
 
 import io
+import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from pytest_django import Settings as SettingsWrapper
 from jobs.actions import datasets
 from jobs.models import Dataset, DatasetVersion, IdempotencyKey, Job
 from jobs.store import LocalStore, StoredFile, store
-from tests.datasets.making import DIABETES, make_ready
+from tests.datasets.making import DIABETES, SHOP, make_ready
 from tests.experiments.conftest import World
 
 CSV = b"age,bmi,progression\n59,32.1,151\n48,21.6,75\n"
@@ -123,7 +124,7 @@ def test_a_taken_slug_is_a_conflict(api: Client) -> None:
         ("people.csv", b""),
         ("people.csv", archive()),
         ("people.csv", b"a,b\n\x00\x01"),
-        ("people.csv", b"\xff\xfe\xfa"),
+        ("people.csv", b"a,b\0\n"),
         ("people.npz", CSV),
         ("people.parquet", b"PAR1 but then nothing"),
     ],
@@ -208,3 +209,95 @@ def test_a_viewer_may_not_upload_and_a_stranger_sees_nothing(world: World, api: 
     assert send(stranger).status_code == 404
     for path in ("", "/versions", "/versions/1", "/versions/1/preview"):
         assert stranger.get(f"/api/v1/datasets/people{path}").status_code == 404
+
+
+def test_roles_and_types_of_columns_are_corrected_with_the_upload(api: Client) -> None:
+    columns = [{"name": "age", "type": "category"}, {"name": "bmi", "role": "ignore"}]
+    answer = send(api, columns=json.dumps(columns))
+    assert answer.status_code == 201
+    version = DatasetVersion.objects.latest("pk")
+    assert version.request["columns"] == columns
+    assert Job.objects.profiling(version.pk).get().kind == "profile"
+
+
+@pytest.mark.parametrize(
+    ("columns", "pointer", "message"),
+    [
+        ("{", "/columns", ""),
+        ('{"age": "number"}', "/columns", "columns must be a list"),
+        ('[{"name": "age", "type": "colour"}]', "/columns/0/type", "colour"),
+        ('[{"name": "age", "kind": "number"}]', "/columns/0/kind", "'kind' is not a field"),
+        ('[{"name": "age", "type": "image"}]', "/columns/0/type", "'image' is not available yet"),
+        ('[{"name": "age", "role": "weight"}]', "/columns/0/role", "'weight' is not available yet"),
+        ('[{"name": "age"}, {"name": "age"}]', "/columns", "'age' is named twice"),
+    ],
+)
+def test_columns_that_cannot_be_read_are_refused_with_their_place(
+    api: Client, columns: str, pointer: str, message: str
+) -> None:
+    before = DatasetVersion.objects.count()
+    answer = send(api, columns=columns)
+    assert answer.status_code == 422
+    error = answer.json()["errors"][0]
+    assert error["pointer"] == pointer and message in error["message"]
+    assert DatasetVersion.objects.count() == before
+
+
+def test_a_version_lists_its_columns_with_role_and_type(api: Client, world: World) -> None:
+    send(api)
+    make_ready(DatasetVersion.objects.latest("pk"), SHOP)
+    found = api.get("/api/v1/datasets/people/versions/1", {"project": "yard"}).json()["columns"]
+    assert found[0] == {
+        "name": "id",
+        "role": "id",
+        "type": "integer",
+        "missing": 0,
+        "distinct": 40,
+        "reason": "it has another value in every row, so it identifies rows",
+    }
+    assert [(column["name"], column["role"], column["type"]) for column in found[1:]] == [
+        ("city", "feature", "category"),
+        ("bought", "feature", "date"),
+        ("price", "target", "number"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "source"),
+    [
+        ("people.tsv", b"a\tb\n1\t2\n", "csv"),
+        ("people.txt", "Größe;y\n1,5;0\n".encode("cp1252"), "csv"),
+        ("people.csv", "a,b\n1,2\n".encode("utf-16"), "csv"),
+        ("people.jsonl", b'{"a": 1}\n', "json_lines"),
+        ("people.arrow", b"ARROW1\0\0", "arrow"),
+        ("people.npy", b"\x93NUMPY\1\0", "npy"),
+    ],
+)
+def test_formats_are_recognized_by_name_and_content(
+    api: Client, name: str, content: bytes, source: str
+) -> None:
+    assert send(api, content, name).status_code == 201
+    assert DatasetVersion.objects.latest("pk").request["source"] == source
+
+
+def test_the_dialect_and_the_share_of_damaged_rows_come_with_the_upload(api: Client) -> None:
+    dialect = {"delimiter": ";", "header": False}
+    assert send(api, dialect=json.dumps(dialect), max_bad_share="0.02").status_code == 201
+    version = DatasetVersion.objects.latest("pk")
+    assert version.request["reading"] == {"dialect": dialect, "max_bad_share": 0.02}
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer"),
+    [
+        ({"dialect": "[]"}, "/dialect"),
+        ({"dialect": '{"delimiter": "x"}'}, "/dialect/delimiter"),
+        ({"dialect": '{"quote": "x"}'}, "/dialect/quote"),
+        ({"max_bad_share": "1"}, "/max_bad_share"),
+        ({"max_bad_share": "a"}, "/max_bad_share"),
+    ],
+)
+def test_a_wrong_dialect_is_refused_with_its_field(api: Client, fields: dict[str, str], pointer: str) -> None:
+    answer = send(api, **fields)
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == pointer

@@ -212,6 +212,7 @@ def ensemble_weights(spec: ExperimentSpec, files: Files) -> Any:
     replaced: dict[str, Any] = {
         "read_predictions": lambda *_: stored,
         "load_model": MagicMock(),
+        "read_features": lambda _: None,
         "combine": combine,
     }
     with patch.multiple(ensemble, **replaced):

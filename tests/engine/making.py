@@ -73,6 +73,7 @@ def train_member(folder: Path, name: str, spec: ExperimentSpec, file: DatasetFil
     Extreme learning machine). It is as good as some epochs of Adam, and nothing is compiled.
     """
     from workers.engine.models.build import measure_scaling
+    from workers.engine.models.files import save_model
 
     data = load_dataset(file, spec.data)
     train, validation = data.parts.train, data.parts.validation
@@ -86,7 +87,7 @@ def train_member(folder: Path, name: str, spec: ExperimentSpec, file: DatasetFil
     last = _least_squares(hidden[train], _targets(data, labels, scaling))
 
     model = _with_weights(data, scaling, options.get("model_name", f"m_{name}"), first, last)
-    model.save(folder / f"{name}.keras")
+    save_model(model, folder / f"{name}.keras", data.features)
     stored = (folder / f"{name}.keras").rename(folder / f"digest-of-{name}")
     predictions = folder / f"{name}.npz"
     y_pred = _predictions(data.task, hidden[validation] @ last[0] + last[1], scaling)

@@ -78,6 +78,9 @@ EFFECTS: dict[str, Effect] = {
     "/data/target": Effect(probes.data, "amount"),
     "/data/features": Effect(probes.data, ["a"]),
     "/data/task": Effect(probes.data, "regression", {"/data/target": "count"}),
+    "/data/preprocessing": Effect(
+        probes.data, {"count": {"encode": "one_hot"}}, {"/data/features": ["a", "count"]}
+    ),
     "/data/split/validation": Effect(probes.data, 0.3),
     "/data/split/test": Effect(probes.data, 0.3),
     "/data/split/seed": Effect(probes.data, 1),

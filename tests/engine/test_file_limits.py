@@ -13,8 +13,9 @@ from jobs.contracts.file_limits import FileLimits
 from jobs.contracts.profile import Profile
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.archive import open_archive
+from workers.engine.data.csv_file import read_csv
 from workers.engine.data.store import read_arrays, write_npz
-from workers.engine.data.table import read_csv, read_npz, read_parquet
+from workers.engine.data.table import read_npz, read_parquet
 from workers.engine.data.texts import TEXT, text_array
 from workers.engine.errors import BadData
 
@@ -37,8 +38,8 @@ def test_one_long_cell_does_not_enlarge_the_other_rows(tmp_path, peak):
     assert peak() < 10_000_000
     assert (tmp_path / "dataset.npz").stat().st_size < 300_000
     profile = Profile.model_validate(file.profile)
-    assert profile.features == ("a",)
-    assert "100,000 characters" in profile.findings[0]
+    assert profile.features == ("text", "a")
+    assert profile.columns[0].type == "text"
     assert len(profile.preview[0]["text"]) == 201
 
 
@@ -141,9 +142,9 @@ def test_bytes_of_a_parquet_file_are_read_as_texts(tmp_path):
 
 
 def test_categories_are_counted_before_they_are_encoded(tmp_path):
-    rows = "".join(f"t{i % 90},{i % 2}\n" for i in range(3000))
+    rows = "".join(f"t{i % 48},{i % 2}\n" for i in range(6000))
     path = csv_file(tmp_path, f"a,y\n{rows}")
-    with pytest.raises(BadData, match="with its texts encoded expands to 1,080,000 bytes"):
+    with pytest.raises(BadData, match="with its columns encoded expands to 1,200,000 bytes"):
         profiled(tmp_path, source="csv", path=path, limits=SMALL)
 
 

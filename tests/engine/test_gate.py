@@ -71,6 +71,20 @@ def test_a_signature_may_become_more_general_but_not_change():
     assert signature_gate(signature(), signature((None, 8))).state == "failed"
 
 
+def columns_of(**types):
+    columns = [{"name": name, "type": kind} for name, kind in types.items()]
+    return Signature.model_validate({**signature().model_dump(), "columns": columns})
+
+
+def test_a_column_may_take_more_values_but_not_fewer():
+    champion = columns_of(age="integer", city="category")
+    for other in ({"age": "integer"}, {"age": "number"}, {"age": "number", "new": "date"}):
+        assert signature_gate(columns_of(city="category", **other), champion).state == "passed"
+    narrower = signature_gate(champion, columns_of(age="number", city="category"))
+    assert (narrower.state, narrower.detail) == ("failed", "column 'age' was number, is integer")
+    assert signature_gate(columns_of(age="integer"), champion).detail == "column 'city' is missing"
+
+
 def value(number):
     return Estimate(number, number - 0.02, number + 0.02)
 

@@ -16,7 +16,8 @@ import pytest
 from jobs.contracts.profile import Profile
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.bundled import CATALOGUE, load_bundled
-from workers.engine.data.table import read_csv, read_parquet
+from workers.engine.data.csv_file import read_csv
+from workers.engine.data.table import read_parquet
 from workers.engine.errors import BadData, BadSpec, DamagedFile
 
 NUMBERS = "a,b,y\n1,2,0\n3,4,1\n5,7,0\n2,2,1\n"
@@ -30,10 +31,11 @@ def profile_csv(tmp_path, text, **task):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,y\n1,2,0\n3,4,1\n", "the first row of data.csv, usually line 2, has more fields than the header"),
-        ("a,y\n0,2,0\n1,4\n", "the first row of data.csv"),
-        ("a,y\n1,2,\n3,4,5\n", "the first row of data.csv"),
-        ("a,y\n1,0\n3,4,1\n", "Expected 2 fields in line 3, saw 3"),
+        ("a,y\n1,2,0\n3,4,1\n", "line 2 of data.csv has 3 fields instead of 2: '1,2,0'"),
+        ("a,y\n0,2,0\n1,4\n", "line 2 of data.csv has 3 fields"),
+        ("a,y\n1,2,\n3,4,5\n", "line 2 of data.csv has 3 fields"),
+        ("a,y\n1,0\n3,4,1\n", "line 3 of data.csv has 3 fields instead of 2"),
+        ("a,y\n1,0\n3\n", "line 3 of data.csv has 1 fields instead of 2"),
     ],
 )
 def test_a_row_with_more_fields_than_the_header_does_not_shift_columns(tmp_path, text, message):
@@ -109,12 +111,16 @@ def test_the_same_data_has_the_same_digest(tmp_path):
     assert len(digests) == 1 and other not in digests
 
 
-def test_texts_become_one_hot_columns_with_their_vocabulary_in_the_profile(tmp_path):
+def test_the_columns_of_a_table_are_stored_and_their_positions_described(tmp_path):
     profile = profile_csv(tmp_path, "colour,size,y\nred,1,a\nblue,2,b\nred,3,a\nblue,4.5,b\n")
-    assert profile.inputs == ("colour=blue", "colour=red", "size")
+    assert [(block.column, block.start, block.positions) for block in profile.blocks] == [
+        ("colour", 0, 4),
+        ("size", 4, 1),
+    ]
     assert profile.class_labels == ("a", "b")
-    x = np.load(tmp_path / "dataset.npz")["x"]
-    np.testing.assert_array_equal(x[0], [0, 1, 1])
+    stored = np.load(tmp_path / "dataset.npz")
+    assert "x" not in stored
+    np.testing.assert_array_equal(stored["column_1"], [1, 2, 3, 4.5])
 
 
 def test_a_target_of_many_real_values_is_a_regression(tmp_path):
@@ -147,13 +153,12 @@ def test_a_matrix_of_zeros_and_ones_is_a_multilabel_target(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,y\n1,0\n,1\n3,0\n", "column 'a', a feature, has 1 missing.*row 2"),
         ("a,y\n1,0\n2,\n3,1\n", "column 'y', the target, has 1 missing.*row 2"),
         ("a,a,y\n1,2,0\n", r"repeats \['a'\]"),
         ("a,,y\n1,2,0\n", "column 2 of data.csv has no name"),
         ("a,y\n1,0\n2,0\n", "only the value 0"),
         ("a,y\n", "no rows"),
-        ("a,y\n1,2,3\n1,2\n1,2,3,4\n", "not a readable CSV"),
+        ("a,y\n1,2,3\n1,2\n1,2,3,4\n", "line 2 of data.csv has 3 fields instead of 2"),
     ],
 )
 def test_unusable_data_is_rejected_with_column_and_row(tmp_path, text, words):

@@ -13,7 +13,7 @@ from jobs.contracts.profile import Profile
 from jobs.contracts.resources import WorkerSize
 from jobs.contracts.search_space import Value
 from jobs.contracts.values import apply_values
-from tests.datasets.making import DIABETES, DIGITS
+from tests.datasets.making import DIABETES, DIGITS, SHOP
 
 DIGITS_PROFILE, DIABETES_PROFILE = Profile.model_validate(DIGITS), Profile.model_validate(DIABETES)
 BASE: dict[str, Any] = {
@@ -216,3 +216,34 @@ def test_a_loss_without_class_weights_that_ends_trainings_with_them_has_a_warnin
 def test_a_retraining_is_never_monitored_on_its_training_rows() -> None:
     with pytest.raises(ValidationError, match="begins with val_"):
         ExperimentSpec.model_validate({**BASE, "after": {"retrain": {"monitor": "loss"}}})
+
+
+SHOP_PROFILE = Profile.model_validate({**SHOP, "has_pipeline": True})
+
+
+@pytest.mark.parametrize(
+    ("options", "profile", "message"),
+    [
+        ({"towns": {"encode": "hash"}}, SHOP_PROFILE, "no column 'towns'; the columns are id, city"),
+        ({"city": {"impute": "mean"}}, SHOP_PROFILE, "column 'city' of type category has no mean"),
+        ({"bmi": {"impute": "mean"}}, DIABETES_PROFILE, "only tables have preprocessing"),
+    ],
+)
+def test_preprocessing_that_does_not_fit_the_data_is_a_problem(
+    options: dict[str, Any], profile: Profile, message: str
+) -> None:
+    given = ExperimentSpec.model_validate({**BASE, "data": {"dataset": "shop", "preprocessing": options}})
+    (found,) = (
+        problem for problem in data_checks.problems(given, profile) if "preprocessing" in problem.pointer
+    )
+    assert found.pointer == "/data/preprocessing"
+    assert message in found.message
+
+
+def test_another_encoding_changes_the_shape_that_the_profile_describes() -> None:
+    def differs(options: dict[str, Any]) -> bool:
+        data = {"dataset": "shop", "preprocessing": {"city": options}}
+        return data_checks.roles_differ(ExperimentSpec.model_validate({**BASE, "data": data}), SHOP_PROFILE)
+
+    assert differs({"encode": "hash"})
+    assert not differs({})

@@ -154,7 +154,7 @@ def test_the_keys_of_a_new_home_are_private_from_the_start(
 ) -> None:
     settings.TRAINYARD_HOME = tmp_path
     signing.public_key_file()
-    private_files.private_home(tmp_path)
+    private_files.make_home_private(tmp_path)
     assert not caplog.messages
 
 

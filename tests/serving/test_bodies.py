@@ -55,6 +55,8 @@ def processes() -> list[psutil.Process]:
 
 
 class _Version:
+    table = None
+
     def __init__(self, signature: Signature) -> None:
         self._signature = signature
         self.approved = ReleasedVersion(number=1, digest="", bytes=0, signature={})
@@ -79,7 +81,7 @@ async def test_a_body_is_parsed_again_if_another_version_serves_by_then(codec: B
     app = ServingApp(catalog, Metrics(), Traffic(1), Limits(), None, codec)
     parsed: list[Signature] = []
 
-    async def parse(signature: Signature) -> int:
+    async def parse(signature: Signature, _: object) -> int:
         parsed.append(signature)
         return len(parsed)
 

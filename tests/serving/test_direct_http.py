@@ -71,6 +71,8 @@ class Child:
 class Version:
     """A version as the application uses it, with a real queue."""
 
+    table = None
+
     def __init__(self, child: Child) -> None:
         self.approved = ReleasedVersion(number=3, digest="ab", bytes=0, signature={})
         self.headers: Headers = [(b"x-trainyard-model-version", b"3")]
@@ -106,6 +108,10 @@ class Models:
         if target.model not in self.endpoints:
             raise NotFound("Servable not found")
         return PickedVersion(cast(LoadedVersion, self.endpoints[target.model]), target.label or "production")
+
+    def columns_size(self, model: str) -> int:
+        endpoint = self.endpoints.get(model)
+        return 0 if endpoint is None or endpoint.table is None else endpoint.table.size
 
 
 class Serving:

@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from transport.closing import LingeringTransport
 
 from tests.transport.conftest import GET, Client, Running, Start
 from transport.http import MAX_PIPELINED
+from transport.lingering import LingeringTransport
 from transport.slow_readers import WRITE_BYTES_PER_SECOND, WRITE_SECONDS, ReadingRate
 
 # More than the kernel takes of a response that is not read.

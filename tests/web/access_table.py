@@ -59,6 +59,7 @@ GET /approvals
 GET /endpoints
 GET /datasets
 GET /datasets/new
+POST /datasets/sample
 GET /storage
 GET /workers
 GET /workers/<int:worker_id>

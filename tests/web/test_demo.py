@@ -1,5 +1,7 @@
 """The output of the demo, the approval that it leaves to a person, and its button that kills a runner."""
 
+import csv
+import io
 import json
 import re
 import subprocess
@@ -22,8 +24,11 @@ from tests.markup import text_of
 from tests.people import People, browser_of
 from webapp.demo import flow as demo_flow
 from webapp.demo import runners
+from webapp.demo.digits import DIGITS
 from webapp.demo.flow import Flow
 from webapp.demo.people import APPROVER, TRAINER, create_demo_person
+from webapp.demo.scenario import class_of
+from webapp.demo.table import TABLE, orders
 from webapp.management.commands.demo import Command
 from webapp.ops import preparation
 
@@ -41,7 +46,7 @@ def run_flow(monkeypatch: pytest.MonkeyPatch, *, by_hand: bool) -> tuple[list[An
 
         monkeypatch.setattr(Flow, name, step)
     clients: Any = SimpleNamespace(name="ada")
-    left = Flow(clients, clients, "http://w", "http://s", lambda _line: None, by_hand=by_hand).run()
+    left = Flow(DIGITS, clients, clients, "http://w", "http://s", lambda _line: None, by_hand=by_hand).run()
     return [step for step in steps if step[1] is not None], left
 
 
@@ -64,7 +69,9 @@ def test_the_demo_names_the_page_of_the_approval_and_says_what_follows(
         name="ada", get=lambda _path: {"state": next(states), "version": 2, "generation": 3}
     )
     lines: list[str] = []
-    flow = Flow(trainer, cast(Any, SimpleNamespace(name="grace")), "http://w", "http://s", lines.append)
+    flow = Flow(
+        DIGITS, trainer, cast(Any, SimpleNamespace(name="grace")), "http://w", "http://s", lines.append
+    )
     flow.wait_for_person({"id": 9, "version": 2})
     assert "As grace, open http://w/approvals/9 and approve it." in lines[1]
     assert "Version 2 is live, generation 3." in lines[2]
@@ -180,3 +187,22 @@ def test_nobody_else_kills_a_runner_and_outside_of_a_demo_nobody_does(
     assert address not in browser.get(f"/jobs/{search.pk}").content.decode()
     assert browser.post(address).status_code == status
     assert runner.poll() is None
+
+
+def test_the_table_of_the_demo_has_the_same_bytes_each_time_and_gaps() -> None:
+    content = orders()
+    assert content == orders()
+    rows = list(csv.DictReader(io.StringIO(content.decode())))
+    assert len({row["order_id"] for row in rows}) == len(rows) == 2_000
+    assert any(row["age"] == "" for row in rows) and any("," in row["price"] for row in rows)
+
+
+def test_the_rows_of_the_table_are_sent_by_name_without_id_and_target() -> None:
+    row = {"order_id": "R1", "city": "", "gift": 1.0, "price": 5.5, "age": None, "returned": "yes"}
+    inputs, classes = TABLE.examples({"rows": [row]})
+    assert inputs == [{"city": None, "gift": True, "price": 5.5, "age": None}]
+    assert classes == [1]
+
+
+def test_a_single_probability_is_that_of_the_second_class() -> None:
+    assert [class_of(row) for row in ([0.4], [0.6], [0.1, 0.2, 0.7])] == [0, 1, 2]

@@ -1,6 +1,6 @@
 """Operations on data sets and their versions. Files are uploaded as multipart forms."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
@@ -11,6 +11,7 @@ from jobs.actions import datasets as actions
 from jobs.actions import deletions
 from jobs.actions.datasets import Roles
 from jobs.contracts.answers.datasets import DatasetOut, DatasetVersionOut, PreviewOut
+from jobs.contracts.dialect import ReadOptions
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
 from jobs.models import Dataset, Project
@@ -21,6 +22,7 @@ from webapp.api.idempotency import begin, idempotent_upload
 from webapp.api.media import form_text, is_multipart
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk
 from webapp.api.shapes import OneOf
+from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 from webapp.uploads import received
 
@@ -54,12 +56,12 @@ def list_datasets(
 @router.post("/datasets", response={201: DatasetOut}, openapi_extra=UPLOAD)
 @idempotent_upload
 def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
-    """Create a data set from a CSV, NPZ or Parquet file. A worker then describes its columns."""
+    """Create a data set from a file. A worker then describes its columns."""
     _require_form(request)
     project = access.get_project(actor(request), form_text(request, "project"), access.Action.WRITE)
     slug = actions.check_slug(form_text(request, "slug"))
     name, description = form_text(request, "name", ""), form_text(request, "description", "")
-    roles = _roles(request)
+    roles, reading = _roles(request), _reading(request)
     stored = _stored(request, project)
     version = actions.create(
         project,
@@ -69,6 +71,7 @@ def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
         name=name,
         description=description,
         roles=roles,
+        reading=reading,
     )
     return Status(201, queries.shown_dataset(version.dataset))
 
@@ -117,9 +120,9 @@ def create_dataset_version(
     _require_form(request)
     named = project or form_text(request, "project", "") or None
     dataset = access.get_dataset(actor(request), slug, _project(request, named), access.Action.WRITE)
-    roles = _roles(request)
+    roles, reading = _roles(request), _reading(request)
     version = actions.add_version(
-        dataset, stored=_stored(request, dataset.project), by=actor(request), roles=roles
+        dataset, stored=_stored(request, dataset.project), by=actor(request), roles=roles, reading=reading
     )
     return Status(201, queries.shown_version(version))
 
@@ -166,5 +169,32 @@ def _stored(request: HttpRequest, project: Project | None) -> actions.StoredUplo
 
 
 def _roles(request: HttpRequest) -> Roles:
-    texts = (form_text(request, name, "") for name in ("target", "features", "task"))
-    return Roles.read(*texts)
+    target, features, task = (form_text(request, name, "") for name in ("target", "features", "task"))
+    return Roles.read(target, features, task, _columns(form_text(request, "columns", "")))
+
+
+def _reading(request: HttpRequest) -> ReadOptions:
+    dialect = _json_field("dialect", form_text(request, "dialect", ""), {})
+    if not isinstance(dialect, dict):
+        message = 'dialect must be an object such as {"delimiter": ";", "decimal": ","}'
+        raise BadInput(message, [Problem("/dialect", message)])
+    return actions.read_options(dialect, form_text(request, "max_bad_share", ""))
+
+
+def _json_field(name: str, text: str, default: object) -> Any:
+    """Return the value of a form field that holds JSON."""
+    if not text:
+        return default
+    try:
+        return read_json(text.encode())
+    except Malformed as error:
+        raise BadInput(error.message, [Problem(f"/{name}", error.message)]) from error
+
+
+def _columns(text: str) -> list[dict[str, Any]]:
+    """Return the field `columns`, a JSON list of objects with name, role and type."""
+    columns = _json_field("columns", text, [])
+    if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
+        message = 'columns must be a list such as [{"name": "city", "type": "category"}]'
+        raise BadInput(message, [Problem("/columns", message)])
+    return columns

@@ -24,12 +24,18 @@ FORMS: dict[str, dict[str, Any]] = {
         "properties": {
             "project": TEXT,
             "slug": TEXT,
-            "file": FILE | {"description": "CSV, NPZ or Parquet."},
+            "file": FILE | {"description": "CSV, TSV, JSON Lines, Parquet, Arrow, NPZ or NPY."},
             "name": TEXT,
             "description": TEXT,
             "target": TEXT | {"description": "The column to predict."},
             "features": TEXT | {"description": "Column names, separated by commas."},
             "task": TEXT,
+            "columns": TEXT
+            | {"description": 'Corrected roles and types: `[{"name": …, "role": …, "type": …}]` as JSON.'},
+            "dialect": TEXT
+            | {"description": "`{delimiter, encoding, decimal, header}` as JSON; others are detected."},
+            "max_bad_share": TEXT
+            | {"description": "Share of damaged rows that may be left out; 0 by default."},
             "sha256": TEXT | {"description": "The digest of the file; it is verified."},
         },
     },

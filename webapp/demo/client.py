@@ -31,6 +31,12 @@ class Client:
         """Send a POST request and return the JSON; statuses in `okay` count as success."""
         return self._answer(self._send("POST", path, json=body or {}), okay=okay)
 
+    def upload(
+        self, path: str, form: dict[str, str], name: str, content: bytes, *, okay: tuple[int, ...] = ()
+    ) -> Body:
+        """Send a form with a file and return the JSON; statuses in `okay` count as success."""
+        return self._answer(self._send("POST", path, data=form, files={"file": (name, content)}), okay=okay)
+
     def put(self, path: str, body: Body) -> Body:
         return self._answer(self._send("PUT", path, json=body))
 

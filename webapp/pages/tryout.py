@@ -15,19 +15,24 @@ from jobs.queries import vector_inputs, versions
 from webapp import prediction
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
+from webapp.pages import tryout_columns
 
 MAX_FIELDS = 40
+MAX_COLUMNS = 100
+"""Columns of a table with a field each, which may list a hundred values."""
 SHOWN_CLASSES = 20
 MAX_EXAMPLE = 10_000
 """Values of an example of the input. An uploaded model may take millions, which no page could show."""
 
 
 def form_context(version: ModelVersion) -> dict[str, Any]:
-    """Return the context of the form: a drawing grid, one number per feature, or JSON text."""
+    """Return the context of the form: columns of a table, a drawing grid, one number per feature, or JSON."""
     if not version.signature:
         return {"kind": "none"}
     signature = Signature.model_validate(version.signature)
     profile = versions.profile(version)
+    if signature.columns:
+        return {**positions_context(version), "signature": signature, **_columns_context(signature, profile)}
     tensor, several = signature.inputs[0], len(signature.inputs) > 1
     known = positions_context(version)
     context = {**known, "signature": signature, "kind": "json", "text": ""}
@@ -45,6 +50,16 @@ def form_context(version: ModelVersion) -> dict[str, Any]:
         names = [position.name for position in positions]
         return {**context, "kind": "fields", "fields": list(zip(names, sample, strict=True))}
     return context
+
+
+def _columns_context(signature: Signature, profile: Profile | None) -> dict[str, Any]:
+    """Return a field for each column of a table; of many columns the first row as JSON."""
+    if len(signature.columns) <= MAX_COLUMNS:
+        return {"kind": "columns", "columns": tryout_columns.fields(signature, profile)}
+    if len(signature.columns) > MAX_EXAMPLE:
+        return {"kind": "json", "text": ""}
+    row = tryout_columns.example(signature, profile)
+    return {"kind": "json", "text": json.dumps(row, ensure_ascii=False)}
 
 
 def positions_context(version: ModelVersion) -> dict[str, Any]:
@@ -107,7 +122,11 @@ def _highest(profile: Profile | None, sample: Any) -> float:
 
 def example_body(version: ModelVersion) -> str:
     """Return a valid request body, for the code examples; empty for an input that is too large to show."""
-    text = form_context(version).get("text")
+    context = form_context(version)
+    if context["kind"] == "columns":
+        row = tryout_columns.example(context["signature"], versions.profile(version))
+        return json.dumps({"instances": [row]}, ensure_ascii=False)
+    text = context.get("text")
     return json.dumps({"instances": [json.loads(text)]}) if text else ""
 
 
@@ -124,6 +143,8 @@ def answer(posted: QueryDict, version: ModelVersion) -> dict[str, Any]:
 def _instance(posted: QueryDict, version: ModelVersion) -> Any:
     context = form_context(version)
     try:
+        if context["kind"] == "columns":
+            return tryout_columns.read(posted, context["signature"])
         if context["kind"] == "fields":
             values = [float(value) for value in posted.getlist("field")]
             if len(values) != len(context["fields"]) or not all(math.isfinite(v) for v in values):

@@ -1,5 +1,6 @@
 """Shows a model version in tabs, sends it predictions, edits its card and requests its promotion."""
 
+import json
 from typing import Any
 
 from django.http import HttpResponse
@@ -8,6 +9,7 @@ from django.urls import NoReverseMatch, path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import promotions, registry
+from jobs.contracts.signature import Signature
 from jobs.errors import NotFound
 from jobs.models import Endpoint, ModelVersion, PromotionRequest
 from jobs.queries import model_reports, versions
@@ -138,6 +140,9 @@ def _use(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
         "address": prediction.address(),
         "example": example,
         "curl": prediction.curl_line(row.model.name, example),
+        # Python writes None, True and False where JSON has null, true and false.
+        "example_python": repr(json.loads(example)) if example else "",
+        "signature": Signature.model_validate(row.signature) if row.signature else None,
         **tryout.positions_context(row),
     }
 

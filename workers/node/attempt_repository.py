@@ -77,7 +77,7 @@ class DatabaseAttemptRepository:
                 lambda: quotas.require_room_for_output(attempt, size), timeout=CALL_TIMEOUT_SECONDS
             )
         # Not in a database thread: copying a large file must not delay the writes of other attempts.
-        return await asyncio.to_thread(lambda: store().put(path))
+        return await asyncio.to_thread(lambda: store().put(path, size=size))
 
     async def share_events(self, attempt: int, rate: int) -> float | None:
         return await self._claims.call(

@@ -33,6 +33,7 @@ from workers.serving.protocols.tfs_predict import Array, PredictCall
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion, not_found
 from workers.serving.settings import Limits
+from workers.serving.table import ServedTable
 from workers.serving.traffic import Traffic
 
 logger = logging.getLogger("trainyard.serving")
@@ -127,8 +128,8 @@ class ServingApp:
         deadline = request.deadline(self._limits.request_seconds)
         body = await request.body(self._limits.body_bytes, deadline, self._memory)
 
-        async def parse(signature: Signature) -> PredictCall:
-            return await self._bodies.parse_predict(body, signature, deadline)
+        async def parse(signature: Signature, table: ServedTable | None) -> PredictCall:
+            return await self._bodies.parse_predict(body, signature, deadline, table)
 
         picked, signature, call = await self._parsed(request, target, parse)
         outputs = await picked.version.predict(call.arrays, request, deadline)
@@ -139,7 +140,7 @@ class ServingApp:
         deadline = request.deadline(self._limits.request_seconds)
         body = await request.body(self._limits.body_bytes, deadline, self._memory)
 
-        async def parse(signature: Signature) -> list[Array]:
+        async def parse(signature: Signature, _: ServedTable | None) -> list[Array]:
             labels = self._catalog.pick(target).version.approved.class_labels
             tfs_examples.check_allowed(verb, signature, labels)
             return await self._bodies.parse_examples(body, signature, deadline)
@@ -153,7 +154,10 @@ class ServingApp:
         return Response(answer, headers=with_version_headers(picked, JSON))
 
     async def _parsed[Call](
-        self, request: Request, target: Target, parse: Callable[[Signature], Awaitable[Call]]
+        self,
+        request: Request,
+        target: Target,
+        parse: Callable[[Signature, ServedTable | None], Awaitable[Call]],
     ) -> tuple[PickedVersion, Signature, Call]:
         """Return the version that answers, its signature and the call parsed for it.
 
@@ -162,11 +166,12 @@ class ServingApp:
         """
         picked = self._pick(request, target)
         while True:
-            signature = picked.version.signature_now()
-            call = await parse(signature)
+            signature, table = picked.version.signature_now(), picked.version.table
+            call = await parse(signature, table)
             picked = self._pick(request, target)
             now = picked.version.signature_now()
-            if now is signature or now == signature:
+            # Two versions may take the same columns and encode them in different ways.
+            if picked.version.table is table and (now is signature or now == signature):
                 return picked, signature, call
 
     def _pick(self, request: Request, target: Target) -> PickedVersion:
@@ -255,8 +260,8 @@ class ServingApp:
         body = await request.body(self._limits.body_bytes, deadline, self._memory)
         header_length = request.header(b"inference-header-content-length")
 
-        async def parse(signature: Signature) -> InferCall:
-            return await self._bodies.parse_infer(body, header_length, signature, deadline)
+        async def parse(signature: Signature, table: ServedTable | None) -> InferCall:
+            return await self._bodies.parse_infer(body, header_length, signature, deadline, table)
 
         picked, signature, call = await self._parsed(request, target, parse)
         outputs = await picked.version.predict(call.arrays, request, deadline)

@@ -19,6 +19,7 @@ from workers.serving.counting import RequestCounter
 from workers.serving.errors import ClientGone, DeadlineExceeded, ServingError
 from workers.serving.hosts import check_host
 from workers.serving.protocols import tfs_paths
+from workers.serving.protocols.table_rows import is_quick
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_predict import encode_predict, parse_predict
 from workers.serving.releases.catalog import Catalog
@@ -77,11 +78,12 @@ class DirectPredictions:
         is_plain = target.label is None or (target.label.isascii() and target.label.isprintable())
         return Caller(request, target) if verb == "predict" and is_plain else None
 
-    def accepts(self, caller: Caller) -> bool:
-        """Return whether it is known that the caller may ask now."""
-        return self._authenticator is None or self._authenticator.is_known(
+    def accepts(self, caller: Caller, body: bytes) -> bool:
+        """Return whether it is known that the caller may ask now, and the body is read quickly."""
+        is_known = self._authenticator is None or self._authenticator.is_known(
             caller.request, caller.target.model
         )
+        return is_known and is_quick(body, self.catalog.columns_size(caller.target.model))
 
 
 class DirectPrediction:
@@ -114,7 +116,8 @@ class DirectPrediction:
         predictions = self._predictions
         self._picked = picked = predictions.catalog.pick(self._target)
         self._signature = picked.version.signature_now()
-        call = parse_predict(body, self._signature)
+        table = picked.version.table
+        call = parse_predict(body, self._signature, table and table.pipeline)
         self._rows = call.rows
         self._item = picked.version.submit(call.arrays, self)
         self._timer = asyncio.get_running_loop().call_later(predictions.seconds, self._expire)

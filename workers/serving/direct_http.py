@@ -57,7 +57,9 @@ class DirectHttpProtocol(HttpProtocol):
             return None
         head, caller = self._known
         body = head.body_of(data)
-        if body is None or len(body) > self.predictions.body_bytes or not self.predictions.accepts(caller):
+        if body is None or len(body) > self.predictions.body_bytes:
+            return None
+        if not self.predictions.accepts(caller, body):
             return None
         return caller, body
 

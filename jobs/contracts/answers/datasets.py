@@ -5,7 +5,19 @@ from datetime import datetime
 from pydantic import ConfigDict, Field
 
 from jobs.contracts.answers.base import Answer, CauseOut, JsonValue, Stored, Time
+from jobs.contracts.columns import ColumnRole, ColumnType
 from jobs.contracts.profile import DataSchema
+
+
+class ColumnOut(Answer):
+    """Role and type of a column; null in versions of earlier releases and for arrays."""
+
+    name: str
+    role: ColumnRole | None
+    type: ColumnType | None
+    missing: int = Field(description="Rows without a value.")
+    distinct: int | None = Field(description="Different values; null for arrays.")
+    reason: str | None = Field(description="Why it is left out of the features.")
 
 
 class DatasetVersionOut(Answer):
@@ -24,6 +36,7 @@ class DatasetVersionOut(Answer):
     schema_: DataSchema | None = Field(
         alias="schema", description="Columns and statistics; null until the version is ready."
     )
+    columns: list[ColumnOut] = Field(description="Empty until the version is ready.")
     error: Stored[CauseOut | None] = Field(description="Why the version failed.")
     job: int | None = Field(description="The job that reads it.")
     created_by: str | None

@@ -39,6 +39,20 @@ def dense(name: str, inputs: int, units: int, *, bias: bool = True) -> Layer:
     return Layer(name, (kernel, Variable(f"{name}/bias", (units,))) if bias else (kernel,), (units,))
 
 
+def embedding_width(size: int) -> int:
+    """Return the length of the vectors for `size` indices: 1.6 · size^0.56, at most 50.
+
+    Howard and Gugger, Deep Learning for Coders (2020), chapter 9; fastai's `emb_sz_rule` with another limit.
+    """
+    return min(50, round(1.6 * math.pow(size, 0.56)))
+
+
+def embedding(name: str, size: int) -> Layer:
+    """Return the embedding `name` of one index per row."""
+    width = embedding_width(size)
+    return Layer(name, (Variable(f"{name}/embeddings", (size, width)),), (width,))
+
+
 def batch_normalization(name: str, units: int) -> Layer:
     """Return the batch normalization `name` over the last axis."""
     learned = [Variable(f"{name}/{part}", (units,)) for part in ("gamma", "beta")]

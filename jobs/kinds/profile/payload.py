@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from jobs.contracts.columns import ColumnRequest
+from jobs.contracts.dialect import ReadOptions
 from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
 from jobs.contracts.profile import Profile
 from jobs.contracts.task_parts import OptionalInputPath, Task
@@ -25,12 +27,14 @@ class ProfileTask(Task):
     """Read an upload or a bundled data set, write it as .npz, and describe it."""
 
     kind: Literal["profile"] = "profile"
-    source: Literal["bundled", "csv", "npz", "parquet"]
+    source: Literal["bundled", "csv", "json_lines", "npz", "npy", "parquet", "arrow"]
     path: OptionalInputPath = None
     bundled: str | None = None
     target: str | None = None
     features: tuple[str, ...] | None = None
     task: str | None = None
+    columns: tuple[ColumnRequest, ...] = ()
+    reading: ReadOptions = ReadOptions()
     limits: FileLimits = DEFAULT_LIMITS
 
     def reads_foreign_file(self) -> bool:

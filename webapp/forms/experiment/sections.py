@@ -8,6 +8,7 @@ from webapp.forms.experiment.training import TRAINING
 
 EXEMPT: dict[str, str] = {
     "/version": "always 1",
+    "/data/preprocessing": "by column; in the JSON beside the form, which keeps it",
     "/model/kind": "templates are the only kind so far",
     "/resources/hosts": "always 1 until jobs run over several hosts",
     "/after/ensemble/weights": "Nelder–Mead is the only method so far",

@@ -12,13 +12,17 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from webapp.demo.client import Client, DemoError, wait_for
+from webapp.demo.digits import DIGITS
 from webapp.demo.flow import Flow
 from webapp.demo.people import APPROVER, TRAINER, create_demo_person, demo_login_link
+from webapp.demo.scenario import Scenario
+from webapp.demo.table import TABLE
 from webapp.ops.home import Home
 from webapp.ops.parts import ROOT
 
 START_SECONDS = 300.0
 STOP_SECONDS = 90.0
+SCENARIOS = {"digits": DIGITS, "table": TABLE}
 
 
 class Command(BaseCommand):
@@ -31,6 +35,9 @@ class Command(BaseCommand):
             "--exit",
             action="store_true",
             help="stop everything at the end; exit status 0 if all steps succeeded",
+        )
+        parser.add_argument(
+            "--flow", choices=SCENARIOS, default="digits", help="digits: images; table: a CSV file with gaps"
         )
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, help="default: 8000, with --exit a free port")
@@ -47,7 +54,7 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             urls = wait_for(lambda: _urls(up, urls_file), seconds=START_SECONDS, what="the services to start")
-            self._run_flow(urls, ends=ends)
+            self._run_flow(urls, SCENARIOS[given["flow"]], ends=ends)
             if not ends:
                 up.wait()
         except DemoError as error:
@@ -57,11 +64,11 @@ class Command(BaseCommand):
         finally:
             _stop(up)
 
-    def _run_flow(self, urls: dict[str, Any], *, ends: bool) -> None:
+    def _run_flow(self, urls: dict[str, Any], scenario: Scenario, *, ends: bool) -> None:
         web, serving = urls["web"], urls["serving"]
         people = [create_demo_person(TRAINER), create_demo_person(APPROVER)]
         trainer, approver = (Client(web, person.token, person.name) for person in people)
-        flow = Flow(trainer, approver, web, serving, self._report, by_hand=not ends)
+        flow = Flow(scenario, trainer, approver, web, serving, self._report, by_hand=not ends)
         if not ends:
             flow.submitted = lambda job: self._show_logins(web, job)
         request = flow.run()

@@ -1,4 +1,5 @@
 // Shows the progress of an upload. Without this script the browser submits the form by itself.
+import { showSampleOf } from "./dataset-sample.js";
 import { find, findAll } from "./elements.js";
 
 const place = () => find(document, "[data-sending]", HTMLElement);
@@ -65,6 +66,7 @@ function send(form) {
 
 function start() {
   for (const form of findAll(document, "form[data-upload]", HTMLFormElement)) {
+    showSampleOf(form);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       send(form);

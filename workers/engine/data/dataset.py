@@ -1,12 +1,14 @@
 """Loads a dataset version for training, with the columns that the experiment selects."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from jobs.contracts.data import DataSpec, Task
+from jobs.contracts.features import ColumnPlan, Features
 from jobs.contracts.profile import Profile
 from jobs.contracts.task_parts import DatasetFile
 from workers.engine.arrays import Array
@@ -14,7 +16,11 @@ from workers.engine.data.encode import encode
 from workers.engine.data.split import Parts, split
 from workers.engine.data.store import read_arrays
 from workers.engine.data.table import Table
+from workers.engine.data.tabular import select
 from workers.engine.errors import BadData, BadSpec
+from workers.features.fitting import fit
+from workers.features.pipeline import Pipeline
+from workers.features.values import BadValue
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,7 @@ class Dataset:
         parts: row numbers of the training, validation and test parts.
         digest: SHA-256 of the file.
         groups: the split's group column, (rows,), whose equal values stay together; else None.
+        table: the columns and the pipeline that made `x` of them; None for data of arrays.
     """
 
     x: Array
@@ -36,6 +43,7 @@ class Dataset:
     parts: Parts
     digest: str
     groups: Array | None = None
+    table: "EncodedTable | None" = None
     _cache: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, repr=False, compare=False)
 
     def take(self, rows: Array) -> tuple[Array, Array]:
@@ -51,6 +59,69 @@ class Dataset:
         """Kind of prediction."""
         return self.profile.task
 
+    @property
+    def features(self) -> Features | None:
+        """The pipeline that a model of these data needs; None for data of arrays."""
+        return None if self.table is None else self.table.pipeline.features
+
+    def rows_for(self, features: Features | None, rows: Array) -> Array:
+        """Return the input of a model for some rows, (rows, …).
+
+        Args:
+            features: the pipeline in the model's file, which another experiment may have fitted; None for a
+                model without one, which takes the encoded features of these data.
+            rows: numbers of the rows.
+
+        Raises:
+            BadData: the pipeline needs a column that these data lack, or have with values of another type.
+        """
+        if features is None:
+            return self.x[rows]
+        pipeline = Pipeline(features)
+        columns = {} if self.table is None else self.table.columns
+        if absent := [name for name in pipeline.columns if name not in columns]:
+            raise BadData(f"the model takes the column {absent[0]!r}, which these data do not have")
+        try:
+            return pipeline.of_stored({name: columns[name][rows] for name in pipeline.columns})
+        except BadValue as error:
+            raise BadData(f"the model takes other values than these data have: {error}") from error
+
+    def fitted_on(self, rows: Array) -> "Dataset":
+        """Return the data set with its pipeline fitted on other rows: the training rows of a fold."""
+        if self.table is None or np.array_equal(rows, self.parts.train):
+            return self
+        key = hashlib.sha256(rows.tobytes()).hexdigest()
+        if key not in self.table.refitted:
+            table = EncodedTable.fit(self.table.plans, self.table.columns, rows)
+            self.table.refitted[key] = replace(self, x=table.encode(), table=table, _cache={})
+        return self.table.refitted[key]
+
+
+@dataclass(frozen=True)
+class EncodedTable:
+    """The columns of a table and the pipeline that encodes them.
+
+    Attributes:
+        plans: how each column becomes numbers.
+        columns: the stored columns by name, (rows,) each.
+        pipeline: fitted on the training rows.
+        refitted: data sets whose pipeline was fitted on other rows.
+    """
+
+    plans: tuple[ColumnPlan, ...]
+    columns: dict[str, Array]
+    pipeline: Pipeline
+    refitted: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def fit(cls, plans: tuple[ColumnPlan, ...], columns: dict[str, Array], rows: Array) -> Self:
+        """Return a table whose pipeline is fitted on `rows`."""
+        return cls(plans, columns, Pipeline(fit(plans, columns, rows)))
+
+    def encode(self) -> Array:
+        """Return the input for all rows, (rows, width) float32."""
+        return self.pipeline.of_stored(self.columns)
+
 
 def load_dataset(file: DatasetFile, spec: DataSpec) -> Dataset:
     """Read a dataset file, select its columns and split its rows according to `spec`.
@@ -65,9 +136,14 @@ def load_dataset(file: DatasetFile, spec: DataSpec) -> Dataset:
     """
     profile = Profile.model_validate(file.profile)
     arrays = read_arrays(Path(file.path))
-    if not {"x", "y", "columns"} <= arrays.keys():
+    needed = {"y", "columns"} if profile.has_pipeline else {"x", "y", "columns"}
+    if not needed <= arrays.keys():
         raise BadData(f"{Path(file.path).name} is not a data set file: it contains {sorted(arrays)[:10]}")
     raw = {str(name): arrays[f"column_{i}"] for i, name in enumerate(arrays["columns"])}
+    if profile.has_pipeline:
+        return _load_table(raw, arrays["y"], profile, spec, file.digest)
+    if spec.preprocessing:
+        raise BadSpec("data.preprocessing is for tables; upload the file again if this is an earlier table")
     x, y = arrays["x"], arrays["y"]
     # The file contains the arrays for the columns that were chosen at upload.
     encoded_for = (profile.target, profile.features, profile.task)
@@ -79,6 +155,14 @@ def load_dataset(file: DatasetFile, spec: DataSpec) -> Dataset:
     return Dataset(x, y, profile, parts, file.digest, groups)
 
 
+def _load_table(raw: dict[str, Array], y: Array, profile: Profile, spec: DataSpec, digest: str) -> Dataset:
+    chosen = select(raw, y, profile, spec)
+    parts = split(chosen.target.y, raw, chosen.target.task, spec.split)
+    table = EncodedTable.fit(chosen.plans, raw, parts.train)
+    groups = raw[spec.split.group] if spec.split.group is not None else None
+    return Dataset(table.encode(), chosen.target.y, chosen.profile, parts, digest, groups, table)
+
+
 class UploadedColumns:
     """The columns of a data set as they were uploaded, read once."""
 
@@ -86,6 +170,10 @@ class UploadedColumns:
         arrays = read_arrays(Path(file.path)) if file is not None else {}
         names = [str(column) for column in arrays.get("columns", ())]
         self._columns = {name: arrays[f"column_{i}"] for i, name in enumerate(names)}
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether there is such a column."""
+        return name in self._columns
 
     def values(self, name: str) -> Array:
         """Return the values of a column, (rows,).

@@ -96,7 +96,7 @@ def encode(
         BadData: the features are too large, or a column does not exist, has missing values, or cannot be a
             feature or target.
     """
-    target = _choose_target(table, target)
+    target = choose_target(table, target)
     y, task, labels = encode_target(target, table.columns[target], task)
     chosen = _encode_features(table, target, features, limits)
     x, kind = _join(chosen)
@@ -113,10 +113,15 @@ def encode(
     )
 
 
-def _choose_target(table: Table, target: str | None) -> str:
+def choose_target(table: Table, target: str | None) -> str:
+    """Return the name of the target: the given one, a usual one, or the last column.
+
+    Raises:
+        BadData: there is no such column.
+    """
     if target is not None:
         if target not in table.columns:
-            raise BadData(f"no column {target!r}; there are {_some(list(table.columns))}")
+            raise BadData(f"no column {target!r}; there are {some(list(table.columns))}")
         return target
     for name in ("y", "target", "label", "class"):
         if name in table.columns:
@@ -152,7 +157,13 @@ def encode_target(name: str, column: Array, task: Task | None) -> tuple[Array, T
                 f"target {name!r} contains {column.dtype} values, the first is {column[0]!s}; "
                 "regression needs numbers"
             )
-        return column.reshape(len(column), -1).astype(np.float32), task, ()
+        with np.errstate(over="ignore"):
+            y = column.reshape(len(column), -1).astype(np.float32)
+        if len(rows := np.flatnonzero(~np.isfinite(y).all(axis=1))):
+            raise BadData(
+                f"target {name!r} has a number above the range of 32-bit floats in row {rows[0] + 1}"
+            )
+        return y, task, ()
     if task == "multilabel":
         if column.ndim != 2 or not np.isin(column, (0, 1)).all():
             raise BadData(f"multilabel target {name!r} must be a table of 0 and 1 with one column per label")
@@ -199,7 +210,7 @@ def _encode_features(
     chosen = _Features(limits)
     for name in wanted:
         if name not in table.columns:
-            raise BadData(f"no feature column {name!r}; there are {_some(list(table.columns))}")
+            raise BadData(f"no feature column {name!r}; there are {some(list(table.columns))}")
         if name == target:
             raise BadData(f"{name!r} is the target and cannot also be a feature")
         _encode_feature(chosen, name, table.columns[name], is_selected=features is not None)
@@ -279,5 +290,6 @@ def _reject_missing(name: str, column: Array, role: str) -> None:
         )
 
 
-def _some(names: list[str]) -> str:
+def some(names: list[str]) -> str:
+    """Return the first of some names, for a message."""
     return ", ".join(names[:20]) + (" …" if len(names) > 20 else "")

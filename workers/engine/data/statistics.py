@@ -1,17 +1,20 @@
 """Describes the columns of a data set: statistics, a preview, duplicates and findings."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from jobs.contracts.data import Task
 from jobs.contracts.profile import Column
 from workers.engine.arrays import Array
-from workers.engine.data.encode import Encoded, missing
+from workers.engine.data.encode import missing
 from workers.engine.data.table import NUMBERS, Table
 from workers.engine.data.texts import is_text
 
 BINS = 20
+MAX_SQUARED = 1e150
 PREVIEW_ROWS = 50
 PREVIEW_VALUES = 150_000
 """Maximum number of values in a preview, those inside arrays included."""
@@ -36,15 +39,19 @@ def describe_column(name: str, column: Array) -> Column:
     if not len(values):
         return basic
     low, high = float(values.min()), float(values.max())
+    largest = max(-low, high)
+    # The sum or the square of a larger number may be infinite.
+    unit = largest if largest > MAX_SQUARED else 1.0
+    scaled, ends = values / unit, (low / unit, high / unit)
     # A range below the resolution of float64 cannot be divided into bins.
-    has_range = high - low > abs(high) * 1e-12
-    counts = np.histogram(values, bins=BINS, range=(low, high))[0] if has_range else [len(values)]
+    has_range = ends[1] - ends[0] > abs(ends[1]) * 1e-12
+    counts = np.histogram(scaled, bins=BINS, range=ends)[0] if has_range else [len(values)]
     return basic.model_copy(
         update={
             "min": low,
             "max": high,
-            "mean": float(values.mean()),
-            "std": float(values.std()),
+            "mean": float(scaled.mean()) * unit,
+            "std": float(scaled.std()) * unit,
             "histogram": tuple(int(count) for count in counts),
         }
     )
@@ -86,29 +93,46 @@ def count_duplicates(x: Array, y: Array) -> int:
     return rows - len(np.unique(keys))
 
 
-def find_issues(table: Table, encoded: Encoded, duplicates: int) -> tuple[str, ...]:
+def count_equal_rows(columns: Sequence[Array]) -> int:
+    """Return the number of rows that equal an earlier row in all of these columns, (rows,) each."""
+    codes = [np.unique(column, return_inverse=True)[1].astype(np.int32) for column in columns]
+    return count_duplicates(np.stack(codes, axis=1), np.zeros((len(columns[0]), 0), np.int32))
+
+
+def find_issues(
+    table: Table,
+    *,
+    target: str,
+    features: Sequence[str],
+    class_labels: Sequence[str],
+    class_counts: Sequence[int],
+    duplicates: int,
+) -> tuple[str, ...]:
     """Return messages about possible problems: leakage, imbalance, constant columns, duplicates.
 
     Args:
         table: the columns.
-        encoded: the encoded columns.
+        target: name of the target column.
+        features: names of the features.
+        class_labels: names of the classes or labels.
+        class_counts: number of rows of each; empty for regression.
         duplicates: number of duplicate rows.
     """
-    messages = list(encoded.findings)
-    target = table.columns[encoded.target]
-    for name in encoded.features:
+    messages = []
+    target_values = table.columns[target]
+    for name in features:
         column = table.columns[name]
         if column.ndim > 1:
             continue
         if len(np.unique(column)) == 1:
             messages.append(f"Column {name!r} is constant and contains no information.")
-        elif _same_partition(column, target):
+        elif _same_partition(column, target_values):
             messages.append(f"Column {name!r} determines the target exactly: it probably leaks the target.")
     if duplicates:
         share = duplicates / table.rows
         many = f"{duplicates:,} rows ({share:.1%}) repeat" if duplicates > 1 else "One row repeats"
         messages.append(f"{many} an earlier row and may be in another part of the split.")
-    messages.extend(_imbalance(encoded))
+    messages.extend(_imbalance(class_labels, class_counts))
     return tuple(messages)
 
 
@@ -127,21 +151,19 @@ def _same_partition(column: Array, target: Array) -> bool:
     return len(np.unique(codes)) == distinct
 
 
-def class_counts(encoded: Encoded) -> tuple[int, ...]:
+def class_counts(y: Array, task: Task, outputs: int) -> tuple[int, ...]:
     """Return the number of rows of each class or label; empty for regression."""
-    if encoded.task in ("binary", "multiclass"):
-        return tuple(int(n) for n in np.bincount(encoded.y, minlength=encoded.outputs))
-    if encoded.task == "multilabel":
-        return tuple(int(n) for n in encoded.y.sum(axis=0))
+    if task in ("binary", "multiclass"):
+        return tuple(int(n) for n in np.bincount(y, minlength=outputs))
+    if task == "multilabel":
+        return tuple(int(n) for n in y.sum(axis=0))
     return ()
 
 
-def _imbalance(encoded: Encoded) -> list[str]:
-    counts = class_counts(encoded)
+def _imbalance(labels: Sequence[str], counts: Sequence[int]) -> list[str]:
     if not counts:
         return []
     smallest, largest = int(np.argmin(counts)), int(np.argmax(counts))
-    labels = encoded.class_labels
     messages = []
     if counts[largest] >= IMBALANCE * max(counts[smallest], 1):
         messages.append(

@@ -1,20 +1,19 @@
-"""Reads tables of named columns from CSV, Parquet or NPZ files, with size limits and without pickle."""
+"""Reads tables of named columns from Parquet, Arrow and NumPy files, with size limits and without pickle."""
 
-import csv
-import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jobs.contracts.dialect import Dialect
 from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.archive import open_archive
 from workers.engine.data.damage import reading
-from workers.engine.data.expansion import check_csv, check_expanded, check_parquet, read_npy
+from workers.engine.data.expansion import BYTES_PER_NUMBER, check_expanded, check_parquet, read_npy
 from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array
 from workers.engine.errors import BadData
 
@@ -27,9 +26,17 @@ NUMBERS = "biuf"
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length by name. The first axis of a column is the row."""
+    """Columns of equal length by name. The first axis of a column is the row.
+
+    Attributes:
+        columns: the columns by name.
+        dialect: how the rows were written, for tables of text.
+        bad_rows: number of rows that were left out, because they could not be read.
+    """
 
     columns: dict[str, Array]
+    dialect: Dialect | None = None
+    bad_rows: int = 0
 
     def __post_init__(self) -> None:
         lengths = {name: len(column) for name, column in self.columns.items()}
@@ -46,55 +53,13 @@ class Table:
         return len(next(iter(self.columns.values())))
 
 
-def read_csv(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
-    """Read a comma-separated file with one header line.
+def check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
+    """Check that every column has a name of its own.
 
     Raises:
-        BadData: the file is too large, its header is empty or repeats a name, or a row has more fields than
-            the header.
-        DamagedFile: it is not a CSV file.
+        BadData: it has not, or there are too many columns.
     """
-    _check_size(path, limits)
-    # pandas does not reject a repeated or empty name, but invents another: `a.1`, `Unnamed: 3`.
-    columns = _check_header(path, limits)
-    check_csv(path, columns, limits)
-    with reading(path, "CSV", "save it as comma-separated text with one header line"):
-        frame = _read_rows(path)
-    return _from_frame(frame, path, limits)
-
-
-def _read_rows(path: Path) -> Any:
-    import pandas as pd
-
-    # By default pandas takes the first field of every row as an index if the first row has more fields than
-    # the header, which shifts the columns. Without an index it drops the last fields, and warns.
-    with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-        try:
-            # By default pandas reads in chunks, and a column may get another type in each.
-            return pd.read_csv(path, low_memory=False, skipinitialspace=True, index_col=False)
-        except pd.errors.ParserWarning as error:
-            raise BadData(
-                f"the first row of {path.name}, usually line 2, has more fields than the header; put texts "
-                "with commas in quotes"
-            ) from error
-
-
-def _check_header(path: Path, limits: FileLimits) -> int:
-    """Check the names of the columns; return their number."""
-    try:
-        # Spreadsheet programs write a byte order mark, which would become part of the first name.
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            header = next(csv.reader(file), [])
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise BadData(f"{path.name} is not UTF-8 text: {error}; save it in UTF-8") from error
-    _check_names([name.strip() for name in header], path.name, limits)
-    return len(header)
-
-
-def _check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
-    """Check that every column has a name of its own."""
-    if len(names) > limits.columns:
-        raise BadData(f"{file} has {len(names):,} columns; at most {limits.columns:,} are read")
+    check_count(len(names), file, limits)
     if long := next((name for name in names if len(name) > MAX_NAME), None):
         raise BadData(
             f"{file} has a column name of {len(long):,} characters, {long[:40]!r}…; at most {MAX_NAME} are "
@@ -104,6 +69,16 @@ def _check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
         raise BadData(f"{file} repeats {repeated[:20]}; every column needs a unique name")
     if "" in names:
         raise BadData(f"column {names.index('') + 1} of {file} has no name")
+
+
+def check_count(columns: int, file: str, limits: FileLimits) -> None:
+    """Check the number of columns.
+
+    Raises:
+        BadData: there are too many.
+    """
+    if columns > limits.columns:
+        raise BadData(f"{file} has {columns:,} columns; at most {limits.columns:,} are read")
 
 
 def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
@@ -116,23 +91,116 @@ def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    _check_size(path, limits)
+    check_size(path, limits)
     with reading(path, "Parquet", "write it again, with one column for each feature"):
         file = pq.ParquetFile(path)
         check_parquet(path.name, file.metadata, limits)
         # A frame has no column for a name that it has twice.
-        _check_names([name.strip() for name in file.schema_arrow.names], path.name, limits)
+        check_names([name.strip() for name in file.schema_arrow.names], path.name, limits)
+        _check_flat(file.schema_arrow)
         for field in file.schema_arrow:
-            if pa.types.is_nested(field.type):
-                raise BadData(
-                    f"column {field.name!r} contains {field.type} values; nested columns are not supported"
-                )
             if pa.types.is_fixed_size_binary(field.type):
                 check_expanded(path.name, file.metadata.num_rows * field.type.byte_width, limits)
         # As a dictionary, a long text that many rows repeat is in memory once, and can be counted.
         texts = [field.name for field in file.schema_arrow if _has_variable_width(field.type)]
         frame = pq.ParquetFile(path, read_dictionary=texts).read().to_pandas()
         return _from_frame(frame, path, limits)
+
+
+def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
+    """Read an Arrow IPC file or stream of flat columns.
+
+    Raises:
+        BadData: the file is too large, or a column is nested.
+        DamagedFile: it is not an Arrow file.
+    """
+    import pyarrow as pa
+
+    check_size(path, limits)
+    with (
+        reading(path, "Arrow", "write it again, with one column for each feature"),
+        pa.memory_map(str(path)) as source,
+    ):
+        batches = _batches(source)
+        check_names([name.strip() for name in batches.schema.names], path.name, limits)
+        _check_flat(batches.schema)
+        parts, size = [], 0
+        for batch in batches:
+            # Compressed buffers are unpacked batch by batch, so the sum is checked as it grows.
+            size += max(batch.get_total_buffer_size(), batch.num_rows * batch.num_columns * BYTES_PER_NUMBER)
+            check_expanded(path.name, size + _bytes_of_views(batch), limits)
+            # Arrow trusts the offsets in a file, and would read other memory of this process.
+            batch.validate(full=True)
+            parts.append(batch)
+        return _from_frame(pa.Table.from_batches(parts, batches.schema).to_pandas(), path, limits)
+
+
+def _bytes_of_views(batch: Any) -> int:
+    """Return the bytes of texts that are views, many of which may show the same bytes."""
+    import pyarrow as pa
+
+    size = 0
+    for column in batch.columns:
+        if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
+            # A view has 16 bytes, of which the first four are the length.
+            lengths = np.frombuffer(column.buffers()[1], np.int32).reshape(-1, 4)[:, 0]
+            size += int(lengths[column.offset : column.offset + len(column)].astype(np.int64).sum())
+    return size
+
+
+def _batches(source: Any) -> Any:
+    """Return the batches of a stream or a file of Arrow."""
+    import pyarrow as pa
+
+    try:
+        file = pa.ipc.open_file(source)
+    except pa.ArrowInvalid:
+        source.seek(0)
+        return pa.ipc.open_stream(source)
+    return _Batches(file.schema, (file.get_batch(i) for i in range(file.num_record_batches)))
+
+
+@dataclass(frozen=True)
+class _Batches:
+    """The batches of an Arrow file, in the form of a stream."""
+
+    schema: Any
+    batches: Iterator[Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.batches
+
+
+def _check_flat(schema: Any) -> None:
+    import pyarrow as pa
+
+    for field in schema:
+        if pa.types.is_nested(field.type):
+            raise BadData(
+                f"column {field.name!r} contains {field.type} values; nested columns are not supported"
+            )
+
+
+def read_array(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
+    """Read one NumPy array, (rows, columns), as the columns `column_1`, `column_2`, ….
+
+    Raises:
+        BadData: the file is too large, or the array has no columns of numbers or texts.
+        DamagedFile: it is not an NPY file.
+    """
+    check_size(path, limits)
+    with reading(path, "NPY", "write it with numpy.save"), path.open("rb") as file:
+        array = _plain(
+            path.name, read_npy(file, name=path.name, size=path.stat().st_size, limits=limits), limits
+        )
+    if array.ndim != 2:
+        raise BadData(
+            f"{path.name} has the shape {array.shape}; one array must have rows and columns. Write several "
+            "arrays with numpy.savez"
+        )
+    names = [f"column_{number}" for number in range(1, array.shape[1] + 1)]
+    check_names(names, path.name, limits)
+    return Table({name: array[:, i] for i, name in enumerate(names)})
 
 
 def _has_variable_width(kind: Any) -> bool:
@@ -200,7 +268,7 @@ def read_npz(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
         BadData: the file is too large, or an array has no rows or an unsupported type.
         DamagedFile: it is not an NPZ file.
     """
-    _check_size(path, limits)
+    check_size(path, limits)
     columns = {}
     directory_bytes = limits.columns * DIRECTORY_BYTES_PER_ARRAY
     with (
@@ -208,7 +276,7 @@ def read_npz(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
         open_archive(path, directory_bytes=directory_bytes) as archive,
     ):
         members = archive.infolist()
-        _check_names([member.filename for member in members], path.name, limits)
+        check_names([member.filename for member in members], path.name, limits)
         # A small file may unpack to a huge one, so the sizes are added before unpacking.
         check_expanded(path.name, sum(member.file_size for member in members), limits)
         for member in members:
@@ -236,7 +304,12 @@ def _plain(name: str, array: Array, limits: FileLimits) -> Array:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _check_size(path: Path, limits: FileLimits) -> None:
+def check_size(path: Path, limits: FileLimits) -> None:
+    """Check the size of a file.
+
+    Raises:
+        BadData: it is empty, or above the limit.
+    """
     size = path.stat().st_size
     if size > limits.expanded_bytes:
         raise BadData(f"{path.name} has {size:,} bytes; at most {limits.expanded_bytes:,} are read")

@@ -19,9 +19,7 @@ from workers.engine.evaluation.classification import (
     probabilities,
 )
 from workers.engine.evaluation.regression import columns, evaluate_regression
-
-FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
-"""Spreadsheets evaluate a cell that starts with one of these; class names come from uploads."""
+from workers.engine.formulas import quoted
 
 
 def evaluate(
@@ -109,18 +107,7 @@ def _lines(
         p.tolist(),
         strict=True,
     ):
-        yield [number, _text(t), _text(g), *p_row]
-
-
-def _text(name: str) -> str:
-    """Return a class name for a spreadsheet: one that it would evaluate as a formula is quoted."""
-    if not name.startswith(FORMULA_PREFIXES):
-        return name
-    try:
-        float(name)
-    except ValueError:
-        return f"'{name}"
-    return name
+        yield [number, quoted(t), quoted(g), *p_row]
 
 
 def _named(task: Task, values: Array, names: Sequence[str], *, predicted: bool = False) -> list[str]:

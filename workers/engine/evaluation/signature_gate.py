@@ -1,7 +1,14 @@
 """Defines the gate that compares the signatures of challenger and champion, which clients depend on."""
 
+from jobs.contracts.columns import ColumnType
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.engine.evaluation.gate_outcome import GateOutcome, state_of
+
+ACCEPTING: dict[ColumnType, frozenset[ColumnType]] = {
+    # A column of whole numbers becomes one of numbers when a row of it has no value.
+    "integer": frozenset({"integer", "number"}),
+}
+"""The types of columns that accept all values of another type, which is one of them."""
 
 
 def signature_gate(challenger: Signature, champion: Signature | None) -> GateOutcome:
@@ -18,6 +25,9 @@ def signature_gate(challenger: Signature, champion: Signature | None) -> GateOut
 
 
 def _input_problems(challenger: Signature, champion: Signature) -> list[str]:
+    # The width of the input behind the columns follows from the data, and no client sees it.
+    if champion.columns:
+        return _column_problems(challenger, champion)
     accepted = {tensor.name: tensor for tensor in challenger.inputs}
     sent = {tensor.name: tensor for tensor in champion.inputs}
     problems = [f"input {name!r} is new" for name in accepted if name not in sent]
@@ -27,6 +37,21 @@ def _input_problems(challenger: Signature, champion: Signature) -> list[str]:
         elif not _accepts(accepted[name], tensor):
             problems.append(f"input {name!r} was {_shown(tensor)}, is {_shown(accepted[name])}")
     return problems
+
+
+def _column_problems(challenger: Signature, champion: Signature) -> list[str]:
+    """Return the columns that clients send and the challenger refuses.
+
+    It may have others: a request without them means that their values are missing.
+    """
+    accepted = {column.name: column.type for column in challenger.columns}
+    return [
+        f"column {column.name!r} is missing"
+        if column.name not in accepted
+        else f"column {column.name!r} was {column.type}, is {accepted[column.name]}"
+        for column in champion.columns
+        if accepted.get(column.name) not in ACCEPTING.get(column.type, {column.type})
+    ]
 
 
 def _output_problems(challenger: Signature, champion: Signature) -> list[str]:

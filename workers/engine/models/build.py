@@ -8,8 +8,9 @@ import keras
 import numpy as np
 
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.features import Features
 from jobs.contracts.profile import Profile
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.contracts.signature import InputColumn, Signature, TensorSpec
 from jobs.contracts.variables import head_units
 from workers.engine.arrays import Array
 from workers.engine.errors import BadSpec
@@ -19,6 +20,7 @@ from workers.engine.models.losses import LOSSES, WHILE_TRAINING, loss_name, metr
 from workers.engine.models.optimizer import make_optimizer
 from workers.engine.models.outputs import output_names
 from workers.engine.models.precision import scale_loss
+from workers.engine.models.templates.embeddings import with_embeddings
 from workers.engine.models.templates.site import Site
 
 ACTIVATIONS = {"multiclass": "softmax", "binary": "sigmoid", "multilabel": "sigmoid", "regression": "linear"}
@@ -57,7 +59,13 @@ def measure_scaling(x: Array, y: Array, profile: Profile) -> Scaling:
         profile: of the data set.
     """
     axes = tuple(range(x.ndim - 1))
-    x_moments = _moments(x, axes)
+    mean, variance = _moments(x, axes)
+    for block in profile.blocks:
+        # Words are 0 or 1 and weights at most 1, and an index is no measure.
+        if block.kind != "number":
+            positions = slice(block.start, block.start + block.positions)
+            mean[positions], variance[positions] = 0.0, 1.0
+    x_moments = mean, variance
     value_range = float(x.min()), float(x.max())
     if profile.task != "regression":
         return Scaling(*x_moments, x_range=value_range)
@@ -120,7 +128,8 @@ def _assemble(spec: ExperimentSpec, profile: Profile, scaling: Scaling, name: st
         mean=scaling.x_mean.tolist(), variance=scaling.x_variance.tolist(), **site.named("normalize")
     )
     varied = _augmented(site, spec, scaling, inputs) if augmented else inputs
-    features = pkgutil.resolve_name(info.builder)(site, args, normalize(varied))
+    vector = with_embeddings(site, inputs, normalize(varied))
+    features = pkgutil.resolve_name(info.builder)(site, args, vector)
     penalty = getattr(args, info.head_penalty) if info.head_penalty else 0
     outputs = keras.layers.Dense(
         head_units(profile),
@@ -205,9 +214,16 @@ def _metric(name: str, profile: Profile) -> Any:
     return {"mse": keras.metrics.MeanSquaredError, "mae": keras.metrics.MeanAbsoluteError}[name](name=name)
 
 
-def signature_of(model: Any) -> Signature:
-    """Return the model's inputs and outputs, without the batch dimension."""
+def signature_of(model: Any, features: Features | None = None) -> Signature:
+    """Return the model's inputs and outputs, without the batch dimension.
+
+    Args:
+        model: the model.
+        features: the pipeline in the model's file, if there is one.
+    """
+    columns = () if features is None else features.columns
     return Signature(
+        columns=tuple(InputColumn(name=column.column, type=column.type) for column in columns),
         inputs=tuple(TensorSpec(name=t.name, dtype=t.dtype, shape=tuple(t.shape[1:])) for t in model.inputs),
         outputs=tuple(
             TensorSpec(name=name, dtype=t.dtype, shape=tuple(t.shape[1:]))

@@ -7,7 +7,9 @@ from typing import Any
 
 import keras
 
+from jobs.contracts.features import Features
 from workers.engine.models.initial_values import drawn_on_host
+from workers.features.files import add_features
 
 
 def load_model(path: Path, folder: Path) -> Any:
@@ -29,8 +31,16 @@ def load_model(path: Path, folder: Path) -> Any:
             return keras.saving.load_model(link, compile=False, safe_mode=True)
 
 
-def save_model(model: Any, path: Path) -> None:
-    """Save a model atomically: `path` is complete or unchanged."""
+def save_model(model: Any, path: Path, features: Features | None = None) -> None:
+    """Save a model atomically: `path` is complete or unchanged.
+
+    Args:
+        model: the model.
+        path: of the file.
+        features: the pipeline that makes the model's input of the columns of a table.
+    """
     partial = path.with_name(f"{path.stem}.partial.keras")  # Keras chooses the format by the suffix
     model.save(partial)
+    if features is not None:
+        add_features(partial, features)
     os.replace(partial, path)  # noqa: PTH105  only os.replace is documented as atomic

@@ -18,6 +18,7 @@ from workers.engine.arrays import Array
 from workers.engine.errors import EngineError
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.predict import Predictor
+from workers.features.files import read_features
 
 LayerFilter = Callable[[Any], bool]
 """Returns whether a layer is selected."""
@@ -53,7 +54,7 @@ def quantize_file(original: Path, path: Path, x: Array) -> Any:
             )
         _quantize(model, selected)
         in_memory = Predictor(model)(x)
-        save_model(model, path)
+        save_model(model, path, read_features(original))
         try:
             loaded = load_model(path, path.parent)
         except (ValueError, TypeError, KeyError) as error:

@@ -19,14 +19,15 @@ from workers.engine.data.damage import reading
 from workers.engine.errors import BadModel
 from workers.engine.models.operations import OPERATIONS
 from workers.engine.models.stored_weights import MAX_RATIO, stored_parameters
+from workers.features.files import MEMBER as PIPELINE
 
 MEMBERS = frozenset({"metadata.json", "config.json", "model.weights.h5"})
-"""The files inside a `.keras` file."""
+"""The files inside a `.keras` file, beside a pipeline."""
 
 MAX_BYTES = 8 << 30
 """Maximum size of the file, packed and unpacked."""
 DIRECTORY_BYTES = 64 << 10
-"""Maximum size of the archive's directory, which lists three files."""
+"""Maximum size of the archive's directory, which lists three files and perhaps a pipeline."""
 MAX_JSON = 64 << 20
 """Maximum bytes of each JSON file inside."""
 MAX_INTEGER = 1 << 24
@@ -115,6 +116,9 @@ def scan(path: Path) -> Scan:
         metadata = _json(archive, "metadata.json")
         config = _json(archive, "config.json")
         stored = stored_parameters(io.BytesIO(archive.read("model.weights.h5")))
+        if PIPELINE in archive.namelist():
+            # Only its bytes: other code reads the content, and Keras does not open it.
+            archive.read(PIPELINE)
         layers = check_config(config)
         estimated = sum(map(estimated_parameters, layers))
     if estimated > MAX_PARAMETERS or estimated > 4 * stored + SLACK_PARAMETERS:
@@ -135,7 +139,7 @@ def _check_start(path: Path) -> None:
 def _check_members(archive: zipfile.ZipFile) -> None:
     members = archive.infolist()
     names = [member.filename for member in members]
-    if sorted(names) != sorted(MEMBERS):
+    if sorted(name for name in names if name != PIPELINE) != sorted(MEMBERS) or names.count(PIPELINE) > 1:
         raise BadModel(f"a .keras file holds {', '.join(sorted(MEMBERS))}; this one holds {names[:10]}")
     if sum(member.file_size for member in members) > MAX_BYTES:
         raise BadModel(f"it unpacks to more than {MAX_BYTES:,} bytes")

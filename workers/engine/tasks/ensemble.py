@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from jobs.contracts.features import Features
 from jobs.contracts.model_reports.ensemble import EnsembleReport
 from jobs.kinds.ensemble.payload import EnsembleTask
 from workers.engine.arrays import Array, Floats
@@ -32,6 +33,7 @@ from workers.engine.tasks.artifacts import (
 )
 from workers.engine.tasks.steps import Steps
 from workers.engine.tasks.tolerance import rounding_limit
+from workers.features.files import read_features
 
 CHECKED_ROWS = 64
 """Validation rows for which the saved ensemble is compared with its members."""
@@ -62,16 +64,17 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
     steps.begin("combining the members into one model")
     folder = Path(task.folder)
     members = [load_model(Path(member.model), folder) for member in task.members]
-    save_model(combine(members, weights), folder / FILE)
+    features = common_features([Path(member.model) for member in task.members])
+    save_model(combine(members, weights), folder / FILE, features)
     # The file is what will be served, so it is evaluated rather than the model in memory.
     model = load_model(folder / FILE, folder)
 
     steps.begin("evaluating on test data")
     predict = Predictor(model)
-    sample = dataset.x[dataset.parts.validation[:CHECKED_ROWS]]
+    sample = dataset.rows_for(features, dataset.parts.validation[:CHECKED_ROWS])
     difference = _check_difference(model, members, weights, sample, predict(sample))
     comparison = comparison.model_copy(update={"difference": difference})
-    y_pred = predict(dataset.x[test])
+    y_pred = predict(dataset.rows_for(features, test))
     evaluation = evaluate(dataset.task, dataset.y[test], y_pred, labels, seed)
 
     steps.begin("writing the report")
@@ -87,16 +90,18 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
         "validation": validation_metrics(predictions.y_true, combined, task, dataset),
         "test": scores(evaluation),
     }
-    return {"metrics": metrics, **_details(model, comparison, task, dataset)}
+    return {"metrics": metrics, **_details(model, features, comparison, task, dataset)}
 
 
-def _details(model: Any, comparison: EnsembleReport, task: EnsembleTask, dataset: Dataset) -> dict[str, Any]:
+def _details(
+    model: Any, features: Features | None, comparison: EnsembleReport, task: EnsembleTask, dataset: Dataset
+) -> dict[str, Any]:
     """Return the job's result without the metrics."""
     return {
         "weights": [entry.model_dump(mode="json") for entry in comparison.weights],
         "best_single": comparison.best_single,
         "members": [member.name for member in task.members],
-        "signature": signature_of(model).model_dump(mode="json"),
+        "signature": signature_of(model, features).model_dump(mode="json"),
         "class_labels": list(dataset.profile.class_labels),
         "parameters": int(model.count_params()),
         "test_rows": len(dataset.parts.test),
@@ -123,6 +128,18 @@ def validation_metrics(y_true: Array, y_pred: Array, task: EnsembleTask, dataset
         loss_name(fit, dataset.task), metric_names(fit, dataset.task), y_true, y_pred, scaling.y_std
     )
     return {**scores(evaluate(dataset.task, y_true, y_pred)), **named}
+
+
+def common_features(paths: Sequence[Path]) -> Features | None:
+    """Return the pipeline of all members; None if they have none.
+
+    Raises:
+        BadMembers: the pipelines differ, so no input suits all members.
+    """
+    first, *others = [read_features(path) for path in paths]
+    if any(other != first for other in others):
+        raise BadMembers("the members encode the columns of their data in different ways")
+    return first
 
 
 def combine(members: Sequence[Any], weights: Floats) -> Any:

@@ -73,7 +73,7 @@ def export(prepared: Prepared, report: Report, name: str, seed: int) -> Exported
     plain = build(spec, profile, prepared.scaling, name=name, seed=seed)
     assign(plain.variables, weights)
     path = Path(report.folder) / "model.keras"
-    save_model(plain, path)
+    save_model(plain, path, prepared.dataset.features)
     loaded = load_model(path, Path(report.folder))
     found = predict(loaded, sample, batch_size)
     difference = float(np.abs(expected - found).max())
@@ -83,7 +83,7 @@ def export(prepared: Prepared, report: Report, name: str, seed: int) -> Exported
         raise BadExport(f"the saved model's predictions differ from the trained one's by {difference:.3g}")
     summary = summary_of(plain)
     write_json(report, "summary", "summary.json", summary)
-    signature = signature_of(loaded)
+    signature = signature_of(loaded, prepared.dataset.features)
     report.artifact(
         "model",
         path.name,

@@ -1,11 +1,13 @@
 """Runs the gate task: evaluates a challenger and the champion on the same test data in a new process."""
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from jobs.contracts.features import Features
 from jobs.contracts.gates import Slice
 from jobs.contracts.measures import TEST_METRICS
 from jobs.contracts.signature import Signature
@@ -30,7 +32,7 @@ from workers.engine.models.build import signature_of
 from workers.engine.models.predict import Predictor
 from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.latency import hardware, measure_latency
-from workers.engine.tasks.register import load_checked, predict_sample, sample_for
+from workers.engine.tasks.register import features_for, load_checked, predict_sample, sample_for
 from workers.engine.tasks.steps import Steps
 from workers.engine.tasks.tolerance import rounding_limit
 
@@ -84,6 +86,7 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
     )
     try:
         model = load_checked(path, Path(task.folder))
+        features = features_for(model, path)
     except BadModel as error:
         names = [*AFTER_LOADING, *task.rules.own_gates()]
         skipped = [GateOutcome(name, "not_evaluated", detail="the model cannot be loaded") for name in names]
@@ -93,9 +96,9 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
     gates = [GateOutcome("loads", "passed", detail="in a new process, in safe mode", rule=LOADS), digest]
 
     steps.begin("comparing on test data")
-    inputs = _prepare(task, model)
+    inputs = _prepare(task, model, features)
     champion = Signature.model_validate(task.champion_signature) if task.champion_signature else None
-    gates.append(signature_gate(signature_of(model), champion))
+    gates.append(signature_gate(signature_of(model, features), champion))
     compared, metrics, outputs = _on_test_data(inputs)
     gates += [*compared, finite_gate(outputs)]
 
@@ -109,14 +112,17 @@ def _result(gates: list[GateOutcome], metrics: dict[str, Any], test_rows: int) -
     return {"gates": [gate.to_json() for gate in gates], "metrics": metrics, "test_rows": test_rows}
 
 
-def _prepare(task: GateTask, model: Any) -> GateInputs:
+def _prepare(task: GateTask, model: Any, features: Features | None) -> GateInputs:
     if task.dataset is not None and task.spec is not None:
         dataset = load_dataset(task.dataset, task.spec.data)
-        inputs = GateInputs(task, model, dataset, [dataset.x[dataset.parts.test]])
         # A model that was not trained here may take other inputs than the rows of its data set.
-        if inputs.predicts_rows and tuple(model.inputs[0].shape[1:]) == dataset.x.shape[1:]:
-            return inputs
-    return GateInputs(task, model, None, sample_for(model, task.dataset))
+        with contextlib.suppress(BadData):
+            # As in serving, by the pipeline in the file.
+            x = dataset.rows_for(features, dataset.parts.test)
+            inputs = GateInputs(task, model, dataset, [x])
+            if inputs.predicts_rows and tuple(model.inputs[0].shape[1:]) == x.shape[1:]:
+                return inputs
+    return GateInputs(task, model, None, sample_for(model, task.dataset, features))
 
 
 def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any], list[Array]]:
@@ -128,18 +134,18 @@ def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any]
         gates = [GateOutcome(name, "not_evaluated", detail=why) for name in names]
         return gates, {}, predict_sample(inputs.model, inputs.sample)
     test = dataset.parts.test
-    y_pred = Predictor(inputs.model)(dataset.x[test])
+    y_pred = Predictor(inputs.model)(inputs.sample[0])
     metrics = {"challenger": _scores(dataset, y_pred)}
     champion: Array | None = None
     refusal = "there is no champion"
     if inputs.task.champion is not None:
         try:
-            champion = Predictor(load_checked(Path(inputs.task.champion), Path(inputs.task.folder)))(
-                dataset.x[test]
-            )
+            path = Path(inputs.task.champion)
+            model = load_checked(path, Path(inputs.task.folder))
+            champion = Predictor(model)(dataset.rows_for(features_for(model, path), test))
             metrics["champion"] = _scores(dataset, champion)
         # An older champion may take other inputs than the challenger's data; that must not fail the gates.
-        except (BadModel, ValueError, TypeError, IndexError) as error:
+        except (BadModel, BadData, ValueError, TypeError, IndexError) as error:
             champion = None
             refusal = f"the champion cannot be evaluated on these rows: {str(error)[:300]}"
     outcomes = _TestDataGates(inputs, dataset, y_pred, champion, refusal).outcomes()

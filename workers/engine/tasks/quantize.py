@@ -31,6 +31,7 @@ from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json, write_test_predictions
 from workers.engine.tasks.latency import hardware, measure_latency
 from workers.engine.tasks.steps import Steps
+from workers.features.files import read_features
 
 CHECKED_ROWS = 64
 """Training rows for which the loaded int8 model is compared with the one in memory."""
@@ -136,7 +137,7 @@ def _result(
         **comparison.model_dump(mode="json", include={"bytes", "agreement", "latency", "hardware"}),
         "quantized_layers": len(comparison.layers),
         "skipped_layers": len(comparison.skipped),
-        "signature": signature_of(after.model).model_dump(mode="json"),
+        "signature": signature_of(after.model, dataset.features).model_dump(mode="json"),
         "class_labels": list(dataset.profile.class_labels),
         "parameters": int(before.model.count_params()),
         "test_rows": comparison.test_rows,
@@ -155,7 +156,7 @@ def sizes(original: Any, quantized: Any, source: Path, folder: Path) -> Quantize
     # A trained file may also contain the optimizer's state. For a fair comparison the original is saved again
     # without it.
     bare = folder / "without-optimizer.keras"
-    save_model(original, bare)
+    save_model(original, bare, read_features(source))
     before = bare.stat().st_size
     bare.unlink()
     after = (folder / FILE).stat().st_size

@@ -9,11 +9,13 @@ from typing import Any
 import keras
 import numpy as np
 
+from jobs.contracts.features import Features
 from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.register.payload import RegisterTask
 from workers.engine.arrays import Array
+from workers.engine.data.dataset import UploadedColumns
 from workers.engine.data.store import file_digest, read_arrays
-from workers.engine.errors import BadModel
+from workers.engine.errors import BadData, BadModel
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model
 from workers.engine.models.predict import arranged
@@ -22,6 +24,9 @@ from workers.engine.models.untrusted import TOO_DEEP, scan
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json
 from workers.engine.tasks.steps import Steps
+from workers.features.files import BadFeatures, read_features
+from workers.features.pipeline import Pipeline
+from workers.features.values import BadValue
 
 SAMPLE_ROWS = 32
 RANDOM_ROWS = 4
@@ -47,9 +52,10 @@ def run(task: RegisterTask, report: Report) -> dict[str, Any]:
         check_budget(path, scan(path))
     steps.begin("loading the model in safe mode")
     model = load_checked(path, Path(task.folder))
-    signature = signature_of(model)
+    features = features_for(model, path)
+    signature = signature_of(model, features)
     steps.begin("predicting sample rows")
-    sample = sample_for(model, task.dataset)
+    sample = sample_for(model, task.dataset, features)
     outputs = predict_sample(model, sample)
     if not all(np.isfinite(output).all() for output in outputs):
         raise BadModel("its predictions for sample rows are not finite")
@@ -97,13 +103,56 @@ def load_checked(path: Path, folder: Path) -> Any:
     return model
 
 
-def sample_for(model: Any, dataset: DatasetFile | None) -> list[Array]:
-    """Return one array per input: the first rows of the data if their shape matches, else generated rows."""
+def features_for(model: Any, path: Path) -> Features | None:
+    """Return the pipeline in a model's file; None if it has none.
+
+    Raises:
+        BadModel: it is invalid, or does not make the model's input.
+    """
+    try:
+        features = read_features(path)
+    except BadFeatures as error:
+        raise BadModel(str(error)) from error
+    if features is not None:
+        shapes = [tuple(tensor.shape[1:]) for tensor in model.inputs]
+        if shapes != [(features.width,)]:
+            raise BadModel(
+                f"its pipeline makes rows of {features.width} numbers, but its inputs are {shapes}"
+            )
+    return features
+
+
+def sample_for(model: Any, dataset: DatasetFile | None, features: Features | None = None) -> list[Array]:
+    """Return one array per input: the first rows of the data if their shape matches, else generated rows.
+
+    Args:
+        model: the model.
+        dataset: the data that it was trained on, if they are known.
+        features: the pipeline in the model's file, if there is one.
+    """
     if dataset is not None and len(model.inputs) == 1:
-        x = read_arrays(Path(dataset.path)).get("x")
+        x = _first_rows(dataset, features)
         if x is not None and _fits(x.shape[1:], model.inputs[0].shape[1:]):
-            return [x[:SAMPLE_ROWS].astype(model.inputs[0].dtype)]
+            return [x.astype(model.inputs[0].dtype)]
+    if features is not None:
+        # A row without any value is valid for every pipeline.
+        return [Pipeline(features).of_json({}, RANDOM_ROWS)]
     return [_random_rows(tensor) for tensor in model.inputs]
+
+
+def _first_rows(dataset: DatasetFile, features: Features | None) -> Array | None:
+    if features is None:
+        x = read_arrays(Path(dataset.path)).get("x")
+        return None if x is None else x[:SAMPLE_ROWS]
+    columns = UploadedColumns(dataset)
+    names = Pipeline(features).columns
+    if not all(name in columns for name in names):
+        return None
+    try:
+        return Pipeline(features).of_stored({name: columns.values(name)[:SAMPLE_ROWS] for name in names})
+    # The pipeline of a model from elsewhere may take other types than these data have.
+    except (BadData, BadValue):
+        return None
 
 
 def _random_rows(tensor: Any) -> Array:

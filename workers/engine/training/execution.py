@@ -72,8 +72,9 @@ class Execution:
         report.log(f"execution {self.plan.execution}{fold} started: {trial.values}")
         rows = rows_for(self.plan.turn(), self.context.dataset, trial.spec)
         name = f"trial_{trial.number}_{self.plan.execution}"
+        dataset = self.context.dataset.fitted_on(rows.train)
         prepared = self.context.models.prepare(
-            trial.spec, self.context.dataset, rows.train, name=name, seed=self.plan.seed
+            trial.spec, dataset, rows.train, name=name, seed=self.plan.seed
         )
         # The folder of checkpoints outlives the attempt, so a later attempt can resume from them.
         parent = Path(task.checkpoints or task.folder) / f"trial-{trial.number}"

@@ -16,6 +16,8 @@ from workers.serving.bodies.pool import BodyWorkers
 from workers.serving.errors import BadRequest, BodyTooLarge, ServingError
 from workers.serving.frames import Frame
 from workers.serving.protocols import oip, tfs_examples, tfs_predict
+from workers.serving.protocols.table_rows import is_quick
+from workers.serving.table import ServedTable
 from workers.serving.versions.child_process import ChildFailed
 
 Array = npt.NDArray[Any]
@@ -41,7 +43,7 @@ class BodyCodec:
         self.open_requests = 0
 
     async def parse_predict(
-        self, body: Body, signature: Signature, deadline: float
+        self, body: Body, signature: Signature, deadline: float, table: ServedTable | None = None
     ) -> tfs_predict.PredictCall:
         """Parse a predict body; see `tfs_predict.parse_predict`.
 
@@ -49,9 +51,9 @@ class BodyCodec:
             ServingError: it does not fit, or could not be parsed in time.
         """
         small = self._small(body)
-        if small is not None:
-            return tfs_predict.parse_predict(small, signature)
-        frame = await self._parse({"op": "parse_predict"}, body, signature, deadline)
+        if small is not None and (table is None or is_quick(small, table.size)):
+            return tfs_predict.parse_predict(small, signature, table and table.pipeline)
+        frame = await self._parse({"op": "parse_predict"}, body, signature, deadline, table)
         return tfs_predict.PredictCall(frame.tensors, frame.header["rows"])
 
     async def parse_examples(self, body: Body, signature: Signature, deadline: float) -> list[Array]:
@@ -66,7 +68,12 @@ class BodyCodec:
         return (await self._parse({"op": "parse_examples"}, body, signature, deadline)).tensors
 
     async def parse_infer(
-        self, body: Body, header_length: str | None, signature: Signature, deadline: float
+        self,
+        body: Body,
+        header_length: str | None,
+        signature: Signature,
+        deadline: float,
+        table: ServedTable | None = None,
     ) -> oip.InferCall:
         """Parse an infer body; see `oip.parse_infer`.
 
@@ -77,10 +84,11 @@ class BodyCodec:
         is_valid = header_length is not None and header_length.isdecimal() and len(header_length) < 10
         length = int(header_length) if is_valid and header_length is not None else None
         small = self._small(body, length)
-        if small is not None:
-            return oip.parse_infer(small, header_length, signature)
+        raw = 0 if small is None or length is None else max(len(small) - length, 0)
+        if small is not None and (table is None or is_quick(small, table.size, raw=raw)):
+            return oip.parse_infer(small, header_length, signature, table and table.pipeline)
         header = {"op": "parse_infer", "header_length": header_length}
-        frame = await self._parse(header, body, signature, deadline)
+        frame = await self._parse(header, body, signature, deadline, table)
         outputs = [oip.RequestedOutput(*each) for each in frame.header["outputs"]]
         return oip.InferCall(frame.tensors, outputs, frame.header["call"])
 
@@ -132,8 +140,15 @@ class BodyCodec:
         return oip.Encoded(frame.tensors[0].data, frame.header["header_length"])
 
     async def _parse(
-        self, header: dict[str, Any], body: Body, signature: Signature, deadline: float
+        self,
+        header: dict[str, Any],
+        body: Body,
+        signature: Signature,
+        deadline: float,
+        table: ServedTable | None = None,
     ) -> Frame:
+        if table is not None:
+            header = {**header, "pipeline": str(table.path)}
         if isinstance(body, PackedBody):
             header = {**header, "coding": body.coding, "limit": body.limit}
             body = bytes(body.data)

@@ -4,16 +4,19 @@ import logging
 import resource
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from jobs.contracts.signature import Signature
+from workers.features.pipeline import Pipeline
 from workers.serving.bodies.packed import PackedBody
 from workers.serving.errors import ServingError, plain_text
 from workers.serving.frames import Frame, FrameReader, write_frame
 from workers.serving.protocols import oip, tfs_examples, tfs_predict
+from workers.serving.table import read_table
 
 logger = logging.getLogger("trainyard.serving")
 
@@ -63,12 +66,12 @@ def _answer(frame: Frame) -> Answer:
     signature = Signature.model_validate(header["signature"])
     match header["op"]:
         case "parse_predict":
-            predict = tfs_predict.parse_predict(_body(frame), signature)
+            predict = tfs_predict.parse_predict(_body(frame), signature, _pipeline(frame))
             return Answer({"rows": predict.rows}, predict.arrays)
         case "parse_examples":
             return Answer({}, tfs_examples.parse_examples(_body(frame), signature))
         case "parse_infer":
-            infer = oip.parse_infer(_body(frame), header["header_length"], signature)
+            infer = oip.parse_infer(_body(frame), header["header_length"], signature, _pipeline(frame))
             return Answer({"outputs": [list(each) for each in infer.outputs], "call": infer.id}, infer.arrays)
         case "encode_results":
             body = tfs_examples.encode_results(header["verb"], tensors, header["labels"])
@@ -82,6 +85,13 @@ def _answer(frame: Frame) -> Answer:
             )
             encoded = oip.encode_infer(call, tensors, header["model"], header["version"], signature)
             return Answer({"header_length": encoded.header_length}, [np.frombuffer(encoded.body, np.uint8)])
+
+
+def _pipeline(frame: Frame) -> Pipeline | None:
+    """Return the pipeline of the version for which a body is parsed."""
+    path = frame.header.get("pipeline")
+    table = None if path is None else read_table(Path(path))
+    return None if table is None else table.pipeline
 
 
 def _body(frame: Frame) -> bytes:

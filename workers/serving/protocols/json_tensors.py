@@ -39,11 +39,15 @@ def parse(body: Body) -> Any:
         pass
     if not body:
         raise BadRequest("JSON Parse error: The document is empty")
-    return _parse_slowly(body)
+    return parse_unique(body)
 
 
-def _parse_slowly(body: Body) -> Any:
-    """Parse JSON with the standard library, which also reads NaN, Infinity and 1e400, and sees all keys."""
+def parse_unique(body: Body) -> Any:
+    """Parse JSON with the standard library, which also reads NaN, Infinity and 1e400, and sees all keys.
+
+    Raises:
+        BadRequest: it is not JSON, or an object has a key twice.
+    """
     try:
         return json.loads(body, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
@@ -91,7 +95,7 @@ def needs_check(body: Body, strings: int) -> bool:
         BadRequest: an object has a key twice. orjson keeps the last one, so `strings` counts one of them.
     """
     if body.count(b'"') > 2 * strings:
-        _parse_slowly(body)
+        parse_unique(body)
         return True
     # Searching one letter is many times faster than a word, and most bodies contain only digits
     return (b"r" in body and b"true" in body) or (b"l" in body and b"false" in body)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import orjson
 
 from jobs.contracts.signature import Signature, TensorSpec
+from workers.features.pipeline import Pipeline
 from workers.serving.errors import BadRequest
 from workers.serving.protocols.dtypes import TYPES, computed_dtype
 from workers.serving.protocols.json_tensors import (
@@ -26,8 +27,10 @@ from workers.serving.protocols.json_tensors import (
     is_finite,
     needs_check,
     parse,
+    parse_unique,
     to_array,
 )
+from workers.serving.protocols.table_rows import names_columns, oip_columns, read_tensors
 from workers.serving.protocols.target import Target
 
 Array = npt.NDArray[Any]
@@ -73,16 +76,20 @@ class InferCall(NamedTuple):
     id: str | None
 
 
-def parse_infer(body: Body, header_length: str | None, signature: Signature) -> InferCall:
+def parse_infer(
+    body: Body, header_length: str | None, signature: Signature, pipeline: Pipeline | None = None
+) -> InferCall:
     """Parse the body of an infer request.
 
     Args:
         body: the whole request body.
         header_length: `Inference-Header-Content-Length`, if it was sent.
         signature: the signature of the version that answers.
+        pipeline: of this version, if it takes the columns of a table.
 
     Raises:
         BadRequest: it does not fit the protocol or the signature.
+        BodyTooLarge: its rows become too many numbers.
     """
     head, raw = _split(body, header_length)
     request = parse(head)
@@ -92,9 +99,24 @@ def parse_infer(body: Body, header_length: str | None, signature: Signature) -> 
         raise BadRequest("the request is nested too deeply") from None
     if not isinstance(request, dict) or not _is_object_list(request.get("inputs")):
         raise BadRequest("the request needs 'inputs': a list of tensors with name, shape and datatype")
+    tensors = request["inputs"]
+    if pipeline is not None and names_columns(tensors, signature, pipeline):
+        parse_unique(head)
+        arrays = [read_tensors(tensors, raw, pipeline)]
+    else:
+        arrays = _read_inputs(tensors, signature, raw, strict=needs_check(head, strings))
+    call_id = request.get("id")
+    if call_id is not None and not (isinstance(call_id, str) and len(call_id) <= _MAX_ID):
+        raise BadRequest(f"'id' must be a string of at most {_MAX_ID} characters")
+    return InferCall(arrays, _requested_outputs(request, signature), call_id)
+
+
+def _read_inputs(
+    tensors: list[dict[str, Any]], signature: Signature, raw: memoryview, *, strict: bool
+) -> list[Array]:
+    """Return the input arrays of a request, in the signature's order."""
     given: dict[str, Array] = {}
-    strict = needs_check(head, strings)
-    for tensor in request["inputs"]:
+    for tensor in tensors:
         spec = _spec_named(tensor.get("name"), signature.inputs, "input")
         if spec.name in given:
             raise BadRequest(f"input {spec.name!r} is given twice")
@@ -106,10 +128,7 @@ def parse_infer(body: Body, header_length: str | None, signature: Signature) -> 
     arrays = [given[spec.name] for spec in signature.inputs]
     if len({len(array) for array in arrays}) > 1 or len(arrays[0]) == 0:
         raise BadRequest("all inputs need the same first dimension, of at least 1")
-    call_id = request.get("id")
-    if call_id is not None and not (isinstance(call_id, str) and len(call_id) <= _MAX_ID):
-        raise BadRequest(f"'id' must be a string of at most {_MAX_ID} characters")
-    return InferCall(arrays, _requested_outputs(request, signature), call_id)
+    return arrays
 
 
 def _split(body: Body, header_length: str | None) -> tuple[Body, memoryview]:
@@ -263,7 +282,7 @@ def encode_metadata(model: str, versions: list[int], signature: Signature) -> by
             "name": model,
             "versions": [str(number) for number in sorted(versions)],
             "platform": "keras_jax",
-            "inputs": [_metadata(spec) for spec in signature.inputs],
+            "inputs": oip_columns(signature) or [_metadata(spec) for spec in signature.inputs],
             "outputs": [_metadata(spec) for spec in signature.outputs],
         }
     )

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 
 from jobs.contracts.signature import Signature, TensorSpec
+from workers.features.pipeline import Pipeline
 from workers.serving.errors import BadRequest
 from workers.serving.protocols.json_tensors import (
     Body,
@@ -16,6 +17,7 @@ from workers.serving.protocols.json_tensors import (
     to_array,
 )
 from workers.serving.protocols.plain_numbers import parse_plain_numbers
+from workers.serving.protocols.table_rows import has_rows, read_rows
 
 Array = npt.NDArray[Any]
 SIGNATURE_NAME = "serving_default"
@@ -28,11 +30,17 @@ class PredictCall(NamedTuple):
     rows: bool
 
 
-def parse_predict(body: Body, signature: Signature) -> PredictCall:
+def parse_predict(body: Body, signature: Signature, pipeline: Pipeline | None = None) -> PredictCall:
     """Parse a predict body.
+
+    Args:
+        body: the JSON.
+        signature: of the version that answers.
+        pipeline: of this version, if it takes the columns of a table.
 
     Raises:
         BadRequest: it does not fit the format or the signature.
+        BodyTooLarge: its rows become too many numbers.
     """
     if len(signature.inputs) == 1 and (plain := parse_plain_numbers(body, signature.inputs[0])) is not None:
         return PredictCall([plain.array], rows=plain.key == "instances")
@@ -43,6 +51,8 @@ def parse_predict(body: Body, signature: Signature) -> PredictCall:
             f"JSON Value: {shown(request)} Not formatted correctly expecting only one of 'inputs' or "
             "'instances' keys to exist"
         )
+    if pipeline is not None and has_rows(request, signature, pipeline):
+        return PredictCall([read_rows(body, request, pipeline)], rows="instances" in request)
     strings = len(request) + ("signature_name" in request)
     if "instances" in request:
         columns = _columns_of_rows(request, signature.inputs)

@@ -7,6 +7,7 @@ import orjson
 
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.protocols.dtypes import TYPES
+from workers.serving.protocols.table_rows import tensorflow_columns
 from workers.serving.protocols.tfs_predict import SIGNATURE_NAME
 
 State = Literal["START", "LOADING", "AVAILABLE", "UNLOADING", "END"]
@@ -34,7 +35,7 @@ def encode_status(statuses: Iterable[VersionStatus]) -> bytes:
 def encode_metadata(model: str, version: int, signature: Signature) -> bytes:
     """Return the metadata body. Sizes are strings; -1 means any size."""
     definition = {
-        "inputs": {spec.name: _tensor(spec) for spec in signature.inputs},
+        "inputs": tensorflow_columns(signature) or {spec.name: _tensor(spec) for spec in signature.inputs},
         "outputs": {spec.name: _tensor(spec) for spec in signature.outputs},
         "method_name": "tensorflow/serving/predict",
         "defaults": {},

@@ -88,6 +88,12 @@ class Catalog:
             raise NotFound(not_found(target))
         return endpoint
 
+    def columns_size(self, model: str) -> int:
+        """Return the size of the largest pipeline of a model's loaded versions; 0 if none has one."""
+        endpoint = self.endpoints.get(model)
+        versions = endpoint.available() if endpoint is not None else ()
+        return max((version.table.size for version in versions if version.table is not None), default=0)
+
     @property
     def is_ready(self) -> bool:
         """Whether every endpoint serves, or has no production version. A new server knows none at first."""

@@ -14,12 +14,14 @@ from pydantic import ValidationError
 
 from jobs.contracts.release import ReleasedVersion
 from jobs.contracts.signature import Signature
+from workers.features.files import BadFeatures
 from workers.serving.asgi import Headers, Request
 from workers.serving.errors import ClientGone, DeadlineExceeded, ServingError, Unavailable
 from workers.serving.metrics import Metrics
 from workers.serving.protocols.tfs_views import State, VersionStatus
 from workers.serving.releases.artifacts import ArtifactRefused
 from workers.serving.settings import Limits
+from workers.serving.table import ServedTable, columns_of, read_table
 from workers.serving.traffic import Traffic
 from workers.serving.versions.batcher import Answer, Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, LoadedModel
@@ -67,6 +69,7 @@ class LoadedVersion:
         state: as named by TensorFlow Serving.
         error: why the last load failed.
         signature: set by the first successful load.
+        table: the pipeline of a version that takes the columns of a table; set with the signature.
         warm: set once it can answer; stays set while a dead child is replaced.
         load_attempted: set once the first load has succeeded or failed.
     """
@@ -76,6 +79,7 @@ class LoadedVersion:
         self.state: State = "START"
         self.error: str | None = None
         self.signature: Signature | None = None
+        self.table: ServedTable | None = None
         self.warm = asyncio.Event()
         self.load_attempted = asyncio.Event()
         self.headers: Headers = [
@@ -204,6 +208,7 @@ class LoadedVersion:
             ChildFailed,
             ChildExited,
             SignatureMismatch,
+            BadFeatures,
             OSError,
             ValidationError,
         ) as error:
@@ -249,10 +254,12 @@ class LoadedVersion:
 
     async def _load(self) -> ChildProcess:
         path = await self._context.artifacts.obtain(self.approved.digest, self.approved.bytes)
+        self.table = await asyncio.to_thread(read_table, path)
         began = time.monotonic()
         self._child = child = await self._context.child_starter.start()
         loaded = await self._load_watched(child, path)
-        self.signature = check_signature(self.approved.signature, loaded.signature)
+        signature = check_signature(self.approved.signature, loaded.signature)
+        self.signature = signature.model_copy(update={"columns": columns_of(self.table)})
         self._context.metrics.load_seconds.observe(time.monotonic() - began, model_name=self.model)
         self._batcher.attach(child, loaded.slowest)
         return child

@@ -113,6 +113,7 @@ export class Fields {
       delete spec.data.target;
       delete spec.data.features;
       delete spec.data.task;
+      delete spec.data.preprocessing;
       delete split?.group;
       delete split?.column;
       delete split?.time;

@@ -47,6 +47,7 @@ export interface Spec {
     task?: string;
     target?: unknown;
     features?: unknown;
+    preprocessing?: unknown;
     split?: { validation?: number; test?: number; group?: unknown; column?: unknown; time?: unknown };
   };
   model?: { template?: string };

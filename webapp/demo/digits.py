@@ -2,10 +2,11 @@
 
 from typing import Any
 
-MODEL = "digits"
-PROJECT = "demo"
-DATASET = "digits"
-MIN_ACCURACY = 0.95
+from webapp.demo.client import Body
+from webapp.demo.scenario import Row, Scenario
+
+DATASET = MODEL = "digits"
+EXAMPLES = 10
 
 SPEC: dict[str, Any] = {
     "version": 1,
@@ -51,3 +52,22 @@ WATCHED_SPEC: dict[str, Any] = SPEC | {
         ]
     },
 }
+
+
+def examples(preview: Body) -> tuple[list[Row], list[int]]:
+    """Return images and digits of the first rows."""
+    rows = preview["rows"][:EXAMPLES]
+    images = [[[[pixel] for pixel in line] for line in row["image"]] for row in rows]  # 8 × 8 × 1
+    return list(images), [int(row["digit"]) for row in rows]
+
+
+DIGITS = Scenario(
+    title="Digits search",
+    dataset=DATASET,
+    model=MODEL,
+    spec=SPEC,
+    watched_spec=WATCHED_SPEC,
+    min_accuracy=0.95,
+    examples=examples,
+    things="digits",
+)

@@ -1,0 +1,65 @@
+"""The pages of a table: its first rows before the upload, and the roles and types of its columns."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from jobs.contracts.profile import Profile
+from jobs.models import DatasetVersion
+from tests import factories
+from tests.browser.looking import Look
+from tests.datasets.making import SHOP
+from tests.people import People
+
+Open = Callable[..., Page]
+
+
+def test_the_first_rows_of_a_file_are_shown_before_its_upload(
+    people: People, open_as: Open, look: Look, tmp_path: Path
+) -> None:
+    file = tmp_path / "orders.csv"
+    file.write_bytes("Straße;Preis\nAm Wall;1,5\nMarkt;2,25\n".encode("cp1252"))
+    page = open_as(people.member, "/datasets/new")
+    page.set_input_files("input[type=file]", file)
+    names = page.locator("[data-preview] th")
+    expect(names).to_have_text(["Straße", "Preis"])
+    expect(page.get_by_label("Decimal sign")).to_contain_text("detected: comma")
+    look(page, "dataset-upload")
+    page.get_by_label("Delimiter").focus()
+    page.get_by_label("Delimiter").select_option(label="comma")
+    expect(names).to_have_text(["Straße;Preis"])
+    # The changed field keeps the focus.
+    expect(page.get_by_label("Delimiter")).to_be_focused()
+    page.get_by_label("Delimiter").select_option("")
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_role("heading", name="orders v1")).to_be_visible()
+
+
+@pytest.fixture
+def shop(people: People) -> DatasetVersion:
+    dataset = factories.make_dataset("shop", project=people.project, by=people.member)
+    version = DatasetVersion.objects.get(dataset=dataset)
+    upload = factories.make_artifact()
+    version.profile_json = Profile.model_validate(SHOP).model_dump(mode="json")
+    version.upload, version.request = upload, {"source": "csv", "file": "shop.csv"}
+    version.save(update_fields=["profile_json", "upload", "request"])
+    return version
+
+
+def test_roles_and_types_are_corrected_in_the_table_of_columns(
+    people: People, shop: DatasetVersion, open_as: Open, look: Look
+) -> None:
+    page = open_as(people.member, f"/datasets/shop/versions/1?project={people.project.slug}")
+    expect(page.get_by_text("left out: it has another value in every row")).to_be_visible()
+    look(page, "dataset-table")
+    page.get_by_label("type of city").select_option("text")
+    page.get_by_label("role of bought").select_option("ignore")
+    page.get_by_role("button", name="Create v2").click()
+    expect(page.get_by_role("heading", name="shop v2")).to_be_visible()
+    made = DatasetVersion.objects.get(dataset=shop.dataset, number=2)
+    assert made.request["columns"][1:3] == [
+        {"name": "city", "role": "feature", "type": "text"},
+        {"name": "bought", "role": "ignore", "type": "date"},
+    ]

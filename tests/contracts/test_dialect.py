@@ -1,0 +1,70 @@
+"""Dialects of tables of text are detected from the start of a file."""
+
+import pytest
+
+from jobs.contracts.dialect import Dialect, DialectRequest, detect
+
+GERMAN = "Straße;Fläche;Preis\nAm Wall;1.234,5;99,90 €\nMarkt;80,25;1.100,00 €\n"
+
+
+def dialect_of(text: str, encoding: str = "utf-8", **given: object) -> Dialect:
+    return detect(text.encode(encoding), is_all=True, given=DialectRequest.model_validate(given)).dialect
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [
+        ("a,b\n1,2\n", ","),
+        ("a;b\n1,5;2,5\n3,1;4,0\n", ";"),
+        ("a\tb, c\n1\t2\n", "\t"),
+        ("a|b\n1|2\n", "|"),
+        ('name,text\nx,"one; two; three"\ny,"a; b; c"\n', ","),
+        ("only\n1\n2\n", ","),
+        ("", ","),
+    ],
+)
+def test_the_delimiter_divides_most_rows_alike(text: str, delimiter: str) -> None:
+    assert dialect_of(text).delimiter == delimiter
+
+
+@pytest.mark.parametrize(
+    ("encoding", "found"),
+    [("utf-8", "utf-8"), ("utf-8-sig", "utf-8"), ("cp1252", "latin-1"), ("utf-16", "utf-16")],
+)
+def test_the_encoding_is_detected_and_the_names_are_read(encoding: str, found: str) -> None:
+    sample = detect(GERMAN.encode(encoding), is_all=True)
+    assert sample.dialect == Dialect(delimiter=";", encoding=found, decimal=",", header=True)
+    assert sample.rows[0] == ["Straße", "Fläche", "Preis"]
+    assert sample.rows[1][2] == "99,90 €"
+
+
+def test_a_character_that_the_end_of_the_sample_divides_is_still_utf_8() -> None:
+    text = "a;b\n1;ü\n".encode()
+    assert detect(text[:-2], is_all=False).dialect.encoding == "utf-8"
+    assert detect(text[:-2], is_all=True).dialect.encoding == "latin-1"
+
+
+def test_an_incomplete_last_row_is_not_part_of_the_sample() -> None:
+    assert detect(b"a,b\n1,2\n3", is_all=False).rows == [["a", "b"], ["1", "2"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        ("a,b\n1,2\n", True),
+        ("1,2\n3,4\n", False),
+        ("2019,2020,y\n1,2,0\n3,4,1\n", True),
+        ("red,1\ngreen,2\n", False),
+        ("colour,size\nred,\ngreen,2\n", True),
+        ("colour,shape\nred,round\n", True),
+        ("a,b\n", True),
+    ],
+)
+def test_a_header_is_a_first_row_without_numbers_above_numbers(text: str, header: bool) -> None:
+    assert dialect_of(text).header is header
+
+
+def test_what_a_person_knows_is_not_detected() -> None:
+    given = {"delimiter": ",", "encoding": "latin-1", "decimal": ",", "header": False}
+    found = detect(b"a;b\n1;2\n", is_all=True, given=DialectRequest.model_validate(given)).dialect
+    assert found.model_dump() == given

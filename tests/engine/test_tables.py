@@ -1,0 +1,339 @@
+"""Tables with gaps, categories, dates and texts: roles and types of columns, and models that take them."""
+
+import json
+import random
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jobs.contracts.columns import ColumnOptions
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.file_limits import FileLimits
+from jobs.contracts.profile import Profile
+from jobs.contracts.task_parts import DatasetFile
+from jobs.contracts.variables import variables
+from tests.engine.helpers import csv_file, profiled, spec_of
+from tests.engine.making import train_member
+from workers.engine.data.dataset import load_dataset
+from workers.engine.errors import BadData, BadSpec, DamagedFile
+from workers.engine.models.build import build, measure_scaling
+from workers.engine.models.files import load_model, save_model
+from workers.engine.models.untrusted import BadModel, scan
+from workers.engine.tasks.ensemble import common_features
+from workers.engine.tasks.register import features_for, sample_for
+from workers.features.files import MEMBER, read_features
+from workers.features.pipeline import Pipeline
+
+WORDS = ("good", "bad", "nice", "slow", "quick", "broken", "fine", "great", "poor", "clean")
+
+
+def customers(rows: int = 300, cities: int = 60) -> str:
+    """Return a CSV file: an id, numbers with gaps, categories, dates, a text, and a target."""
+    rng = random.Random(0)
+    lines = ["customer_id,age,city,plan,bought,income,active,review,churn"]
+    for i in range(rows):
+        age = "" if i % 10 == 3 else f"{rng.gauss(45, 12):.1f}"
+        city = "" if i % 17 == 5 else f"City{i % cities}"
+        review = " ".join(rng.choice(WORDS) for _ in range(5))
+        day = "" if i % 29 == 7 else f"2026-{1 + i % 12:02}-{1 + i % 28:02}"
+        churn = "yes" if "bad" in review else "no"
+        plan, active = rng.choice(["free", "pro"]), rng.choice(["true", "false"])
+        lines.append(f'C{i:04},{age},{city},{plan},{day},"{20_000 + 37 * i:,}",{active},{review},{churn}')
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
+    folder = tmp_path_factory.mktemp("table")
+    return profiled(folder, source="csv", path=csv_file(folder, customers()))
+
+
+def columns_of(file: DatasetFile) -> dict[str, tuple[str | None, str | None]]:
+    return {
+        column.name: (column.role, column.type) for column in Profile.model_validate(file.profile).columns
+    }
+
+
+def of_text(folder: Path, text: str, **task: object) -> DatasetFile:
+    return profiled(folder, source="csv", path=csv_file(folder, text), **task)
+
+
+def test_role_and_type_of_each_column_are_proposed(table: DatasetFile) -> None:
+    assert columns_of(table) == {
+        "customer_id": ("id", "category"),
+        "age": ("feature", "number"),
+        "city": ("feature", "category"),
+        "plan": ("feature", "category"),
+        "bought": ("feature", "date"),
+        "income": ("feature", "number"),
+        "active": ("feature", "boolean"),
+        "review": ("feature", "text"),
+        "churn": ("target", "category"),
+    }
+
+
+def test_a_column_that_is_left_out_has_a_reason(table: DatasetFile) -> None:
+    found = {column["name"]: column["reason"] for column in table.profile["columns"] if column["reason"]}
+    assert found == {"customer_id": "it has another value in every row, so it identifies rows"}
+    assert "Column 'customer_id' is left out of the features: it has" in table.profile["findings"][0]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1,234.5", "12", "", "-3"], "number"),
+        (["12 %", "7.5%", "", "100 %"], "number"),
+        (["True", "false", "", "TRUE"], "boolean"),
+        (["2026-11-01", "2026-11-02 10:00:00", "", "2026-01-01"], "date"),
+        (["01.11.2026", "24.12.2026", "", "02.03.2026"], "date"),
+        (["11/30/2026", "12/24/2026", "", "01/13/2026"], "date"),
+        (["2026-11-01", "soon", "", "2026-01-01"], "category"),
+        (["12", "twelve", "", "1"], "category"),
+        (["red", "green", "", "blue"], "category"),
+    ],
+)
+def test_types_are_recognized_in_texts(tmp_path: Path, values: list[str], kind: str) -> None:
+    rows = "".join(f'"{value}",{i},{i % 2}\n' for i, value in enumerate(values * 3))
+    file = of_text(tmp_path, f"a,b,y\n{rows}")
+    assert columns_of(file)["a"][1] == kind
+
+
+def test_numbers_and_dates_of_texts_have_their_values(tmp_path: Path) -> None:
+    file = of_text(tmp_path, 'a,p,d,y\n"1,234.5",12 %,24.12.2026,0\n"-2",3 %,01.02.2026,1\n5,1 %,,0\n')
+    stored = np.load(file.path)
+    np.testing.assert_array_equal(stored["column_0"], [1234.5, -2, 5])
+    np.testing.assert_array_equal(stored["column_1"], [12, 3, 1])
+    np.testing.assert_array_equal(
+        stored["column_2"], np.array(["2026-12-24", "2026-02-01", "NaT"], "datetime64[us]")
+    )
+
+
+def test_a_person_corrects_role_and_type(tmp_path: Path) -> None:
+    requests = [
+        {"name": "zip", "type": "category"},
+        {"name": "note", "role": "ignore"},
+        {"name": "id", "role": "feature"},
+    ]
+    rows = "".join(f"{i},{10_000 + i % 3},n{i % 4},{i % 2}\n" for i in range(30))
+    file = of_text(tmp_path, f"id,zip,note,y\n{rows}", columns=requests)
+    assert columns_of(file) == {
+        "id": ("feature", "integer"),
+        "zip": ("feature", "category"),
+        "note": ("ignore", "category"),
+        "y": ("target", "integer"),
+    }
+    assert file.profile["columns"][1]["values"] == ["10000", "10001", "10002"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "message"),
+    [
+        ([{"name": "b", "type": "number"}], "column 'b' is not of type number: row 2 has two"),
+        ([{"name": "b", "type": "date"}], "column 'b' is not of type date"),
+        ([{"name": "a", "type": "image"}], "cannot be of type image"),
+        ([{"name": "c", "role": "ignore"}], "no column 'c'; there are a, b, y"),
+        (
+            [{"name": "a", "role": "ignore"}, {"name": "b", "role": "id"}],
+            "no column can be used as a feature",
+        ),
+    ],
+)
+def test_a_correction_that_does_not_fit_the_values_is_refused(tmp_path, requests, message) -> None:
+    with pytest.raises(BadData, match=message):
+        of_text(tmp_path, "a,b,y\n1,1,0\n2,two,1\n3,3,0\n", columns=requests)
+
+
+def test_a_requested_target_is_the_target(tmp_path: Path) -> None:
+    file = of_text(tmp_path, "a,b,y\n1,5,0\n2,6,1\n3,5,0\n", columns=[{"name": "b", "role": "target"}])
+    assert file.profile["target"] == "b"
+    assert columns_of(file)["y"] == ("feature", "integer")
+
+
+def test_an_experiment_may_choose_other_features_and_another_target(table: DatasetFile) -> None:
+    data = spec_of("t").data.model_copy(update={"target": "plan", "features": ("age", "churn")})
+    loaded = load_dataset(table, data)
+    assert (loaded.profile.target, loaded.profile.features) == ("plan", ("age", "churn"))
+    assert loaded.x.shape == (300, 2 + 4)
+    assert loaded.profile.class_labels == ("free", "pro")
+
+
+def test_preprocessing_is_chosen_by_column(table: DatasetFile) -> None:
+    options = {"city": {"encode": "hash", "buckets": 8}, "age": {"impute": "constant", "constant": 0.0}}
+    data = ExperimentSpec.model_validate(
+        {
+            "data": {"dataset": "t", "preprocessing": options},
+            "model": {"kind": "template", "template": "mlp"},
+        }
+    ).data
+    loaded = load_dataset(table, data)
+    assert loaded.profile.embedded[0].size == 10
+    assert loaded.x[3, 0] == 0.0
+    wrong = data.model_copy(update={"preprocessing": {"plan": ColumnOptions(encode="words")}})
+    with pytest.raises(BadSpec, match="column 'plan' of type category cannot be encoded as words"):
+        load_dataset(table, wrong)
+
+
+def test_test_and_validation_rows_do_not_affect_the_pipeline(tmp_path: Path, table: DatasetFile) -> None:
+    data = spec_of("t").data
+    loaded = load_dataset(table, data)
+    lines = customers().splitlines()
+    for row in (*loaded.parts.validation, *loaded.parts.test):
+        cells = lines[row + 1].split(",")
+        cells[1] = "99"
+        lines[row + 1] = ",".join(cells)
+    other = load_dataset(of_text(tmp_path, "\n".join(lines) + "\n"), data)
+    age, changed = (each.features.columns[0] for each in (loaded, other))
+    assert (age.column, age.fill) == (changed.column, changed.fill)
+    assert not np.array_equal(loaded.x, other.x)
+
+
+def test_a_fold_has_a_pipeline_of_its_own(table: DatasetFile) -> None:
+    loaded = load_dataset(table, spec_of("t").data)
+    assert loaded.fitted_on(loaded.parts.train) is loaded
+    fold = loaded.fitted_on(loaded.parts.validation)
+    assert fold is loaded.fitted_on(loaded.parts.validation)
+    assert fold.features != loaded.features
+    assert fold.x.shape == loaded.x.shape
+
+
+def test_the_plan_lists_the_variables_of_the_model_that_is_built(table: DatasetFile) -> None:
+    spec = spec_of("t", args={"units": 5})
+    loaded = load_dataset(table, spec.data)
+    assert [block.column for block in loaded.profile.embedded] == ["city"]
+    scaling = measure_scaling(loaded.x[loaded.parts.train], loaded.y[loaded.parts.train], loaded.profile)
+    model = build(spec, loaded.profile, scaling, name="m", seed=0)
+    built = [(variable.path, tuple(variable.shape)) for variable in model.weights]
+    planned = [
+        (each.path, each.shape) for each in variables(spec.model, Profile.model_validate(table.profile))
+    ]
+    assert planned == built
+
+
+def test_indices_of_many_categories_survive_16_bit_precision(tmp_path: Path) -> None:
+    rows = "".join(f"c{i % 3000:05},{i % 2}\n" for i in range(15_000))
+    file = of_text(tmp_path, f"city,y\n{rows}")
+    spec = spec_of("t", precision={"policy": "mixed_float16"})
+    loaded = load_dataset(file, spec.data)
+    assert loaded.profile.embedded[0].size == 3002
+    scaling = measure_scaling(loaded.x, loaded.y, loaded.profile)
+    model = build(spec, loaded.profile, scaling, name="m", seed=0)
+    model.get_layer("embedding_1").set_weights([np.arange(3002 * 50, dtype=np.float32).reshape(3002, 50) % 7])
+    even, odd = model.predict(np.array([[2050.0], [2051.0]], np.float32), verbose=0)
+    assert not np.array_equal(even, odd)
+
+
+def test_the_pipeline_in_a_models_file_makes_its_input_of_raw_rows(
+    tmp_path: Path, table: DatasetFile
+) -> None:
+    spec = spec_of("t")
+    loaded = load_dataset(table, spec.data)
+    member = train_member(tmp_path, "m", spec, table)
+    model, features = load_model(Path(member.model), tmp_path), read_features(Path(member.model))
+    assert features == loaded.features == features_for(model, Path(member.model))
+    text = dict(
+        zip(customers().splitlines()[0].split(","), customers().splitlines()[1].split(","), strict=False)
+    )
+    row = {
+        "age": float(text["age"]), "city": text["city"], "plan": text["plan"], "bought": text["bought"],
+        "income": 20_000, "active": table.profile["preview"][0]["active"],
+        "review": table.profile["preview"][0]["review"],
+    }  # fmt: skip
+    assert Pipeline(features).of_rows([row]).tobytes() == loaded.x[:1].tobytes()
+    assert sample_for(model, table, features)[0].tobytes() == loaded.x[:32].tobytes()
+
+
+def test_a_file_whose_pipeline_does_not_make_the_models_input_is_rejected(
+    tmp_path: Path, table: DatasetFile
+) -> None:
+    member = train_member(tmp_path, "m", spec_of("t"), table)
+    model = load_model(Path(member.model), tmp_path)
+    narrow = load_dataset(table, spec_of("t").data.model_copy(update={"features": ("age",)})).features
+    save_model(model, tmp_path / "other.keras", narrow)
+    with pytest.raises(BadModel, match="its pipeline makes rows of 2 numbers"):
+        features_for(model, tmp_path / "other.keras")
+    with zipfile.ZipFile(tmp_path / "bad.keras", "w") as archive:
+        archive.writestr(MEMBER, json.dumps({"version": 1, "columns": []}))
+    with pytest.raises(BadModel, match=r"its features.json is invalid"):
+        features_for(model, tmp_path / "bad.keras")
+
+
+def test_equal_models_with_pipelines_have_equal_bytes_of_the_pipeline(
+    tmp_path: Path, table: DatasetFile
+) -> None:
+    paths = [Path(train_member(tmp_path, name, spec_of("t"), table).model) for name in ("a", "b")]
+    members = [zipfile.ZipFile(path).getinfo(MEMBER) for path in paths]
+    assert len({(member.CRC, member.date_time) for member in members}) == 1
+    assert common_features(paths) == read_features(paths[0])
+
+
+def test_a_table_that_becomes_too_large_is_refused_before_it_is_encoded(tmp_path: Path) -> None:
+    rows = "".join(f"t{i % 40},{i % 2}\n" for i in range(3000))
+    with pytest.raises(BadData, match="the table with its columns encoded expands to 504,000 bytes"):
+        of_text(tmp_path, f"a,y\n{rows}", limits=FileLimits(expanded_bytes=400_000))
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [("1.5,2,3", "integer"), ("1,2,3", "boolean"), ('"12.5 %",1 %,2 %', "integer")],
+)
+def test_numbers_that_a_request_of_the_type_could_not_send_are_refused(tmp_path, column, kind) -> None:
+    rows = "".join(f"{value},{i},{i % 2}\n" for i, value in enumerate(column.split(",")))
+    with pytest.raises(BadData, match=f"column 'a' is not of type {kind}: row"):
+        of_text(tmp_path, f"a,b,y\n{rows}", columns=[{"name": "a", "type": kind}])
+
+
+def test_gaps_and_whole_numbers_are_accepted_as_integers_and_booleans(tmp_path: Path) -> None:
+    requests = [{"name": "a", "type": "integer"}, {"name": "b", "type": "boolean"}]
+    file = of_text(tmp_path, "a,b,y\n1,0,0\n,1,1\n3,,0\n", columns=requests)
+    assert [columns_of(file)[name][1] for name in "ab"] == ["integer", "boolean"]
+
+
+def test_mixed_formats_of_dates_are_refused_without_blaming_a_row(tmp_path: Path) -> None:
+    with pytest.raises(BadData, match="not of type date: no format of dates fits all of its rows"):
+        of_text(
+            tmp_path,
+            "a,b,y\n2026-01-01,1,0\n24.12.2026,2,1\n2026-01-03,3,0\n",
+            columns=[{"name": "a", "type": "date"}],
+        )
+
+
+def test_a_list_of_features_leaves_one_target(tmp_path: Path) -> None:
+    file = of_text(
+        tmp_path,
+        "a,b,y\n1,5,0\n2,6,1\n3,5,0\n",
+        target="y",
+        features=("a",),
+        columns=[{"name": "b", "role": "target"}],
+    )
+    assert columns_of(file)["b"] == ("ignore", "integer")
+
+
+def test_preprocessing_that_makes_the_input_too_large_is_refused(monkeypatch, table: DatasetFile) -> None:
+    monkeypatch.setattr("workers.engine.data.tabular.DEFAULT_LIMITS", FileLimits(expanded_bytes=1))
+    options = {"city": ColumnOptions(encode="one_hot")}
+    load_dataset(table, spec_of("t").data)
+    with pytest.raises(BadSpec, match=r"encoded as data.preprocessing asks, have"):
+        load_dataset(table, spec_of("t").data.model_copy(update={"preprocessing": options}))
+
+
+def test_a_model_that_takes_other_values_is_told_from_damage(tmp_path: Path, table: DatasetFile) -> None:
+    features = load_dataset(table, spec_of("t").data).features
+    words = customers().replace("45", "old").replace(",3", ",x3")
+    other = load_dataset(of_text(tmp_path, words), spec_of("t").data)
+    with pytest.raises(BadData, match="the model takes other values than these data have: column 'age'"):
+        other.rows_for(features, other.parts.test)
+
+
+def test_a_pipeline_whose_bytes_are_damaged_is_found_by_the_scan(tmp_path: Path, table: DatasetFile) -> None:
+    path = Path(train_member(tmp_path, "m", spec_of("t"), table).model)
+    scan(path)
+    with zipfile.ZipFile(path) as archive:
+        member = archive.getinfo(MEMBER)
+    raw = bytearray(path.read_bytes())
+    start = member.header_offset + 30 + len(MEMBER) + 20
+    raw[start : start + 40] = b"\xff" * 40
+    path.write_bytes(raw)
+    with pytest.raises(DamagedFile):
+        scan(path)

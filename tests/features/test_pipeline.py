@@ -1,0 +1,276 @@
+"""Pipelines: the same rows give the same bits on every path, and only training rows affect them."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from jobs.contracts.columns import ColumnOptions
+from jobs.contracts.features import FIRST_WORD, Features, input_blocks, plan_column
+from jobs.contracts.profile import Column
+from tests.features.making import ALL, COLUMNS, ROWS, plans
+from workers.features.fitting import fit
+from workers.features.ngrams import frequencies
+from workers.features.pipeline import Pipeline
+from workers.features.values import BadValue
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline(fit(plans(), COLUMNS, ALL))
+
+
+def place(pipeline: Pipeline, column: str) -> slice:
+    """Return the positions of a column."""
+    block = next(block for block in input_blocks(plans()) if block.column == column)
+    return slice(block.start, block.start + block.positions)
+
+
+def test_stored_rows_json_rows_and_json_columns_give_equal_bits(pipeline: Pipeline) -> None:
+    stored = pipeline.of_stored(COLUMNS)
+    by_row = pipeline.of_rows(json.loads(json.dumps(ROWS)))
+    by_column = pipeline.of_json({name: [row.get(name) for row in ROWS] for name in COLUMNS}, len(ROWS))
+    assert stored.dtype == np.float32
+    assert stored.shape == (len(ROWS), pipeline.features.width)
+    assert stored.tobytes() == by_row.tobytes() == by_column.tobytes()
+
+
+def test_a_row_alone_gives_the_bits_that_it_gives_among_others(pipeline: Pipeline) -> None:
+    together = pipeline.of_rows(ROWS)
+    for number, row in enumerate(ROWS):
+        assert pipeline.of_rows([row]).tobytes() == together[number : number + 1].tobytes()
+
+
+def test_a_pipeline_read_from_its_json_gives_equal_bits(pipeline: Pipeline) -> None:
+    read = Features.model_validate_json(pipeline.features.model_dump_json())
+    assert read == pipeline.features
+    assert Pipeline(read).of_rows(ROWS).tobytes() == pipeline.of_rows(ROWS).tobytes()
+
+
+def test_only_the_training_rows_affect_a_pipeline() -> None:
+    changed = {name: column.copy() for name, column in COLUMNS.items()}
+    train = ALL[:4]
+    for column in changed.values():
+        column[4:] = column[0]
+    assert fit(plans(), COLUMNS, train) == fit(plans(), changed, train)
+
+
+def test_the_plan_knows_the_width_that_fitting_gives(pipeline: Pipeline) -> None:
+    assert sum(plan.positions for plan in plans()) == pipeline.features.width
+    assert fit(plans(), COLUMNS, ALL[:2]).width == pipeline.features.width
+
+
+def test_a_missing_number_becomes_the_median_and_is_indicated(pipeline: Pipeline) -> None:
+    age = pipeline.of_stored(COLUMNS)[:, place(pipeline, "age")]
+    np.testing.assert_array_equal(age[:, 0], [31.5, 31.5, 47.25, 8.0, 31.5, 60.0])
+    np.testing.assert_array_equal(age[:, 1], [0, 1, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("options", "filled"),
+    [
+        (ColumnOptions(impute="mean"), np.float32(np.nanmean(COLUMNS["age"]))),
+        (ColumnOptions(impute="constant", constant=-1.0), -1.0),
+    ],
+)
+def test_the_replacement_of_a_missing_number_can_be_chosen(options: ColumnOptions, filled: float) -> None:
+    chosen = Pipeline(fit(plans(age=options), COLUMNS, ALL))
+    assert chosen.of_stored(COLUMNS)[1, 0] == filled
+
+
+def test_categories_have_positions_for_missing_for_other_and_for_each_word(pipeline: Pipeline) -> None:
+    rows = [{"plan": "free"}, {"plan": "basic"}, {"plan": None}, {"plan": "never seen"}]
+    x = pipeline.of_rows(rows)[:, place(pipeline, "plan")]
+    # Words in the most rows come first, then in alphabetical order: free, pro, basic.
+    np.testing.assert_array_equal(x, [[0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [1, 0, 0, 0, 0], [0, 1, 0, 0, 0]])
+
+
+def test_an_embedded_category_is_an_index_and_rare_words_share_one() -> None:
+    words = np.array(["Paris"] * 6 + ["Rome"] * 5 + ["Oslo"] * 4 + [""], COLUMNS["city"].dtype)
+    only = [plan for plan in plans() if plan.column == "city"]
+    pipeline = Pipeline(fit(only, {"city": words}, np.arange(len(words))))
+    x = pipeline.of_rows([{"city": name} for name in ("Paris", "Rome", "Oslo", "Lima", None)])
+    np.testing.assert_array_equal(x[:, 0], [FIRST_WORD, FIRST_WORD + 1, 1, 1, 0])
+
+
+def test_a_hashed_category_has_the_same_bucket_in_every_process(pipeline: Pipeline) -> None:
+    x = pipeline.of_rows([{"street": "a"}, {"street": "a"}, {"street": None}])[:, place(pipeline, "street")]
+    # 3904355907 = CRC-32 of "a"; 4 buckets follow the indices of missing and other.
+    np.testing.assert_array_equal(x[:, 0], [FIRST_WORD + 3904355907 % 4, FIRST_WORD + 3904355907 % 4, 0])
+
+
+def test_a_date_is_its_distance_and_its_place_in_year_week_and_day(pipeline: Pipeline) -> None:
+    sunday, leap_day, *_ = pipeline.of_rows(ROWS)[:, place(pipeline, "bought")]
+    # The latest date, 2026-11-01, is a Sunday and the 305th day of its year.
+    year, week = 2 * math.pi * 304 / 366, 2 * math.pi * 6 / 7
+    expected = [0, math.sin(year), math.cos(year), math.sin(week), math.cos(week), 0, 1, 0]
+    np.testing.assert_allclose(sunday, expected, atol=1e-6)
+    assert leap_day[0] == np.float32(-(976 - 13.5 / 24))
+    np.testing.assert_allclose(
+        leap_day[5:7], [math.sin(27 * math.pi / 24), math.cos(27 * math.pi / 24)], atol=1e-6
+    )
+
+
+def test_texts_are_weighted_as_scikit_learn_weights_them(pipeline: Pipeline) -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    feature = next(feature for feature in pipeline.features.columns if feature.column == "review")
+    theirs = TfidfVectorizer(ngram_range=(1, 2), min_df=2, token_pattern=r"\w+")
+    expected = theirs.fit_transform(COLUMNS["review"].tolist()).toarray()
+    order = [theirs.vocabulary_[name] for name in feature.ngrams]
+    assert sorted(order) == list(range(expected.shape[1]))
+    ours = pipeline.of_stored(COLUMNS)[:, place(pipeline, "review")]
+    np.testing.assert_allclose(ours[:, : len(order)], expected[:, order], atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"age": "31"}, "column 'age' takes numbers, but row 2 has '31'"),
+        ({"age": True}, "column 'age' takes numbers"),
+        ({"age": [1]}, "column 'age' takes numbers"),
+        ({"age": 10**400}, "column 'age' takes numbers"),
+        ({"rooms": 2.5}, "column 'rooms' takes whole numbers, but row 2 has 2.5"),
+        ({"member": "yes"}, "column 'member' takes true or false"),
+        ({"plan": {"a": 1}}, "column 'plan' takes words"),
+        ({"plan": "\ud800"}, "column 'plan' has a text that is not valid Unicode"),
+        ({"review": 5}, "column 'review' takes texts"),
+        ({"bought": "yesterday"}, "column 'bought' takes dates such as"),
+        ({"bought": 20261101}, "column 'bought' takes dates such as"),
+        ({"colour": "red"}, "row 2 has the unknown column 'colour'; the columns are age, rooms"),
+    ],
+)
+def test_a_wrong_value_names_column_and_row(pipeline: Pipeline, row: dict[str, object], message: str) -> None:
+    with pytest.raises(BadValue, match=message):
+        pipeline.of_rows([{}, row])
+
+
+def test_a_row_without_any_value_is_valid(pipeline: Pipeline) -> None:
+    assert np.isfinite(pipeline.of_rows([{}])).all()
+
+
+def test_values_that_are_not_finite_are_missing(pipeline: Pipeline) -> None:
+    stored = pipeline.of_stored(COLUMNS | {"age": np.full(6, np.inf)})
+    assert stored[0].tolist() == pipeline.of_rows([ROWS[0] | {"age": math.inf}])[0].tolist()
+    assert np.isfinite(stored).all()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"columns": []},
+        {"columns": [{"kind": "one_hot", "column": "a", "type": "category", "words": ["b", "c"], "size": 3}]},
+        {
+            "columns": [
+                {
+                    "kind": "date",
+                    "column": "a",
+                    "type": "date",
+                    "origin": "x",
+                    "fill": "x",
+                    "indicator": False,
+                }
+            ]
+        },
+        {"columns": [{"kind": "hash", "column": "a", "type": "category", "size": 9}] * 2},
+        {"columns": [{"kind": "lambda", "column": "a", "type": "category"}]},
+    ],
+)
+def test_a_pipeline_that_cannot_be_executed_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Features.model_validate(change)
+
+
+def test_an_option_that_does_not_fit_a_column_is_refused() -> None:
+    with pytest.raises(ValueError, match="column 'age' of type number cannot be encoded as hash"):
+        plans(age=ColumnOptions(encode="hash"))
+    with pytest.raises(ValueError, match="column 'plan' of type category has no mean; impute is for numbers"):
+        plans(plan=ColumnOptions(impute="mean"))
+
+
+@pytest.mark.parametrize("options", [{"encode": "one_hot"}, {"encode": "embedding"}, {"encode": "hash"}])
+@pytest.mark.parametrize("stored", [np.int64, np.float64])
+def test_whole_numbers_can_be_categories(options: dict[str, object], stored: type) -> None:
+    numbers = np.array([7] * 6 + [12] * 5 + [-3] * 5, stored)
+    column = Column(name="code", dtype="int64", type="integer", distinct=3, frequent=3)
+    plan = plan_column(column, ColumnOptions.model_validate(options))
+    coded = Pipeline(fit([plan], {"code": numbers}, np.arange(len(numbers))))
+    x = coded.of_stored({"code": numbers})
+    assert len(np.unique(x, axis=0)) == 3
+    assert x.tobytes() == coded.of_rows([{"code": int(number)} for number in numbers]).tobytes()
+    assert coded.of_rows([{"code": None}]).tobytes() != coded.of_rows([{"code": 99}]).tobytes()
+    with pytest.raises(BadValue, match="column 'code' takes whole numbers"):
+        coded.of_rows([{"code": "7"}])
+
+
+@pytest.mark.parametrize("value", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-01:00"])
+def test_a_date_outside_of_the_calendar_is_a_wrong_value(pipeline: Pipeline, value: str) -> None:
+    with pytest.raises(BadValue, match="column 'bought' takes dates"):
+        pipeline.of_rows([{"bought": value}])
+
+
+def test_dates_that_no_request_can_send_are_missing() -> None:
+    dates = np.array(["-0044-03-15", "12026-01-01", "2026-01-01"], "datetime64[us]")
+    (plan,) = (plan for plan in plans() if plan.column == "bought")
+    fitted = fit([plan], {"bought": dates}, np.arange(3))
+    assert fitted.columns[0].origin == "2026-01-01T00:00:00.000000"
+    x = Pipeline(fitted).of_stored({"bought": dates})
+    assert x[:, -1].tolist() == [1, 1, 0]
+
+
+def test_a_number_that_no_32_bit_float_holds_is_missing(pipeline: Pipeline) -> None:
+    stored = pipeline.of_stored(COLUMNS | {"age": np.full(6, 1e300)})
+    assert stored[0].tolist() == pipeline.of_rows([ROWS[0] | {"age": 1e300}])[0].tolist()
+    assert stored[0].tolist() == pipeline.of_rows([ROWS[0] | {"age": None}])[0].tolist()
+    huge = fit([plans()[0]], {"age": np.array([1e308, 1.7e308, 3e38, 3e38])}, np.arange(4))
+    assert Features.model_validate_json(huge.model_dump_json()).columns[0].fill == pytest.approx(3e38)
+
+
+def test_values_of_another_type_are_named(pipeline: Pipeline) -> None:
+    for wrong in (COLUMNS["bought"], COLUMNS["city"]):
+        with pytest.raises(BadValue, match="column 'age' takes numbers, but these data have"):
+            pipeline.of_stored(COLUMNS | {"age": wrong})
+
+
+def test_parts_of_words_have_room_however_few_words_repeat() -> None:
+    column = Column(name="review", dtype="text", type="text", ngrams=1)
+    assert plan_column(column, ColumnOptions(encode="characters")).size == 1_000
+    assert plan_column(column, ColumnOptions(encode="words")).size == 1
+
+
+def test_frequent_words_are_found_among_more_words_than_are_counted(monkeypatch) -> None:
+    monkeypatch.setattr("workers.features.ngrams.MAX_COUNTED", 40)
+    found = frequencies((f"often word{i}" for i in range(200)), "words")
+    assert found["often"] == 200
+    assert len(found) <= 40 + 3
+    assert found == frequencies((f"often word{i}" for i in range(200)), "words")
+
+
+NGRAMS = {"kind": "ngrams", "column": "a", "type": "text", "analyzer": "words", "ngrams": ["b"], "size": 1}
+NUMBER = {"kind": "number", "column": "a", "type": "number", "indicator": False}
+DATE = {"kind": "date", "column": "a", "type": "date", "indicator": False}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *(NGRAMS | {"weights": [weight]} for weight in (0.0, 1e-200, 1e308, math.inf, math.nan, -1.0)),
+        *(NUMBER | {"fill": fill} for fill in (math.nan, math.inf, 1e39)),
+        *(
+            DATE | {"origin": day, "fill": day}
+            for day in ("20260101", "2026-W01-1", "2026-01-01T00:00:00+01:00")
+        ),
+    ],
+)
+def test_numbers_and_dates_that_break_the_arithmetic_are_refused(column: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Features.model_validate_json(json.dumps({"columns": [column]}))
+
+
+def test_a_hundred_thousand_errors_are_not_collected() -> None:
+    column = NGRAMS | {"ngrams": ["b"] * 50_000, "weights": ["x"] * 50_000, "size": 50_000}
+    with pytest.raises(ValidationError) as refused:
+        Features.model_validate_json(json.dumps({"columns": [column] * 3}))
+    assert refused.value.error_count() <= 2

@@ -1,0 +1,184 @@
+"""Recognizes the type of a column and converts its values: numbers and dates that were written as texts."""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from jobs.contracts.columns import ColumnType
+from jobs.contracts.features import MAX_ONE_HOT
+from workers.engine.arrays import Array
+from workers.engine.data.texts import is_text, text_array
+from workers.engine.errors import BadData
+
+NUMBER = re.compile(
+    r"[+-]?(?!0\d)([1-9]\d{0,2}(,\d{3})+|\d+)(\.\d+)?(e[+-]?\d+)? ?%?", re.IGNORECASE | re.ASCII
+)
+"""A number, also with commas between thousands or with a percent sign. A leading zero belongs to a code, and
+the comma of 0,125 divides no thousands."""
+DATE_FORMATS = ("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y")
+"""Formats that are tried after ISO 8601, in this order."""
+DATE_CHARACTERS = range(8, 36)
+TRUE, FALSE = "true", "false"
+MIN_WORDS = 3
+"""Texts have on average at least this many words; shorter ones are categories."""
+MIN_DISTINCT = 0.2
+"""The values of a text column differ at least in this share of the rows."""
+LONG_CATEGORY = 500
+"""A column with a longer value contains texts."""
+
+
+class TypedColumn(NamedTuple):
+    """A column with values of one type; see `workers.features.values` for the arrays."""
+
+    values: Array
+    type: ColumnType
+
+
+def recognize(column: Array) -> TypedColumn:
+    """Return a column, (rows,), with its type, converted from texts where all of them are of that type."""
+    match column.dtype.kind:
+        case "b":
+            return TypedColumn(column, "boolean")
+        case "i" | "u":
+            return TypedColumn(column, "integer")
+        case "f":
+            return TypedColumn(column, "number")
+        case "M":
+            return TypedColumn(column, "date")
+    return _recognize_texts(column)
+
+
+def _recognize_texts(column: Array) -> TypedColumn:
+    known = column[column != ""]
+    if not len(known):
+        return TypedColumn(np.full(len(column), np.nan), "number")
+    # Nearly every column fails at its first values, so the whole of it is seldom tried.
+    head = known[:100].tolist()
+    for kind, accepts, convert in _CONVERSIONS:
+        if all(map(accepts, head)) and (found := convert(column)) is not None:
+            return TypedColumn(found, kind)
+    return TypedColumn(column, "text" if _is_prose(known) else "category")
+
+
+def _is_prose(texts: Array) -> bool:
+    """Return whether values are texts rather than names of categories."""
+    if int(np.strings.str_len(texts).max()) > LONG_CATEGORY:
+        return True
+    distinct = len(np.unique(texts))
+    words = np.strings.count(texts, " ").mean() + 1
+    return bool(words >= MIN_WORDS and distinct > MAX_ONE_HOT and distinct > MIN_DISTINCT * len(texts))
+
+
+def convert(column: Array, kind: ColumnType, name: str) -> Array:
+    """Return a column with values of the type that a person chose.
+
+    Args:
+        column: as it was read, (rows,).
+        kind: the type.
+        name: of the column, for messages.
+
+    Raises:
+        BadData: a value is not of this type; the message names its row.
+    """
+    if kind in ("category", "text"):
+        return column if is_text(column) else text_array(map(_plain, column.tolist()))
+    if is_text(column):
+        column = _converted_texts(column, kind, name)
+    if kind == "date" and column.dtype.kind != "M":
+        raise BadData(f"column {name!r} contains numbers, which are not dates; choose number or integer")
+    if kind != "date" and column.dtype.kind == "M":
+        raise BadData(f"column {name!r} contains dates; choose date or category")
+    _check_numbers(column, kind, name)
+    return column
+
+
+def _check_numbers(column: Array, kind: ColumnType, name: str) -> None:
+    """Check that numbers are of a type whose other values a request could not send.
+
+    Raises:
+        BadData: one is not.
+    """
+    if kind == "integer" and column.dtype.kind == "f":
+        wrong = np.isfinite(column) & (column != np.round(column))
+    elif kind == "boolean" and column.dtype.kind != "b":
+        wrong = np.isfinite(column) & ~np.isin(column, (0, 1))
+    else:
+        return
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
+
+
+def _converted_texts(column: Array, kind: ColumnType, name: str) -> Array:
+    converters = {known: converter for known, _, converter in _CONVERSIONS} | {"integer": _as_numbers}
+    found = converters[kind](column)
+    if found is None:
+        accepts = {known: check for known, check, _ in _CONVERSIONS}.get(kind, _is_number)
+        rows = (row for row, text in enumerate(column.tolist()) if text and not accepts(text))
+        if (row := next(rows, None)) is None:
+            raise BadData(f"column {name!r} is not of type {kind}: no format of dates fits all of its rows")
+        raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
+    return found
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, float):
+        if not np.isfinite(value):
+            return ""
+        return str(int(value)) if value.is_integer() else str(value)
+    return "" if value is None else str(value)
+
+
+def _is_boolean(text: str) -> bool:
+    return text.strip().lower() in (TRUE, FALSE)
+
+
+def _as_booleans(column: Array) -> Array | None:
+    lowered = [text.strip().lower() for text in column.tolist()]
+    if not {*lowered} <= {TRUE, FALSE, ""}:
+        return None
+    if "" in lowered:
+        return np.asarray([np.nan if text == "" else float(text == TRUE) for text in lowered])
+    return np.asarray([text == TRUE for text in lowered])
+
+
+def _is_number(text: str) -> bool:
+    return NUMBER.fullmatch(text.strip()) is not None
+
+
+def _as_numbers(column: Array) -> Array | None:
+    """Return the numbers of texts such as "1,234.5" and "12 %" (12); None if there are others."""
+    found = np.full(len(column), np.nan)
+    for row, text in enumerate(column.tolist()):
+        if text:
+            if not _is_number(text):
+                return None
+            found[row] = float(text.strip().rstrip("%").replace(",", ""))
+    return found
+
+
+def _is_date(text: str) -> bool:
+    return len(text) in DATE_CHARACTERS and text[:1].isdigit() and sum(map(str.isdigit, text)) >= 6
+
+
+def _as_dates(column: Array) -> Array | None:
+    """Return the dates of texts in one format, datetime64 in UTC; None if no format fits all of them."""
+    import pandas as pd
+
+    texts = pd.Series([text or None for text in column.tolist()], dtype=object)
+    for form in ("ISO8601", *DATE_FORMATS):
+        try:
+            moments = pd.to_datetime(texts, format=form, utc=True)
+        except (ValueError, OverflowError):
+            continue
+        return np.asarray(moments.dt.tz_localize(None).to_numpy(dtype="datetime64[us]"))
+    return None
+
+
+_CONVERSIONS: tuple[tuple[ColumnType, Callable[[str], bool], Callable[[Array], Array | None]], ...] = (
+    ("boolean", _is_boolean, _as_booleans),
+    ("number", _is_number, _as_numbers),
+    ("date", _is_date, _as_dates),
+)

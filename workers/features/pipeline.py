@@ -1,0 +1,197 @@
+"""Executes a fitted pipeline: columns of a table become the input of a model.
+
+Each row is computed by itself, so a row gives the same bits alone and among others, in training and serving.
+"""
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jobs.contracts.columns import ColumnType
+from jobs.contracts.features import (
+    FIRST_WORD,
+    MISSING,
+    OTHER,
+    DateFeature,
+    Feature,
+    Features,
+    HashFeature,
+    IndexFeature,
+    NgramFeature,
+    NumberFeature,
+    OneHotFeature,
+    positions_of,
+)
+from workers.features.dates import positions_of_dates
+from workers.features.ngrams import weights_of
+from workers.features.values import Array, BadValue, as_words, from_json, from_stored
+
+
+class Pipeline:
+    """A fitted pipeline, ready to be executed.
+
+    Attributes:
+        features: the description from which it was made.
+    """
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+        self._encoders = [_encoder(feature) for feature in features.columns]
+        self._widths = [positions_of(feature) for feature in features.columns]
+
+    @property
+    def columns(self) -> dict[str, ColumnType]:
+        """Return the types of the columns by name."""
+        return {feature.column: feature.type for feature in self.features.columns}
+
+    def of_stored(self, columns: Mapping[str, Array]) -> Array:
+        """Return the input for stored columns, (rows, width) float32.
+
+        Args:
+            columns: by name, (rows,) each; others than those of the pipeline are ignored.
+
+        Raises:
+            BadValue: a column has values of another type.
+        """
+        return self._join([from_stored(columns[name], kind, name) for name, kind in self.columns.items()])
+
+    def of_rows(self, rows: Sequence[Mapping[str, object]]) -> Array:
+        """Return the input for JSON objects, one for each row, (rows, width) float32.
+
+        A missing key equals null.
+
+        Raises:
+            BadValue: a key is unknown, or a value does not have the type of its column.
+        """
+        known = self.columns
+        for number, row in enumerate(rows):
+            if not row.keys() <= known.keys():
+                self._refuse_unknown([key for key in row if key not in known], f"row {number + 1}")
+        return self.of_json({name: [row.get(name) for row in rows] for name in known}, len(rows))
+
+    def of_json(self, columns: Mapping[str, Sequence[object]], rows: int) -> Array:
+        """Return the input for lists of JSON values, (rows, width) float32.
+
+        Args:
+            columns: by name; a missing column is all null.
+            rows: number of values of each.
+
+        Raises:
+            BadValue: a column is unknown, or a value does not have the type of its column.
+        """
+        known = self.columns
+        self._refuse_unknown([name for name in columns if name not in known], "the request")
+        absent = [None] * rows
+        return self._join([from_json(columns.get(name, absent), kind, name) for name, kind in known.items()])
+
+    def _refuse_unknown(self, names: list[str], where: str) -> None:
+        if names:
+            known = ", ".join(list(self.columns)[:20])
+            raise BadValue(f"{where} has the unknown column {names[0]!r}; the columns are {known}")
+
+    def _join(self, values: list[Array]) -> Array:
+        out = np.zeros((len(values[0]), sum(self._widths)), np.float32)
+        start = 0
+        for encode, column, width in zip(self._encoders, values, self._widths, strict=True):
+            encode(column, out[:, start : start + width])
+            start += width
+        return out
+
+
+type Encoder = Callable[[Array, Array], None]
+"""Fills the positions of one column, (rows, positions) float32, which are 0 before."""
+
+
+def _encoder(feature: Feature) -> Encoder:
+    match feature:
+        case NumberFeature():
+            return _number_encoder(feature)
+        case DateFeature():
+            return _date_encoder(feature)
+        case OneHotFeature():
+            return _one_hot_encoder(feature)
+        case IndexFeature():
+            return _index_encoder(feature)
+        case HashFeature():
+            return _hash_encoder(feature)
+        case NgramFeature():
+            return _ngram_encoder(feature)
+
+
+def _number_encoder(feature: NumberFeature) -> Encoder:
+    def encode(numbers: Array, out: Array) -> None:
+        gaps = np.isnan(numbers)
+        out[:, 0] = np.where(gaps, feature.fill, numbers)
+        if feature.indicator:
+            out[:, 1] = gaps
+
+    return encode
+
+
+def _date_encoder(feature: DateFeature) -> Encoder:
+    origin, fill = np.datetime64(feature.origin), np.datetime64(feature.fill)
+
+    def encode(dates: Array, out: Array) -> None:
+        gaps = np.isnat(dates)
+        numbers = positions_of_dates(np.where(gaps, fill, dates), origin)
+        out[:, : numbers.shape[1]] = numbers
+        if feature.indicator:
+            out[:, -1] = gaps
+
+    return encode
+
+
+def _indices(words: Sequence[str]) -> Callable[[Array], Array]:
+    """Return the function that maps words, or numbers that are categories, to indices, (rows,) int64."""
+    known = {word: index for index, word in enumerate(words, start=FIRST_WORD)}
+    known[""] = MISSING
+
+    def lookup(column: Array) -> Array:
+        words = as_words(column).tolist()
+        return np.fromiter((known.get(word, OTHER) for word in words), np.int64, len(words))
+
+    return lookup
+
+
+def _one_hot_encoder(feature: OneHotFeature) -> Encoder:
+    lookup = _indices(feature.words)
+
+    def encode(words: Array, out: Array) -> None:
+        out[np.arange(len(words)), lookup(words)] = 1.0
+
+    return encode
+
+
+def _index_encoder(feature: IndexFeature) -> Encoder:
+    lookup = _indices(feature.words)
+
+    def encode(words: Array, out: Array) -> None:
+        out[:, 0] = lookup(words)
+
+    return encode
+
+
+def _hash_encoder(feature: HashFeature) -> Encoder:
+    buckets = feature.size - FIRST_WORD
+
+    def encode(words: Array, out: Array) -> None:
+        texts = as_words(words).tolist()
+        out[:, 0] = [FIRST_WORD + zlib.crc32(text.encode()) % buckets if text else MISSING for text in texts]
+
+    return encode
+
+
+def _ngram_encoder(feature: NgramFeature) -> Encoder:
+    known: dict[str, tuple[int, Any]] = {
+        name: (position, weight)
+        for position, (name, weight) in enumerate(zip(feature.ngrams, feature.weights, strict=True))
+    }
+
+    def encode(texts: Array, out: Array) -> None:
+        for row, text in enumerate(texts.tolist()):
+            values = weights_of(text, feature.analyzer, known)
+            out[row, list(values)] = list(values.values())
+
+    return encode

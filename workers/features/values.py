@@ -1,0 +1,183 @@
+"""The columns of a table as arrays, from stored arrays and from JSON values. Both give the same arrays.
+
+Numbers, integers and booleans are float64 with NaN for a missing value; categories and texts are texts of
+variable width with "" for a missing one; dates are datetime64 in microseconds of UTC with NaT for a missing
+one.
+"""
+
+import datetime
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jobs.contracts.columns import NUMERIC, ColumnType
+
+Array = npt.NDArray[Any]
+TEXT = np.dtypes.StringDType()
+DATE = np.dtype("datetime64[us]")
+MAX_SHOWN = 80
+LARGEST = float(np.finfo(np.float32).max)
+"""A model takes 32-bit floats, so a larger number would be infinite."""
+FIRST_DATE, LAST_DATE = np.datetime64("0001-01-01", "us"), np.datetime64("9999-12-31T23:59:59.999999", "us")
+"""The dates that a request and a fitted pipeline can have."""
+
+
+class BadValue(ValueError):
+    """A value does not have the type of its column."""
+
+
+def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
+    """Return a stored column as values of its type, (rows,).
+
+    Args:
+        column: as a profile stored it, (rows,).
+        kind: of the column.
+        name: of the column, for messages.
+
+    Raises:
+        BadValue: the values are of another type, such as those of another version of the data.
+    """
+    stored = column.dtype.kind
+    if kind in NUMERIC and stored in "biuf":
+        numbers = column.astype(np.float64)
+        # A model computes with infinite values to NaN. The comparison is false for NaN too.
+        return np.where(np.abs(numbers) <= LARGEST, numbers, np.nan)
+    if kind == "date" and stored == "M":
+        dates = column.astype(DATE)
+        return np.where((dates >= FIRST_DATE) & (dates <= LAST_DATE), dates, np.datetime64("NaT", "us"))
+    if kind in ("category", "text") and stored in "TU":
+        return column.astype(TEXT)
+    if kind == "category" and stored in "iuf":
+        return np.asarray([_word(value) for value in column.tolist()], dtype=TEXT)
+    raise BadValue(f"column {name!r} takes {_TAKES[kind]}, but these data have {column.dtype} values")
+
+
+def as_words(values: Array) -> Array:
+    """Return values as words, (rows,) of variable width: numbers as categories of numbers are written.
+
+    Args:
+        values: of a category or a number, as the other functions here return them.
+    """
+    if values.dtype.kind == "T":
+        return values
+    return np.asarray([_word(value) for value in values.tolist()], dtype=TEXT)
+
+
+def from_json(values: Sequence[object], kind: ColumnType, column: str) -> Array:
+    """Return JSON values as values of a column, (rows,).
+
+    Args:
+        values: one for each row; None for a missing one.
+        kind: of the column.
+        column: its name, for messages.
+
+    Raises:
+        BadValue: a value has another type; the message names column and row.
+    """
+    read = _READERS[kind]
+    found = []
+    for row, value in enumerate(values):
+        try:
+            found.append(read(value))
+        except ValueError as error:
+            raise BadValue(
+                f"column {column!r} takes {_TAKES[kind]}, but row {row + 1} has {_shown(value)}"
+            ) from error
+    if kind in NUMERIC:
+        return np.asarray(found, dtype=np.float64)
+    try:
+        return np.asarray(found, dtype=DATE if kind == "date" else TEXT)
+    # Half of a pair of UTF-16, which JSON can write.
+    except UnicodeEncodeError as error:
+        raise BadValue(f"column {column!r} has a text that is not valid Unicode") from error
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+
+
+def _number(value: object) -> float:
+    if value is None:
+        return np.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError
+    try:
+        number = float(value)
+    # Of a whole number beyond the range of a float.
+    except OverflowError as error:
+        raise ValueError from error
+    return number if abs(number) <= LARGEST else np.nan
+
+
+def _integer(value: object) -> float:
+    number = _number(value)
+    if np.isfinite(number) and number != int(number):
+        raise ValueError
+    return number
+
+
+def _boolean(value: object) -> float:
+    if value is None:
+        return np.nan
+    if not isinstance(value, bool) and value not in (0, 1):
+        raise ValueError
+    return float(value)
+
+
+def _word(value: object) -> str:
+    """Return a category: numbers without a decimal point if they are whole, as in a file."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError
+    if isinstance(value, float):
+        if not np.isfinite(value):
+            return ""
+        return str(int(value)) if value.is_integer() else str(value)
+    return str(value)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError
+    return value
+
+
+def _date(value: object) -> np.datetime64:
+    if value is None or value == "":
+        return np.datetime64("NaT", "us")
+    if not isinstance(value, str):
+        raise ValueError
+    moment = datetime.datetime.fromisoformat(value)
+    if moment.tzinfo is not None:
+        try:
+            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+        # In UTC it is before the year 1 or after the year 9999.
+        except OverflowError as error:
+            raise ValueError from error
+    return np.datetime64(moment, "us")
+
+
+_READERS: dict[ColumnType, Callable[[object], Any]] = {
+    "number": _number,
+    "integer": _integer,
+    "boolean": _boolean,
+    "category": _word,
+    "text": _text,
+    "date": _date,
+}
+_TAKES: dict[ColumnType, str] = {
+    "number": "numbers",
+    "integer": "whole numbers",
+    "boolean": "true or false",
+    "category": "words",
+    "text": "texts",
+    "date": 'dates such as "2026-11-01" or "2026-11-01T09:30:00Z"',
+}
