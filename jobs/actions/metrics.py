@@ -149,6 +149,8 @@ def _known(attempt: Attempt, owners: Iterable[_Owner]) -> Mapping[_Owner, dict[s
 
 def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
     """Create new series with their first chunks; return the bytes of the chunks."""
+    if not new:
+        return 0
     columns = [series.columns() for series in new.values()]
     made = MetricSeries.objects.bulk_create(
         MetricSeries(
@@ -176,6 +178,8 @@ def _append(grown: Mapping[_Row, Columns]) -> int:
 
     A series with too many small chunks is compacted.
     """
+    if not grown:
+        return 0
     growth = [
         (columns.shape[1], float(columns[0, -1]), _last_value(columns), row.id)
         for row, columns in grown.items()
