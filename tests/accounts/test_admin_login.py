@@ -11,7 +11,7 @@ LOGIN = {"username": "administrator", "password": PASSWORD, "next": "/admin/"}
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_the_login_of_the_admin_leads_to_the_login_page_and_enters_nobody(
+def test_the_login_of_the_admin_leads_to_the_login_page_and_starts_no_session(
     people: People, client: Client, method: str
 ) -> None:
     answer = getattr(client, method)("/admin/login/?next=/admin/jobs/job/", LOGIN)

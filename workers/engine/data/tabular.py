@@ -47,10 +47,8 @@ def make_table_profile(schema: Schema, target: TableTarget, limits: FileLimits) 
     Raises:
         BadData: the encoded features would be too large.
     """
-    table, columns = (
-        schema.table,
-        [describe(name, schema.table.columns[name], column) for name, column in schema.columns.items()],
-    )
+    table = schema.table
+    columns = [describe(name, table.columns[name], column) for name, column in schema.columns.items()]
     plans = plan_columns([column for column in columns if column.role == "feature"], {})
     width = sum(plan.positions for plan in plans)
     check_expanded("the table with its columns encoded", table.rows * width * NUMBER_BYTES, limits)
