@@ -15,7 +15,7 @@ help:
 	@echo 'make up      install, then run everything; Ctrl-C stops'
 	@echo 'make test    install with the development tools, then run all tests (ARGS= is passed to pytest)'
 	@echo 'make test-gpu   install with the packages for GPUs, then run the tests that need one'
-	@echo 'make chaos   kill processes at random moments: each kind 25 times, and 200 times in searches of every algorithm'
+	@echo 'make chaos   kill processes at random moments: each kind 25 times, and 200 times in searches of every algorithm; read 10 000 damaged uploads'
 	@echo 'make lint    check formatting, lint, types, import rules and deployment settings'
 	@echo 'make advisories   check the locked packages against known security advisories; needs a network'
 	@echo 'make release   build and sign the release of this commit in dist/ (TRAINYARD_SIGNING_KEY: file of the key)'
@@ -35,8 +35,9 @@ demo: setup
 up: setup
 	@exec $(RUN) manage.py up $(ARGS)
 
+# Hundreds of processes start; without byte code each would compile our modules again.
 test: setup-dev
-	@exec sh scripts/with-postgres $(PYTEST) $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= exec sh scripts/with-postgres $(PYTEST) $(ARGS)
 
 test-gpu:
 	@PYTHON="$(PYTHON)" sh scripts/setup requirements-dev.lock requirements-gpu.lock
@@ -45,6 +46,7 @@ test-gpu:
 chaos: setup-dev
 	@TRAINYARD_CHAOS=1 TRAINYARD_CHAOS_KILLS=$${TRAINYARD_CHAOS_KILLS:-25} \
 	TRAINYARD_CHAOS_SEARCH_KILLS=$${TRAINYARD_CHAOS_SEARCH_KILLS:-200} \
+	TRAINYARD_CHAOS_MUTANTS=$${TRAINYARD_CHAOS_MUTANTS:-10000} \
 	exec $(RUN) -m pytest tests/chaos tests/runner/test_kill.py $(ARGS)
 
 lint: setup-dev

@@ -21,7 +21,6 @@ missing packages (four of these are for `jsonschema`):
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -37,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peers.running import Found, Peer
-from benchmarks.submit_to_first_step import standby_is_ready
+from benchmarks.submit_to_first_step import empty_compile_cache, standby_is_ready
 from tests.flow.yard import PROJECT, RunningYard, open_yard
 
 PEERS = ("keras_tuner", "optuna", "ray_tune")
@@ -166,7 +165,7 @@ def sides_of_ours(
     spec, name = spec_of(search, options.algorithm, seed), f"seed {seed}"
 
     def search_cold() -> Found:
-        shutil.rmtree(cold.home / "compile-cache", ignore_errors=True)
+        empty_compile_cache(cold.home)
         return ours(cold, spec, name)
 
     def search_warm(spec: dict[str, Any]) -> Found:

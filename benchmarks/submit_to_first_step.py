@@ -9,7 +9,6 @@ that step. The output is medians, ratios of pairs, and the time of each stage.
 
 import argparse
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -35,7 +34,8 @@ os.environ["KERAS_BACKEND"] = "jax"
 import keras
 import numpy as np
 data = np.load(sys.argv[1])
-x, y = data["x"][:90], data["y"][:90]
+features = [f"column_{i}" for i, name in enumerate(data["columns"]) if name != "species"]
+x, y = np.column_stack([data[each] for each in features])[:90].astype("float32"), data["y"][:90]
 inputs = keras.Input(x.shape[1:])
 normalize = keras.layers.Normalization()
 normalize.adapt(x)
@@ -102,6 +102,12 @@ def data_file() -> str:
     return str(store().path(version.table.digest))
 
 
+def empty_compile_cache(home: Path) -> None:
+    """Delete the compiled programs of an installation; its runners keep using their folders."""
+    for file in (home / "compile-cache").glob("*/*"):
+        file.unlink(missing_ok=True)
+
+
 def standby_is_ready(yard: RunningYard) -> None:
     """Wait until a heartbeat reports a standby that is not in use."""
 
@@ -153,7 +159,7 @@ def compare(rounds: int, folder: Path) -> tuple[list[float], list[Hops], list[Ho
         measure(warm, warm_experiment)  # fills the compile cache
         for _ in range(rounds):
             plainly.append(plain(script, data))
-            shutil.rmtree(folder / "cold" / "compile-cache", ignore_errors=True)
+            empty_compile_cache(folder / "cold")
             colds.append(measure(cold, cold_experiment))
             standby_is_ready(warm)
             warms.append(measure(warm, warm_experiment))

@@ -14,6 +14,7 @@ from enum import StrEnum
 from django.conf import settings
 from django.db.models import Q, QuerySet
 
+from jobs import clock
 from jobs.errors import Forbidden, NotFound
 from jobs.models import (
     Artifact,
@@ -22,6 +23,7 @@ from jobs.models import (
     Deletion,
     Endpoint,
     Experiment,
+    FurtherFile,
     Job,
     JobArtifact,
     Membership,
@@ -29,6 +31,7 @@ from jobs.models import (
     Project,
     PromotionRequest,
     RegisteredModel,
+    ResumableUpload,
     Role,
     Trial,
     User,
@@ -289,6 +292,7 @@ def visible_artifacts(user: User) -> QuerySet[Artifact]:
         | Q(pk__in=visible_versions(user).values("artifact"))
         | Q(pk__in=data.filter(upload__isnull=False).values("upload"))
         | Q(pk__in=data.filter(table__isnull=False).values("table"))
+        | Q(pk__in=FurtherFile.objects.filter(version__in=data).values("artifact"))
     )
 
 
@@ -365,6 +369,21 @@ def get_dataset_version(
     if version is None:
         raise NotFound(f"Data set {slug!r} has no version {number}.")
     return version
+
+
+def visible_uploads(user: User) -> QuerySet[ResumableUpload]:
+    """Return the uploads in parts that `user` may continue or end: their own, and those they manage."""
+    own = Q(created_by=user, project__in=projects_of(user, Action.WRITE))
+    managed = Q(project__in=projects_of(user, Action.MANAGE))
+    return ResumableUpload.objects.filter(own | managed, until__gt=clock.estimate())
+
+
+def get_upload(user: User, key: str) -> ResumableUpload:
+    """Return an upload in parts by its id, with its project."""
+    found = visible_uploads(user).select_related("project", "artifact").filter(pk=key).first()
+    if found is None:
+        raise NotFound(f"There is no upload {key[:32]!r}, or it has expired.")
+    return found
 
 
 def get_model(user: User, name: str, action: Action = Action.VIEW) -> RegisteredModel:

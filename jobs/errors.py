@@ -66,6 +66,12 @@ class QuotaReached(Conflict):
     code = "quota_reached"
 
 
+class DiskFull(TrainyardError):
+    """The server's disk has no room; the message names the room that is needed."""
+
+    code, status = "disk_full", 507
+
+
 class StaleState(Conflict):
     """The state does not allow the action, possibly because of a concurrent change."""
 
@@ -98,3 +104,9 @@ class BadSpec(BadInput):
     """An experiment spec is invalid."""
 
     code = "bad_spec"
+
+
+class FetchFailed(TrainyardError):
+    """Data at an address cannot be fetched. The message contains nothing that the source sent."""
+
+    code, status = "fetch_failed", 422

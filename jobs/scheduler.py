@@ -22,22 +22,28 @@ from jobs.actions import (
     leases,
     pipeline,
     promotions,
+    resumable_uploads,
     retention,
     schedule,
     traffic,
     workers,
 )
+from jobs.fetching.launcher import Launcher
 from jobs.queries.health import SCHEDULER_LEASE
 
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 10.0
+FRESH_SECONDS = 1.0
+"""Within this time, a lease need not be renewed again."""
 IDLE_SECONDS = 0.5
 SWEEP_SECONDS = 2.0
 RETENTION_SECONDS = 30.0
 TRAFFIC_SECONDS = 60.0
 BUNDLED_DATA_SECONDS = 3600.0
 COLLECTION_SECONDS = 3600.0
+FETCH_SECONDS = 1.0
+UPLOADS_SECONDS = 600.0
 ANCHOR_SECONDS = 3600.0
 """Between copies of the audit chain's head in the log. Rows after the last copy may be removed unseen."""
 COLLECTION_DELAY = 120.0
@@ -100,10 +106,13 @@ class Every:
         self.seconds, self.function, self.due = seconds, function, time.monotonic() + first
 
     def __call__(self) -> None:
-        """Call the function if it is due."""
+        """Call the function if it is due. If the store or the disk fails, it is called again later."""
         if time.monotonic() >= self.due:
             self.due = time.monotonic() + self.seconds
-            self.function()
+            try:
+                self.function()
+            except OSError:
+                log.exception("%s failed", getattr(self.function, "__qualname__", self.function))
 
 
 def run(stop: Event) -> None:
@@ -111,22 +120,26 @@ def run(stop: Event) -> None:
     holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     listener = HintListener()
     collecting = collection.Background(stop)
+    fetching = Launcher()
     periodic = [
         Every(SWEEP_SECONDS, sweep),
         Every(RETENTION_SECONDS, retention.sweep),
         Every(TRAFFIC_SECONDS, traffic.fold),
         Every(BUNDLED_DATA_SECONDS, datasets.ensure_bundled),
         Every(ANCHOR_SECONDS, audit.log_anchor),
+        Every(UPLOADS_SECONDS, resumable_uploads.collect, first=COLLECTION_DELAY),
         Every(COLLECTION_SECONDS, collecting, first=COLLECTION_DELAY),
+        Every(FETCH_SECONDS, fetching),
     ]
     log.info("scheduler %s started", holder)
     while not stop.is_set():
         try:
+            held_since = time.monotonic()
             if hold_lease(holder):
                 for task in periodic:
                     task()
                 # A task may have taken longer than the lease.
-                if hold_lease(holder):
+                if time.monotonic() - held_since < FRESH_SECONDS or hold_lease(holder):
                     tick()
         # Django's InterfaceError, for example for a closed connection, is not a DatabaseError.
         except (DatabaseError, InterfaceError) as error:
@@ -135,6 +148,8 @@ def run(stop: Event) -> None:
             close_old_connections()
         listener.wait(IDLE_SECONDS)
     collecting.join(5)
+    with suppress(DatabaseError, InterfaceError):
+        fetching.stop()
     with suppress(DatabaseError, InterfaceError):
         leases.release(SCHEDULER_LEASE, holder)
     log.info("scheduler %s ended", holder)

@@ -4,7 +4,8 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from django.conf import settings
 from jobs.errors import NotFound
 
 _BLOCK = 1 << 20
+_UNNAMED = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC if hasattr(os, "O_TMPFILE") else None
 TRASH = ".trash"
 REFRESH = 12 * 3600.0
 """An object that is older is uploaded again by `put`, which renews its time: it is in use."""
@@ -26,6 +28,10 @@ class StoredFile(NamedTuple):
 
     digest: str
     bytes: int
+
+
+type Check = Callable[[StoredFile, Path], object]
+"""Receives a complete file and where to read it, before it is part of the store; raises if it is refused."""
 
 
 class StoreEntry(NamedTuple):
@@ -45,9 +51,11 @@ class ArtifactStore(Protocol):
 
     Attributes:
         checkpoint_root: the local folder in which checkpoints are stored.
+        incoming: the local folder for files that arrive in parts, from which `take` moves them.
     """
 
     checkpoint_root: Path
+    incoming: Path
 
     def put(self, path: Path, *, size: int | None = None) -> StoredFile:
         """Copy a local file into the store and return its digest and size.
@@ -58,6 +66,31 @@ class ArtifactStore(Protocol):
 
         Raises:
             OSError: it has another size, or changes while it is stored.
+        """
+
+    def put_blocks(self, blocks: Iterable[bytes], *, check: Check | None = None) -> StoredFile:
+        """Store the blocks of an iterator, and return their digest and size.
+
+        If the iterator or the check raises, or the process is killed before, nothing is kept.
+
+        Args:
+            blocks: the content.
+            check: is called with the complete file.
+        """
+
+    def take(self, path: Path, file: StoredFile) -> None:
+        """Move a file of the folder `incoming` into the store, without a copy of its bytes.
+
+        Args:
+            path: the file, which nothing writes to any more.
+            file: its digest and size.
+        """
+
+    def complete(self, file: StoredFile) -> None:
+        """Complete a `take` that moved its file but may have been interrupted after that. It may be repeated.
+
+        Raises:
+            NotFound: the file was not moved.
         """
 
     def path(self, digest: str) -> Path:
@@ -136,8 +169,11 @@ class LocalStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.checkpoint_root = root / "checkpoints"
+        # The name begins with a dot, as those of all incomplete files: a backup has none of them.
+        self.incoming = root / ".incoming"
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.checkpoint_root.mkdir(mode=0o700, exist_ok=True)
+        for folder in (self.checkpoint_root, self.incoming):
+            folder.mkdir(mode=0o700, exist_ok=True)
 
     def _place(self, digest: str) -> Path:
         return self.root / _require_digest(digest)[:2] / digest
@@ -151,6 +187,25 @@ class LocalStore:
         except FileNotFoundError:
             self._copy(path, place, stored)
         return stored
+
+    def take(self, path: Path, file: StoredFile) -> None:
+        """Sync, then rename: the folder is in the same file system."""
+        place = self._place(file.digest)
+        try:
+            os.utime(place)
+        except FileNotFoundError:
+            with path.open("rb") as source:
+                os.fsync(source.fileno())
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # The collection would delete a file whose parts arrived long ago.
+            os.utime(path)
+            path.replace(place)
+        else:
+            path.unlink()
+
+    def complete(self, file: StoredFile) -> None:
+        """Renew the time of the file: the move is all that `take` does."""
+        os.utime(self.path(file.digest))
 
     def _copy(self, path: Path, place: Path, stored: StoredFile) -> None:
         copied = hashlib.sha256()
@@ -172,6 +227,52 @@ class LocalStore:
                 # The disk may be full: the incomplete copy must not keep its space.
                 Path(target.name).unlink(missing_ok=True)
                 raise
+
+    def put_blocks(self, blocks: Iterable[bytes], *, check: Check | None = None) -> StoredFile:
+        """Write a file without a name, and give it one once it is complete, checked and synced."""
+        descriptor, temporary = self._new_file()
+        try:
+            with os.fdopen(descriptor, "wb") as target:
+                digest = hashlib.sha256()
+                for block in blocks:
+                    digest.update(block)
+                    target.write(block)
+                target.flush()
+                stored = StoredFile(digest.hexdigest(), target.tell())
+                written = temporary or Path(f"/proc/self/fd/{descriptor}")
+                if check is not None:
+                    check(stored, written)
+                os.fsync(descriptor)
+                self._give_name(written, stored.digest)
+        finally:
+            if temporary is not None:
+                temporary.unlink(missing_ok=True)
+        return stored
+
+    def _new_file(self) -> tuple[int, Path | None]:
+        """Return a file that is gone when it is closed, also by a kill, where the file system can do that.
+
+        Elsewhere it has the path that is returned too, which `erase_incomplete` finds after a kill.
+        """
+        if _UNNAMED is not None:
+            with suppress(OSError):
+                return os.open(self.root, _UNNAMED, 0o600), None
+        folder = self.root / "00"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=".put-")
+        return descriptor, Path(name)
+
+    def _give_name(self, source: Path, digest: str) -> None:
+        place = self._place(digest)
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            # With the descriptor of a folder: only then `os.link` follows the link in /proc.
+            os.link(source, digest, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
+        except FileExistsError:
+            os.utime(place)
+        finally:
+            os.close(folder)
 
     def path(self, digest: str) -> Path:
         """Return the stored file. A file in the trash is moved back."""
@@ -239,13 +340,30 @@ class ObjectStore:
         self.fs, self.root = fsspec.core.url_to_fs(url)
         self.local = LocalStore(cache_folder)
         self.checkpoint_root = self.local.checkpoint_root
+        self.incoming = self.local.incoming
 
     def _place(self, digest: str) -> str:
         return f"{self.root}/{_require_digest(digest)[:2]}/{digest}"
 
     def put(self, path: Path, *, size: int | None = None) -> StoredFile:
         """Upload a file unless it exists and is recent."""
-        stored = self.local.put(path, size=size)
+        return self._upload(self.local.put(path, size=size))
+
+    def put_blocks(self, blocks: Iterable[bytes], *, check: Check | None = None) -> StoredFile:
+        """Write the file to the cache, and upload it from there."""
+        return self._upload(self.local.put_blocks(blocks, check=check))
+
+    def take(self, path: Path, file: StoredFile) -> None:
+        """Move the file into the cache, and upload it from there."""
+        self.local.take(path, file)
+        self._upload(file)
+
+    def complete(self, file: StoredFile) -> None:
+        """Upload the cached file unless that was done."""
+        self.path(file.digest)
+        self._upload(file)
+
+    def _upload(self, stored: StoredFile) -> StoredFile:
         place = self._place(stored.digest)
         self.fs.invalidate_cache()
         if not self.fs.exists(place) or _time_of(self.fs.info(place)) < time.time() - REFRESH:

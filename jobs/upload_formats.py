@@ -7,7 +7,7 @@ from jobs.contracts.dialect import encoding_of
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
 
-Source = Literal["csv", "json_lines", "npz", "npy", "parquet", "arrow"]
+Source = Literal["csv", "json_lines", "npz", "npy", "parquet", "arrow", "images"]
 SUFFIXES: dict[str, Source] = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -22,10 +22,15 @@ SUFFIXES: dict[str, Source] = {
     ".arrow": "arrow",
     ".feather": "arrow",
     ".ipc": "arrow",
+    ".zip": "images",
+    ".tar": "images",
+    ".tgz": "images",
+    ".gz": "images",
 }
 _ZIP, _PARQUET, _NPY = b"PK\x03\x04", b"PAR1", b"\x93NUMPY"
 _ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 """The first bytes of a file and of a stream of Arrow."""
+_EMPTY_ZIP, _GZIP, _TAR, _TAR_PLACE = b"PK\x05\x06", b"\x1f\x8b", b"ustar", 257
 _HEAD = 65_536
 LABELS: dict[Source, str] = {
     "csv": "CSV",
@@ -34,12 +39,30 @@ LABELS: dict[Source, str] = {
     "npy": "NPY",
     "parquet": "Parquet",
     "arrow": "Arrow",
+    "images": "zip or tar",
 }
 """Names of the formats for people."""
 
 
+def source_named(name: str) -> Source:
+    """Return the format of a file by its name.
+
+    Raises:
+        BadInput: the suffix is unknown.
+    """
+    source = SUFFIXES.get(Path(name).suffix.lower())
+    if source is None:
+        raise _bad(f"{name!r}: the file name must end in one of {', '.join(SUFFIXES)}")
+    return source
+
+
+def label_of(source: str) -> str:
+    """Return the name of a format for people."""
+    return next((label for known, label in LABELS.items() if known == source), source)
+
+
 def source_of(path: Path, name: str) -> Source:
-    """Return the format of an upload.
+    """Return the format of an upload. Archives of images are known by their content, whatever their name.
 
     Args:
         path: the uploaded bytes.
@@ -48,18 +71,22 @@ def source_of(path: Path, name: str) -> Source:
     Raises:
         BadInput: the suffix is unknown, the file is empty, or its content does not match the suffix.
     """
-    source = SUFFIXES.get(Path(name).suffix.lower())
-    if source is None:
-        raise _bad(f"{name!r}: the file name must end in one of {', '.join(SUFFIXES)}")
     with path.open("rb") as file:
         head = file.read(_HEAD)
         file.seek(max(path.stat().st_size - len(_PARQUET), 0))
         tail = file.read()
     if not head:
         raise _bad(f"{name!r} is empty")
+    if Path(name).suffix.lower() not in SUFFIXES and _is_archive(head):
+        return "images"
+    source = source_named(name)
     if not _matches(source, head, tail):
         raise _bad(f"{name!r} does not contain {LABELS[source]} data")
     return source
+
+
+def _is_archive(head: bytes) -> bool:
+    return head.startswith((_ZIP, _EMPTY_ZIP, _GZIP)) or head[_TAR_PLACE:].startswith(_TAR)
 
 
 def check_keras(path: Path) -> None:
@@ -82,6 +109,8 @@ def _matches(source: Source, head: bytes, tail: bytes) -> bool:
             return head.startswith(_NPY)
         case "arrow":
             return head.startswith(_ARROW)
+        case "images":
+            return _is_archive(head)
         case "parquet":
             # The format ends with the same bytes, so an incomplete upload is found here.
             return head.startswith(_PARQUET) and tail == _PARQUET

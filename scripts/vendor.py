@@ -109,6 +109,15 @@ LIBRARIES = (
         types={"echarts.esm.min.d.ts": 'export * from "echarts";\n'},
     ),
     Library(
+        name="tus-js-client",
+        package="tus-js-client",
+        version="4.3.1",
+        licence="MIT",
+        # The declarations describe the object `tus`, which this file adds to the window.
+        files={"dist/tus.min.js": "tus.min.js", "lib/index.d.ts": "tus.d.ts", "LICENSE": "LICENSE"},
+        types={"tus.min.d.ts": "export {};\n"},
+    ),
+    Library(
         name="inter",
         package="@fontsource-variable/inter",
         version="5.3.0",

@@ -1,11 +1,16 @@
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from django.conf import settings
+from django.db import connection
+from pytest_django import DjangoDbBlocker
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from jobs.queries import disk_use
+from tests import database
 from tests.flow.yard import RunningYard, open_yard
 from tests.people import People, make_people
 from webapp.api import throttle
@@ -15,6 +20,8 @@ SHARED = {"flow": "yard", "chaos": "yard", "upgrade": "yard", "browser": "browse
 LONG = ("jobs", "supervise", "ops", "runner", "engine", "chief")
 """Folders with files that take many seconds. The longest come first and pages last, so that no worker is left
 alone with a long file when the others have ended."""
+
+database.install()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -43,11 +50,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Grouped
 
 
 @pytest.fixture(scope="session")
-def flow_yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningYard]:
+def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
+    """Whether the test database begins as a copy of one that a process of this run has migrated."""
+    return connection.vendor == "sqlite" and database.copy_tables(
+        settings.DATABASES["default"]["TEST"]["NAME"]
+    )
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    with django_db_blocker.unblock():
+        database.share_tables()
+
+
+@pytest.fixture(scope="session")
+def migrated(django_db_setup: None) -> Path | None:
+    """A database file for new homes, so that not each is migrated; None if the tests use no SQLite."""
+    return database.file_of_tables() if connection.vendor == "sqlite" else None
+
+
+@pytest.fixture(scope="session")
+def flow_yard(tmp_path_factory: pytest.TempPathFactory, migrated: Path | None) -> Iterator[RunningYard]:
     """One installation for all flow and chaos tests. Its runners end where a test requests it."""
     runner = "tests.chaos.doomed_runner"
-    with open_yard(tmp_path_factory.mktemp("flow") / "home", TRAINYARD_RUNNER_MODULE=runner) as yard:
-        yard.open()
+    home, data = tmp_path_factory.mktemp("flow") / "home", str(tmp_path_factory.mktemp("data"))
+    with open_yard(home, TRAINYARD_RUNNER_MODULE=runner, TRAINYARD_DATA_ROOTS=data) as yard:
+        yard.open(database=migrated)
         yield yard
 
 

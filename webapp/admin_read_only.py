@@ -8,8 +8,8 @@ from django.http import HttpRequest
 
 from jobs import models
 
-# Hashes of secrets are not shown.
-HIDDEN = ("password", "digest", "session_key", "session_data")
+# Hashes of secrets, and encrypted ones, are not shown.
+HIDDEN = ("password", "digest", "session_key", "session_data", "sealed", "sealed_url")
 SECRET_MODELS = (models.ApiToken, models.LoginLink)
 WIDE_FIELDS = (JSONField, TextField)
 

@@ -15,6 +15,7 @@ django.setup(set_prefix=False)
 
 from webapp.handler import OneThreadHandler  # noqa: E402
 from webapp.limits.bodies import LimitBodies  # noqa: E402
+from webapp.limits.parts import ReceiveParts  # noqa: E402
 from webapp.limits.requests import LimitRequests  # noqa: E402
 from webapp.limits.threads import ThreadPlaces  # noqa: E402
 from webapp.live import routing  # noqa: E402
@@ -31,4 +32,6 @@ _pages: Any = OwnOrigin(AuthMiddlewareStack(URLRouter([*routing.session_routes, 
 _django: Any = OneThreadHandler(ThreadPlaces().turn)
 _sockets = URLRouter([*routing.token_routes, re_path(r"", _pages)])
 
-application = ProtocolTypeRouter({"http": LimitRequests(LimitBodies(_django)), "websocket": _sockets})
+application = ProtocolTypeRouter(
+    {"http": LimitRequests(LimitBodies(ReceiveParts(_django))), "websocket": _sockets}
+)

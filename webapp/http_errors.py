@@ -44,6 +44,10 @@ class Throttled(TrainyardError):
 
 
 class Unavailable(TrainyardError):
-    """A required part is temporarily unavailable."""
+    """A required part is unavailable; the client may retry after `retry_after` seconds if they are known."""
 
     code, status = "unavailable", 503
+
+    def __init__(self, message: str, *, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

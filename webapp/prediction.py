@@ -17,6 +17,8 @@ from webapp.ops.home import Home
 
 DEFAULT = "http://127.0.0.1:8501"
 TIMEOUT = 10.0
+IMAGE_FILE = "image.jpg"
+"""The file in the commands that send an image."""
 
 
 def address() -> str:
@@ -32,11 +34,22 @@ def address() -> str:
 
 def curl_line(model: str, body: str) -> str:
     """Return a command that sends a request to the production version of a model."""
+    return f"{_curl(model)} -d {shlex.quote(body)}"
+
+
+def curl_image(model: str, column: str) -> str:
+    """Return a command that sends the file of an image to the production version of a model."""
+    # `json.dumps` and `printf` leave the place for the base64, `%s`, as it is.
+    body = json.dumps({"instances": [{column.replace("%", "%%"): {"b64": "%s"}}]})
+    return f'printf {shlex.quote(body)} "$(base64 -w0 {IMAGE_FILE})" | {_curl(model)} -d @-'
+
+
+def _curl(model: str) -> str:
     parts = ["curl", "-s"]
     # On the loopback address, the prediction server asks for no token.
     if urlsplit(address()).hostname not in ("127.0.0.1", "localhost", "::1"):
         parts += ["-H", '"Authorization: Bearer $TOKEN"']
-    return " ".join([*parts, f"{address()}/v1/models/{model}:predict", "-d", shlex.quote(body)])
+    return " ".join([*parts, f"{address()}/v1/models/{model}:predict"])
 
 
 def predict(model: str, version: int, instances: list[Any]) -> Any:

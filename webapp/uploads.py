@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,11 @@ from django.conf import settings
 from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
 from django.http import HttpRequest
 
-from jobs.actions.datasets import Upload
+from jobs import access
+from jobs.actions.datasets import MOST_FILES, Upload
 from jobs.contracts.problems import Problem
-from jobs.errors import BadInput
-from jobs.models import Project
+from jobs.errors import BadInput, NotFound
+from jobs.models import Project, ResumableUpload, User
 from webapp import reservations
 from webapp.http_errors import TooLarge
 
@@ -31,24 +32,39 @@ def check_size(request: HttpRequest) -> None:
 
 
 @contextmanager
-def received(
-    request: HttpRequest, project: Project | None, field: str = "file", sha256: str = ""
-) -> Iterator[Upload]:
-    """Yield the uploaded file as a path that is valid until the block ends.
+def received(request: HttpRequest, project: Project | None, sha256: str = "") -> Iterator[list[Upload]]:
+    """Yield the uploaded files as paths that are valid until the block ends, in the order of the form.
 
-    The file counts against the quotas of `project` until the request ends.
+    The files count against the quotas of `project` until the request ends.
 
     Raises:
         TooLarge: above `TRAINYARD_MAX_UPLOAD_BYTES`.
-        BadInput: the form lacks the file.
-        QuotaReached: the project has no room for the file, or too many uploads in progress.
+        BadInput: the form lacks the file, or has several and one digest.
+        QuotaReached: the project has no room for the files, or too many uploads in progress.
     """
     check_size(request)
-    file = _file(request, field, "Choose a file.")
-    with _on_disk(file) as path:
+    _file(request, "file", "Choose a file.")
+    files = request.FILES.getlist("file")
+    require_one_for_digest(len(files), sha256)
+    with ExitStack() as open_files:
+        paths = [open_files.enter_context(_on_disk(file)) for file in files]
         if project is not None:
-            reservations.reserve(request, project, path.stat().st_size)
-        yield Upload(path, Path(file.name or "upload").name, sha256 or None)
+            reservations.reserve(request, project, sum(path.stat().st_size for path in paths))
+        yield [
+            Upload(path, Path(file.name or "upload").name, sha256 or None)
+            for path, file in zip(paths, files, strict=True)
+        ]
+
+
+def require_one_for_digest(files: int, sha256: str) -> None:
+    """Require that a digest belongs to one file.
+
+    Raises:
+        BadInput: there are several files and a digest.
+    """
+    if sha256 and files > 1:
+        message = f"sha256 is the digest of one file, and the form has {files}"
+        raise BadInput(message, [Problem("/sha256", message)])
 
 
 @contextmanager
@@ -66,6 +82,27 @@ def file_on_disk(request: HttpRequest, project: Project, field: str) -> Iterator
     with _on_disk(_file(request, field, "File required")) as path:
         reservations.reserve(request, project, path.stat().st_size)
         yield path
+
+
+def arrived(request: HttpRequest, user: User) -> list[ResumableUpload]:
+    """Return the uploads by the tus protocol that a form names instead of files, in its order.
+
+    Raises:
+        BadInput: the form has a file too, or names an upload twice or one that `user` may not use.
+    """
+    keys = [key for key in request.POST.getlist("upload") if key]
+    if keys and request.FILES:
+        raise _bad_upload("give files or uploads, not both")
+    if len(keys) > MOST_FILES or len(set(keys)) < len(keys):
+        raise _bad_upload(f"give up to {MOST_FILES} different uploads")
+    try:
+        return [access.get_upload(user, key) for key in keys]
+    except NotFound as error:
+        raise _bad_upload(error.message) from error
+
+
+def _bad_upload(message: str) -> BadInput:
+    return BadInput(message, [Problem("/upload", message)])
 
 
 def _file(request: HttpRequest, field: str, message: str) -> "UploadedFile[Any]":

@@ -5,7 +5,7 @@ from typing import Any
 from django.db import transaction
 
 from jobs import access, hints, queue
-from jobs.actions import audit, deletions, events, pipeline, quotas
+from jobs.actions import audit, deletions, early_end, pipeline, quotas
 from jobs.actions.job_locks import lock_root
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move, move_trial
@@ -125,14 +125,12 @@ def finish(job: Job, *, by: User) -> Job:
     with transaction.atomic():
         root = Job.objects.locked().get(pk=job.pk)
         _require_finishable(root)
-        change_payload(root, finishing=True)
         if root.desired == Desired.PAUSED:
             Job.objects.filter(pk=root.pk).update(desired=Desired.RUNNING)
             root.refresh_from_db()
             if root.state == JobState.PAUSED:
                 move(root, JobState.QUEUED)
-        events.append(root.pk, [events.event("state", root, state=root.state, reason="finishing")])
-        _wake_workers(root)
+        early_end.begin(root, reason="finishing")
         pipeline.advance(root)
         # Last: the changes above lock further rows.
         audit.record("job.finish", f"job:{root.pk}", by=by, project=root.project)
@@ -210,6 +208,9 @@ def retry(job: Job, *, by: User) -> Job:
         change_payload(root, failing=None)
         # The user ended the search of a finished job: only its steps run again.
         again = () if root.payload.finishing else (TrialState.FAILED, TrialState.STOPPED)
+        if not root.children.exists():
+            # Its minutes begin again.
+            Job.objects.filter(pk=root.pk).update(started=None)
         count = _requeue(root, trials=again, jobs=(JobState.FAILED, JobState.STOPPED), as_new=True)
         if not count:
             raise StaleState(f"nothing in job {root.pk} failed; clone the job to run all of it again")

@@ -4,8 +4,8 @@ Nothing here parses a user's file: it is stored as bytes, and a profile job open
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -16,13 +16,14 @@ from pydantic import Field, TypeAdapter, ValidationError
 from jobs import access, upload_formats
 from jobs.actions import artifacts, audit, quotas, submit, uploads
 from jobs.actions.deletions import slug_taken
-from jobs.contracts.columns import ColumnRequest, OfferedRole, OfferedType
-from jobs.contracts.data import Slug, Task
+from jobs.contracts.columns import LONE_ROLES, WEIGHTS, ColumnRequest
+from jobs.contracts.data import RowsWithoutTarget, Slug, Task
 from jobs.contracts.dialect import DialectRequest, ReadOptions
+from jobs.contracts.images import ImageOptions
 from jobs.contracts.problems import Problem, problems
 from jobs.contracts.profile import Profile
 from jobs.errors import BadInput, Conflict
-from jobs.models import Artifact, Dataset, DatasetVersion, Job, Project, User
+from jobs.models import Artifact, Dataset, DatasetVersion, Fetch, FurtherFile, Job, Project, User
 from jobs.store import sha256_of, store
 
 BUNDLED: dict[str, tuple[str, str]] = {
@@ -38,6 +39,8 @@ BUNDLED: dict[str, tuple[str, str]] = {
 """Name and description by slug. The data are part of scikit-learn's wheel, so no network is needed."""
 
 
+MOST_FILES = 100
+"""Files of one version."""
 SLUG: TypeAdapter[str] = TypeAdapter(Slug)
 COLUMNS = TypeAdapter(Annotated[list[ColumnRequest], Field(max_length=20_000)])
 
@@ -63,6 +66,7 @@ class Roles:
     features: tuple[str, ...] | None = None
     task: Task | None = None
     columns: tuple[ColumnRequest, ...] = ()
+    rows_without_target: RowsWithoutTarget = "refuse"
 
     @classmethod
     def read(
@@ -71,6 +75,7 @@ class Roles:
         features: str | Sequence[str],
         task: str,
         columns: Sequence[Mapping[str, Any]] = (),
+        rows_without_target: str = "",
     ) -> "Roles":
         """Parse the roles from text, as forms send them; features may be separated by commas.
 
@@ -79,17 +84,36 @@ class Roles:
             features: names of the features, or empty.
             task: kind of prediction, or empty.
             columns: corrected roles and types of columns.
+            rows_without_target: whether rows without a target are refused or left out, or empty.
 
         Raises:
-            BadInput: there is no such task, role or type.
+            BadInput: there is no such task, role or type, or no such choice.
         """
         if task and task not in get_args(Task):
             known = ", ".join(get_args(Task))
             raise BadInput(f"there is no task {task!r}", [Problem("/task", f"choose one of {known}")])
+        if rows_without_target and rows_without_target not in get_args(RowsWithoutTarget):
+            message = f"choose one of {', '.join(get_args(RowsWithoutTarget))}"
+            raise BadInput(
+                "Rows without a target have no such choice.", [Problem("/rows_without_target", message)]
+            )
         names = features.split(",") if isinstance(features, str) else features
         chosen = tuple(name.strip() for name in names if name.strip())
         requests = _column_requests(columns)
-        return cls(target.strip() or None, chosen or None, task or None, requests)  # type: ignore[arg-type]
+        kept: RowsWithoutTarget = "leave_out" if rows_without_target == "leave_out" else "refuse"
+        return cls(target.strip() or None, chosen or None, task or None, requests, kept)  # type: ignore[arg-type]
+
+    @classmethod
+    def of(cls, version: DatasetVersion) -> "Roles":
+        """Return the roles with which a version was requested."""
+        request = version.request
+        return cls.read(
+            request.get("target", ""),
+            request.get("features", ()),
+            request.get("task", ""),
+            request.get("columns", ()),
+            request.get("rows_without_target", ""),
+        )
 
     def as_request(self) -> dict[str, Any]:
         """Return the roles that are set, as JSON."""
@@ -98,6 +122,7 @@ class Roles:
             "features": list(self.features or ()),
             "task": self.task,
             "columns": [column.model_dump(exclude_none=True) for column in self.columns],
+            "rows_without_target": "leave_out" if self.rows_without_target == "leave_out" else None,
         }
         return {name: value for name, value in roles.items() if value}
 
@@ -109,16 +134,18 @@ def _column_requests(columns: Sequence[Mapping[str, Any]]) -> tuple[ColumnReques
         found = problems(error, list(columns), "/columns")
         raise BadInput("The columns are not valid.", found) from error
     for number, request in enumerate(requests):
-        for what, value, offered in (
-            ("role", request.role, get_args(OfferedRole)),
-            ("type", request.type, get_args(OfferedType)),
-        ):
-            if value is not None and value not in offered:
-                message = f"{value!r} is not available yet; choose one of {', '.join(offered)}"
-                raise BadInput(message, [Problem(f"/columns/{number}/{what}", message)])
+        if request.role == "weight" and request.type is not None and request.type not in WEIGHTS:
+            message = (
+                f"{request.name!r} has the role weight, so its type is number or integer, not {request.type}"
+            )
+            raise BadInput(message, [Problem(f"/columns/{number}/type", message)])
     counts = Counter(request.name for request in requests)
     if repeated := [name for name, count in counts.items() if count > 1]:
         raise BadInput("A column is named twice.", [Problem("/columns", f"{repeated[0]!r} is named twice")])
+    for role in LONE_ROLES:
+        if len(names := [request.name for request in requests if request.role == role]) > 1:
+            message = f"at most one column has the role {role}; now it is {', '.join(names[:20])}"
+            raise BadInput(f"Several columns have the role {role}.", [Problem("/columns", message)])
     return tuple(requests)
 
 
@@ -133,21 +160,56 @@ class Upload:
 
 @dataclass(frozen=True)
 class StoredUpload:
-    """An upload that is in the store: its artifact, its format and its file name."""
+    """An upload that is in the store: its artifact, its format and its file name.
+
+    Attributes:
+        artifact: its first file.
+        source: the format of all its files.
+        name: of the first file.
+        further: artifact and name of each further file, in the order in which they are read.
+    """
 
     artifact: Artifact
     source: str
     name: str
+    further: tuple[tuple[Artifact, str], ...] = ()
 
 
-def read_options(dialect: Mapping[str, Any], max_bad_share: str = "") -> ReadOptions:
+def together(files: Sequence[StoredUpload]) -> StoredUpload:
+    """Return one upload of several files, which are read in this order.
+
+    Raises:
+        BadInput: they have different formats, or are too many.
+    """
+    first, *others = files
+    if len(files) > MOST_FILES:
+        raise _bad_file(f"a version has at most {MOST_FILES} files, not {len(files)}")
+    if others and first.source == "images":
+        raise _bad_file("images come in one archive: put the folders of all files into one zip or tar")
+    for other in others:
+        if other.source != first.source:
+            here, there = map(upload_formats.label_of, (first.source, other.source))
+            formats = f"{there} data, and {first.name!r} has {here} data"
+            raise _bad_file(f"{other.name!r} has {formats}; the files of a version have one format")
+    return replace(first, further=tuple((other.artifact, other.name) for other in others))
+
+
+def _bad_file(message: str) -> BadInput:
+    return BadInput(message, [Problem("/file", message)])
+
+
+def read_options(
+    dialect: Mapping[str, Any], max_bad_share: str = "", images: Mapping[str, Any] | None = None
+) -> ReadOptions:
     """Parse how a file is to be read, as forms send it; empty texts are left out.
 
     Raises:
         BadInput: a field is unknown or has an invalid value.
     """
+    parts = {"dialect": dialect, "images": images or {}}
     body: dict[str, Any] = {
-        "dialect": {name: value for name, value in dialect.items() if value not in ("", None)}
+        part: {name: value for name, value in given.items() if value not in ("", None)}
+        for part, given in parts.items()
     }
     if max_bad_share.strip():
         body["max_bad_share"] = max_bad_share
@@ -212,6 +274,32 @@ def create(
         QuotaReached: the file does not fit into the disk quota of the project.
     """
     access.require(by, project, access.Action.WRITE)
+    return create_with(
+        project,
+        slug=slug,
+        by=by,
+        name=name,
+        description=description,
+        first=lambda dataset: _new_version(
+            dataset, stored, roles or Roles(), reading or ReadOptions(), by=by
+        ),
+    )
+
+
+def create_with(
+    project: Project,
+    *,
+    slug: str,
+    by: User,
+    name: str,
+    description: str,
+    first: Callable[[Dataset], DatasetVersion],
+) -> DatasetVersion:
+    """Create a data set, and return its first version, which `first` makes in the same transaction.
+
+    Raises:
+        Conflict: the slug is taken.
+    """
     try:
         with transaction.atomic():
             dataset = Dataset.objects.create(
@@ -222,7 +310,7 @@ def create(
                 source=Dataset.Source.UPLOAD,
                 created_by=by,
             )
-            return _new_version(dataset, stored, roles or Roles(), reading or ReadOptions(), by=by)
+            return first(dataset)
     except IntegrityError as error:
         if (existing := Dataset.everything.get(project=project, slug=slug)).deletion_id is not None:
             raise Conflict(slug_taken(f"A data set with the slug {slug!r}", existing)) from error
@@ -248,15 +336,21 @@ def add_version(
 
 
 def set_roles(
-    version: DatasetVersion, roles: Roles, *, by: User, dialect: DialectRequest | None = None
+    version: DatasetVersion,
+    roles: Roles,
+    *,
+    by: User,
+    dialect: DialectRequest | None = None,
+    images: ImageOptions | None = None,
 ) -> DatasetVersion:
-    """Change roles, types or the dialect in a new version of the same file, since versions never change.
+    """Change roles, types, dialect or size in a new version of the same file, since versions never change.
 
     Args:
         version: its file is read again.
         roles: of the columns.
         by: who changes them.
         dialect: how the file is written; None as for `version`.
+        images: the size of the images; None as for `version`.
 
     Raises:
         Forbidden: `by` may not write in the project.
@@ -265,14 +359,20 @@ def set_roles(
     """
     dataset = version.dataset
     access.require(by, dataset.project, access.Action.WRITE)
-    if version.upload is None:
+    if dataset.project is None:
         raise Conflict(
             f"{dataset.slug} is bundled and cannot be changed: choose the roles in the experiment instead"
         )
-    stored = StoredUpload(version.upload, version.request["source"], version.request.get("file", ""))
-    reading = ReadOptions.model_validate(version.request.get("reading", {}))
-    if dialect is not None:
-        reading = reading.model_copy(update={"dialect": dialect})
+    if version.upload is None:
+        raise Conflict(f"{version} has no file yet: its fetch is not complete")
+    further = version.further_files.select_related("artifact")
+    stored = StoredUpload(
+        version.upload,
+        version.request["source"],
+        version.request.get("file", ""),
+        tuple((file.artifact, name) for file, name in zip(further, version.files[1:], strict=True)),
+    )
+    reading = changed_reading(version, dialect, images)
     with transaction.atomic():
         if dataset.project is not None:
             # A worker reads the file again.
@@ -280,20 +380,29 @@ def set_roles(
         return _new_version(dataset, stored, roles, reading, by=by)
 
 
+def changed_reading(
+    version: DatasetVersion, dialect: DialectRequest | None, images: ImageOptions | None
+) -> ReadOptions:
+    """Return how the file of a version is read, with the options that are not None."""
+    reading = ReadOptions.model_validate(version.request.get("reading", {}))
+    changes = {"dialect": dialect, "images": images}
+    return reading.model_copy(update={name: each for name, each in changes.items() if each is not None})
+
+
 def _new_version(
     dataset: Dataset, stored: StoredUpload, roles: Roles, reading: ReadOptions, *, by: User
 ) -> DatasetVersion:
     request = {"source": stored.source, "file": stored.name, **roles.as_request()}
-    if reading != ReadOptions():
-        request["reading"] = reading.model_dump(mode="json", exclude_none=True)
+    if stored.further:
+        request["files"] = [stored.name, *(name for _, name in stored.further)]
     with transaction.atomic():
         if dataset.project is not None:
-            quotas.require_room_for_artifact(dataset.project, stored.artifact)
-        # The lock prevents two concurrent uploads from using the same number.
-        Dataset.objects.select_for_update(no_key=True).get(pk=dataset.pk)
-        newest = dataset.versions.aggregate(Max("number"))["number__max"] or 0
-        version = dataset.versions.create(
-            number=newest + 1, request=request, upload=stored.artifact, created_by=by
+            artifacts_of_all = [stored.artifact, *(artifact for artifact, _ in stored.further)]
+            quotas.require_room_for_artifact(dataset.project, *artifacts_of_all)
+        version = number_version(dataset, request, reading, by=by, upload=stored.artifact)
+        FurtherFile.objects.bulk_create(
+            FurtherFile(version=version, position=position, artifact=artifact)
+            for position, (artifact, _) in enumerate(stored.further, start=2)
         )
         audit.record(
             "dataset.version", version, by=by, project=dataset.project, upload=stored.artifact.digest
@@ -302,14 +411,46 @@ def _new_version(
     return version
 
 
+def number_version(
+    dataset: Dataset,
+    request: dict[str, Any],
+    reading: ReadOptions,
+    *,
+    by: User,
+    upload: Artifact | None = None,
+) -> DatasetVersion:
+    """Create the row of the next version, in the caller's transaction.
+
+    Args:
+        dataset: the data set.
+        request: the known facts about the file and its columns.
+        reading: how the file is read.
+        by: who asked for it.
+        upload: the file; None until it is there.
+    """
+    if reading != ReadOptions():
+        request = {**request, "reading": reading.model_dump(mode="json", exclude_none=True)}
+    # The lock prevents two concurrent uploads from using the same number.
+    Dataset.objects.select_for_update(no_key=True).get(pk=dataset.pk)
+    newest = dataset.versions.aggregate(Max("number"))["number__max"] or 0
+    return dataset.versions.create(number=newest + 1, request=request, upload=upload, created_by=by)
+
+
 def record_profile(version_id: int, profile: Profile, digest: str, table: Artifact) -> None:
-    """Store the result of a profile job and mark the version as ready. `table` is an .npz file."""
-    DatasetVersion.objects.filter(pk=version_id).update(
+    """Store the result of a profile job and mark the version as ready. `table` is an Arrow file.
+
+    A reference does not keep the file of its address, which the next collection deletes.
+    """
+    rows = DatasetVersion.objects.filter(pk=version_id)
+    if rows.filter(fetch__mode=Fetch.Mode.REFERENCE).exists():
+        rows.update(upload=None)
+    rows.update(
         state=DatasetVersion.State.READY,
         table=table,
         digest=digest,
         rows=profile.rows,
-        profile_json=profile.model_dump(mode="json"),
+        # A table may have thousands of columns, and most fields of a column have their default.
+        profile_json=profile.model_dump(mode="json", exclude_defaults=True),
         error=None,
     )
 
@@ -323,8 +464,9 @@ def record_profile_failure(version_id: int, error: Mapping[str, Any]) -> None:
     # The runner knows the upload only as a file in the store, which is named by its digest.
     shown = dict(error)
     if version.upload is not None:
-        name = version.request.get("file") or "the file"
-        shown["message"] = str(shown.get("message", "")).replace(version.upload.digest, name)
+        digests = [version.upload.digest, *version.further_files.values_list("artifact", flat=True)]
+        for digest, name in zip(digests, version.files or ["the file"], strict=True):
+            shown["message"] = str(shown.get("message", "")).replace(digest, name)
     DatasetVersion.objects.filter(pk=version_id, state=DatasetVersion.State.PREPARING).update(
         state=DatasetVersion.State.FAILED, error=shown
     )

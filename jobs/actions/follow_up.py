@@ -103,7 +103,8 @@ def narrow(search: Job, *, by: User) -> Job:
     if space is None:
         raise Conflict(f"search {search.pk} has already tried all of the smaller space around its best trial")
     learns = present.info.learns_from_earlier
-    changed = present.model_copy(update={"space": space, "warm_start": search.pk if learns else None})
+    smaller = {"space": space, "warm_start": search.pk if learns else None, "start_with": ()}
+    changed = present.model_copy(update=smaller)
     with transaction.atomic():
         job = _submit(
             project,

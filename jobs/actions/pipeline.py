@@ -188,7 +188,8 @@ def complete(root: Job) -> None:
 
 def advance_all() -> None:
     """Advance every open root job; a root whose advance raises an unexpected error fails with that error."""
-    open_roots = Job.objects.roots().filter(state__in=OPEN)
+    # `advance` reads the rest of each row under a lock.
+    open_roots = Job.objects.roots().filter(state__in=OPEN).only("pk")
     for_each(open_roots.order_by("pk"), advance, on_error=_fail_internally)
 
 

@@ -26,8 +26,8 @@ def require_room_for_job(project: Project) -> None:
         raise QuotaReached(reason)
 
 
-def require_room_for_artifact(project: Project, artifact: Artifact) -> None:
-    """Require that a project may refer to an artifact, which needs no space if it already does.
+def require_room_for_artifact(project: Project, *artifacts: Artifact) -> None:
+    """Require that a project may refer to artifacts, which need no space if it already does.
 
     Call it inside the transaction that creates the reference: the lock on the project makes concurrent calls
     wait.
@@ -37,7 +37,8 @@ def require_room_for_artifact(project: Project, artifact: Artifact) -> None:
     """
     project = locked(project)
     quota, used = limits_of(project).bytes, disk_use.of_project(project.pk)
-    adding = disk_use.added_by(artifact, project.pk)
+    # The same file may be given twice.
+    adding = sum(disk_use.added_by(artifact, project.pk) for artifact in set(artifacts))
     if used + adding > quota:
         raise QuotaReached(disk_sentence(project, used, quota, adding=adding))
 

@@ -18,6 +18,7 @@ from jobs.kinds.register.payload import RegisterResult
 from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel, User
 from jobs.queries import outcomes
 from jobs.queries.lineage import lineage_of
+from jobs.states import FINAL
 from jobs.store import StoredFile, store
 
 NUMBER_TRIES = 20
@@ -105,6 +106,28 @@ def add_uploaded(model: RegisteredModel, stored: StoredFile, *, by: User) -> Mod
         version = _create_numbered(model, artifact=artifact, what="uploaded", lineage=lineage, created_by=by)
         submit.register(version, by=by)
     return version
+
+
+def describe(version: ModelVersion, *, by: User) -> Job:
+    """Queue a validation of a candidate, which reads its layers for the pages again.
+
+    Raises:
+        Conflict: the version is not a candidate, or is being validated.
+        QuotaReached: the project has too many unfinished jobs.
+    """
+    project = version.model.project
+    access.require(by, project, Action.WRITE)
+    with transaction.atomic():
+        deletions.require_present(project, version)
+        if version.state != ModelVersion.State.CANDIDATE:
+            raise Conflict(f"{version} is {version.state}: only the layers of candidates can be read.")
+        if Job.objects.validating(version.pk).exclude(state__in=FINAL).exists():
+            raise Conflict(f"A job is reading {version} already.")
+        quotas.require_room_for_job(project)
+        job = submit.register(version, by=by)
+        name = f"version:{version.model.name}/{version.number}"
+        audit.record("version.describe", name, by=by, project=project, job=job.pk)
+        return job
 
 
 def _create_numbered(model: RegisteredModel, **fields: Any) -> ModelVersion:

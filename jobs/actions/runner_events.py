@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jobs import clock, hints, store
 from jobs.actions import artifacts, job_warnings, metrics, rung_promotion
+from jobs.actions.row_updates import update_rows
 from jobs.actions.transition import move, move_trial_unlogged
 from jobs.contracts import events as contract
 from jobs.errors import StaleState
@@ -199,13 +200,17 @@ class _Recorder:
         if event.trial is None:
             return
         trial = self.trials[event.trial]
-        rows = Execution.objects.filter(trial=trial, number=event.execution or 0)
         results: dict[str, Any] = {}
         # If the continuation of a completed trial fails, the results of its earlier training are kept.
         continuation_failed = event.state == "failed" and trial.until is not None
         if event.state != "running" and not continuation_failed:
             results = {name: getattr(event, name) for name in RESULT_FIELDS}
-        rows.incomplete().update(state=event.state, **results)
+        update_rows(
+            Execution,
+            {"state": event.state} | results,
+            "trial_id = %s AND number = %s AND state <> %s",
+            [trial.pk, event.execution or 0, str(TrialState.COMPLETED)],
+        )
 
     def record_checkpoints(self, events: Sequence[contract.CheckpointCommitted]) -> None:
         """Write the checkpoints of a batch; known ones are not changed."""

@@ -5,7 +5,7 @@ could run it for the jobs behind it, so that small jobs never starve a large one
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import batched
@@ -93,7 +93,8 @@ def place() -> int:
     # Used slots are read before waiting rows. The slot of an attempt that ends in between is then free in the
     # next pass. In the other order, waiting trials would overtake those that the attempt releases.
     pools, used, running = _pools(), _used_slots(), _running_attempts()
-    waiting = sorted([*_jobs(), *_next_batches(pools)], key=Candidate.order)
+    jobs = _waiting_jobs()
+    waiting = sorted([*_candidates(jobs), *_next_batches(pools)], key=Candidate.order)
     placed = 0
     for candidate in waiting:
         job = candidate.job
@@ -113,21 +114,25 @@ def place() -> int:
             placed += 1
         elif reason is not None:
             _record_reason(job, reason)
-    _explain_searches_without_trials(pools, explained={candidate.job.pk for candidate in waiting})
+    explained = {candidate.job.pk for candidate in waiting}
+    _explain_searches_without_trials([job for job in jobs if job.pk not in explained], pools)
     return placed
 
 
 def _record_reason(job: Job, reason: str) -> None:
     """Store why a waiting job waits, unless it is known."""
     if reason != job.why_waiting and job.state in WAITING:
-        Job.objects.filter(pk=job.pk, state__in=WAITING).update(why_waiting=reason)
+        # If another process has stored a reason since the row was read, that one is newer: it may be why
+        # choosing trials failed.
+        rows = Job.objects.filter(pk=job.pk, state__in=WAITING, why_waiting=job.why_waiting)
+        rows.update(why_waiting=reason)
         job.why_waiting = reason
 
 
-def _explain_searches_without_trials(pools: dict[str, LivePool], *, explained: set[int]) -> None:
+def _explain_searches_without_trials(jobs: Iterable[Job], pools: dict[str, LivePool]) -> None:
     """Record why searches wait that have no trial to place: only workers choose the values of trials."""
-    searches = _waiting().with_trials().filter(revision__isnull=False).exclude(pk__in=explained)
-    for search in with_meshes(searches).defer(*UNREAD):
+    # Scripts choose those of an external search, which has no revision.
+    for search in (job for job in jobs if job.facts.has_trials and job.revision_id is not None):
         try:
             reason = _why_no_trial(search, pools[search.pool])
         except ValueError as error:
@@ -186,10 +191,14 @@ def _waiting_trials() -> QuerySet[Trial]:
     return trials.exclude(job__state__in=(*FINAL, JobState.PAUSED, JobState.STOPPING)).waiting()
 
 
-def _jobs() -> list[Candidate]:
-    rows = with_meshes(_waiting().without_trials()).select_related("project").defer(*UNREAD)
+def _waiting_jobs() -> list[Job]:
+    return list(with_meshes(_waiting()).select_related("project").defer(*UNREAD))
+
+
+def _candidates(jobs: Iterable[Job]) -> list[Candidate]:
+    """Return those of the waiting jobs that wait for slots of their own."""
     # A root whose own task is done only waits for its later steps.
-    return [Candidate(job) for job in rows if not job.payload.task_done]
+    return [Candidate(job) for job in jobs if not job.facts.has_trials and not job.payload.task_done]
 
 
 def _next_batches(pools: dict[str, LivePool]) -> Iterator[Candidate]:

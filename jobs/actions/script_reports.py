@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 from pydantic import ValidationError
 
-from jobs.actions import attempt_end, events, external_search, runner_events, suggest
+from jobs.actions import attempt_end, events, external_search, job_warnings, runner_events, suggest
 from jobs.actions.payloads import change_payload
 from jobs.contracts import events as contract
 from jobs.contracts.events import LONGEST_NAME
@@ -26,6 +26,8 @@ from jobs.queries.script_reports import TrialName, best_of, find, reported
 from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 
 MAX_METRICS = 200
+MAX_REFUSED = 20
+"""Hyperparameters of one report that cannot be converted; after so many, the rest is not tried."""
 LAST_STEP = 2**31
 RESERVED_NAME = re.compile(r"\0|^__.*__$")
 """Names that databases cannot store, or that languages reserve, such as `__proto__`."""
@@ -201,16 +203,24 @@ def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) 
 def _extended_one_by_one(
     root: Job, known: ExternalSearch, new: Sequence[dict[str, Any]], trial: int | None
 ) -> ExternalSearch:
-    """Return the search with those new hyperparameters that can be converted; log the others."""
+    """Return the search with those new hyperparameters that can be converted; log the others, in one line."""
     larger, fitting = known, list[dict[str, Any]]()
+    refused, reason = list[str](), ""
     for entry in new:
+        # Each attempt takes milliseconds, and a script may report any number of hyperparameters.
+        if len(refused) == MAX_REFUSED:
+            refused.append(f"{len(new) - len(fitting) - MAX_REFUSED} more")
+            break
         try:
             larger = _extended(known, [*fitting, entry])
-        except FormatError as refused:
-            name = str(entry["config"]["name"])[:100]
-            _log(root, f"hyperparameter {name!r} keeps its default: {refused}", "warning", trial)
+        except FormatError as error:
+            refused.append(repr(str(entry["config"]["name"])[:100]))
+            reason = reason or str(error)
         else:
             fitting.append(entry)
+    if refused:
+        keep = "keeps its default" if len(refused) == 1 else "keep their defaults; the first"
+        _log(root, f"{', '.join(refused)} {keep}: {reason}", "warning", trial)
     return larger
 
 
@@ -237,6 +247,19 @@ def _record_values(trial: Trial, search: ExternalSearch, values: Mapping[str, Va
     if whole != trial.values:
         trial.values, trial.values_digest = whole, suggest.values_digest(whole)
         trial.save(update_fields=["values", "values_digest"])
+
+
+def warn_over_quota(job_id: int) -> None:
+    """Warn that reports wait, because the scripts are above their share of the quota of events a second."""
+    message = (
+        "The scripts of this search reported more events a second than their share of the quota of the "
+        "project. Their calls wait, and nothing is lost. Report metrics less often, or ask an administrator "
+        "of the installation to raise the quota."
+    )
+    with transaction.atomic():
+        root = Job.objects.locked().get(pk=job_id)
+        job_warnings.add(root.pk, code="events_over_quota", message=message)
+        _log(root, message, "warning", None)
 
 
 def _log(root: Job, line: str, level: str, trial: int | None) -> None:

@@ -26,10 +26,13 @@ from jobs.states import Desired, TrialState
 
 BUDGET = {
     "max_trials": "Trials, at most",
+    "max_minutes": "Minutes, at most",
     "parallel_trials": "Trials at once",
     "max_consecutive_failures": "Consecutive failures, at most",
 }
 """Numbers that may be changed, with their labels."""
+UNSET = {"max_minutes": "no limit", "parallel_trials": "one per available slot"}
+"""The meaning of a number that is left out."""
 
 
 class Change(NamedTuple):
@@ -98,8 +101,7 @@ def revise(
 
     Args:
         job: a search that still accepts trials.
-        sent: the changed fields among `max_trials`, `parallel_trials`, `max_consecutive_failures` and
-            `space`.
+        sent: the changed fields among those of `BUDGET`, and `space`.
         by: the acting user.
         seen: the number of the revision that the user read; None accepts any.
         comment: the reason, for display.
@@ -185,6 +187,9 @@ def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) 
             mode="json", by_alias=True, exclude_none=True
         )
         body["space"] = dumped["space"]
+        body["start_with"] = [
+            values for values in search.start_with if contains(space, values, on_grid=False)
+        ]
     whole = spec.to_json() | {"search": body}
     try:
         return ExperimentSpec.model_validate(whole)
@@ -199,15 +204,15 @@ def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) 
 
 def _descriptions(before: SearchSpec, after: SearchSpec) -> list[str]:
     numbers = [
-        f"{label}: {_budget_text(getattr(after, name))}, previously {_budget_text(getattr(before, name))}"
+        f"{label}: {_text(name, getattr(after, name))}, previously {_text(name, getattr(before, name))}"
         for name, label in BUDGET.items()
         if getattr(after, name) != getattr(before, name)
     ]
     return numbers + changes(before.space, after.space)
 
 
-def _budget_text(value: int | None) -> str:
-    return "one per available slot" if value is None else str(value)
+def _text(name: str, value: float | None) -> str:
+    return UNSET.get(name, "") if value is None else f"{value:g}"
 
 
 def _withdrawable(job: Job) -> QuerySet[Trial]:

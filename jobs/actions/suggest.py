@@ -123,6 +123,14 @@ def _fingerprint(root: Job) -> str:
     return " ".join(f"{state}:{count}:{newest}" for state, count, newest in by_state)
 
 
+def make_first_trials(root: Job, search: SearchSpec) -> None:
+    """Create the trials of `start_with`, once, inside the caller's transaction."""
+    if search.start_with and not root.trials.filter(source="start").exists():
+        wanted = [Suggestion(values=dict(values)) for values in search.start_with]
+        _make_trials(root, wanted, source="start")
+        hints.send("schedule", job=root.pk)
+
+
 def request(root: Job, search: SearchSpec) -> None:
     """Send a request for suggestions to the workers if trials are needed and no worker has claimed it.
 

@@ -7,9 +7,11 @@ from django.db import transaction
 
 from jobs import clock, hints
 from jobs.actions import events
+from jobs.actions.row_updates import update_rows
 from jobs.errors import StaleState
 from jobs.models import Job, Trial
 from jobs.queries.codec import Event
+from jobs.sql import one_of
 from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState, may_follow, trial_may_follow
 
 
@@ -94,15 +96,17 @@ def move_trial_unlogged(trial: Trial, to: TrialState, *, fence: int | None = Non
     if to in TRIAL_FINAL and "finished" not in fields:
         fields["finished"] = clock.now()
     # The requested transition must be allowed, also if the state becomes `completed` below.
-    rows = Trial.objects.filter(pk=trial.pk, state__in=trial_may_follow(to))
+    earlier = [str(state) for state in trial_may_follow(to)]
+    condition = f"id = %s AND {one_of('state', len(earlier))}"
+    parameters: list[int | str] = [trial.pk, *earlier]
     is_completed_again = False
     if trial.until is not None and to in (TrialState.FAILED, TrialState.STOPPED, TrialState.PRUNED):
         is_completed_again = True
         to = TrialState.COMPLETED
         fields |= {"error": _continuation_error(trial.until, fields.get("error"))}
     if fence is not None:
-        rows = rows.filter(attempt=fence)
-    if not rows.update(state=to, **fields):
+        condition, parameters = f"{condition} AND attempt = %s", [*parameters, fence]
+    if not update_rows(Trial, {"state": to} | fields, condition, parameters):
         state = Trial.objects.values_list("state", flat=True).get(pk=trial.pk)
         raise StaleState(f"trial {trial.number} is {state}; it cannot become {to} now")
     if is_completed_again:

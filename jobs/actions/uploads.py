@@ -1,6 +1,7 @@
 """Counts uploads in progress against the quotas of their projects, from the first byte to their row.
 
-The rows have leases, which the web server renews: an upload whose server was killed is soon forgotten.
+The rows have leases, which the web server renews: an upload whose server was killed is soon forgotten. Those
+of resumable uploads last longer, since their clients may come back.
 """
 
 from django.db import transaction
@@ -16,13 +17,14 @@ from jobs.queries.quotas import RAISE, disk_sentence, limits_of, uploads_being_p
 LEASE_SECONDS = 60.0
 
 
-def reserve(project: Project, size: int, *, held: int | None = None) -> int:
+def reserve(project: Project, size: int, *, held: int | None = None, seconds: float = LEASE_SECONDS) -> int:
     """Count an upload against the quotas of its project.
 
     Args:
         project: the project.
         size: bytes of the file, as far as they are known.
         held: the key of an earlier reservation for the same upload, which gets this size.
+        seconds: the time of the lease.
 
     Returns:
         The key of the reservation.
@@ -36,8 +38,9 @@ def reserve(project: Project, size: int, *, held: int | None = None) -> int:
         rows = UploadReservation.objects.filter(project=project)
         rows.filter(until__lt=clock.now()).delete()
         others = rows if held is None else rows.exclude(pk=held)
-        _require_room(project, size, reserved=others.aggregate(total=Sum("bytes"))["total"] or 0)
-        until = clock.seconds_from_now(LEASE_SECONDS)
+        received = others.aggregate(total=Sum("bytes"))["total"] or 0
+        _require_room(project, size, reserved=received + disk_use.being_fetched(project.pk))
+        until = clock.seconds_from_now(seconds)
         if held is not None and rows.filter(pk=held).update(bytes=size, until=until):
             return held
         require_fewer(project, others.count())
@@ -69,10 +72,10 @@ def require_fewer(project: Project, received: int = 0) -> None:
         )
 
 
-def renew(reservation: int, size: int | None = None) -> None:
+def renew(reservation: int, size: int | None = None, *, seconds: float = LEASE_SECONDS) -> None:
     """Extend the lease of a reservation. A `size` replaces that of an upload which is larger than it was."""
     changes = {} if size is None else {"bytes": size}
-    until = clock.seconds_from_now(LEASE_SECONDS)
+    until = clock.seconds_from_now(seconds)
     UploadReservation.objects.filter(pk=reservation).update(until=until, **changes)
 
 

@@ -5,19 +5,27 @@ that are valid but probably not intended. Both contain JSON pointers into the sp
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from pydantic import ValidationError
 
-from jobs.contracts import fit_checks, measures
+from jobs.contracts import fit_checks, measures, windows
+from jobs.contracts.columns import ColumnOptions, TextEncode
+from jobs.contracts.data import Split
+from jobs.contracts.encoding import encoded, feature_names, roles_differ, size_refusal, width_in_memory
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.features import plan_column
+from jobs.contracts.features import ngrams_refusal, plan_column
+from jobs.contracts.images import IMAGE
+from jobs.contracts.model import model_of
 from jobs.contracts.probes import MOST_VALUES, configurations
-from jobs.contracts.problems import Problem, first, warning
-from jobs.contracts.profile import Profile
+from jobs.contracts.problems import Problem, escaped, first, warning
+from jobs.contracts.profile import Column, Profile
 from jobs.contracts.search import Objective
 from jobs.contracts.search_space import Value, Values
+from jobs.contracts.searchable import TEMPLATE
+from jobs.contracts.split_roles import MIN_GROUPS, few_groups, resolved
+from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.values import apply_values
 from jobs.contracts.variables import check_layout, variables
 
@@ -29,11 +37,16 @@ def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     """Return the settings of `spec` that cannot work with the data that `profile` describes."""
     found = [
         *_check_columns(spec, profile),
+        *_check_split(spec, profile),
         *_check_preprocessing(spec, profile),
         *_check_measures(spec, profile),
     ]
-    if (reason := spec.model.refusal(profile)) is not None:
-        found.append(Problem("/model/template", reason))
+    described = encoded(spec, profile)
+    found += windows.problems(spec.data, profile)
+    if profile.has_pipeline:
+        found += _check_size(spec, profile, described)
+    profile = described
+    found += _check_templates(spec, profile)
     # Under other roles, the profile describes neither the classes nor the shape of the inputs.
     if not roles_differ(spec, profile):
         found += fit_checks.problems(spec, profile)
@@ -41,18 +54,42 @@ def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     return found or [*_check_space(spec), *_check_layouts(spec, profile)]
 
 
-def roles_differ(spec: ExperimentSpec, profile: Profile) -> bool:
-    """Return whether target, features, task or an encoding differ from the profile.
+def _check_size(spec: ExperimentSpec, profile: Profile, described: Profile) -> Iterator[Problem]:
+    """Check the size of the encoded columns, and of their rows in all windows."""
+    shape = described.input_shape
+    # The shape of a window begins with its rows. Images keep the size with which they were stored: of their
+    # shape only the height counts, which is never too large.
+    positions = shape[-1] if profile.images is None else shape[0]
+    if (reason := size_refusal(positions, profile)) is not None:
+        yield Problem("/data/preprocessing", reason)
+    elif (
+        profile.images is None
+        and size_refusal(width_in_memory(positions, spec.data.window), profile) is not None
+    ):
+        times = shape[0]
+        message = (
+            f"each row of the table would be in memory {times:,} times, which is too large; choose a window "
+            "of fewer rows, or fewer features"
+        )
+        yield Problem("/data/window/rows", message)
 
-    The input shape is then unknown.
-    """
-    data = spec.data
-    return (
-        (data.target or profile.target) != profile.target
-        or (data.features or profile.features) != profile.features
-        or (data.task or profile.task) != profile.task
-        or any(options.encode is not None for options in data.preprocessing.values())
-    )
+
+def _check_templates(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
+    if spec.data.task is not None:
+        profile = profile.model_copy(update={"task": spec.data.task})
+    if (reason := spec.model.refusal(profile)) is not None:
+        yield Problem(f"/model/{spec.model.named_by}", reason)
+    for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
+        if parameter.name == TEMPLATE:
+            # Values that are no templates are reported by `_check_space`.
+            models = (model_of(str(name)) for name in parameter.grid() if name in TEMPLATES)
+            for reason in filter(None, (model.refusal(profile) for model in models)):
+                yield Problem(f"/search/space/{i}", reason)
+            if spec.mesh is not None:
+                message = (
+                    "the layout rules of a mesh fit one template: leave out mesh, or search one template"
+                )
+                yield Problem("/mesh", message)
 
 
 def _check_columns(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
@@ -66,28 +103,138 @@ def _check_columns(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
         "/data/split/time": (split.time,),
     }
     known = frozenset(names)
+    missing = {column.name: column.missing for column in profile.columns}
+    if spec.data.target not in (None, profile.target) and (rows := missing.get(spec.data.target or "")):
+        yield Problem(
+            "/data/target",
+            f"column {spec.data.target!r} has no value in {rows:,} rows; upload a version with this target "
+            "from which these rows are left out",
+        )
     for pointer, columns in wanted.items():
         for column in columns:
             if column is not None and column not in known:
                 yield Problem(pointer, f"no column {column!r}; the columns are {', '.join(names[:20])}")
+            elif (
+                column is not None
+                and column == profile.weight
+                and pointer in ("/data/target", "/data/features")
+            ):
+                yield Problem(
+                    pointer,
+                    f"column {column!r} has the role weight, so it is no feature and no target; choose other "
+                    "columns, or upload a version in which it has another role",
+                )
+            elif column == IMAGE and profile.images is not None and pointer != "/data/features":
+                yield Problem(pointer, f"{IMAGE!r} holds the images; choose another column")
+    if profile.images is not None and spec.data.features not in (None, (IMAGE,)):
+        yield Problem("/data/features", f"the image is the whole input, so the only feature is {IMAGE!r}")
+
+
+def _check_split(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
+    """Check that the column of the split has a value in each row and enough groups; see `_check_folds`."""
+    found = list(split_problems(spec.data.split, profile))
+    yield from (Problem(f"/data/split{each.pointer}", each.message) for each in found)
+    split = resolved(spec.data.split, profile)
+    groups = _groups_of(split, profile)
+    if split.group is None or groups is None or groups >= MIN_GROUPS:
+        yield from _check_folds(spec, profile, split, groups)
+
+
+def problems_of_split(given: Split, profile: Profile) -> list[Problem]:
+    """Return why the rows cannot be split in this way, with pointers into the split."""
+    names = [column.name for column in profile.columns if not column.shape and column.type != "image"]
+    chosen = {field: getattr(given, field) for field in ("group", "column", "time")}
+    unknown = [
+        Problem(f"/{field}", f"no column {name!r}; the columns are {', '.join(names[:20])}")
+        for field, name in chosen.items()
+        if name is not None and name not in names
+    ]
+    return unknown or list(split_problems(given, profile))
+
+
+def split_problems(given: Split, profile: Profile) -> Iterator[Problem]:
+    """Yield why rows cannot be split along a column, with pointers into the split.
+
+    A column that does not exist is no problem here.
+    """
+    split = resolved(given, profile)
+    missing = {column.name: column.missing for column in profile.columns}
+    for field in ("group", "column", "time"):
+        name = getattr(split, field)
+        if name is not None and (rows := missing.get(name)):
+            yield Problem(
+                f"/{field}", f"column {name!r} has no value in {rows:,} rows; a split needs one in each row"
+            )
+    groups = _groups_of(split, profile)
+    if split.group is not None and groups is not None and groups < MIN_GROUPS:
+        by_role = (
+            "" if given.group is not None else "; to split without it, set data.split.use_roles to false"
+        )
+        yield Problem("/group", few_groups(split.group, groups) + by_role)
+
+
+def _groups_of(split: Split, profile: Profile) -> int | None:
+    """Return the number of groups of a split; None if it has none, or if the profile does not know it."""
+    return next((column.distinct for column in profile.columns if column.name == split.group), None)
+
+
+def _check_folds(
+    spec: ExperimentSpec, profile: Profile, split: Split, groups: int | None
+) -> Iterator[Problem]:
+    """Check that folds do not mix the times of a resolved split, and that each can have a group."""
+    evaluation = spec.search.evaluation if spec.search is not None else None
+    if evaluation is None or evaluation.kind != "k_fold":
+        return
+    if split.group is not None and groups is not None and groups <= evaluation.folds:
+        yield Problem(
+            "/search/evaluation/folds",
+            f"column {split.group!r} has {groups} different values; {evaluation.folds} folds and the test "
+            f"part need at least {evaluation.folds + 1}",
+        )
+    if (reason := windows.folds_refusal(spec.data, profile)) is not None:
+        yield Problem("/search/evaluation/kind", reason)
+    # A spec that names the column itself is refused before its data are known.
+    if split.time is not None and spec.data.split.time is None:
+        yield Problem(
+            "/search/evaluation/kind",
+            f"k_fold would train on rows after the validation rows: column {split.time!r} has the role time. "
+            "Use holdout, or set data.split.use_roles to false",
+        )
 
 
 def _check_preprocessing(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     options = spec.data.preprocessing
+    known = {column.name: column for column in profile.columns}
+    features = feature_names(spec.data, profile)
+    # Features that do not exist are reported by `_check_columns`.
+    if spec.data.texts is not None and not (profile.has_pipeline and _has_text(features, known)):
+        yield Problem("/data/texts", "no feature of these data is a text; leave out data.texts")
     if options and not profile.has_pipeline:
         message = "only tables have preprocessing; upload the file again if this is an earlier table"
         yield Problem("/data/preprocessing", message)
         return
-    known = {column.name: column for column in profile.columns}
     for name, chosen in options.items():
         if name not in known:
-            message = f"no column {name!r}; the columns are {', '.join([*known][:20])}"
-            yield Problem("/data/preprocessing", message)
-            continue
-        try:
-            plan_column(known[name], chosen)
-        except ValueError as error:
-            yield Problem("/data/preprocessing", str(error))
+            reason: str | None = f"no column {name!r}; the columns are {', '.join([*known][:20])}"
+        elif name not in features:
+            reason = f"column {name!r} is no feature of this experiment; leave out its options"
+        else:
+            reason = _option_refusal(known[name], chosen, spec.texts)
+        if reason is not None:
+            yield Problem(f"/data/preprocessing/{escaped(name)}", reason)
+
+
+def _has_text(features: Iterable[str], known: Mapping[str, Column]) -> bool:
+    return any(name in known and known[name].type == "text" for name in features)
+
+
+def _option_refusal(column: Column, options: ColumnOptions, texts: TextEncode) -> str | None:
+    """Return why a feature cannot have these options; None if it can."""
+    try:
+        plan_column(column, options, texts)
+    except ValueError as error:
+        return str(error)
+    return ngrams_refusal(column, options, texts)
 
 
 def _check_measures(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
@@ -187,18 +334,19 @@ def warnings(spec: ExperimentSpec, profile: Profile | None) -> list[Problem]:
 
 def _unknown_memory_warnings(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]:
     checked = "the memory and the layout" if spec.mesh else "the memory"
-    if spec.model.info.layers is None:
+    # Trees take the memory of the training rows, like the data set itself.
+    if spec.model.info.layers is None and spec.model.info.by_gradient:
         yield warning(
-            "/model/template",
-            f"{checked} of {spec.model.template} cannot be checked before a worker builds it, so the job may "
-            "fail when it starts",
+            f"/model/{spec.model.named_by}",
+            f"{checked} of {spec.model.info.name} cannot be checked before a worker builds it, so the job "
+            "may fail when it starts",
             "Run one training before a search, and read its memory in the tab System",
         )
     if profile is not None and roles_differ(spec, profile):
         yield warning(
             "/data",
-            f"target, features, task or encodings are not those of the data set, so {checked} cannot be "
-            "checked and the job may fail when it starts",
+            f"target, features or task are not those of the data set, so {checked} cannot be checked and "
+            "the job may fail when it starts",
             "Run one training before a search, or upload a version of the data set with these roles",
         )
 

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from jobs.contracts.base import Frozen
+from jobs.contracts.images import ImageOptions
 
 Delimiter = Literal[",", ";", "\t", "|"]
 Encoding = Literal["utf-8", "utf-16", "latin-1"]
@@ -66,6 +67,11 @@ class ReadOptions(Frozen):
     max_bad_share: float = Field(
         default=0.0, ge=0, lt=1, description="share of the rows that may be left out because they are damaged"
     )
+    images: ImageOptions = Field(
+        default=ImageOptions(),
+        exclude_if=lambda options: options == ImageOptions(),
+        description="the size of images",
+    )
 
 
 class Sample(NamedTuple):
@@ -111,7 +117,11 @@ def encoding_of(start: bytes, *, is_all: bool) -> Encoding:
 
 def decode_start(start: bytes, encoding: Encoding) -> str:
     """Return the text of the first bytes of a file, without a byte order mark."""
-    return codecs.getincrementaldecoder(CODECS[encoding])(errors="replace").decode(start)
+    codec = CODECS[encoding]
+    if encoding == "utf-16" and not start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        # Its decoder raises an error without the mark. Who chose it by mistake sees wrong characters.
+        codec = "utf-16-le"
+    return codecs.getincrementaldecoder(codec)(errors="replace").decode(start)
 
 
 def rows_of(text: str, delimiter: str, count: int = ROWS) -> list[list[str]]:

@@ -8,15 +8,17 @@ from pydantic import Field, WithJsonSchema, model_validator
 
 from jobs.contracts.after import AfterSpec
 from jobs.contracts.base import Frozen
+from jobs.contracts.columns import TextEncode
 from jobs.contracts.data import DataSpec
 from jobs.contracts.fit import FitSpec
 from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.model import TemplateModel
+from jobs.contracts.model import Model
 from jobs.contracts.precision import PrecisionSpec
 from jobs.contracts.resources import Resources
 from jobs.contracts.rungs import RungOptions
 from jobs.contracts.search import SearchSpec
-from jobs.contracts.searchable import is_known, unknown_name
+from jobs.contracts.searchable import TEMPLATE, is_known, unknown_name
+from jobs.contracts.templates import TEMPLATES
 
 
 class ExperimentSpec(Frozen):
@@ -25,7 +27,7 @@ class ExperimentSpec(Frozen):
     # Not `const`: a public generator of clients writes broken code for a constant number.
     version: Annotated[Literal[1], WithJsonSchema({"type": "integer", "enum": [1]})] = 1
     data: DataSpec
-    model: TemplateModel
+    model: Model
     fit: FitSpec = FitSpec()
     search: SearchSpec | None = None
     mesh: MeshSpec | None = None
@@ -71,10 +73,21 @@ class ExperimentSpec(Frozen):
     def _check_names(self) -> Self:
         if self.search is None:
             return self
+        tries_others = any(parameter.name == TEMPLATE for parameter in self.search.space)
         for i, parameter in enumerate(self.search.space):
+            # An argument of the template in `model`, of which a trial has another one.
+            if tries_others and any(
+                parameter.name in info.arguments.model_fields for info in TEMPLATES.values()
+            ):
+                continue
             if not is_known(parameter.name, self.model):
                 raise ValueError(f"search.space.{i}.name: {unknown_name(parameter.name, self.model)}")
         return self
+
+    @property
+    def texts(self) -> TextEncode:
+        """Return the encoding of texts without an option of their own."""
+        return self.data.texts or self.model.info.texts
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain JSON values under its public field names."""

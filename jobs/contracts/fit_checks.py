@@ -9,6 +9,7 @@ from jobs.contracts.monitors import TRAINING_LOSS
 from jobs.contracts.problems import Problem, escaped, warning
 from jobs.contracts.profile import Profile
 from jobs.contracts.schedules import Constant, ReduceOnPlateau
+from jobs.contracts.split_roles import resolved
 
 
 def problems(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
@@ -46,7 +47,7 @@ def _searched(spec: ExperimentSpec, field: str) -> Iterator[tuple[int, str]]:
 def _check_augmentation(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     if profile.kind == "image":
         return
-    sentence = "augmentation needs images, but the data are vectors"
+    sentence = f"augmentation needs images, but the data are {profile.kind}s"
     if spec.fit.augmentation is not None:
         yield Problem("/fit/augmentation", sentence)
     for i, _ in _searched(spec, "augmentation"):
@@ -77,7 +78,7 @@ def _check_class_weights(spec: ExperimentSpec, profile: Profile) -> Iterator[Pro
 def _check_folds(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     if spec.search is None or spec.search.evaluation.kind != "k_fold":
         return
-    folds, split = spec.search.evaluation.folds, spec.data.split
+    folds, split = spec.search.evaluation.folds, resolved(spec.data.split, profile)
     # Like the engine, keep at least one row for the test.
     rows = profile.rows - max(round(profile.rows * split.test), 1)
     # A group is never divided, so its rows are in one fold.
@@ -94,7 +95,7 @@ def warnings(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]
     yield from _early_stopping_warnings(spec)
     yield from _loss_under_class_weights(spec)
     yield from _schedule_warnings(spec)
-    if profile is not None:
+    if profile is not None and spec.model.info.by_gradient:
         yield from _batch_warnings(spec, profile)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from jobs.contracts.base import Frozen
 from jobs.contracts.ranges import FINEST, Sampling, Steps, at, closest, closest_gap, rounded, whole_steps
@@ -214,6 +214,14 @@ class ChoiceParameter(_Hyperparameter):
     kind: Literal["choice"]
     values: tuple[Value, ...] = Field(min_length=1, max_length=10_000)
     default: Value | None = None
+
+    @field_validator("values")
+    @classmethod
+    def _as_floats(cls, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        # Browsers write 0.0 as 0.
+        if {type(value) for value in values} == {int, float}:
+            return tuple(float(value) for value in values)
+        return values
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from jobs.contracts import estimate, monitors, plan_warnings, space_size
 from jobs.contracts.base import Frozen
-from jobs.contracts.data_checks import roles_differ, warnings
+from jobs.contracts.data_checks import warnings
+from jobs.contracts.encoding import encoded, roles_differ
 from jobs.contracts.estimate import History
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.mesh import LayoutRule, MeshSpec
@@ -19,7 +20,9 @@ from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
 from jobs.contracts.resources import WorkerSize
 from jobs.contracts.search_space import ChoiceParameter, FixedParameter, Parameter, Value, grid
+from jobs.contracts.searchable import TEMPLATE
 from jobs.contracts.space_summary import Line, summary
+from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.values import apply_values
 from jobs.contracts.variables import (
     DeviceMemory,
@@ -133,7 +136,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
     trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
     executions = trials * (spec.search.trainings() if spec.search is not None else 1)
     space = space_size.of(spec.search.space) if spec.search is not None else None
-    known = profile if profile is not None and _is_known(spec, profile) else None
+    known = _described(spec, profile) if profile is not None else None
     values, memory = largest(spec, known) if known is not None else ({}, None)
     epochs, retrain, parallel = _epochs(spec), spec.after.retrain, _parallel(spec, trials, now)
     expected = estimate.of(spec, executions, epochs, now.history)
@@ -142,8 +145,10 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
     stops = retrain is not None or spec.fit.early_stopping is not None
     found = [
         *warnings(spec, profile),
+        *plan_warnings.of_size(spec, profile),
         *plan_warnings.of_search(spec, space),
         *_of_overrides(spec, known),
+        *plan_warnings.of_time(spec, now.workers),
         *plan_warnings.of_workers(spec, now.workers),
     ]
     return Plan(
@@ -182,10 +187,11 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
     )
 
 
-def _is_known(spec: ExperimentSpec, profile: Profile) -> bool:
-    """Return whether the variables are known without building the model."""
-    info = spec.model.info
-    return info.layers is not None and info.takes(profile) and not roles_differ(spec, profile)
+def _described(spec: ExperimentSpec, profile: Profile) -> Profile | None:
+    """Return the profile of the model's input; None if the variables are unknown before it is built."""
+    found = encoded(spec, profile)
+    is_known = spec.model.info.layers is not None and not roles_differ(spec, profile)
+    return found if is_known and spec.model.refusal(found) is None else None
 
 
 def _epochs(spec: ExperimentSpec) -> int:
@@ -221,6 +227,12 @@ def _with(spec: ExperimentSpec, values: dict[str, Any]) -> ExperimentSpec:
     return apply_values(spec, values) if values else spec
 
 
+def _shaping(spec: ExperimentSpec) -> frozenset[str]:
+    """Return the hyperparameters that affect which variables the model has."""
+    others = {f"{name}/{argument}" for name, info in TEMPLATES.items() for argument in info.shaping}
+    return spec.model.info.shaping | others | {TEMPLATE}
+
+
 def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], DeviceMemory | None]:
     """Return the searched values that need the most memory per device, and that memory.
 
@@ -228,7 +240,7 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
     valid.
     """
     best: tuple[dict[str, Any], DeviceMemory | None] = ({}, None)
-    sizing = FIT_SIZES | spec.model.info.shaping
+    sizing = FIT_SIZES | _shaping(spec)
     for values in _extreme_values(spec, sizing):
         sizes = {name: value for name, value in values.items() if name in sizing}
         try:
@@ -250,7 +262,7 @@ def _of_overrides(spec: ExperimentSpec, known: Profile | None) -> Iterator[Probl
 def _layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
     """Return the names of all layers that a model has with any of the searched values."""
     names: set[str] = set()
-    for values in _extreme_values(spec, spec.model.info.shaping):
+    for values in _extreme_values(spec, _shaping(spec)):
         with suppress(ValueError):  # reported by `data_checks.problems`
             names |= layer_names(_with(spec, values).model, profile)
     return names

@@ -4,14 +4,20 @@ from collections.abc import Collection, Iterator
 
 from jobs.contracts import patterns, space_size
 from jobs.contracts.device_checks import describe_missing, lacks
+from jobs.contracts.encoding import NUMBER_BYTES, encoded, width_in_memory
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.file_limits import GIB
 from jobs.contracts.precision import PrecisionSpec
 from jobs.contracts.problems import Problem, warning
+from jobs.contracts.profile import Profile
 from jobs.contracts.pruning import MedianPruner
 from jobs.contracts.resources import WorkerSize, unserved
 from jobs.contracts.search import SearchSpec
 from jobs.contracts.space_size import SpaceSize
+from jobs.contracts.spec_checks import tried_templates
 
+LARGE_GIB = 1.0
+"""Smaller tables are read while a model trains only by runs with little memory."""
 MOST_NAMES = 20
 """The number of layers that a warning lists."""
 
@@ -67,6 +73,31 @@ def _of_pruner(search: SearchSpec, epochs: int) -> Iterator[Problem]:
         )
 
 
+def of_size(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]:
+    """Yield a warning if runs may read the rows of a table from its file while they train.
+
+    Args:
+        spec: the experiment.
+        profile: of its data; None until the data set is ready.
+    """
+    if profile is None or not profile.has_pipeline or profile.images is not None:
+        return
+    described = encoded(spec, profile)
+    width = width_in_memory(described.input_shape[-1], spec.data.window)
+    size = profile.rows * width * NUMBER_BYTES / GIB
+    if size < LARGE_GIB:
+        return
+    cannot = "" if spec.model.info.by_gradient else f", which {spec.model.info.name} cannot"
+    if described.kind == "sequence":
+        cannot = ", which is not possible for windows"
+    yield warning(
+        "/data",
+        f"all rows have {size:.1f} GiB with their columns encoded, and a run with less than "
+        f"{4 * size:.1f} GiB of memory reads them from their file while it trains{cannot}",
+        "Raise resources.memory_gib, or leave out features, to keep them in memory",
+    )
+
+
 def of_overrides(precision: PrecisionSpec, layers: Collection[str]) -> Iterator[Problem]:
     """Yield a warning for each override that matches no layer.
 
@@ -89,6 +120,23 @@ def of_overrides(precision: PrecisionSpec, layers: Collection[str]) -> Iterator[
 def _is_found(pattern: str, name: str) -> bool:
     # `spec_checks` reports a pattern that is refused.
     return patterns.refusal(pattern) is not None or patterns.found_in(pattern, name)
+
+
+def of_time(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
+    """Yield a warning about a template that trains slowly, unless a worker has another device than CPUs.
+
+    Args:
+        spec: the experiment.
+        workers: the live workers of its pool.
+    """
+    devices = [device for worker in workers for device in worker.devices]
+    slow = [info.slow for info in tried_templates(spec) if info.slow]
+    if slow and all(device.startswith("cpu") for device in devices):
+        yield warning(
+            f"/model/{spec.model.named_by}",
+            f"{slow[0]}, and no worker of pool {spec.resources.pool} has a GPU",
+            "Start a worker with a GPU, or choose a smaller template",
+        )
 
 
 def of_workers(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:

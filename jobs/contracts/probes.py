@@ -8,6 +8,8 @@ from itertools import islice
 
 from jobs.contracts.fit import CLIPS
 from jobs.contracts.search_space import ChoiceParameter, Parameter, Space, Value, grid
+from jobs.contracts.searchable import TEMPLATE
+from jobs.contracts.templates import TEMPLATES
 
 MOST_VALUES = 64
 """The most values of one hyperparameter that are checked; most spaces have fewer."""
@@ -19,6 +21,7 @@ DECIDING_NAMES: dict[str, tuple[str, ...]] = {
     "optimizer_args": ("optimizer",),
     "schedule": ("schedule/kind", "schedule/epochs", "schedule/warmup_epochs", "epochs"),
     **dict.fromkeys(CLIPS, CLIPS),
+    **dict.fromkeys(TEMPLATES, (TEMPLATE,)),
 }
 """Maps a fit field to the hyperparameters that affect which values it, or its parts, may have."""
 

@@ -12,7 +12,7 @@ from jobs.contracts.base import DocumentedAs, Frozen
 from jobs.contracts.evaluation import Evaluation, Holdout, Turn
 from jobs.contracts.pruning import Pruner
 from jobs.contracts.rungs import Bracket, RungOptions, total_epochs
-from jobs.contracts.search_space import Space, check_space
+from jobs.contracts.search_space import Space, Value, check_space, value_errors
 from jobs.contracts.space_size import GRID_LIMIT, grid_size
 
 Direction = Literal["min", "max"]
@@ -69,6 +69,13 @@ class SearchSpec(Frozen):
     objective: Objective = Objective()
     objectives: tuple[Objective, ...] | None = Field(default=None, min_length=2, max_length=4)
     max_trials: int = Field(default=20, ge=1, le=100_000)
+    max_minutes: float | None = Field(
+        default=None,
+        gt=0,
+        le=100_000,
+        description="since its start, pauses included; then running trials are stopped and the later steps "
+        "begin, once a trial has a score; no limit if absent",
+    )
     executions_per_trial: int = Field(default=1, ge=1, le=100)
     parallel_trials: int | None = Field(default=None, ge=1, le=10_000, description="all free slots if absent")
     evaluation: Evaluation = Holdout()
@@ -82,6 +89,9 @@ class SearchSpec(Frozen):
         default=None, description="stops trainings with bad intermediate results; none if absent"
     )
     space: Space = Field(min_length=1, max_length=200)
+    start_with: tuple[dict[str, Value], ...] = Field(
+        default=(), max_length=100, description="configurations that are tried first, beside max_trials"
+    )
 
     @field_validator("space")
     @classmethod
@@ -100,6 +110,13 @@ class SearchSpec(Frozen):
             names = " and ".join(other.name for other in ALGORITHMS.values() if other.options is not None)
             raise ValueError(f"{info.name} has no options; {names} have")
         return info.options.model_validate(options)
+
+    @model_validator(mode="after")
+    def _check_start(self) -> Self:
+        for i, values in enumerate(self.start_with):
+            for name, message in value_errors(self.space, values):
+                raise ValueError(f"start_with.{i}.{name}: {message}")
+        return self
 
     @model_validator(mode="after")
     def _check_grid_size(self) -> Self:

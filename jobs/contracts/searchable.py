@@ -1,7 +1,9 @@
 """Lists the names that a hyperparameter may have.
 
 A hyperparameter has the name of a template argument or fit field. A part of a field is named by its path:
-`schedule/kind`, `augmentation/rotation`, `optimizer_args/weight_decay`, `class_weights/<label>`.
+`schedule/kind`, `augmentation/rotation`, `optimizer_args/weight_decay`, `class_weights/<label>`. A search
+over several templates has the hyperparameter `template`, and each argument with the template's name before
+it: `mlp/units`.
 """
 
 from collections.abc import Iterable
@@ -9,10 +11,11 @@ from collections.abc import Iterable
 from jobs.contracts.augmentation import Augmentation
 from jobs.contracts.base import Frozen
 from jobs.contracts.fit import Ema, FitSpec
-from jobs.contracts.model import TemplateModel
+from jobs.contracts.model import Model
 from jobs.contracts.near_names import near_names
 from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.schedules import KINDS
+from jobs.contracts.templates import TEMPLATES
 
 NOT_SEARCHED = frozenset({"early_stopping", "metrics", "loss", "schedule/monitor", "schedule/at"})
 """Fields that affect how trainings are compared, and lists, which a hyperparameter cannot have as a value."""
@@ -23,6 +26,14 @@ NESTED_FIELDS: dict[str, Iterable[type[Frozen]]] = {
     "augmentation": (Augmentation,),
 }
 """Fields of which the parts are searched, with the classes that they may contain."""
+TEMPLATE = "template"
+"""The hyperparameter that chooses the template."""
+TEMPLATE_ARGUMENTS = frozenset(
+    f"{template}/{argument}"
+    for template, info in TEMPLATES.items()
+    for argument in info.arguments.model_fields
+)
+"""The arguments of all templates, each with the name of its template."""
 
 
 SEARCHABLE_FIT_FIELDS = (
@@ -36,21 +47,22 @@ SEARCHABLE_FIT_FIELDS = (
 ) - NOT_SEARCHED
 
 
-def known_names(model: TemplateModel) -> frozenset[str]:
+def known_names(model: Model) -> frozenset[str]:
     """Return the hyperparameter names for a model, except those of class weights."""
-    return frozenset(model.info.arguments.model_fields) | SEARCHABLE_FIT_FIELDS
+    own = frozenset(model.info.arguments.model_fields)
+    return own | SEARCHABLE_FIT_FIELDS | TEMPLATE_ARGUMENTS | {TEMPLATE}
 
 
-def is_known(name: str, model: TemplateModel) -> bool:
+def is_known(name: str, model: Model) -> bool:
     """Return whether a hyperparameter may have this name. Any label may follow `class_weights/`."""
     return name in known_names(model) or (name.startswith("class_weights/") and not name.endswith("/"))
 
 
-def unknown_name(name: str, model: TemplateModel) -> str:
+def unknown_name(name: str, model: Model) -> str:
     """Return why a hyperparameter cannot have this name, with similar names that it can have."""
     found = near_names(name, known_names(model))
     hint = f"did you mean {' or '.join(map(repr, found))}? All" if found else "all"
     return (
-        f"{name!r} is neither an argument of {model.template} nor a fit field; {hint} names are on the page "
+        f"{name!r} is neither an argument of {model.info.name} nor a fit field; {hint} names are on the page "
         "'The experiment spec' of Help, in the tables of templates and of hyperparameters"
     )

@@ -4,6 +4,7 @@ from pydantic import Field
 
 from jobs.contracts.base import Frozen
 from jobs.contracts.columns import ColumnType
+from jobs.contracts.data import MAX_HORIZON, MAX_WINDOW
 
 
 class TensorSpec(Frozen):
@@ -21,6 +22,19 @@ class InputColumn(Frozen):
     type: ColumnType
 
 
+class InputWindow(Frozen):
+    """Rows of a table that are one instance: of one group, in the order of time."""
+
+    rows: int = Field(ge=1, le=MAX_WINDOW)
+    horizon: int = Field(
+        ge=0, le=MAX_HORIZON, description="How many rows after the last one the predicted row is."
+    )
+    time: str = Field(max_length=500, description="The column that orders the rows, oldest first.")
+    group: str | None = Field(
+        default=None, max_length=500, description="The column with the same value in all rows of an instance."
+    )
+
+
 class Signature(Frozen):
     """Inputs and outputs of a served model."""
 
@@ -31,4 +45,9 @@ class Signature(Frozen):
         default=(),
         exclude_if=lambda columns: not columns,
         description="The columns of a table that the model takes instead of its input.",
+    )
+    window: InputWindow | None = Field(
+        default=None,
+        exclude_if=lambda window: window is None,
+        description="Set if an instance is several rows of a table instead of one.",
     )

@@ -11,15 +11,52 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.precision import UNSUPPORTED_POLICIES, PrecisionSpec
 from jobs.contracts.problems import Problem
+from jobs.contracts.searchable import TEMPLATE
+from jobs.contracts.templates import TEMPLATES
+from jobs.contracts.templates.info import TemplateInfo
 from jobs.contracts.variables import pattern_problems
 
 
 def problems(spec: ExperimentSpec) -> Iterator[Problem]:
     """Yield the settings that would make a run fail, or that would have no effect on it."""
+    yield from _check_unused(spec)
     yield from _check_overrides(spec.precision)
     if spec.mesh is not None:
         yield from pattern_problems(spec.mesh)
         yield from _check_gpu_memory(spec.mesh)
+
+
+def _check_unused(spec: ExperimentSpec) -> Iterator[Problem]:
+    """Yield settings that have no effect on models of any template that is tried, or cannot follow one."""
+    tried = tried_templates(spec)
+    names = " and ".join(info.name for info in tried)
+    for pointer, reason in tried[0].unused.items():
+        if all(pointer in info.unused for info in tried) and _is_set(spec, pointer):
+            yield Problem(pointer, f"has no effect on {names}, since {reason}; leave it out")
+    for info in tried:
+        for pointer, reason in info.refused.items():
+            if _is_set(spec, pointer):
+                yield Problem(pointer, f"cannot follow {info.name}, since {reason}; leave it out")
+    for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
+        if not any(info.uses(parameter.name) for info in tried):
+            yield Problem(
+                f"/search/space/{i}/name", f"{parameter.name!r} has no effect on {names}; leave it out"
+            )
+
+
+def tried_templates(spec: ExperimentSpec) -> list[TemplateInfo]:
+    """Return the templates that a search tries, or the only one."""
+    rows = spec.search.space if spec.search is not None else ()
+    values = [value for row in rows if row.name == TEMPLATE for value in row.grid()]
+    return [TEMPLATES[str(name)] for name in values if name in TEMPLATES] or [spec.model.info]
+
+
+def _is_set(spec: ExperimentSpec, pointer: str) -> bool:
+    """Return whether a section, or a field of one, has another value than its default."""
+    section, _, name = pointer[1:].partition("/")
+    holder, field = (getattr(spec, section), name) if name else (spec, section)
+    default = type(holder).model_fields[field].get_default(call_default_factory=True)
+    return bool(getattr(holder, field) != default)
 
 
 def _check_overrides(precision: PrecisionSpec) -> Iterator[Problem]:

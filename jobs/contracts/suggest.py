@@ -22,8 +22,8 @@ class TrialRow(Frozen):
     Attributes:
         score: the objective's value, None while unknown; at a rung, the value there.
         scores: one value per objective, if there are several.
-        source: `algorithm`, `hand`, `earlier` (a trial of the search that this one is warm-started from), or
-            `withdrawn` (the algorithm's, cancelled before it began).
+        source: `algorithm`, `start` (one of `start_with`), `hand`, `earlier` (a trial of the search that this
+            one is warm-started from), or `withdrawn` (the algorithm's, cancelled before it began).
         bracket: its bracket of Hyperband.
         rung: the number of its promotions. A `paused` trial waits at the end of this rung.
         epochs: the last epoch of this rung; None: `fit.epochs`.

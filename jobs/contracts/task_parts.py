@@ -20,7 +20,7 @@ OptionalInputPath = Annotated[str | None, _INPUT]
 class DatasetFile(Frozen):
     """The table of a data set version, with its profile."""
 
-    path: InputPath = Field(description="an .npz of named columns written by a profile task")
+    path: InputPath = Field(description="the file of a version, written by a profile task")
     digest: str
     profile: dict[str, Any] = Field(description="jobs.contracts.profile.Profile as JSON")
 
@@ -43,6 +43,11 @@ class Task(Frozen):
     fence: int = Field(default=1, description="the attempt's number; part of every checkpoint's name")
     threads: int = Field(default=1, ge=1)
     compile_cache: str | None = None
+    in_memory_bytes: int | None = Field(
+        default=None,
+        ge=0,
+        description="the rows of a larger table are read from its file when they are used; None: no limit",
+    )
 
     def reads_foreign_file(self) -> bool:
         """Return whether the task reads a file that a person uploaded. Limits apply to such tasks."""

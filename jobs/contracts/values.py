@@ -4,29 +4,42 @@ from typing import Any
 
 from jobs.contracts.base import Frozen
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.model import Model, model_json
 from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.schedules import KINDS
 from jobs.contracts.search_space import Values
-from jobs.contracts.searchable import is_known, unknown_name
+from jobs.contracts.searchable import TEMPLATE, TEMPLATE_ARGUMENTS, is_known, unknown_name
+from jobs.contracts.templates import TEMPLATES
 
 
 def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
     """Return `spec` with each value in the template argument or fit field of the same name.
 
     If `values` set `optimizer` or `schedule/kind`, arguments of the spec that the new optimizer or schedule
-    does not have are dropped. Arguments in `values` must be valid for it.
+    does not have are dropped. Arguments in `values` must be valid for it. If they set another `template`, it
+    has its defaults apart from the arguments in `values`; fields without effect on a chosen template get
+    their defaults.
 
     Raises:
         pydantic.ValidationError: a value is invalid for its argument or field.
-        ValueError: a name is neither an argument nor a field, or a schedule has no kind.
+        ValueError: a name is neither an argument nor a field, belongs to another template, or a schedule has
+            no kind.
     """
-    model: dict[str, Any] = spec.model.model_dump(mode="json", exclude_none=True)
+    chosen, args = _chosen(spec.model, values)
     fit: dict[str, Any] = spec.fit.model_dump(mode="json", exclude_none=True)
     _drop_other_arguments(fit, values)
-    arguments = spec.model.info.arguments.model_fields
+    if TEMPLATE in values:
+        _drop_unused(fit, str(values[TEMPLATE]))
     for name, value in values.items():
-        if name in arguments:
-            model.setdefault("args", {})[name] = value
+        owner, _, argument = name.rpartition("/")
+        if name == TEMPLATE:
+            continue
+        if name in TEMPLATE_ARGUMENTS or name in spec.model.info.arguments.model_fields:
+            if (owner or spec.model.info.name) != chosen:
+                raise ValueError(
+                    f"{name} is no argument of the template {chosen}; make it depend on {TEMPLATE}"
+                )
+            args[argument] = value
         elif is_known(name, spec.model):
             _set_field(fit, name, value)
         else:
@@ -37,7 +50,27 @@ def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
     # The other sections are instances, which are not validated again: a plan tries hundreds of values, and a
     # search space may be a thousand times larger than the rest.
     sections = {name: getattr(spec, name) for name in ExperimentSpec.model_fields}
-    return ExperimentSpec.model_validate({**sections, "model": model, "fit": fit})
+    found = ExperimentSpec.model_validate({**sections, "model": model_json(chosen, args), "fit": fit})
+    if found.texts == spec.texts:
+        return found
+    # All trials of a search take the same input, or their models could not become an ensemble.
+    data = spec.data.model_copy(update={"texts": spec.texts})
+    return found.model_copy(update={"data": data})
+
+
+def _chosen(model: Model, values: Values) -> tuple[str, dict[str, Any]]:
+    """Return the template that `values` choose, and the arguments that the spec has for it."""
+    chosen = str(values.get(TEMPLATE, model.info.name))
+    return chosen, dict(model.args) if chosen == model.info.name else {}
+
+
+def _drop_unused(fit: dict[str, Any], template: str) -> None:
+    # A template that does not exist is reported by the validation of the whole spec.
+    unused = TEMPLATES[template].unused if template in TEMPLATES else {}
+    for pointer in unused:
+        section, _, name = pointer[1:].partition("/")
+        if section == "fit":
+            fit.pop(name, None)
 
 
 def _drop_other_arguments(fit: dict[str, Any], values: Values) -> None:

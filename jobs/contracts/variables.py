@@ -12,16 +12,16 @@ from jobs.contracts import patterns
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.fit import FitSpec
 from jobs.contracts.mesh import LayoutRule, MeshSpec
-from jobs.contracts.model import TemplateModel
+from jobs.contracts.model import Model
 from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
+from jobs.contracts.templates.columns import column_layers
 from jobs.contracts.templates.layers import (
     FLOAT32,
     Layer,
     Shape,
     Variable,
     dense,
-    embedding,
     without_variables,
 )
 
@@ -48,7 +48,7 @@ def head_units(profile: Profile) -> int:
     return 1 if profile.task == "binary" else profile.outputs
 
 
-def variables(model: TemplateModel, profile: Profile) -> list[Variable]:
+def variables(model: Model, profile: Profile) -> list[Variable]:
     """Return the variables of a model for given data, in Keras' order of layers.
 
     The normalization layer has no variables, because mean and variance are part of its configuration. The
@@ -60,12 +60,12 @@ def variables(model: TemplateModel, profile: Profile) -> list[Variable]:
     return [variable for layer in _layers(model, profile) for variable in layer.variables]
 
 
-def parameters(model: TemplateModel, profile: Profile) -> int:
+def parameters(model: Model, profile: Profile) -> int:
     """Return the number of trainable parameters."""
     return sum(math.prod(v.shape) for v in variables(model, profile) if v.trainable)
 
 
-def layer_names(model: TemplateModel, profile: Profile) -> set[str]:
+def layer_names(model: Model, profile: Profile) -> set[str]:
     """Return the names of a model's layers for given data, which precision overrides match.
 
     Raises:
@@ -76,19 +76,15 @@ def layer_names(model: TemplateModel, profile: Profile) -> set[str]:
     return {layer.name for layer in _layers(model, profile)} | more
 
 
-def _layers(model: TemplateModel, profile: Profile) -> Iterator[Layer]:
+def _layers(model: Model, profile: Profile) -> Iterator[Layer]:
     if model.info.layers is None:
-        raise ValueError(f"the variables of {model.template} are unknown before the model is built")
+        raise ValueError(f"the variables of {model.info.name} are unknown before the model is built")
     output = profile.input_shape
     yield without_variables("normalize", output)
-    embeddings = [
-        embedding(f"embedding_{i}", block.size) for i, block in enumerate(profile.embedded, start=1)
-    ]
-    if embeddings:
-        yield from embeddings
-        # A vector takes the place of each index.
-        output = (output[0] - len(embeddings) + sum(layer.output[0] for layer in embeddings),)
-        yield without_variables("columns", output)
+    # A template that reads the words of texts itself places the other columns behind them.
+    if not model.info.reads_tokens and (columns := column_layers(profile, tokens=True)):
+        yield from columns
+        output = columns[-1].output
         profile = profile.model_copy(update={"input_shape": output})
     for layer in model.info.layers(model.resolved(), profile):
         output = layer.output

@@ -20,6 +20,7 @@ from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.quantize.facts import QUANTIZE
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.search.facts import SEARCH
+from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
 from jobs.kinds.train.facts import TRAIN
 
 KINDS: dict[str, Facts] = {
@@ -34,6 +35,7 @@ KINDS: dict[str, Facts] = {
         REGISTER,
         GATE,
         PROFILE,
+        SPLIT_OVERVIEW,
     )
 }
 

@@ -15,10 +15,20 @@ from jobs.contracts.search_space import Value
 from jobs.contracts.task_parts import Task
 
 Tab = Literal[
-    "overview", "trials", "charts", "report", "evaluation", "logs", "system", "artifacts", "attempts", "spec"
+    "overview",
+    "trials",
+    "charts",
+    "report",
+    "evaluation",
+    "layers",
+    "logs",
+    "system",
+    "artifacts",
+    "attempts",
+    "spec",
 ]
 TABS: tuple[Tab, ...] = (
-    "overview", "charts", "report", "evaluation", "logs", "system", "artifacts", "attempts", "spec",
+    "overview", "charts", "report", "evaluation", "layers", "logs", "system", "artifacts", "attempts", "spec",
 )  # fmt: skip
 """The tabs of a job's page for every kind. Pages leave out a tab without content."""
 
@@ -42,7 +52,8 @@ class Payload(Frozen):
         dataset_version: the primary key of the dataset version that the job reads.
         failing: the error of a job that fails as soon as its open attempts have ended.
         task_done: whether the job's own task is completed. A root may still wait for its later steps.
-        finishing: whether a user has ended the search early. It stays true; no trial runs any more.
+        finishing: whether a user or its time limit has ended the search early. It stays true; no trial runs
+            any more.
     """
 
     # Aliases are the keys of rows that were stored before a field was renamed.

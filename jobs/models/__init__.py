@@ -4,11 +4,12 @@ from jobs.models.analysis import Analysis
 from jobs.models.artifact import Artifact, Checkpoint, JobArtifact
 from jobs.models.attempt import Attempt
 from jobs.models.audit import AuditEvent, AuditHead
-from jobs.models.dataset import Dataset, DatasetVersion
+from jobs.models.dataset import Dataset, DatasetVersion, FurtherFile
 from jobs.models.deletion import Deletion
 from jobs.models.endpoint import Endpoint, ReleaseRecord, Replica
 from jobs.models.event import EventChunk
 from jobs.models.experiment import Experiment, Revision
+from jobs.models.fetch import Credential, Fetch
 from jobs.models.idempotency import IdempotencyKey
 from jobs.models.job import Job
 from jobs.models.lease import Lease
@@ -18,6 +19,7 @@ from jobs.models.people import User
 from jobs.models.project import Membership, Project, Role, UploadReservation
 from jobs.models.promotion import Decision, GateRevision, PromotionRequest
 from jobs.models.registry import Alias, ModelVersion, RegisteredModel
+from jobs.models.resumable_upload import ResumableUpload
 from jobs.models.sessions import Session
 from jobs.models.token import ApiToken
 from jobs.models.traffic import TrafficCount
@@ -33,6 +35,7 @@ __all__ = [
     "AuditEvent",
     "AuditHead",
     "Checkpoint",
+    "Credential",
     "Dataset",
     "DatasetVersion",
     "Decision",
@@ -41,6 +44,8 @@ __all__ = [
     "EventChunk",
     "Execution",
     "Experiment",
+    "Fetch",
+    "FurtherFile",
     "GateRevision",
     "IdempotencyKey",
     "Job",
@@ -57,6 +62,7 @@ __all__ = [
     "RegisteredModel",
     "ReleaseRecord",
     "Replica",
+    "ResumableUpload",
     "Revision",
     "Role",
     "Session",

@@ -67,6 +67,27 @@ class DatasetVersion(models.Model):
         return f"{self.dataset} v{self.number}"
 
     @property
+    def files(self) -> list[str]:
+        """Return the names of its files, in the order in which they are read; none of bundled data."""
+        name = self.request.get("file")
+        return self.request.get("files") or ([name] if name else [])
+
+    @property
     def profile(self) -> Profile | None:
         """Return the profile; None until the version is ready."""
         return None if self.profile_json is None else Profile.model_validate(self.profile_json)
+
+
+class FurtherFile(models.Model):
+    """A file of a version that has several. The rows of the first one, its `upload`, come before."""
+
+    version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="further_files")
+    position = models.PositiveSmallIntegerField()
+    artifact = models.ForeignKey(Artifact, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [models.UniqueConstraint(fields=["version", "position"], name="further_file_position")]
+
+    def __str__(self) -> str:
+        return f"file {self.position} of {self.version}"

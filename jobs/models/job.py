@@ -11,6 +11,7 @@ from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.gate.facts import GATE
 from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.register.facts import REGISTER
+from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
 from jobs.models.choices import choices
 from jobs.models.deletion import deletion_key
 from jobs.models.experiment import Experiment, Revision
@@ -40,10 +41,6 @@ class JobQuerySet(models.QuerySet["Job"]):
         """Return the searches: attempts hold trials of them."""
         return self.filter(kind__in=kinds_that(lambda facts: facts.has_trials))
 
-    def without_trials(self) -> Self:
-        """Return the jobs that an attempt holds as a whole."""
-        return self.exclude(kind__in=kinds_that(lambda facts: facts.has_trials))
-
     def trainings(self) -> Self:
         """Return the jobs that train one model."""
         return self.filter(kind__in=kinds_that(lambda facts: facts.trains))
@@ -67,6 +64,14 @@ class JobQuerySet(models.QuerySet["Job"]):
     def profiling(self, dataset_version: int) -> Self:
         """Return the jobs that read this dataset version."""
         return self._of_kind(PROFILE, dataset_version=dataset_version)
+
+    def comparing_parts(self, dataset_version: int, key: str) -> Self:
+        """Return the jobs that compare the parts of the split `key` of this dataset version."""
+        return self._of_kind(SPLIT_OVERVIEW, dataset_version=dataset_version, key=key)
+
+    def comparing_parts_of_any(self, dataset_versions: Collection[int]) -> Self:
+        """Return the jobs that compare the parts of splits of these dataset versions."""
+        return self._of_kind(SPLIT_OVERVIEW, dataset_version__in=dataset_versions)
 
     def validating(self, version: int) -> Self:
         """Return the jobs that validate this version of a model."""
@@ -97,7 +102,7 @@ class JobQuerySet(models.QuerySet["Job"]):
         warm = self.filter(revision__spec_json__search__warm_start__in=searches)
         return self._of_kind(CHOSEN_ENSEMBLE, search__in=searches) | warm
 
-    def _of_kind(self, facts: Facts, **payload: int | Collection[int]) -> Self:
+    def _of_kind(self, facts: Facts, **payload: int | str | Collection[int]) -> Self:
         wanted = {f"payload_json__{name}": value for name, value in payload.items()}
         return self.filter(kind=facts.name, **wanted)
 

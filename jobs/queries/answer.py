@@ -12,7 +12,7 @@ from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import Space
 from jobs.contracts.smaller_space import at_edge, describe, smaller
 from jobs.models import Execution, Job, Trial
-from jobs.queries import importance, lead, outcomes, scoring, trials
+from jobs.queries import importance, lead, outcomes, scoring, templates_tried, trials
 from jobs.states import FINAL, TrialState
 
 GOOD_SHARE = 4
@@ -42,6 +42,7 @@ def of_search(search: Job) -> AnswerOut:
         smaller_range=_sentences(search, spec, best) if best is not None else [],
         at_edge=at_edge(spec.space, best.values) if best is not None else [],
         importance=importance.shown(search),
+        templates=templates_tried.of_search(search),
     )
 
 

@@ -3,23 +3,33 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from django.core.cache import cache
 from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.fields.json import KT
+from pydantic import ValidationError
 
-from jobs import access
+from jobs import access, clock
 from jobs.contracts.answers.datasets import (
     ColumnOut,
     DatasetOut,
     DatasetVersionOut,
+    FetchOut,
     LatestVersionOut,
+    OverviewOut,
     PreviewOut,
 )
+from jobs.contracts.base import Frozen
 from jobs.contracts.data import Split
+from jobs.contracts.overview import Overview, Sample, SplitOverview
 from jobs.contracts.profile import Profile
-from jobs.models import Dataset, DatasetVersion, Experiment, Job, JobArtifact, Project, Revision, User
+from jobs.contracts.split_roles import is_stratified, resolved
+from jobs.errors import NotFound
+from jobs.models import Dataset, DatasetVersion, Experiment, Fetch, Job, JobArtifact, Project, Revision, User
 from jobs.queries.causes import cause_of
 from jobs.queries.outcomes import dataset_in
+from jobs.store import store
 
+CACHED_SECONDS = 3600
 READY = DatasetVersion.State.READY
 
 
@@ -73,6 +83,17 @@ def used_by(user: User, dataset: Dataset) -> QuerySet[Experiment]:
     return rows.filter(data_slug=dataset.slug).select_related("project").order_by("-updated")
 
 
+def weight_of(job: Job) -> str:
+    """Return the column that weighs the rows of a job's data; empty if each row counts once."""
+    if job.payload.dataset_version is None or not (job.facts.evaluates or job.facts.has_trials):
+        return ""
+    # The rest of the profile can be large.
+    rows = DatasetVersion.objects.filter(pk=job.payload.dataset_version).annotate(
+        weight=KT("profile_json__weight")
+    )
+    return rows.values_list("weight", flat=True).first() or ""
+
+
 class PartSizes(NamedTuple):
     """The number of rows for training, validation and test."""
 
@@ -86,8 +107,8 @@ def part_sizes(profile: Profile, split: Split) -> PartSizes:
 
     A stratified split divides each class separately, as the engine does.
     """
-    is_stratified = split.stratify and profile.task in ("binary", "multiclass") and profile.class_counts
-    groups = profile.class_counts if is_stratified else (profile.rows,)
+    is_divided = is_stratified(resolved(split, profile), profile) and profile.class_counts
+    groups = profile.class_counts if is_divided else (profile.rows,)
     validation = sum(_share(rows, split.validation) for rows in groups)
     test = sum(_share(rows, split.test) for rows in groups)
     return PartSizes(profile.rows - validation - test, validation, test)
@@ -129,10 +150,42 @@ def shown_versions(versions: Sequence[DatasetVersion]) -> list[DatasetVersionOut
     jobs = Job.objects.profiling_any([version.pk for version in versions]).only("kind", "payload_json")
     # In ascending order, so that the newest job of each version remains.
     job_of = {job.payload.dataset_version: job.pk for job in jobs.order_by("pk")}
-    return [_shown_version(version, job_of.get(version.pk)) for version in versions]
+    fetch_of = {
+        fetch.version_id: fetch for fetch in Fetch.objects.filter(version__in=[each.pk for each in versions])
+    }
+    return [_shown_version(version, job_of.get(version.pk), fetch_of.get(version.pk)) for version in versions]
 
 
-def _shown_version(version: DatasetVersion, job: int | None) -> DatasetVersionOut:
+def fetch_of(version: DatasetVersion) -> FetchOut | None:
+    """Return how the file of a version comes from an address; None if it was uploaded or is bundled."""
+    row = Fetch.objects.filter(version=version).first()
+    return _shown_fetch(row) if row is not None else None
+
+
+def _shown_fetch(row: Fetch) -> FetchOut:
+    return FetchOut(
+        url=row.shown,
+        mode=row.mode,
+        state=row.state,
+        credential=row.credential_name or None,
+        received=row.received,
+        total=row.total,
+        eta_seconds=_seconds_left(row),
+        attempt=row.attempts,
+        etag=row.etag or None,
+        modified=row.modified or None,
+        sha256=row.sha256 or None,
+    )
+
+
+def _seconds_left(row: Fetch) -> float | None:
+    if row.state != Fetch.State.RUNNING or not row.total or not row.received or row.started is None:
+        return None
+    elapsed = (clock.estimate() - row.started).total_seconds()
+    return max(0.0, round(elapsed * (row.total - row.received) / row.received, 1))
+
+
+def _shown_version(version: DatasetVersion, job: int | None, fetch: Fetch | None) -> DatasetVersionOut:
     profile = version.profile
     return DatasetVersionOut(
         dataset=version.dataset.slug,
@@ -141,6 +194,7 @@ def _shown_version(version: DatasetVersion, job: int | None) -> DatasetVersionOu
         state=version.state,
         source=version.request.get("source", ""),
         file=version.request.get("file"),
+        files=version.files,
         digest=version.digest or None,
         rows=version.rows,
         schema_=profile.schema_alone() if profile else None,
@@ -150,6 +204,7 @@ def _shown_version(version: DatasetVersion, job: int | None) -> DatasetVersionOu
         ],
         error=cause_of(version.error),
         job=job,
+        fetch=_shown_fetch(fetch) if fetch is not None else None,
         created_by=version.created_by.username if version.created_by else None,
         created=version.created,
     )
@@ -157,16 +212,89 @@ def _shown_version(version: DatasetVersion, job: int | None) -> DatasetVersionOu
 
 def bad_rows(version: DatasetVersion) -> JobArtifact | None:
     """Return the file with the rows that were left out when a version was read; None if there is none."""
+    return _artifact(version, "bad_rows")
+
+
+def thumbnails(version: DatasetVersion) -> JobArtifact | None:
+    """Return the file with the thumbnails of a version of images; None for all others."""
+    return _artifact(version, "thumbnails")
+
+
+def _artifact(version: DatasetVersion, role: str) -> JobArtifact | None:
     job = profile_job(version)
     if job is None:
         return None
-    return job.artifacts.filter(role="bad_rows").select_related("artifact").order_by("pk").last()
+    return job.artifacts.filter(role=role).select_related("artifact").order_by("pk").last()
+
+
+def overview(version: DatasetVersion) -> Overview | None:
+    """Return how the columns and parts of a version are related, as far as it is computed; None before.
+
+    Versions of earlier releases have none.
+    """
+    job = profile_job(version)
+    return most_complete(job, Overview) if job is not None else None
+
+
+def most_complete[Found: SplitOverview](job: Job, kind: type[Found]) -> Found | None:
+    """Return the overview of a job that has most sections; None without one that can be read."""
+    found = (_parsed(row, kind) for row in job.artifacts.filter(role="overview").order_by("-pk"))
+    # An attempt whose worker was killed may have computed more than the newest has until now.
+    return min(filter(None, found), key=lambda each: len(each.pending), default=None)
+
+
+def profile_of(version: DatasetVersion) -> Profile | None:
+    """Return the profile of a version, also while the rest of it is prepared; None before."""
+    if version.profile is not None or version.state != DatasetVersion.State.PREPARING:
+        return version.profile
+    return _described(version, "profile", Profile)
+
+
+def sample(version: DatasetVersion) -> Sample | None:
+    """Return the first rows of a version as they were read, of which a profile is still computed."""
+    if version.state != DatasetVersion.State.PREPARING:
+        return None
+    return _described(version, "sample", Sample)
+
+
+def _described[Described: Frozen](
+    version: DatasetVersion, role: str, kind: type[Described]
+) -> Described | None:
+    """Return the newest file of a role, None without one. A runner wrote it, which has read a user's file."""
+    file = _artifact(version, role)
+    return None if file is None else _parsed(file, kind)
+
+
+def _parsed[Described: Frozen](file: JobArtifact, kind: type[Described]) -> Described | None:
+    try:
+        return kind.model_validate_json(content(file.artifact_id))
+    except (NotFound, OSError, ValidationError):
+        return None
+
+
+def content(digest: str) -> bytes:
+    """Return the content of a stored file. It is immutable, so it is cached."""
+    key = f"overview:{digest}"
+    cached: bytes | None = cache.get(key)
+    if cached is None:
+        cached = store().path(digest).read_bytes()
+        cache.set(key, cached, timeout=CACHED_SECONDS)
+    return cached
 
 
 def preview(version: DatasetVersion) -> PreviewOut:
-    """Return the first rows of a version; none until it is ready."""
-    profile = version.profile
+    """Return the first rows of a version, as soon as a worker has read them."""
+    profile = profile_of(version)
     if profile is None:
-        return PreviewOut(state=version.state, columns=[], rows=[])
-    names = [column.name for column in profile.columns]
-    return PreviewOut(state=version.state, columns=names, rows=list(profile.preview))
+        read = sample(version)
+        columns, rows = (list(read.columns), list(read.preview)) if read is not None else ([], [])
+        return PreviewOut(state=version.state, columns=columns, rows=rows, thumbnails=None)
+    names = [column.name for column in profile.columns if profile.images is None or column.type != "image"]
+    sheet = thumbnails(version) if profile.images is not None else None
+    digest = None if sheet is None else sheet.artifact.digest
+    return PreviewOut(state=version.state, columns=names, rows=list(profile.preview), thumbnails=digest)
+
+
+def shown_overview(version: DatasetVersion) -> OverviewOut:
+    """Return the API representation of the overview of a version."""
+    return OverviewOut(state=version.state, overview=overview(version))

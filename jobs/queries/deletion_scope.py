@@ -12,6 +12,7 @@ from jobs.models import (
     DatasetVersion,
     Deletion,
     Experiment,
+    FurtherFile,
     Job,
     JobArtifact,
     ModelVersion,
@@ -75,8 +76,8 @@ class Scope:
                 return empty.changed(jobs=Job.objects.filter(Q(pk=row.pk) | Q(parent=row) | Q(root=row)))
             case Dataset():
                 read = list(row.versions.values_list("pk", flat=True))
-                profiles = Job.objects.profiling_any(read)
-                return empty.changed(datasets=Dataset.objects.filter(pk=row.pk), jobs=profiles)
+                own_jobs = Job.objects.profiling_any(read) | Job.objects.comparing_parts_of_any(read)
+                return empty.changed(datasets=Dataset.objects.filter(pk=row.pk), jobs=own_jobs)
             case ModelVersion():
                 own_versions = ModelVersion.objects.filter(pk=row.pk)
                 return empty.changed(versions=own_versions, jobs=_checks_of(row))
@@ -141,7 +142,9 @@ def artifacts_of(data: QuerySet[DatasetVersion], versions: QuerySet[ModelVersion
     # Without the conditions, one NULL would make every `NOT IN` unknown.
     uploads = data.filter(upload__isnull=False).values("upload")
     tables = data.filter(table__isnull=False).values("table")
-    return Q(pk__in=uploads) | Q(pk__in=tables) | Q(pk__in=versions.values("artifact"))
+    further = FurtherFile.objects.filter(version__in=data.values("pk")).values("artifact")
+    files = Q(pk__in=uploads) | Q(pk__in=tables) | Q(pk__in=further)
+    return files | Q(pk__in=versions.values("artifact"))
 
 
 def _checks_of(version: ModelVersion) -> JobQuerySet:

@@ -17,6 +17,8 @@ from jobs.models import (
     Artifact,
     Checkpoint,
     DatasetVersion,
+    Fetch,
+    FurtherFile,
     Job,
     JobArtifact,
     ModelVersion,
@@ -42,7 +44,13 @@ def of_project(project_id: int) -> int:
 def being_received(project_id: int) -> int:
     """Return the bytes of a project's uploads in progress, for which room is reserved."""
     rows = UploadReservation.objects.filter(project=project_id, until__gt=clock.estimate())
-    return rows.aggregate(total=Sum("bytes"))["total"] or 0
+    return (rows.aggregate(total=Sum("bytes"))["total"] or 0) + being_fetched(project_id)
+
+
+def being_fetched(project_id: int) -> int:
+    """Return the bytes that are reserved for files of a project that are fetched from addresses."""
+    rows = Fetch.objects.filter(version__dataset__project=project_id, state=Fetch.State.RUNNING)
+    return rows.aggregate(total=Sum("reserved"))["total"] or 0
 
 
 def added_by(artifact: Artifact, project_id: int) -> int:
@@ -53,6 +61,7 @@ def added_by(artifact: Artifact, project_id: int) -> int:
 
 def _digests(project_id: int) -> QuerySet[Any, Any]:
     data = DatasetVersion.objects.filter(dataset__project=project_id).order_by()
+    further = FurtherFile.objects.filter(version__dataset__project=project_id).order_by()
     made = ModelVersion.everything.filter(model__project=project_id).order_by()
     outputs = JobArtifact.objects.filter(job__project=project_id).order_by()
     return (
@@ -60,6 +69,7 @@ def _digests(project_id: int) -> QuerySet[Any, Any]:
         .values_list("upload")
         .union(
             data.exclude(table=None).values_list("table"),
+            further.values_list("artifact"),
             made.values_list("artifact"),
             outputs.values_list("artifact"),
         )

@@ -26,7 +26,7 @@ def history(project: Project, spec: ExperimentSpec, experiment: Experiment | Non
         state=TrialState.COMPLETED,
         restarts=0,  # the duration of a restarted trial includes the time that it waited
         job__revision__spec_json__data__dataset=spec.data.dataset,
-        job__revision__spec_json__model__template=spec.model.template,
+        **{f"job__revision__spec_json__model__{spec.model.named_by}": spec.model.info.name},
     )
     where = "this project on this data set"
     # The slice lets the database stop counting at `ENOUGH`.

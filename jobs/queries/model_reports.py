@@ -1,5 +1,6 @@
 """Reads the reports about models that the engine wrote: evaluations, ensembles, quantizations, summaries."""
 
+import errno
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,10 @@ ROLES: tuple[ReportRole, ...] = ("report", "evaluation", "summary")
 """The roles of artifacts that are reports about a model."""
 
 CACHED_SECONDS = 3600
+MAX_CACHED = 2**20
+"""Maximum bytes of a report that stays in the memory of the web process: that of 10,000 layers has 4 MB."""
+MAX_BYTES = 64 * 2**20
+"""Maximum bytes of a report that is read."""
 
 
 class StoredReport(NamedTuple):
@@ -43,12 +48,17 @@ def of_job(job: Job, roles: Sequence[str] = ROLES) -> list[StoredReport]:
 
 
 def of_version(version: ModelVersion, roles: Sequence[str] = ROLES) -> list[StoredReport]:
-    """List the newest report of each role: of the job that made a version, or else of its validation."""
+    """List the newest report of each role: of the job that made a version, or else of its validation.
+
+    Its summary is that of its validation, if there is one: it can be made again for a version of an earlier
+    release.
+    """
     validations = list(Job.objects.validating(version.pk))
     jobs = {job.pk: job for job in (*validations, version.source_job) if job is not None}
     found = _newest(JobArtifact.objects.filter(job__in=jobs, role__in=roles), jobs)
     made = {each.role: each for each in found if each.job.pk == version.source_job_id}
-    return list(({each.role: each for each in found} | made).values())
+    summaries = {each.role: each for each in found if each.role == "summary"}
+    return list(({each.role: each for each in found} | made | summaries).values())
 
 
 def _newest(rows: Iterable[JobArtifact], jobs: dict[int, Job]) -> list[StoredReport]:
@@ -63,7 +73,7 @@ def _newest(rows: Iterable[JobArtifact], jobs: dict[int, Job]) -> list[StoredRep
 
 
 def read(stored: StoredReport) -> ModelReport | None:
-    """Return a report; None if its file is missing or is no such report.
+    """Return a report; None if its file is missing, too large, or no such report.
 
     The file was written by a runner, which may have run a user's code.
     """
@@ -94,8 +104,12 @@ def _content(digest: str) -> bytes:
     key = f"report:{digest}"
     cached: bytes | None = cache.get(key)
     if cached is None:
-        cached = store().path(digest).read_bytes()
-        cache.set(key, cached, timeout=CACHED_SECONDS)
+        path = store().path(digest)
+        if (size := path.stat().st_size) > MAX_BYTES:
+            raise OSError(errno.EFBIG, f"a report of {size:,} bytes")
+        cached = path.read_bytes()
+        if size <= MAX_CACHED:
+            cache.set(key, cached, timeout=CACHED_SECONDS)
     return cached
 
 

@@ -16,7 +16,14 @@ from django.db.models import Count, Q, Sum
 from jobs import clock
 from jobs.contracts.events import PhaseName
 from jobs.models import Execution, Job
-from jobs.queries import later_steps, outcomes, running_executions, steps, trial_durations
+from jobs.queries import (
+    later_steps,
+    outcomes,
+    running_executions,
+    search_time,
+    steps,
+    trial_durations,
+)
 from jobs.queries.devices import live_workers
 from jobs.queries.trial_durations import TrialDurations
 from jobs.states import FINAL, JobState, TrialState
@@ -57,7 +64,10 @@ def of_job(job: Job) -> Progress:
     elif job.facts.has_trials and job.started is not None:
         begun += running_executions.interrupted_fraction(job)
         begun += sum(each.fraction for each in running.values())
-    fraction = later_steps.fraction(job, min(begun / total, 1.0) if total else 0.0)
+    own = min(begun / total, 1.0) if total else 0.0
+    if is_open and job.facts.has_trials:
+        own = max(own, search_time.fraction(job, clock.estimate()))
+    fraction = later_steps.fraction(job, own)
     # Only a completed job is shown as 100 %: its last units may be done before its state changes.
     phase = job.progress.get("phase") if job.state == JobState.RUNNING else None
     return Progress(done, total, unit, min(fraction, 0.99), eta, phase)
@@ -82,7 +92,7 @@ def _planned(job: Job) -> tuple[float, str]:
     if not job.facts.has_trials:
         return job.progress.get("total", 0), job.progress.get("unit", "")
     search = outcomes.search_of(job)
-    extra = job.trials.filter(source="hand").count()
+    extra = job.trials.filter(source__in=("hand", "start")).count()
     if job.revision is not None and _counts_epochs(job):
         whole = job.revision.spec.fit.epochs
         return (search.epochs_planned(whole) + extra * whole) * search.trainings(), "epochs"
@@ -104,6 +114,8 @@ def _seconds_left(job: Job, open_units: float, running: Running) -> float | None
     durations = trial_durations.measure(search) if search is not None else None
     if search is job:
         own = _search_seconds_left(job, durations, open_units, running, concurrency)
+        limit = search_time.seconds_left(job, clock.estimate())
+        own = own if limit is None or own is None else min(own, limit)
     else:
         own = _own_seconds_left(job)
     if own is None:

@@ -37,6 +37,11 @@ def require_independent(promotion: PromotionRequest, user: User) -> None:
     if user.is_service:
         raise Forbidden("A service account cannot decide a promotion.")
     authors = authorship.of_version(promotion.version)
+    if shared := _makers_of_both(promotion, user):
+        raise _not_independent(
+            f"{' and '.join(shared)} made the login links that your session and that of the requester came "
+            "from, and could act as both. Let another person decide. Your page Account shows how to end this."
+        )
     if _is_linked(promotion, user, authors):
         raise _not_independent(
             "Your session, or that of the requester, came from a login link of the other, or from a "
@@ -56,6 +61,12 @@ def require_independent(promotion: PromotionRequest, user: User) -> None:
             "A person who made this version has a password from a login link of yours. "
             "Another person must decide."
         )
+
+
+def _makers_of_both(promotion: PromotionRequest, user: User) -> list[str]:
+    """Return the names of other people who made login links of `user` and of the requester."""
+    makers = promotion.requested_by_issuers.filter(pk__in=user.login_issuers)
+    return list(makers.order_by("username").values_list("username", flat=True))
 
 
 def _is_linked(promotion: PromotionRequest, user: User, authors: set[int]) -> bool:

@@ -130,14 +130,16 @@ def why_disk_is_full(project: Project) -> str | None:
 
 def disk_sentence(project: Project, used: int, quota: int, *, adding: int = 0) -> str:
     """Return that a project has reached its disk quota, and the remedy."""
-    more = f", and this needs {_size(adding)} more" if adding else ""
+    more = f", and this needs {size_text(adding)} more" if adding else ""
     return (
-        f"Files and events of project {project} use {_size(used)} of its {_size(quota)} of disk{more}. "
-        f"Delete data, jobs or models, which frees space once they can no longer be restored, or {RAISE}."
+        f"Files and events of project {project} use {size_text(used)} of its {size_text(quota)} of disk"
+        f"{more}. Delete data, jobs or models, which frees space once they can no longer be restored, or "
+        f"{RAISE}."
     )
 
 
-def _size(count: int) -> str:
+def size_text(count: int) -> str:
+    """Return a number of bytes for people."""
     size, power = float(count), 0
     while size >= 1000 and power < len(UNITS) - 1:
         size, power = size / 1000, power + 1

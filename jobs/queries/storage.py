@@ -15,6 +15,7 @@ from jobs.models import (
     AuditEvent,
     Checkpoint,
     DatasetVersion,
+    FurtherFile,
     Job,
     JobArtifact,
     ModelVersion,
@@ -107,6 +108,9 @@ def _uses(wanted: Wanted) -> Iterator[tuple[str, _Use]]:
     for column in ("upload", "table"):
         rows = data.filter(**{f"{column}__isnull": False})
         yield from _read("datasets", rows, wanted, "dataset__project", column, "dataset__deletion")
+    further = FurtherFile.objects.all()
+    project, deletion = "version__dataset__project", "version__dataset__deletion"
+    yield from _read("datasets", further, wanted, project, "artifact", deletion)
     versions = ModelVersion.everything.all()
     yield from _read("versions", versions, wanted, "model__project", "artifact", "deletion")
     yield from _read(
@@ -116,7 +120,7 @@ def _uses(wanted: Wanted) -> Iterator[tuple[str, _Use]]:
 
 def _read(
     kind: str,
-    rows: QuerySet[DatasetVersion] | QuerySet[ModelVersion] | QuerySet[JobArtifact],
+    rows: QuerySet[DatasetVersion] | QuerySet[FurtherFile] | QuerySet[ModelVersion] | QuerySet[JobArtifact],
     wanted: Wanted,
     project: str,
     artifact: str,

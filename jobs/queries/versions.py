@@ -8,8 +8,16 @@ from jobs import access
 from jobs.contracts.data import Task
 from jobs.contracts.measures import EVALUATED_AS
 from jobs.contracts.profile import Profile
-from jobs.kinds.register.payload import RegisterResult
-from jobs.models import DatasetVersion, Job, JobArtifact, ModelVersion, RegisteredModel, User
+from jobs.kinds.register.payload import RegisterPayload, RegisterResult
+from jobs.models import (
+    DatasetVersion,
+    Job,
+    JobArtifact,
+    ModelVersion,
+    PromotionRequest,
+    RegisteredModel,
+    User,
+)
 from jobs.queries import evaluations
 from jobs.states import JobState
 
@@ -69,11 +77,25 @@ def profile(version: ModelVersion) -> Profile | None:
 def task(model: RegisteredModel) -> Task | None:
     """Return the kind of prediction of the model's newest version; None if its data are unknown."""
     version = model.versions.select_related("source_job__revision").order_by("-number").first()
-    data = profile(version) if version is not None else None
-    if version is None or version.source_job is None or data is None:
+    return task_of(version) if version is not None else None
+
+
+def task_of(version: ModelVersion) -> Task | None:
+    """Return the kind of prediction of a version; None if its data are unknown."""
+    data = profile(version)
+    if version.source_job is None or data is None:
         return None
     revision = version.source_job.revision
     return (revision.spec.data.task if revision is not None else None) or data.task
+
+
+def target_of(version: ModelVersion) -> str:
+    """Return the name of the column that a version predicts; empty if its data are unknown."""
+    data = profile(version)
+    if version.source_job is None or data is None:
+        return ""
+    revision = version.source_job.revision
+    return (revision.spec.data.target if revision is not None else None) or data.target
 
 
 def chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:
@@ -112,6 +134,31 @@ def by_artifact(user: User, digests: Collection[str]) -> dict[str, list[ModelVer
     for version in rows.order_by("model__name", "number"):
         found[version.artifact_id].append(version)
     return found
+
+
+def by_job(user: User, jobs: Collection[int]) -> dict[int, list[ModelVersion]]:
+    """Return the visible versions of the models that each of these jobs made, by its primary key."""
+    found: dict[int, list[ModelVersion]] = defaultdict(list)
+    rows = access.visible_versions(user).filter(source_job__in=jobs).select_related("model")
+    for version in rows.order_by("model__name", "number"):
+        found[version.source_job_id or 0].append(version)
+    return found
+
+
+def never_requested(versions: Collection[ModelVersion]) -> list[ModelVersion]:
+    """Return the candidates among some versions whose promotion was never requested."""
+    candidates = {version.pk for version in versions if version.state == ModelVersion.State.CANDIDATE}
+    asked = PromotionRequest.objects.filter(version__in=candidates).values_list("version", flat=True)
+    remaining = candidates.difference(asked)
+    return [version for version in versions if version.pk in remaining]
+
+
+def validated_by(user: User, job: Job) -> ModelVersion | None:
+    """Return the version that a job validates; None if it validates none that is visible."""
+    if not isinstance(job.payload, RegisterPayload):
+        return None
+    rows = access.visible_versions(user).select_related("model")
+    return rows.filter(pk=job.payload.version).first()
 
 
 def number_of(version: ModelVersion | None) -> int | None:

@@ -9,24 +9,26 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
-from django.db.migrations.executor import MigrationExecutor
 from django.utils.crypto import salted_hmac
 
 from jobs.actions import audit
 from jobs.models import AuditEvent, AuditHead, Project
 from jobs.queries.audit_verification import ChainState, verify
+from tests.database import earlier, migrate, upgrade
 
 OLD, NEW = ("jobs", "0026_project_quotas"), ("jobs", "0025_audit_chain")
 ROWS = 7
 
 pytestmark = pytest.mark.django_db(transaction=True)
+# There the migration differs only in its end, with rows or without: a valid chain and a changed row show it.
+SAME_ON_POSTGRES = pytest.mark.skipif(connection.vendor != "sqlite", reason="equal on every database")
 
 
 class OldYard:
     """A database of the last version with the old chain."""
 
-    def __init__(self) -> None:
-        self.apps = migrate(OLD)
+    def __init__(self, apps: Any) -> None:
+        self.apps = apps
         user = self.apps.get_model("jobs", "User").objects.create(username="ada")
         projects = self.apps.get_model("jobs", "Project")
         self.project = projects.objects.create(slug="yard", name="Yard", created_by=user)
@@ -58,24 +60,17 @@ class OldYard:
         return own
 
 
-def migrate(target: tuple[str, str]) -> Any:
-    """Migrate to a target; return the models of that time."""
-    executor = MigrationExecutor(connection)
-    executor.migrate([target])
-    return MigrationExecutor(connection).loader.project_state([target]).apps
-
-
 @pytest.fixture
 def old(monkeypatch: pytest.MonkeyPatch) -> Iterator[OldYard]:
     # Several batches, with one that is not full.
     monkeypatch.setattr(import_module("jobs.migrations.0025_audit_chain"), "BATCH", 3)
-    yield OldYard()
-    call_command("migrate", verbosity=0, interactive=False)
+    with earlier(OLD) as apps:
+        yield OldYard(apps)
 
 
 def test_a_valid_chain_is_made_again_by_the_new_rule(old: OldYard) -> None:
     migrate(NEW)
-    call_command("migrate", verbosity=0, interactive=False)
+    upgrade()
     found = verify()
     assert found.holds, found.message
     assert found.rows == ROWS + 1
@@ -89,7 +84,14 @@ def test_a_valid_chain_is_made_again_by_the_new_rule(old: OldYard) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "broken"), [("row", 40), ("middle", 40), ("last", 61), ("head", 71), ("no head", 71)]
+    ("change", "broken"),
+    [
+        ("row", 40),
+        *(
+            pytest.param(*case, marks=SAME_ON_POSTGRES)
+            for case in [("middle", 40), ("last", 61), ("head", 71), ("no head", 71)]
+        ),
+    ],
 )
 def test_a_broken_chain_is_kept_as_it_is_and_reported(old: OldYard, change: str, broken: int) -> None:
     if change == "row":
@@ -103,7 +105,7 @@ def test_a_broken_chain_is_kept_as_it_is_and_reported(old: OldYard, change: str,
     else:
         old.heads.all().delete()
     before = list(old.events.order_by("pk").values("pk", "target", "hash", "previous_hash", "project_id"))
-    call_command("migrate", verbosity=0, interactive=False)
+    upgrade()
     kept = AuditEvent.objects.exclude(action="audit.seal").order_by("pk")
     assert list(kept.values("pk", "target", "hash", "previous_hash", "project_id")) == before
     found = verify()
@@ -113,9 +115,10 @@ def test_a_broken_chain_is_kept_as_it_is_and_reported(old: OldYard, change: str,
     assert verify().state == ChainState.CHANGED
 
 
+@SAME_ON_POSTGRES
 def test_a_broken_chain_is_valid_once_it_is_accepted(old: OldYard) -> None:
     old.events.filter(pk=40).update(target="job:9")
-    call_command("migrate", verbosity=0, interactive=False)
+    upgrade()
     call_command("audit", "seal", "--reason", "a test on the wrong database")
     assert verify().holds
     assert "Row 40" in verify().notes[0]
@@ -124,14 +127,15 @@ def test_a_broken_chain_is_valid_once_it_is_accepted(old: OldYard) -> None:
 def test_an_installation_without_rows_gets_none(old: OldYard) -> None:
     old.events.all().delete()
     old.heads.all().delete()
-    call_command("migrate", verbosity=0, interactive=False)
+    upgrade()
     assert not AuditEvent.objects.exists()
     assert not AuditHead.objects.exists()
     assert verify().holds
 
 
+@SAME_ON_POSTGRES
 def test_rows_are_appended_after_an_upgrade_and_survive_the_end_of_a_project(old: OldYard) -> None:
-    call_command("migrate", verbosity=0, interactive=False)
+    upgrade()
     project = Project.objects.get(slug="yard")
     with transaction.atomic():
         audit.record("project.rename", project, by=None, project=project)

@@ -5,10 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.utils import timezone
 
-from tests.accounts.test_audit_upgrade import migrate
+from tests.database import earlier, migrate
 
 OLD, NEW = ("jobs", "0028_password_issuers"), ("jobs", "0030_issuers_of_issuers")
 
@@ -18,8 +17,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def old() -> Iterator[Any]:
     """The models of the version in which a login knows one issuer."""
-    yield migrate(OLD)
-    call_command("migrate", verbosity=0)
+    with earlier(OLD) as apps:
+        yield apps
 
 
 def password_issuers(apps: Any, name: str) -> list[int]:

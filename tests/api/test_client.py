@@ -56,7 +56,10 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder that holds the generated package."""
     folder = tmp_path_factory.mktemp("client")
     settings = folder / "settings.json"
-    settings.write_text(json.dumps({"post_hooks": [], "package_name_override": "trainyard_client"}))
+    # The media type of the parts of an upload, which the tus protocol demands.
+    parts = {"application/offset+octet-stream": "application/octet-stream"}
+    options = {"post_hooks": [], "package_name_override": "trainyard_client", "content_type_overrides": parts}
+    settings.write_text(json.dumps(options))
     program = [sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none"]
     where = ["--path", str(DOCUMENT), "--output-path", str(folder / "trainyard_client")]
     made = subprocess.run(

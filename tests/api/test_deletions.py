@@ -127,7 +127,8 @@ def test_storage_reads_the_files_of_the_projects_that_are_shown_and_no_others(pe
         make_job_artifact(make_job(by=by, project=project, state="completed"))
     with CaptureQueriesContext(connection) as found:
         storage.storage(people.member)
-    tables = ('FROM "jobs_datasetversion"', 'FROM "jobs_modelversion"', 'FROM "jobs_jobartifact"')
+    models = ("datasetversion", "furtherfile", "modelversion", "jobartifact")
+    tables = [f'FROM "jobs_{model}"' for model in models]
     read = [query["sql"] for query in found if any(table in query["sql"] for table in tables)]
-    assert len(read) == 4
+    assert len(read) == 5
     assert all(f'"project_id" IN ({people.project.pk})' in sql for sql in read)

@@ -240,7 +240,7 @@ def test_a_long_poll_ends_after_the_requested_time(yard: Yard, call: Any) -> Non
     sequence = yard.live().releases.get().pk
     began = time.monotonic()
     call(make_service(), "serve").get("/serving/releases", after=sequence, wait=0.5)
-    assert 0.4 < time.monotonic() - began < 5
+    assert 0.4 < time.monotonic() - began < 20
 
 
 def test_a_token_without_the_serve_scope_gets_no_releases(yard: Yard, call: Any) -> None:

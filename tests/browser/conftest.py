@@ -22,6 +22,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sy
 
 from jobs.models import User
 from tests.browser.looking import WIDE, Look, look_at
+from tests.browser.visitor import Visitor
+from tests.browser.walk.cast import PATIENCE, Cast
+from tests.flow.yard import RunningYard, open_yard
 from tests.people import People, browser_of, make_people
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -197,3 +200,35 @@ def look(watch: Watch) -> Look:
         watch.assert_quiet()
 
     return take
+
+
+@pytest.fixture(scope="package")
+def yard(tmp_path_factory: pytest.TempPathFactory, migrated: Path | None) -> Iterator[RunningYard]:
+    """Broker, web, scheduler, worker and prediction server, with the two people in one project."""
+    with open_yard(tmp_path_factory.mktemp("seen") / "home") as made:
+        made.open(database=migrated)
+        yield made
+
+
+@pytest.fixture
+def cast(yard: RunningYard, chromium: Browser, watch: Watch, look: Look) -> Iterator[Cast]:
+    """The users of the installation, who log in when they are first named."""
+    links: dict[str, str] = yard.call("tests.flow.people", "logins")
+    contexts: list[BrowserContext] = []
+
+    def enter(name: str) -> Visitor:
+        context = chromium.new_context(base_url=yard.urls["web"], viewport=WIDE, reduced_motion="reduce")
+        context.set_default_timeout(PATIENCE)
+        contexts.append(context)
+        page = context.new_page()
+        watch.follow(page)
+        visitor = Visitor(page, look)
+        visitor.log_in(links[name], name)
+        return visitor
+
+    expect.set_options(timeout=PATIENCE)
+    yield Cast(enter)
+    expect.set_options(timeout=PAGE_TIMEOUT)
+    for context in contexts:
+        context.close()
+    watch.assert_quiet()

@@ -16,6 +16,14 @@ OPTION = """async element => {
 }"""
 
 
+# A change of the address draws the chart again, and until then there is none.
+READ_ENDS = """async (curves, axis) => {
+    while (typeof curves.chart?.scales[axis]?.min !== "number") await new Promise(requestAnimationFrame);
+    const {min, max} = curves.chart.scales[axis];
+    return [min, max];
+}"""
+
+
 def search_of(people: People, trials: int = 60) -> Job:
     return seed_search(people.project, by=people.owner, trials=trials)
 
@@ -27,9 +35,8 @@ def drawn_axis(chart: Locator, axis: str) -> dict[str, Any]:
 
 
 def ends_of(chart: Locator, axis: str) -> list[float]:
-    """Return the least and the greatest value of an axis of a uPlot chart."""
-    read = "({chart}, axis) => [chart.scales[axis].min, chart.scales[axis].max]"
-    return list(chart.evaluate(read, axis))
+    """Return the least and the greatest value of an axis of a uPlot chart, once it is drawn."""
+    return list(chart.evaluate(READ_ENDS, axis))
 
 
 def change(page: Page, label: str, value: str) -> None:

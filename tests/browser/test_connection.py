@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from jobs.actions.people import create_login_link, end_sessions
 from jobs.models import Experiment, User
 from tests import factories
-from tests.browser.conftest import Watch, free_port, start_server, wait_until_up
+from tests.browser.conftest import Held, Watch, free_port, start_server, wait_until_up
 from tests.browser.looking import Look, look_at
 from tests.datasets.making import bundle
 from tests.people import People
@@ -172,6 +172,26 @@ def test_a_form_that_is_sent_after_the_session_has_ended_stays_and_is_sent_after
     page.get_by_role("button", name="Save draft").click()
     page.wait_for_url("**/edit*")
     expect(page.locator("[name=name]")).to_have_value("typed by hand")
+    watch.ignore("401")
+
+
+def test_columns_that_are_asked_for_after_the_end_of_the_session_appear_after_a_login(
+    people: People, open_as: Open, watch: Watch
+) -> None:
+    bundle()
+    page = open_as(people.owner)
+    held = Held(page, "**/experiments/columns?*")
+    page.goto("/p/yard/experiments/new")
+    columns = held.next()
+    end_sessions(people.owner)
+    columns.continue_()
+    notice(page, "You are logged out")
+    rows = page.locator("[data-preprocessing] [data-columns]")
+    expect(rows).to_have_text("The columns could not be loaded; change the search to try again.")
+    page.unroute("**/experiments/columns?*")
+    log_in(page, people.owner)
+    page.get_by_role("button", name="Try now").click()
+    expect(rows).to_have_text("The columns of arrays are used as they are.")
     watch.ignore("401")
 
 

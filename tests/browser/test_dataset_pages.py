@@ -6,10 +6,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from jobs.actions import artifacts, submit
+from jobs.contracts.data import Split
+from jobs.contracts.overview import SplitOverview
 from jobs.contracts.profile import Profile
-from jobs.models import DatasetVersion
+from jobs.models import DatasetVersion, Job
+from jobs.store import store
 from tests import factories
 from tests.browser.looking import Look
+from tests.browser.overview import OVERVIEW
 from tests.datasets.making import SHOP
 from tests.people import People
 
@@ -46,6 +51,40 @@ def shop(people: People) -> DatasetVersion:
     version.upload, version.request = upload, {"source": "csv", "file": "shop.csv"}
     version.save(update_fields=["profile_json", "upload", "request"])
     return version
+
+
+def test_the_overview_is_readable_in_both_themes_and_widths(
+    people: People, shop: DatasetVersion, open_as: Open, look: Look, tmp_path: Path
+) -> None:
+    file = tmp_path / "overview.json"
+    file.write_text(OVERVIEW.model_dump_json())
+    job = submit.profile(shop, by=people.member)
+    job.artifacts.create(
+        artifact=artifacts.adopt(store().put(file)), role="overview", name="overview.json", attempt=1
+    )
+    page = open_as(people.member, f"/datasets/shop/versions/1?project={people.project.slug}")
+    expect(page.get_by_role("heading", name="Rows that training knows")).to_be_visible()
+    look(page, "dataset-overview")
+    pictured = page.get_by_role("img", name="Correlations of 8 columns; the table below has the numbers")
+    expect(pictured).to_be_visible()
+    page.get_by_text("As a table").last.click()
+    expect(page.get_by_role("cell", name="-0.98").first).to_be_visible()
+    page.get_by_label("Rows are divided").select_option(label="keep equal values together")
+    page.get_by_label("Column", exact=True).fill("city")
+    page.get_by_role("button", name="Compare the parts").click()
+    expect(page.get_by_text("A worker compares the parts of this split")).to_be_visible()
+    found = OVERVIEW.model_copy(update={"split": Split(group="city")})
+    file.write_text(
+        SplitOverview(**{f: getattr(found, f) for f in SplitOverview.model_fields}).model_dump_json()
+    )
+    (compared,) = Job.objects.comparing_parts_of_any([shop.pk])
+    compared.artifacts.create(
+        artifact=artifacts.adopt(store().put(file)), role="overview", name="overview.json", attempt=1
+    )
+    # The result arrives without a reload.
+    expect(page.get_by_role("heading", name="Rows that training knows")).to_be_visible()
+    assert "way=group&along=city" in page.url
+    look(page, "dataset-split")
 
 
 def test_roles_and_types_are_corrected_in_the_table_of_columns(

@@ -196,6 +196,40 @@ def test_another_data_set_changes_the_objective_that_does_not_suit_it(form: Page
     assert spec(page)["search"]["objective"] == {"metric": "val_loss", "direction": "min"}
 
 
+def test_templates_that_do_not_take_the_data_cannot_be_chosen(form: Page) -> None:
+    page = form
+    step(page, "Model")
+    refused = at(page, "/model/template").locator("option:disabled")
+    texts = ["Bag of n-grams", "Transformer for texts"]
+    images = ["Convolutional network", "Residual network"]
+    # The images have 8 × 8 pixels.
+    expect(refused).to_have_text([*texts, "Sequence network", "HyperResNet of KerasTuner"])
+    step(page, "Data")
+    at(page, "/data/dataset").select_option(label="diabetes")
+    step(page, "Model")
+    hypermodels = ["HyperXception of KerasTuner", "HyperResNet of KerasTuner"]
+    expect(refused).to_have_text([*images, *texts, "Sequence network", *hypermodels])
+
+
+def test_windows_over_time_make_sequences_of_the_rows_of_a_table(form: Page, look: Look) -> None:
+    page = form
+    at(page, "/data/dataset").select_option(label="diabetes")
+    at(page, "/data/window").check()
+    at(page, "/data/window/rows").fill("8")
+    at(page, "/data/window/time").select_option(label="age")
+    look(page, "experiment-windows")
+    assert spec(page)["data"]["window"] == {"rows": 8, "horizon": 0, "time": "age"}
+    step(page, "Model")
+    template = at(page, "/model/template")
+    expect(template.locator("option", has_text="Sequence network")).to_be_enabled()
+    expect(template.locator("option", has_text="Bag of n-grams")).to_be_disabled()
+    template.select_option(label="Sequence network")
+    expect(at(page, "/model/args/steps")).to_be_visible()
+    step(page, "Data")
+    at(page, "/data/window").uncheck()
+    assert "window" not in spec(page)["data"]
+
+
 def test_the_mesh_is_drawn_and_its_rules_are_validated(form: Page, look: Look) -> None:
     page = form
     step(page, "Mesh")
@@ -364,3 +398,69 @@ def test_the_second_of_two_tabs_shows_both_versions_and_saves_the_chosen_values(
     second.get_by_role("button", name="Save draft").click()
     second.wait_for_url("**/edit*")
     expect(second.locator("#toasts")).to_contain_text("The draft is saved.")
+
+
+def test_settings_without_effect_on_trees_are_hidden_and_removed(form: Page) -> None:
+    page = form
+    step(page, "Model")
+    at(page, "/model/template").select_option(label="Trees")
+    expect(at(page, "/model/args/method")).to_be_visible()
+    found = spec(page)
+    assert set(found["fit"]) == {"epochs", "early_stopping"}
+    assert "learning_rate" not in [row["name"] for row in found["search"]["space"]]
+    step(page, "Training")
+    expect(at(page, "/fit/epochs")).to_be_visible()
+    expect(at(page, "/fit/optimizer")).to_be_hidden()
+    expect(page.get_by_text("Learning-rate schedule")).to_be_hidden()
+    step(page, "Mesh")
+    expect(page.get_by_text("This has no effect on trees: its trees are grown on the CPU.")).to_be_visible()
+    expect(page.get_by_text("Use several devices")).to_be_hidden()
+    step(page, "Model")
+    at(page, "/model/template").select_option(label="Multilayer perceptron")
+    step(page, "Mesh")
+    expect(page.get_by_text("Use several devices")).to_be_visible()
+
+
+def test_a_hypermodel_is_chosen_among_the_templates_with_its_search_space(form: Page, look: Look) -> None:
+    page = form
+    step(page, "Model")
+    offered = at(page, "/model/template")
+    expect(offered.get_by_role("option", name="HyperResNet of KerasTuner", exact=True)).to_be_disabled()
+    offered.select_option(label="HyperXception of KerasTuner")
+    expect(page.get_by_text("separable convolutions with residual connections")).to_be_visible()
+    expect(at(page, "/model/args/pooling").locator("option:not([hidden])")).to_have_text(
+        ["avg", "flatten", "max"]
+    )
+    at(page, "/model/args/pooling").select_option(label="max")
+    expect(at(page, "/model/args/activation").locator("option:not([hidden])")).to_have_text(["relu", "selu"])
+    settled(page, "ok")
+    made = spec(page)
+    assert made["model"] == {"kind": "hypermodel", "name": "HyperXception", "args": {"pooling": "max"}}
+    names = [row["name"] for row in made["search"]["space"]]
+    assert names[:2] == ["activation", "conv2d_num_filters"] and names[-1] == "learning_rate"
+    assert "units" not in names
+    look(page, "form-hypermodel")
+    step(page, "Model")
+    offered.select_option(label="Convolutional network")
+    settled(page, "ok")
+    made = spec(page)
+    assert made["model"]["template"] == "cnn" and "name" not in made["model"]
+    assert [row["name"] for row in made["search"]["space"]] == [
+        "filters",
+        "units",
+        "dropout",
+        "learning_rate",
+    ]
+
+
+def test_the_steps_that_choose_among_trials_are_switched_with_the_search(form: Page) -> None:
+    page, toggle = form, "Search hyperparameters"
+    before = spec(page)["after"]
+    assert {*before} == {"retrain", "ensemble"}
+    step(page, "Search space")
+    page.get_by_label(toggle).uncheck()
+    assert spec(page).get("after", {}) == {}
+    settled(page, "ok")
+    page.get_by_label(toggle).check()
+    assert spec(page)["after"] == before
+    settled(page, "ok")

@@ -15,7 +15,7 @@ from tests.flow.specs import Spec, search, spec
 from tests.flow.yard import RunningYard, open_yard
 from tests.ops.conftest import wait_for
 
-EPOCHS = 1000
+EPOCHS = 500
 TRIALS = 3
 LEFT = ("artifacts", "trainyard.sqlite3*")
 

@@ -222,6 +222,17 @@ def test_later_hyperparameters_extend_the_space_and_invalid_ones_are_logged(sear
     assert ["'two words' keeps its default" in event["line"] for event in warnings] == [True]
 
 
+def test_one_line_of_the_log_names_all_hyperparameters_of_a_report_that_are_not_searched(search: Job) -> None:
+    def named(number: int) -> dict[str, Any]:
+        return UNREADABLE | {"config": UNREADABLE["config"] | {"name": f"no {number}"}}
+
+    held = ask(discovered(search))
+    finish(search, held, 0.5, FLOAT_X, *(named(number) for number in range(1000)), BOOLEAN_Y)
+    (warning,) = event_log.logs(search, level="warning").items
+    assert "'no 0', 'no 1', " in warning["line"]
+    assert "'no 19', 981 more keep their defaults; the first: " in warning["line"]
+
+
 def test_an_earlier_trial_counts_with_the_defaults_of_later_hyperparameters(search: Job) -> None:
     held = ask(discovered(search))
     finish(search, held, 0.5, FLOAT_X, BOOLEAN_Y, y=True)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from django.db import connection
 
 from jobs.actions import control, external_search
 from jobs.kinds.external_search.payload import ExternalSearch
-from jobs.models import Job, Trial, Worker
+from jobs.models import Job, Project, Trial, Worker
 from tests.people import People, make_people
 from workers.chief import connection_tracker, conversion, protocol
 from workers.chief.connection_tracker import ConnectionTracker, address_of, open_connections
 from workers.chief.server import PortInUse, serve
+from workers.supervise import event_pace
 
 SECONDS = 20.0
 needs_file = pytest.mark.skipif(connection.vendor != "sqlite", reason="its thread opens the database file")
@@ -128,6 +130,34 @@ async def test_a_call_that_waits_when_the_chief_ends_is_answered_with_ask_again(
         os.kill(os.getpid(), signal.SIGTERM)
         assert protocol.member_of("TrialStatus", (await waiting).trial.status) == "IDLE"
     assert (await asyncio.wait_for(task, SECONDS)).state == "running"
+
+
+@needs_file
+async def test_reports_above_the_quota_of_events_wait_and_the_search_has_one_warning(
+    channel: grpc.aio.Channel, search: Job, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_pace, "BURST_SECONDS", 0.1)
+    await asyncio.to_thread(limit_events, people, 100)
+    name = (await call(channel, "CreateTrial", tuner_id="a")).trial.trial_id
+    # The chief reads the quota once a second.
+    while not await asyncio.to_thread(warnings_of, search):
+        await call(channel, "UpdateTrial", trial_id=name, metrics={"default_objective": 0.5}, step=0)
+    began = time.monotonic()
+    for step in range(1, 6):
+        await call(channel, "UpdateTrial", trial_id=name, metrics={"default_objective": 0.5}, step=step)
+    assert time.monotonic() - began > 0.8, "each counts as 21 events"
+    answer = await call(channel, "GetTrial", trial_id=name)
+    steps = {each.step for each in answer.trial.metrics.metrics["default_objective"].observations}
+    assert steps == set(range(6))
+    assert [each["code"] for each in await asyncio.to_thread(warnings_of, search)] == ["events_over_quota"]
+
+
+def limit_events(people: People, events: int) -> None:
+    Project.objects.filter(pk=people.project.pk).update(max_events=events)
+
+
+def warnings_of(search: Job) -> list[dict[str, str]]:
+    return Job.objects.get(pk=search.pk).warnings
 
 
 async def test_a_port_in_use_is_reported_in_a_sentence(tmp_path: Path) -> None:

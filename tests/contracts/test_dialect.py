@@ -44,6 +44,14 @@ def test_a_character_that_the_end_of_the_sample_divides_is_still_utf_8() -> None
     assert detect(text[:-2], is_all=True).dialect.encoding == "latin-1"
 
 
+@pytest.mark.parametrize("start", [b"", b"a", b"a,b\n1,2\n", b"\xff", b"\xd8\x00\xd8"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
+@pytest.mark.parametrize("is_all", [True, False])
+def test_any_bytes_have_a_dialect_in_any_encoding(start: bytes, encoding: str, is_all: bool) -> None:
+    given = DialectRequest.model_validate({"encoding": encoding})
+    assert detect(start, is_all=is_all, given=given).dialect.encoding == encoding
+
+
 def test_an_incomplete_last_row_is_not_part_of_the_sample() -> None:
     assert detect(b"a,b\n1,2\n3", is_all=False).rows == [["a", "b"], ["1", "2"]]
 

@@ -3,6 +3,7 @@
 import pytest
 
 from jobs.contracts.model_reports.ensemble import EnsembleReport
+from jobs.contracts.model_reports.evaluation import Calibration, CalibrationBin
 from jobs.contracts.model_reports.quantization import Agreement
 from jobs.contracts.model_reports.verdicts import verdict
 from tests.reports import ensemble_report, evaluation_report, quantization_report
@@ -38,6 +39,12 @@ def test_a_faster_model_on_another_device_names_the_device() -> None:
 )
 def test_each_part_of_a_quantization_follows_its_figures(changes: dict[str, object], part: str) -> None:
     assert part in verdict(quantization_report(**changes))  # type: ignore[arg-type]
+
+
+def test_bins_without_rows_have_no_bias() -> None:
+    empty = CalibrationBin(low=0.0, high=1.0, rows=0, confidence=0.5, accuracy=0.25)
+    assert Calibration(ece=0.25, bins=(empty,)).bias is None
+    assert Calibration(ece=0.25, bins=(empty.model_copy(update={"rows": 4}),)).bias == 0.25
 
 
 def test_an_ensemble_of_independent_members_beats_its_best_member() -> None:
@@ -95,6 +102,11 @@ def test_a_report_of_an_earlier_release_has_a_verdict_too() -> None:
 def test_an_evaluation_says_how_often_it_is_right_or_how_far_off(task: str, parts: list[str]) -> None:
     found = verdict(evaluation_report(task))  # type: ignore[arg-type]
     assert [part for part in parts if part not in found] == []
+
+
+def test_a_finding_on_weighted_rows_names_their_column() -> None:
+    for report in (evaluation_report(), quantization_report(), ensemble_report()):
+        assert verdict(report.model_copy(update={"weighted_by": "w"})) == f"{verdict(report)} Weighted by w."
 
 
 def test_rows_without_a_finite_prediction_are_named() -> None:

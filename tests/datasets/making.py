@@ -48,6 +48,49 @@ DIABETES: dict[str, Any] = {
 }
 
 
+PETS: dict[str, Any] = {
+    "rows": 30,
+    "kind": "image",
+    "task": "binary",
+    "target": "label",
+    "features": ["image"],
+    "input_shape": [8, 12, 3],
+    "has_pipeline": True,
+    "outputs": 2,
+    "class_labels": ["cat", "dog"],
+    "class_counts": [10, 20],
+    "columns": [
+        {
+            "name": "image",
+            "dtype": "uint8",
+            "shape": [8, 12, 3],
+            "role": "feature",
+            "type": "image",
+            "image": {"height": 8, "width": 12, "channels": 3, "fit": "crop"},
+        },
+        {
+            "name": "file",
+            "dtype": "text",
+            "role": "id",
+            "type": "category",
+            "distinct": 30,
+            "reason": "a path",
+        },
+        {"name": "label", "dtype": "text", "role": "target", "type": "category", "distinct": 2},
+    ],
+    "images": {
+        "shape": {"height": 8, "width": 12, "channels": 3, "fit": "crop"},
+        "heights": {"min": 7, "median": 8, "max": 900},
+        "widths": {"min": 9, "median": 12, "max": 1200},
+        "formats": {"JPEG": 29, "PNG": 1},
+        "hidden": 3,
+        "thumbnails": {"side": 64, "tiles": 8, "labels": ["cat", "dog"], "counts": [8, 5]},
+    },
+    "preview": [{"file": "cat/1.png", "label": "cat"}],
+}
+"""An archive of images."""
+
+
 def make_ready(version: DatasetVersion, profile: dict[str, Any]) -> DatasetVersion:
     """Complete the profile job of a version."""
     table, _ = Artifact.objects.get_or_create(digest="d" * 64, defaults={"bytes": 100})

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,11 @@ from django.utils import timezone
 from pytest_django import Settings as SettingsWrapper
 
 from jobs.actions import datasets
+from jobs.kinds.profile.actions import ProfileActions
 from jobs.models import Dataset, DatasetVersion, IdempotencyKey, Job
+from jobs.queries import disk_use
 from jobs.store import LocalStore, StoredFile, store
+from tests import factories
 from tests.datasets.making import DIABETES, SHOP, make_ready
 from tests.experiments.conftest import World
 
@@ -31,6 +35,11 @@ def api(world: World) -> Client:
 def send(client: Client, content: bytes = CSV, file: str = "people.csv", key: str = "", **fields: Any) -> Any:
     form = {"project": "yard", "slug": "people", "file": SimpleUploadedFile(file, content), **fields}
     return client.post("/api/v1/datasets", form, headers={"Idempotency-Key": key} if key else {})
+
+
+def send_files(client: Client, *files: SimpleUploadedFile, **fields: Any) -> Any:
+    form = {"project": "yard", "slug": "people", "file": list(files), **fields}
+    return client.post("/api/v1/datasets", form)
 
 
 def call_while_storing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
@@ -155,13 +164,6 @@ def test_a_nul_in_a_field_is_not_reported_as_a_missing_field(api: Client) -> Non
     assert "NUL" in send(api, name="a\0b").json()["detail"]
 
 
-def test_urls_are_refused_with_the_reason(api: Client) -> None:
-    body = {"project": "yard", "slug": "far", "url": "https://example.org/a.csv"}
-    answer = api.post("/api/v1/datasets", body, content_type="application/json")
-    assert answer.status_code == 422
-    assert "not supported yet" in answer.json()["detail"]
-
-
 def test_a_failed_profile_names_the_file_and_can_be_retried(api: Client, world: World) -> None:
     send(api)
     version = DatasetVersion.objects.get(dataset__slug="people")
@@ -227,8 +229,7 @@ def test_roles_and_types_of_columns_are_corrected_with_the_upload(api: Client) -
         ('{"age": "number"}', "/columns", "columns must be a list"),
         ('[{"name": "age", "type": "colour"}]', "/columns/0/type", "colour"),
         ('[{"name": "age", "kind": "number"}]', "/columns/0/kind", "'kind' is not a field"),
-        ('[{"name": "age", "type": "image"}]', "/columns/0/type", "'image' is not available yet"),
-        ('[{"name": "age", "role": "weight"}]', "/columns/0/role", "'weight' is not available yet"),
+        ('[{"name": "age", "role": "sample"}]', "/columns/0/role", "sample"),
         ('[{"name": "age"}, {"name": "age"}]', "/columns", "'age' is named twice"),
     ],
 )
@@ -301,3 +302,59 @@ def test_a_wrong_dialect_is_refused_with_its_field(api: Client, fields: dict[str
     answer = send(api, **fields)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"] == pointer
+
+
+def test_several_files_are_one_version_in_the_order_of_the_form(api: Client) -> None:
+    parts = [SimpleUploadedFile("part-2.csv", CSV), SimpleUploadedFile("part-1.csv", CSV[:-10] + b"1,1,1\n")]
+    assert send_files(api, *parts, slug="parts").status_code == 201
+    version = DatasetVersion.objects.get(dataset__slug="parts")
+    shown = api.get("/api/v1/datasets/parts/versions/1?project=yard").json()
+    assert (shown["file"], shown["files"]) == ("part-2.csv", ["part-2.csv", "part-1.csv"])
+    further = version.further_files.get()
+    assert (further.position, further.artifact.bytes) == (2, len(CSV) - 4)
+    assert disk_use.added_by(further.artifact, version.dataset.project_id or 0) == 0
+    assert api.get(f"/api/v1/artifacts/{further.artifact.digest}").status_code == 200
+    datasets.record_profile_failure(version.pk, {"message": f"{further.artifact.digest} lacks 'a'"})
+    version.refresh_from_db()
+    assert version.error == {"message": "part-1.csv lacks 'a'"}
+    assert version.created_by is not None
+    shown = api.get("/datasets/parts/versions/1?project=yard").content.decode()
+    assert "<li>part-2.csv</li><li>part-1.csv</li>" in re.sub(r"\s+(?=<)|(?<=>)\s+", "", shown)
+    again = datasets.set_roles(version, datasets.Roles(target="age"), by=version.created_by)
+    assert again.files == version.files
+    assert again.further_files.get().artifact == further.artifact
+
+
+def test_each_file_of_a_version_counts_in_the_storage_and_in_what_a_deletion_frees(api: Client) -> None:
+    parts = [SimpleUploadedFile("part-1.csv", CSV), SimpleUploadedFile("part-2.csv", CSV[:-10] + b"1,1,1\n")]
+    send_files(api, *parts, slug="parts")
+    size = 2 * len(CSV) - 4
+    (project,) = [row for row in api.get("/api/v1/storage").json()["projects"] if row["project"] == "yard"]
+    assert project["datasets"] == {"files": 2, "bytes": size}
+    preview = api.get("/api/v1/datasets/parts/deletion?project=yard").json()
+    assert (preview["bytes"], preview["frees"]) == (size, size)
+
+
+def test_files_of_a_version_have_one_format_and_a_digest_belongs_to_one(api: Client) -> None:
+    csv, lines = SimpleUploadedFile("a.csv", CSV), SimpleUploadedFile("b.jsonl", b'{"a": 1}\n')
+    refused = send_files(api, csv, lines)
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/file")
+    assert "'b.jsonl' has JSON Lines data, and 'a.csv' has CSV data" in refused.json()["detail"]
+    files = [SimpleUploadedFile(f"{i}.csv", CSV) for i in range(2)]
+    refused = send_files(api, *files, sha256="0" * 64)
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/sha256")
+    many = [SimpleUploadedFile(f"{i}.csv", CSV) for i in range(101)]
+    assert send_files(api, *many).status_code in (413, 422)
+
+
+def test_a_job_reads_the_files_in_their_order(api: Client) -> None:
+    parts = [SimpleUploadedFile(f"part-{i}.csv", CSV + b"%d,1,1\n" % i) for i in range(3)]
+    assert send_files(api, *parts, slug="parts").status_code == 201
+    version = DatasetVersion.objects.get(dataset__slug="parts")
+    worker = factories.make_worker("box")
+    attempt = factories.make_attempt(Job.objects.profiling(version.pk).get(), worker)
+    task = ProfileActions().build_task(attempt, {"folder": "."})
+    contents = [
+        Path(path).read_bytes()[-6:] for path in (task.path or "", *(part.path for part in task.more))
+    ]
+    assert contents == [b"0,1,1\n", b"1,1,1\n", b"2,1,1\n"]

@@ -4,19 +4,24 @@ import base64
 import zlib
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
 
-from jobs.actions import datasets, experiments
-from jobs.models import DatasetVersion
-from tests.datasets.making import DIABETES, SHOP, make_ready
+from jobs import upload_files
+from jobs.actions import datasets, experiments, resumable_uploads
+from jobs.contracts.columns import ColumnRequest
+from jobs.models import DatasetVersion, ResumableUpload
+from tests.datasets.making import DIABETES, DIGITS, SHOP, make_ready
 from tests.datasets.test_api import CSV
 from tests.experiments.conftest import World
 from tests.factories import make_dataset, profile
 from tests.markup import squeezed, text_of
 from webapp.pages.pictures import histogram_bars, png_uri
+from workers.engine.data.encode import array_types
+from workers.engine.data.table import Table
 
 
 @pytest.fixture
@@ -60,6 +65,13 @@ def test_a_version_of_numbers_shows_findings_and_missing_values(browser: Client)
     assert 'title="missing"' in page
 
 
+def test_a_missing_text_is_shown_like_a_missing_number(browser: Client) -> None:
+    rows = [{**SHOP["preview"][0], "city": ""}]
+    data = make_dataset("gaps", project=None)
+    make_ready(data.versions.get(), {**SHOP, "preview": rows})
+    assert 'title="missing"' in browser.get("/datasets/gaps/versions/1").content.decode()
+
+
 def test_a_preparing_version_waits_and_then_reloads(browser: Client) -> None:
     address = upload(browser)
     assert "hx-trigger" in browser.get(address).content.decode()
@@ -77,6 +89,66 @@ def test_an_invalid_upload_shows_its_problems(browser: Client) -> None:
     answer = browser.post("/datasets/new", form)
     assert answer.status_code == 422
     assert "must end in one of" in answer.content.decode()
+
+
+def received(world: World, content: bytes = CSV) -> ResumableUpload:
+    """Make an upload in parts that has arrived."""
+    upload = resumable_uploads.begin(world.project, name="Parts.csv", length=len(content), by=world.owner)
+    with upload_files.Part(upload.pk, offset=0, length=len(content)) as part:
+        part.write(content)
+    return upload
+
+
+def test_a_form_names_an_upload_in_parts_instead_of_a_file(world: World, browser: Client) -> None:
+    held = received(world)
+    answer = browser.post("/datasets/new", {"project": "yard", "upload": held.pk})
+    assert answer["Location"] == "/datasets/parts/versions/1?project=yard"
+    assert not ResumableUpload.objects.exists()
+    again = received(world, CSV + b"1,2,3\n")
+    answer = browser.post("/datasets/new?dataset=parts&project=yard", {"upload": again.pk})
+    assert answer["Location"] == "/datasets/parts/versions/2?project=yard"
+
+
+def test_a_form_with_problems_keeps_its_upload(world: World, browser: Client) -> None:
+    held = received(world)
+    answer = browser.post("/datasets/new", {"project": "yard", "slug": "No slug", "upload": held.pk})
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert f'name="upload" value="{held.pk}"' in page
+    assert "Received: Parts.csv" in text_of(answer)
+    unknown = browser.post("/datasets/new", {"project": "yard", "slug": "x", "upload": "k"})
+    assert (unknown.status_code, "There is no upload" in text_of(unknown)) == (422, True)
+
+
+def test_the_page_lists_unfinished_uploads_of_the_person(world: World, browser: Client) -> None:
+    resumable_uploads.begin(world.project, name="rest.csv", length=2000, by=world.owner)
+    assert "rest.csv for yard: 0 B of" in text_of(browser.get("/datasets/new"))
+    assert "rest.csv" not in world.client(world.stranger).get("/datasets/new").content.decode()
+
+
+def test_an_upload_of_a_refused_form_is_listed_and_can_be_used(world: World, browser: Client) -> None:
+    upload(browser)
+    held = received(world)
+    form = {"project": "yard", "slug": "some-people", "upload": held.pk}
+    assert browser.post("/datasets/new", form).status_code == 409
+    held.refresh_from_db()
+    assert held.artifact is not None
+    page = browser.get("/datasets/new").content.decode()
+    assert f'data-delete-upload="{held.pk}"' in page
+    assert f'href="?use={held.pk}"' in page
+    form_with_it = browser.get(f"/datasets/new?use={held.pk}")
+    assert f'name="upload" value="{held.pk}"' in form_with_it.content.decode()
+    of_dataset = browser.get("/datasets/new?dataset=some-people&project=yard").content.decode()
+    assert f'href="?dataset=some-people&amp;project=yard&amp;use={held.pk}"' in of_dataset
+    assert browser.post(f"/datasets/new?use={held.pk}", form | {"slug": "free"}).status_code == 303
+    assert f"{held.pk}" not in browser.get(f"/datasets/new?use={held.pk}").content.decode()
+
+
+def test_an_upload_that_has_not_arrived_cannot_be_used(world: World, browser: Client) -> None:
+    rest = resumable_uploads.begin(world.project, name="rest.csv", length=2000, by=world.owner)
+    assert f"use={rest.pk}" not in browser.get("/datasets/new").content.decode()
+    others = world.client(world.stranger).get(f"/datasets/new?use={rest.pk}")
+    assert (others.status_code, "rest.csv" in others.content.decode()) == (200, False)
 
 
 def test_roles_are_set_by_a_new_version(browser: Client) -> None:
@@ -167,6 +239,36 @@ def test_a_column_that_was_left_out_is_included_by_its_button(browser: Client) -
     assert made.request["columns"][0] == {"name": "id", "role": "feature", "type": "integer"}
 
 
+def test_a_person_chooses_whether_an_array_has_images_or_sequences(browser: Client) -> None:
+    address = upload(browser)
+    make_ready(DatasetVersion.objects.latest("pk"), DIGITS)
+    page = squeezed(browser.get(address).content.decode())
+    assert '<option value="image">images in shades of grey</option>' in page
+    form = {"column": "image", "role": "feature", "type": "sequence", "target": "digit"}
+    browser.post("/datasets/some-people/versions/1/roles?project=yard", form)
+    made = DatasetVersion.objects.latest("pk")
+    chosen = [ColumnRequest.model_validate(column) for column in made.request["columns"]]
+    assert array_types(Table({"image": np.zeros((3, 8, 8)), "digit": np.arange(3)}), chosen) == {
+        "image": "sequence"
+    }
+    steps = [{**DIGITS["columns"][0], "type": "sequence"}, DIGITS["columns"][1]]
+    make_ready(made, {**DIGITS, "kind": "sequence", "input_shape": [8, 8], "columns": steps})
+    page = squeezed(browser.get("/datasets/some-people/versions/2?project=yard").content.decode())
+    assert "8 × 8 numbers" in page and '<option value="sequence" selected>' in page
+
+
+def test_the_target_of_an_array_is_detected_again_if_its_field_is_cleared(browser: Client) -> None:
+    upload(browser)
+    version = DatasetVersion.objects.latest("pk")
+    version.request = {**version.request, "columns": [{"name": "digit", "role": "target"}]}
+    version.save(update_fields=["request"])
+    make_ready(version, DIGITS)
+    form = {"column": "image", "role": "feature", "type": "image", "target": ""}
+    browser.post("/datasets/some-people/versions/1/roles?project=yard", form)
+    made = DatasetVersion.objects.latest("pk")
+    assert made.request["columns"] == [{"name": "image", "role": "feature", "type": "image"}]
+
+
 def test_exactly_one_column_is_the_target(browser: Client) -> None:
     shop_page(browser)
     for roles in (["id", "feature", "feature", "ignore"], ["id", "target", "feature", "target"]):
@@ -199,6 +301,11 @@ def test_another_dialect_shows_other_rows(browser: Client) -> None:
 def test_a_sample_is_bytes_and_bounded(browser: Client) -> None:
     assert browser.post("/datasets/sample", {"file": "a"}).status_code == 415
     assert sampled(browser, b"a" * (65_536 + 1)).status_code == 413
+
+
+def test_a_sample_of_a_file_that_is_not_in_the_chosen_encoding_is_shown_as_it_reads(browser: Client) -> None:
+    answer = sampled(browser, b"name;age\nx;3\n", **{"dialect.encoding": "utf-16"})
+    assert answer.status_code == 200
 
 
 def test_the_dialect_is_corrected_in_a_new_version(browser: Client) -> None:

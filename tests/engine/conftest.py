@@ -1,3 +1,4 @@
+import gc
 import os
 from pathlib import Path
 
@@ -14,6 +15,13 @@ def compiled_once() -> None:
     from workers.runner.libraries import configure_jax
 
     configure_jax(str(Path(os.environ["TRAINYARD_TEST_HOME"], "compiled")), "default")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_collections() -> None:
+    """Exempt what lasts from garbage collection, as a runner does: each new model starts with one."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ rows of each part, the environment of the runner or the worker that gets the job
 import json
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest.mock import MagicMock, patch
@@ -17,6 +18,7 @@ import numpy as np
 from jobs.contracts import estimate
 from jobs.contracts.estimate import History, PastTraining
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.profile import Profile
 from jobs.contracts.pruning import Curve
 from jobs.contracts.schedules import ReduceOnPlateau
 from jobs.contracts.suggest import SuggestRequest
@@ -28,7 +30,8 @@ from tests.engine.helpers import RecordingReport
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.evaluation.members import MemberPredictions
 from workers.engine.models import mesh
-from workers.engine.models.build import build, measure_scaling
+from workers.engine.models.build import Scaling, build, measure_scaling
+from workers.engine.models.build import _assemble as assemble
 from workers.engine.models.optimizer import make_optimizer
 from workers.engine.models.precision import scale_loss
 from workers.engine.search.suggest import suggest
@@ -41,6 +44,12 @@ from workers.engine.training.pruning import RivalCurves, pruning_check
 from workers.runner import serve
 from workers.supervise.attempt import memory_cap
 
+IMAGES = Profile.model_validate(
+    {
+        "rows": 9, "task": "multiclass", "target": "y", "features": ("x",), "outputs": 10, "columns": (),
+        "preview": (), "kind": "image", "input_shape": (32, 32, 3),
+    }
+)  # fmt: skip
 MEASURED = frozenset({"val_loss", "val_accuracy"})
 
 
@@ -49,13 +58,20 @@ class Files(NamedTuple):
 
     vectors: DatasetFile
     images: DatasetFile
+    grouped: DatasetFile
+    texts: DatasetFile
+    sequences: DatasetFile
 
     def of(self, spec: ExperimentSpec) -> DatasetFile:
-        needs_images = spec.model.template == "cnn" or spec.fit.augmentation is not None
+        if "text" in spec.model.info.data_kinds:
+            return self.texts
+        if spec.model.info.data_kinds == ("sequence",):
+            return self.sequences
+        needs_images = spec.model.info.data_kinds == ("image",) or spec.fit.augmentation is not None
         return self.images if needs_images else self.vectors
 
     def load(self, spec: ExperimentSpec) -> Dataset:
-        return load_dataset(self.of(spec), spec.data)
+        return load_dataset(self.of(spec), spec.data, spec.texts)
 
 
 Probe = Callable[[ExperimentSpec, Files], Any]
@@ -68,12 +84,40 @@ def data(spec: ExperimentSpec, files: Files) -> Any:
     return (loaded.task, *arrays)
 
 
+def grouped_data(spec: ExperimentSpec, files: Files) -> Any:
+    """Return the rows of each part of data in which a column has the role group."""
+    return [part.tolist() for part in load_dataset(files.grouped, spec.data).parts]
+
+
 def layers(spec: ExperimentSpec, files: Files) -> Any:
-    """Return the layers of the model in training, with their precision."""
+    """Return the layers of the model in training, with their precision; or its trees."""
     loaded = files.load(spec)
+    if not spec.model.info.by_gradient:
+        # With the default there are too few rows for a split.
+        model = spec.model.model_copy(update={"args": {"min_rows": 1, **spec.model.args}})
+        spec = spec.model_copy(update={"model": model})
+        prepared = prepare(spec, loaded, loaded.parts.train, name="t", seed=0)
+        loop = prepared.loop(epochs=3)
+        loop.epoch(3, 0, [], lambda _: None)
+        return loop.weights()[0].tobytes().hex()
     scaling = measure_scaling(loaded.x, loaded.y, loaded.profile)
+    # Otherwise operations are numbered: the second cast of a process is "cast_1".
+    keras.backend.clear_session(free_memory=False)
     model = build(spec, loaded.profile, scaling, name="t", seed=0, augmented=True)
     return json.dumps(keras.saving.serialize_keras_object(model), sort_keys=True, default=str)
+
+
+def hypermodel_layers(spec: ExperimentSpec, _: Files) -> Any:
+    """Return the layers of a hypermodel of KerasTuner for images of 32 × 32; no variable gets a value."""
+
+    def described() -> str:
+        with keras.StatelessScope(initialize_variables=False):
+            model = assemble(spec, IMAGES, Scaling(np.zeros(3), np.ones(3)), "t", augmented=False)
+        return json.dumps(model.get_config(), sort_keys=True, default=str)
+
+    # Keras keeps the variables that wait for their values by thread.
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(described).result()
 
 
 def optimizer(spec: ExperimentSpec, _: Files) -> Any:

@@ -4,10 +4,12 @@ Each returns no primary keys, since those differ between two calls.
 """
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import wraps
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 
 from jobs.actions import attempt_end, pipeline, registration, schedule, suggest
 from jobs.contracts.experiment import ExperimentSpec
@@ -106,6 +108,25 @@ def patience_with_failures(spec: ExperimentSpec, yard: Yard) -> Any:
     pipeline.advance_all()
     job.refresh_from_db()
     return job.state
+
+
+@_in_new_rows
+def ended_after_five_minutes(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return whether a search that began five minutes ago, and has scores, ends early."""
+    job = _submit(yard, spec)
+    make_trials(job)
+    Job.objects.filter(pk=job.pk).update(started=timezone.now() - timedelta(minutes=5))
+    pipeline.advance_all()
+    job.refresh_from_db()
+    return job.payload.finishing
+
+
+@_in_new_rows
+def first_trials(spec: ExperimentSpec, yard: Yard) -> Any:
+    """Return the values of the trials that a search begins with."""
+    job = _submit(yard, spec)
+    pipeline.advance_all()
+    return list(job.trials.order_by("number").values_list("source", "values"))
 
 
 @_in_new_rows

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.model import model_json
 from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.profile.payload import ProfileTask
 from workers.engine.tasks.profile import run as run_profile
@@ -41,7 +42,7 @@ class RecordingReport:
 def spec_of(dataset: str = "digits", template: str = "mlp", **parts: Any) -> ExperimentSpec:
     """Return a small spec; `args` goes to the template, `split` to the data."""
     data = {"dataset": dataset, "split": parts.pop("split", {})}
-    model = {"kind": "template", "template": template, "args": parts.pop("args", {})}
+    model = model_json(template, parts.pop("args", {}))
     return ExperimentSpec.model_validate({"data": data, "model": model, **parts})
 
 

@@ -29,12 +29,14 @@ class ArtifactReport:
         self.artifacts: dict[str, Path] = {}
         self.warnings: list[str] = []
         self.steps: list[float] = []
+        self.phases: list[str] = []
         self.pending_request: Any = None
 
     def progress(self, done, total, unit):
         self.steps.append(done / total)
 
-    def phase(self, name): ...
+    def phase(self, name):
+        self.phases.append(name)
 
     def metric(self, *args, **kwargs): ...
     def log(self, line, **kwargs): ...

@@ -3,12 +3,19 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from workers.runner.environment import Environment
 
 Environment(threads=1, platform="cpu", simulated_devices=4).apply()
 
-from tests.engine.helpers import RecordingReport, profiled, spec_of  # noqa: E402  the environment comes first
+from jobs.contracts.encoding import encoded  # noqa: E402  the environment comes first
+from jobs.contracts.mesh import MeshSpec  # noqa: E402
+from jobs.contracts.profile import Profile  # noqa: E402
+from jobs.contracts.task_parts import DatasetFile  # noqa: E402
+from jobs.contracts.variables import suggest_layout, variables  # noqa: E402
+from tests.engine.helpers import RecordingReport, profiled, spec_of  # noqa: E402
+from tests.engine.texts import reviews  # noqa: E402
 from workers.engine.data.dataset import load_dataset  # noqa: E402
 from workers.engine.training.checkpointing import Checkpointer  # noqa: E402
 from workers.engine.training.early_stopping import BestTracker  # noqa: E402
@@ -17,7 +24,7 @@ from workers.engine.training.prepare import prepare  # noqa: E402
 from workers.engine.training.training import Training  # noqa: E402
 
 RULES = [{"match": ".*/kernel", "axes": [None, "model"]}, {"match": ".*/bias", "axes": ["model"]}]
-MESHES = {
+MESHES: dict[str, Any] = {
     "one": None,
     "data": {"shape": [4], "axis_names": ["data"], "simulate": 4},
     "model": {
@@ -27,29 +34,47 @@ MESHES = {
 }  # fmt: skip
 
 
+DIGITS: dict[str, Any] = {"args": {"units": 8, "dropout": 0.2, "batch_norm": True}}
+TEXTS: dict[str, Any] = {"template": "text_transformer", "args": {"dim": 8, "blocks": 1}}
+
+
 def main(folder: Path) -> None:
-    """Train the same model with each mesh."""
-    file = profiled(folder / "profile", bundled="digits")
-    found = {}
-    for name, mesh in MESHES.items():
-        spec = spec_of(
-            args={"units": 8, "dropout": 0.2, "batch_norm": True}, mesh=mesh,
-            # plain gradient steps: Adam turns a gradient that is only rounding noise into a full step
-            fit={"epochs": 2, "batch_size": 100, "optimizer": "sgd", "learning_rate": 0.1},
-        )  # fmt: skip
-        dataset = load_dataset(file, spec.data)
-        prepared = prepare(spec, dataset, dataset.parts.train, name=name, seed=3)
-        report = RecordingReport(folder)
-        plan = TrainingPlan(
-            model=prepared.model, batches=prepared.batches, epochs=2, best=BestTracker("val_loss", "min"),
-            validation=prepared.evaluation_set(dataset.parts.validation), stop=None, report=report,
-            checkpointer=Checkpointer(folder / name, report, fence=1), on_progress=lambda done: None,
-        )  # fmt: skip
-        result = Training(plan).run()
-        kernel = prepared.model.get_layer("dense_1").kernel.value
-        shard = kernel.addressable_shards[0].data.shape
-        found[name] = {"history": result.history, "shard": shard, "devices": len(kernel.devices())}
-    sys.stdout.write(json.dumps(found) + "\n")
+    """Train the same models with each mesh."""
+    digits = profiled(folder / "profile", bundled="digits")
+    found = {name: train(folder / name, digits, mesh, "dense_1", **DIGITS) for name, mesh in MESHES.items()}
+    texts = reviews(folder / "reviews")
+    several = {**MESHES["mixed"], "layout": suggested(texts)}
+    pair = [
+        train(folder / name, texts, mesh, "expand_1", **TEXTS)
+        for name, mesh in (("alone", None), ("several", several))
+    ]
+    sys.stdout.write(json.dumps({"digits": found, "texts": pair}) + "\n")
+
+
+def suggested(texts: DatasetFile) -> list[dict[str, Any]]:
+    """Return the layout that a plan suggests for the model of texts."""
+    spec = spec_of("d", **TEXTS)
+    listed = variables(spec.model, encoded(spec, Profile.model_validate(texts.profile)))
+    return [rule.model_dump() for rule in suggest_layout(MeshSpec.model_validate(MESHES["mixed"]), listed)]
+
+
+def train(folder: Path, file: DatasetFile, mesh: Any, layer: str, **model: Any) -> dict[str, Any]:
+    """Train a model; return its history, and how the kernel of a dense layer is divided."""
+    # plain gradient steps: Adam turns a gradient that is only rounding noise into a full step
+    fit = {"epochs": 2, "batch_size": 100, "optimizer": "sgd", "learning_rate": 0.1}
+    spec = spec_of("d", mesh=mesh, fit=fit, **model)
+    dataset = load_dataset(file, spec.data, spec.model.info.texts)
+    prepared = prepare(spec, dataset, dataset.parts.train, name=folder.name, seed=3)
+    report = RecordingReport(folder)
+    plan = TrainingPlan(
+        model=prepared.model, batches=prepared.batches, epochs=2, best=BestTracker("val_loss", "min"),
+        validation=prepared.evaluation_set(dataset.parts.validation), stop=None, report=report,
+        checkpointer=Checkpointer(folder, report, fence=1), on_progress=lambda done: None,
+    )  # fmt: skip
+    result = Training(plan).run()
+    kernel = prepared.model.get_layer(layer).kernel.value
+    shard = kernel.addressable_shards[0].data.shape
+    return {"history": result.history, "shard": shard, "devices": len(kernel.devices())}
 
 
 if __name__ == "__main__":

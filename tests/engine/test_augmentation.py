@@ -41,7 +41,7 @@ def test_a_model_augments_images_only_in_training_and_is_saved_without(digits, t
     assert varied.max() <= digits.x.max()
     np.testing.assert_array_equal(np.asarray(layer(images, training=False)), images)
 
-    exported = export(prepared, RecordingReport(tmp_path), "plain", 0)
+    exported = export(prepared, RecordingReport(tmp_path), "plain")
     assert "augmentation" not in {layer.name for layer in exported.model.layers}
     seen = predict(prepared.model, digits.x[:64], 64)
     np.testing.assert_allclose(predict(exported.model, digits.x[:64], 64), seen, atol=1e-6)

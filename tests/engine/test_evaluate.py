@@ -1,4 +1,5 @@
 import csv
+import itertools
 import math
 
 import numpy as np
@@ -120,6 +121,14 @@ def test_regression_agrees_with_scikit_learn(outputs):
     assert len(found.outputs[0].pairs) == 500
     assert sum(found.outputs[0].histogram.counts) == 700
     assert EVALUATION.validate_json(found.model_dump_json()) == found
+
+
+@pytest.mark.parametrize("residuals", [[1.0, 1 + 2**-52], [5e-324, 1e-323], [1e16, 1e16 + 2], [0.0, 0.0]])
+def test_residuals_that_hardly_differ_have_a_histogram(residuals):
+    truth = np.repeat(residuals, 20)[:, None]
+    found = evaluate("regression", truth, np.zeros_like(truth)).outputs[0].histogram
+    assert sum(found.counts) == 40
+    assert all(low < high for low, high in itertools.pairwise(found.edges))
 
 
 def test_regression_survives_a_diverged_model():

@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from jobs.contracts.columns import ColumnRequest
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.model import model_json
 from jobs.contracts.problems import problems
+from jobs.contracts.templates import TEMPLATES
 from tests.engine import field_effects as probes
 from tests.engine import field_effects_in_rows as rows
 from tests.engine.helpers import csv_file, profiled
+from tests.engine.sequences import waves
+from tests.engine.texts import reviews
 from webapp.forms.experiment.schema import VARIANTS, leaves
 
 pytestmark = pytest.mark.django_db
@@ -28,6 +33,7 @@ OVERRIDES = {"/precision/overrides": [{"match": "dense", "policy": "mixed_bfloat
 HALF = {"/precision/policy": "mixed_float16"}
 FEW = {"name": "optimizer", "kind": "choice", "values": ["adam", "sgd", "lion"]}
 TWO = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss"}]
+WINDOWS = {"/data/split/time": "a", "/data/window": {"rows": 2}}
 ENSEMBLE = {**SEARCH, "/after": {"retrain": {"top": 2}}}
 REGISTER = {"/after": {"register": {"model": "first"}, "quantize": {}}}
 
@@ -88,6 +94,11 @@ EFFECTS: dict[str, Effect] = {
     "/data/split/group": Effect(probes.data, "group"),
     "/data/split/column": Effect(probes.data, "part"),
     "/data/split/time": Effect(probes.data, "a"),
+    "/data/window/rows": Effect(probes.data, 3, WINDOWS),
+    "/data/window/horizon": Effect(probes.data, 1, WINDOWS),
+    "/data/window/time": Effect(probes.data, "b", WINDOWS),
+    "/data/window/group": Effect(probes.data, "group", WINDOWS),
+    "/data/split/use_roles": Effect(probes.grouped_data, False),
     "/model/template": Effect(probes.layers, "linear"),
     "/model/args/units": Effect(probes.layers, 8),
     "/model/args/layers": Effect(probes.layers, 3),
@@ -96,7 +107,26 @@ EFFECTS: dict[str, Effect] = {
     "/model/args/batch_norm": Effect(probes.layers, True),
     "/model/args/filters": Effect(probes.layers, 8),
     "/model/args/kernel": Effect(probes.layers, 5),
+    "/model/args/kind": Effect(probes.layers, "gru", {"/model/template": "sequence"}),
+    "/model/args/kernel_steps": Effect(
+        probes.layers, 5, {"/model/template": "sequence", "/model/args/kind": "conv"}
+    ),
+    "/model/args/steps": Effect(probes.layers, 2),
+    "/model/args/stages": Effect(probes.layers, 2),
+    "/model/args/stem": Effect(probes.layers, "large"),
     "/model/args/l2": Effect(probes.layers, 0.1),
+    "/model/args/method": Effect(probes.layers, "extra_trees"),
+    "/model/args/leaves": Effect(probes.layers, 2),
+    "/model/args/depth": Effect(probes.layers, 1),
+    "/model/args/min_rows": Effect(probes.layers, 3),
+    "/model/args/features": Effect(probes.layers, 0.1),
+    "/model/args/shrinkage": Effect(probes.layers, 0.5),
+    "/data/texts": Effect(probes.data, "words", {"/model/template": "text_bow"}),
+    "/model/args/hidden": Effect(probes.layers, 8),
+    "/model/args/dim": Effect(probes.layers, 8),
+    "/model/args/blocks": Effect(probes.layers, 3),
+    "/model/args/heads": Effect(probes.layers, 4),
+    "/model/args/expansion": Effect(probes.layers, 1),
     "/fit/epochs": Effect(probes.epochs, 7),
     "/fit/batch_size": Effect(probes.training, 8),
     "/fit/optimizer": Effect(probes.optimizer, "sgd"),
@@ -160,6 +190,8 @@ EFFECTS: dict[str, Effect] = {
     "/search/objectives/*/metric": Effect(rows.ranking, "val_mae", {**SEARCH, "/search/objectives": TWO}),
     "/search/objectives/*/direction": Effect(rows.ranking, "max", {**SEARCH, "/search/objectives": TWO}),
     "/search/max_trials": Effect(probes.proposals, 3, SEARCH),
+    "/search/max_minutes": Effect(rows.ended_after_five_minutes, 4, SEARCH),
+    "/search/start_with": Effect(rows.first_trials, [{"learning_rate": 0.05}], SEARCH),
     "/search/executions_per_trial": Effect(rows.executions, 3, SEARCH),
     "/search/parallel_trials": Effect(rows.request, 1, SEARCH),
     "/search/evaluation/kind": Effect(
@@ -207,6 +239,27 @@ EFFECTS: dict[str, Effect] = {
     "/resources/max_restarts": Effect(rows.restarts, 0),
     "/resources/memory_gib": Effect(probes.cap, 3.0),
 }
+
+XCEPTION_VALUES = {
+    "activation": "selu", "conv2d_num_filters": 8, "kernel_size": 5, "initial_strides": 4,
+    "sep_num_filters": 8, "num_residual_blocks": 2, "pooling": "max", "num_dense_layers": 2,
+    "dropout_rate": 0.2, "dense_use_bn": False,
+}  # fmt: skip
+XCEPTION = {"conv2d_num_filters": 4, "sep_num_filters": 4, "num_residual_blocks": 1}
+RESNET_VALUES = {"version": "v1", "conv3_depth": 3, "conv4_depth": 3, "pooling": "max"}
+RESNET = {"conv3_depth": 2, "conv4_depth": 2}
+HYPERMODEL_EFFECTS: dict[tuple[str, str], Effect] = {
+    (f"/model/args/{name}", kind): Effect(probes.hypermodel_layers, value, {"/model/args": small})
+    for kind, small, values in (
+        ("HyperXception", XCEPTION, XCEPTION_VALUES),
+        ("HyperResNet", RESNET, RESNET_VALUES),
+    )
+    for name, value in values.items()
+}
+HYPERMODEL_EFFECTS["/model/name", ""] = Effect(
+    probes.hypermodel_layers, "HyperResNet", {"/model": model_json("HyperXception")}
+)
+"""By pointer and name of the hypermodel, since templates have arguments of the same names."""
 
 ONE_VALUE: dict[tuple[str, str], Any] = {
     ("/version", ""): 2,
@@ -256,7 +309,9 @@ def body_with(pointer: str, kind: str, given: dict[str, Any], value: Any = ...) 
     for where, setting in given.items():
         put(body, where, deepcopy(setting))
     selector = next((name for name, v in VARIANTS.items() if pointer.startswith(v.arguments + "/")), "")
-    if kind:
+    if kind in TEMPLATES and TEMPLATES[kind].is_hypermodel:
+        body["model"] = model_json(kind, body["model"].get("args", {}))
+    elif kind:
         put(body, selector, kind)
     if kind == "piecewise":
         put(body, "/fit/schedule/at", [3])
@@ -276,30 +331,42 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> probes.Files:
     path = csv_file(folder, "\n".join(lines) + "\n")
     vectors = profiled(folder / "v", source="csv", path=path, target="label", features=("a", "b", "c"))
     np.savez(folder / "images.npz", x=rng.integers(0, 255, (30, 8, 8, 1), np.uint8), y=np.arange(30) % 3)
-    return probes.Files(vectors, profiled(folder / "i", source="npz", path=str(folder / "images.npz")))
+    roles = [ColumnRequest(name="group", role="group")]
+    grouped = profiled(folder / "g", source="csv", path=path, target="label", columns=roles)
+    images = profiled(folder / "i", source="npz", path=str(folder / "images.npz"))
+    return probes.Files(vectors, images, grouped, reviews(folder / "t", rows=60), waves(folder))
 
 
-def spec_with(pointer: str, kind: str, value: Any = ...) -> ExperimentSpec:
-    return ExperimentSpec.model_validate(body_with(pointer, kind, EFFECTS[pointer].given, value))
+def effect_of(pointer: str, kind: str) -> Effect | None:
+    """Return the effect of a field; None if there is no probe for it."""
+    if kind in TEMPLATES and TEMPLATES[kind].is_hypermodel:
+        return HYPERMODEL_EFFECTS.get((pointer, kind))
+    return EFFECTS.get(pointer) or HYPERMODEL_EFFECTS.get((pointer, kind))
+
+
+def spec_with(pointer: str, kind: str, effect: Effect, value: Any = ...) -> ExperimentSpec:
+    return ExperimentSpec.model_validate(body_with(pointer, kind, effect.given, value))
 
 
 @pytest.mark.parametrize(("pointer", "kind"), WALKED)
 def test_every_field_changes_something(pointer: str, kind: str, files: probes.Files) -> None:
-    assert pointer in EFFECTS, "a new field needs a probe that shows the change"
-    probe, value, _ = EFFECTS[pointer]
-    changed = probe(spec_with(pointer, kind, value), files) != probe(spec_with(pointer, kind), files)
+    effect = effect_of(pointer, kind)
+    assert effect, "a new field needs a probe that shows the change"
+    probe, value, _ = effect
+    before, after = (probe(spec_with(pointer, kind, effect, each), files) for each in (..., value))
+    changed = before != after
     assert changed, f"{pointer} has no effect: {probe.__name__} returns the same for {value!r} as without it"
 
 
 @pytest.mark.parametrize(
     ("pointer", "kind"),
-    {
-        EFFECTS[pointer].probe: (pointer, kind) for pointer, kind in reversed(WALKED) if pointer in EFFECTS
-    }.values(),
+    {effect.probe: field for field in reversed(WALKED) if (effect := effect_of(*field))}.values(),
 )
 def test_a_probe_returns_the_same_for_equal_specs(pointer: str, kind: str, files: probes.Files) -> None:
-    probe, value, _ = EFFECTS[pointer]
-    first, second = (probe(spec_with(pointer, kind, value), files) for _ in range(2))
+    effect = effect_of(pointer, kind)
+    assert effect
+    probe, value, _ = effect
+    first, second = (probe(spec_with(pointer, kind, effect, value), files) for _ in range(2))
     assert first == second
 
 
@@ -316,4 +383,6 @@ def test_a_field_with_one_value_refuses_others_by_its_name(pointer: str, kind: s
 
 
 def test_no_effect_is_listed_for_a_field_that_does_not_exist() -> None:
-    assert EFFECTS.keys() <= {pointer for pointer, _ in fields()}
+    known = set(fields())
+    assert EFFECTS.keys() <= {pointer for pointer, _ in known}
+    assert HYPERMODEL_EFFECTS.keys() <= known

@@ -15,11 +15,11 @@ from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.archive import open_archive
 from workers.engine.data.csv_file import read_csv
 from workers.engine.data.store import read_arrays, write_npz
-from workers.engine.data.table import read_npz, read_parquet
+from workers.engine.data.table import read_arrow, read_npz, read_parquet
 from workers.engine.data.texts import TEXT, text_array
 from workers.engine.errors import BadData
 
-SMALL = FileLimits(expanded_bytes=1_000_000, columns=50, text_characters=1000)
+SMALL = FileLimits(expanded_bytes=1_000_000, table_bytes=1_000_000, columns=50, text_characters=1000)
 LONG = "x" * 100_000
 
 
@@ -36,7 +36,7 @@ def test_one_long_cell_does_not_enlarge_the_other_rows(tmp_path, peak):
     rows = "".join(f"word{i},{i},{i % 2}\n" for i in range(2000))
     file = profiled(tmp_path, source="csv", path=csv_file(tmp_path, f"text,a,y\n{LONG},0,0\n{rows}"))
     assert peak() < 10_000_000
-    assert (tmp_path / "dataset.npz").stat().st_size < 300_000
+    assert (tmp_path / "dataset.arrow").stat().st_size < 300_000
     profile = Profile.model_validate(file.profile)
     assert profile.features == ("text", "a")
     assert profile.columns[0].type == "text"
@@ -134,6 +134,23 @@ def test_bytes_that_many_rows_repeat_are_refused_before_they_are_read(tmp_path, 
     finally:
         pa.set_memory_pool(pool)
     assert counting.max_memory() < 1_000_000
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_an_arrow_file_cannot_ask_for_any_amount_of_memory(tmp_path, new):
+    table = pa.table({"a": np.arange(4000.0), "y": [0, 1] * 2000})
+    with new(
+        tmp_path / "d.arrow", table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+    ) as writer:
+        writer.write_table(table)
+    # A compressed buffer begins with its size when it is unpacked.
+    body, size = (tmp_path / "d.arrow").read_bytes(), (32_000).to_bytes(8, "little")
+    assert size in body
+    (tmp_path / "d.arrow").write_bytes(body.replace(size, (2**60).to_bytes(8, "little")))
+    with pytest.raises(
+        BadData, match="expands to 1,152,921,504,606,846,976 bytes; at most 1,000,000 are read"
+    ):
+        read_arrow(tmp_path / "d.arrow", SMALL)
 
 
 def test_bytes_of_a_parquet_file_are_read_as_texts(tmp_path):

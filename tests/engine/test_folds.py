@@ -41,6 +41,7 @@ def test_each_row_outside_the_test_part_is_used_for_validation_once(rows, count,
 
 class _Profile:
     task = "multiclass"
+    columns = ()
 
 
 def test_each_fold_has_the_classes_in_the_proportions_of_the_whole():

@@ -13,7 +13,9 @@ from jobs.contracts.file_limits import FileLimits
 from tests.engine.helpers import profiled
 from workers.engine.data.csv_file import BadRows, read_csv
 from workers.engine.data.json_lines import read_json_lines
-from workers.engine.data.table import Table, read_array, read_arrow
+from workers.engine.data.statistics import describe_column
+from workers.engine.data.store import read_arrays
+from workers.engine.data.table import Table, read_array, read_arrow, read_npz
 from workers.engine.errors import BadData, DamagedFile
 
 FRAME = pa.table({"a": [1, 2, None], "city": ["Paris", None, "Rome"], "y": [0, 1, 0]})
@@ -110,7 +112,9 @@ def test_json_lines_become_columns_and_absent_keys_are_missing(tmp_path: Path) -
     [
         ("{", "no JSON"),
         ("[1]", "no JSON object"),
-        ('{"a": [1]}', "a list or an object as 'a'"),
+        ('{"a": [1]}', "a list as 'a', which has single values in lines before"),
+        ('{"a": [[1]]}', "a nested list or an object as 'a'"),
+        ('{"a": {"b": 1}}', "a nested list or an object as 'a'"),
     ],
 )
 def test_a_line_that_is_no_flat_object_is_named(tmp_path: Path, line: str, reason: str) -> None:
@@ -195,7 +199,11 @@ def test_a_delimiter_at_the_end_of_each_row_makes_no_column(tmp_path: Path) -> N
 def test_numbers_with_a_decimal_comma_have_their_values(tmp_path: Path, values, expected) -> None:
     text = "a;b;y\n" + "".join(f"{value};7,5;{i}\n" for i, value in enumerate(values))
     file = profiled(tmp_path, source="csv", path=str(file_of(tmp_path, text)))
-    np.testing.assert_array_equal(np.load(file.path)["column_0"], expected)
+    np.testing.assert_array_equal(read_arrays(Path(file.path))["column_0"], expected)
+
+
+def test_whole_numbers_with_a_plus_sign_are_whole_numbers(tmp_path: Path) -> None:
+    assert read_csv(file_of(tmp_path, "a,y\n+7,0\n-3,1\n")).columns["a"].tolist() == [7, -3]
 
 
 def test_a_comma_after_a_zero_divides_no_thousands(tmp_path: Path) -> None:
@@ -275,6 +283,28 @@ def test_spaces_around_a_missing_value_do_not_make_it_a_word(tmp_path: Path) -> 
     table = read_csv(file_of(tmp_path, "a, b, y\n1, NA, x\n2, 3, NA\n3,  , z\n"))
     np.testing.assert_array_equal(table.columns["b"], [np.nan, 3, np.nan])
     assert table.columns["y"].tolist() == ["x", "", "z"]
+
+
+@pytest.mark.parametrize("unit", ["Y", "W", "D", "s", "ns", "ps", "as"])
+def test_times_of_any_unit_of_numpy_are_described(tmp_path: Path, unit: str) -> None:
+    day = np.array([0, 1, 2, 3] * 5, dtype=f"datetime64[{unit}]")
+    np.savez(tmp_path / "t.npz", day=day, a=np.arange(20.0), y=np.arange(20) % 2)
+    found = profiled(tmp_path / "out", source="npz", path=str(tmp_path / "t.npz"))
+    assert found.profile["columns"][0]["type"] == "date"
+
+
+@pytest.mark.parametrize("times", [np.array([2**40], "datetime64[Y]"), np.array([1]).view("datetime64")])
+def test_times_that_cannot_be_counted_are_refused(tmp_path: Path, times: Any) -> None:
+    np.savez(tmp_path / "t.npz", day=times, y=[1])
+    with pytest.raises(BadData, match="array 'day' has times without a unit, or outside of the years"):
+        read_npz(tmp_path / "t.npz")
+
+
+@pytest.mark.parametrize(
+    "numbers", [[5e-324, 1e-323, 0.0], [5e-324, 5e-324, -5e-324], [1.0, 1 + 2**-52, 1.0]]
+)
+def test_numbers_that_hardly_differ_have_a_histogram(numbers: list[float]) -> None:
+    assert sum(describe_column("a", np.array(numbers)).histogram) == 3
 
 
 @pytest.mark.parametrize("numbers", [[1e300, 2e300, 3e300], [-1.7e308, 1.7e308, 1e308]])

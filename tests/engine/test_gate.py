@@ -12,6 +12,7 @@ from jobs.kinds.gate.payload import GateTask
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from workers.engine.data.store import file_digest
 from workers.engine.evaluation.gate_metrics import Estimate, metric_function
+from workers.engine.evaluation.gate_outcome import ChallengerMetric
 from workers.engine.evaluation.gates import (
     baseline_gate,
     finite_gate,
@@ -85,13 +86,14 @@ def test_a_column_may_take_more_values_but_not_fewer():
     assert signature_gate(columns_of(age="integer"), champion).detail == "column 'city' is missing"
 
 
-def value(number):
-    return Estimate(number, number - 0.02, number + 0.02)
+def value(number, metric="accuracy", direction="max", rows=360, weighted_by=""):
+    found = Estimate(number, number - 0.02, number + 0.02)
+    return ChallengerMetric(metric, direction, found, rows, weighted_by)
 
 
 def test_accuracy_may_fall_by_the_tolerance_and_no_more():
     def judged(ours, tolerance=0.01):
-        return metric_gate("accuracy", "max", value(ours), 0.96, tolerance, 360)
+        return metric_gate(value(ours), 0.96, tolerance)
 
     assert judged(0.955).state == "passed"
     assert judged(0.945).state == "failed"
@@ -101,7 +103,7 @@ def test_accuracy_may_fall_by_the_tolerance_and_no_more():
 
 def test_an_error_may_grow_by_a_share_and_no_more():
     def judged(ours, champion=50.0):
-        return metric_gate("rmse", "min", value(ours), champion, 0.01, 89)
+        return metric_gate(value(ours, "rmse", "min", 89), champion, 0.01)
 
     assert judged(50.4).state == "passed"
     assert judged(50.6).state == "failed"
@@ -109,7 +111,7 @@ def test_an_error_may_grow_by_a_share_and_no_more():
 
 
 def test_a_gate_shows_its_rule_with_every_number():
-    gate = metric_gate("accuracy", "max", value(0.945), 0.96, 0.01, 360)
+    gate = metric_gate(value(0.945), 0.96, 0.01)
     assert gate.rule == (
         "accuracy on the test rows at least 0.95: the champion's 0.96 minus the tolerance of 0.01"
     )
@@ -119,18 +121,18 @@ def test_a_gate_shows_its_rule_with_every_number():
 
 def test_a_floor_is_a_lower_bound_or_an_upper_one_by_the_metric():
     high = Floor(metric="roc_auc", limit=0.8)
-    assert floor_gate(high, "max", value(0.81), 90).state == "passed"
-    assert floor_gate(high, "max", value(0.79), 90).state == "failed"
+    assert floor_gate(high, value(0.81, "roc_auc")).state == "passed"
+    assert floor_gate(high, value(0.79, "roc_auc")).state == "failed"
     low = Floor(metric="log_loss", limit=0.4)
-    assert floor_gate(low, "min", value(0.39), 90).state == "passed"
-    assert floor_gate(low, "min", value(0.41), 90).state == "failed"
+    assert floor_gate(low, value(0.39, "log_loss", "min")).state == "passed"
+    assert floor_gate(low, value(0.41, "log_loss", "min")).state == "failed"
 
 
 def test_a_slice_must_reach_its_limit_and_the_champion():
     one = Slice(column="city", value="Paris", limit=0.7)
 
     def judged(ours, champion, one=one):
-        return slice_gate(one, "accuracy", "max", value(ours), champion, 0.01, 40)
+        return slice_gate(one, value(ours), champion, 0.01)
 
     assert (judged(0.71, None).state, judged(0.69, None).state) == ("passed", "failed")
     assert (judged(0.85, 0.86).state, judged(0.84, 0.86).state) == ("passed", "failed")
@@ -140,7 +142,7 @@ def test_a_slice_must_reach_its_limit_and_the_champion():
 
 def test_the_tolerance_of_a_slice_is_a_percentage_where_lower_values_are_better():
     one = Slice(column="city", value="Paris")
-    assert slice_gate(one, "rmse", "min", value(50.4), 50.0, 0.01, 40).rule.endswith(
+    assert slice_gate(one, value(50.4, "rmse", "min", 40), 50.0, 0.01).rule.endswith(
         "at most 50.5, the champion's 50 with the tolerance of 1 %"
     )
 
@@ -197,7 +199,7 @@ def test_recall_has_no_baseline_because_a_constant_can_have_all_of_it():
     rng = np.random.default_rng(0)
     y = (rng.random(500) < 0.3).astype(int)
     all_positive = np.full(500, 0.9)
-    assert metric_function("recall", "binary")(y, all_positive) == 1.0
+    assert metric_function("recall", "binary")(y, all_positive, None) == 1.0
     gate = baseline_gate("recall", "binary", y, y, all_positive)
     assert (gate.state, gate.metric) == ("failed", "roc_auc")
 

@@ -26,7 +26,10 @@ def test_a_loss_on_the_host_is_that_of_keras(name):
         tasks[0], (VALUES, GUESSES)
     )
     expected = float(getattr(keras.losses, kind)()(y, p))
-    assert host(y, p) == pytest.approx(expected, rel=1e-5)
+    assert host(y, p, None) == pytest.approx(expected, rel=1e-5)
+    weights = RNG.uniform(size=len(y))
+    loss = getattr(keras.losses, kind)(reduction="mean_with_sample_weight")
+    assert host(y, p, weights) == pytest.approx(float(loss(y, p, sample_weight=weights)), rel=1e-5)
 
 
 def test_metrics_are_those_of_scikit_learn():

@@ -24,12 +24,20 @@ def trained(tmp_path_factory):
 
 @pytest.mark.parametrize("mesh", ["data", "model", "mixed"])
 def test_several_devices_give_the_losses_of_one(trained, mesh):
-    for ours, single in zip(trained[mesh]["history"], trained["one"]["history"], strict=True):
+    digits = trained["digits"]
+    for ours, single in zip(digits[mesh]["history"], digits["one"]["history"], strict=True):
+        assert ours == pytest.approx(single, abs=2e-6)
+
+
+def test_a_transformer_is_divided_as_the_plan_suggests_and_has_the_same_losses(trained):
+    alone, several = trained["texts"]
+    assert (alone["shard"], several["shard"], several["devices"]) == ([8, 16], [8, 8], 4)
+    for ours, single in zip(several["history"], alone["history"], strict=True):
         assert ours == pytest.approx(single, abs=2e-6)
 
 
 def test_each_device_holds_its_share_of_a_kernel(trained):
-    assert {name: (run["devices"], run["shard"]) for name, run in trained.items()} == {
+    assert {name: (run["devices"], run["shard"]) for name, run in trained["digits"].items()} == {
         "one": (1, [64, 8]),
         "data": (4, [64, 8]),
         "model": (2, [64, 4]),

@@ -17,6 +17,7 @@ from jobs.contracts.profile import Profile
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.bundled import CATALOGUE, load_bundled
 from workers.engine.data.csv_file import read_csv
+from workers.engine.data.store import read_arrays
 from workers.engine.data.table import read_parquet
 from workers.engine.errors import BadData, BadSpec, DamagedFile
 
@@ -118,7 +119,7 @@ def test_the_columns_of_a_table_are_stored_and_their_positions_described(tmp_pat
         ("size", 4, 1),
     ]
     assert profile.class_labels == ("a", "b")
-    stored = np.load(tmp_path / "dataset.npz")
+    stored = read_arrays(tmp_path / "dataset.arrow")
     assert "x" not in stored
     np.testing.assert_array_equal(stored["column_1"], [1, 2, 3, 4.5])
 
@@ -153,7 +154,7 @@ def test_a_matrix_of_zeros_and_ones_is_a_multilabel_target(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,y\n1,0\n2,\n3,1\n", "column 'y', the target, has 1 missing.*row 2"),
+        ("a,y\n1,0\n2,\n3,1\n", "target 'y' has no value in 1 of 3 rows.*row 2"),
         ("a,a,y\n1,2,0\n", r"repeats \['a'\]"),
         ("a,,y\n1,2,0\n", "column 2 of data.csv has no name"),
         ("a,y\n1,0\n2,0\n", "only the value 0"),
@@ -256,3 +257,10 @@ def test_a_profile_needs_neither_keras_nor_jax(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_smallest_numbers_of_a_float_have_a_histogram(tmp_path):
+    profile = profile_csv(tmp_path, "a,y\n" + "".join(f"{i % 2 and 5e-324},{i % 2}\n" for i in range(8)))
+    (column,) = (column for column in profile.columns if column.name == "a")
+    assert column.histogram == (4, *[0] * 18, 4)
+    assert (column.min, column.max) == (0, 5e-324)

@@ -448,6 +448,15 @@ def spin(seconds):
         pass
 
 
+def test_a_process_that_cannot_create_its_compile_cache_again_works_without_one(cache, tmp_path):
+    from workers.engine.compiled import cache as programs
+
+    (tmp_path / "file").touch()
+    programs.enable(str(tmp_path / "file" / "compile-cache"))
+    programs.active().put("key", b"program")
+    assert programs.active().get("key") is None
+
+
 def test_cached_models_share_their_training_rows(data):
     from workers.engine.training.model_cache import ModelCache
 

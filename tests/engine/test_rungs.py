@@ -100,9 +100,9 @@ def whole(worker: EngineWorker, plan: Any, folder: Path) -> Any:
 def test_a_trial_whose_objective_is_never_finite_fails_alone(
     iris: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from workers.engine.training import training
+    from workers.engine.training import plan
 
-    monkeypatch.setattr(training, "compute_metrics", lambda *_: {"loss": float("nan")})
+    monkeypatch.setattr(plan, "compute_metrics", lambda *_: {"loss": float("nan")})
     worker = EngineWorker(tmp_path / "work")
     job = iris.submit(search=CLIMB | {"max_consecutive_failures": 1}, fit=FIT)
     climb(worker, job)
@@ -139,11 +139,11 @@ def test_the_recorded_values_of_pruned_trials_match_their_curves(iris: Yard, tmp
 def test_a_pruner_stops_nan_objectives_and_skips_trials_that_were_completed_before(
     iris: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from workers.engine.training import pruning, training
+    from workers.engine.training import plan, pruning
 
-    compute_metrics, calls = training.compute_metrics, count()
+    compute_metrics, calls = plan.compute_metrics, count()
     monkeypatch.setattr(
-        training,
+        plan,
         "compute_metrics",
         lambda *args: compute_metrics(*args) if next(calls) < 10 else {"loss": float("nan")},
     )

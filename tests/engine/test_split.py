@@ -52,6 +52,21 @@ def test_a_group_is_never_in_two_parts():
     assert 14 <= len(parts.test) <= 28
 
 
+@settings(deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 60), min_size=3, max_size=8),
+    seed=st.integers(0, 99),
+    shares=st.sampled_from([(0.2, 0.2), (0.05, 0.05), (0.9, 0.05), (0.05, 0.9)]),
+)
+def test_each_part_has_a_group_of_three_or_more_of_any_size(sizes, seed, shares):
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    spec = Split(group="patient", seed=seed, validation=shares[0], test=shares[1])
+    parts = split(np.zeros(len(groups), int), {"patient": groups}, "multiclass", spec)
+    found = [{*groups[part].tolist()} for part in parts]
+    assert all(found) and sum(map(len, found)) == len(sizes)
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(groups)))
+
+
 def test_the_newest_rows_test_and_the_oldest_train():
     moments = np.arange(100)[::-1].astype("datetime64[D]")
     parts = split(Y, {"day": moments}, "multiclass", Split(time="day"))
@@ -69,6 +84,12 @@ def test_a_column_may_name_the_parts():
     ("columns", "spec", "words"),
     [
         ({}, Split(group="patient"), "names column 'patient'"),
+        (
+            {"patient": np.repeat(["a", "b"], 50)},
+            Split(group="patient"),
+            "column 'patient' has 2 different values; a split by group needs at least 3, one each",
+        ),
+        ({"patient": np.repeat(["a"], 100)}, Split(group="patient"), "column 'patient' has 1 value; a split"),
         ({"part": np.array(["train", "x"] * 50)}, Split(column="part"), "has the value x in row 2"),
         ({"part": np.array(["train", "test"] * 50)}, Split(column="part"), "validation part empty"),
     ],

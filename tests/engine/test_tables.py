@@ -1,7 +1,9 @@
 """Tables with gaps, categories, dates and texts: roles and types of columns, and models that take them."""
 
+import gc
 import json
 import random
+import weakref
 import zipfile
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from jobs.contracts.variables import variables
 from tests.engine.helpers import csv_file, profiled, spec_of
 from tests.engine.making import train_member
 from workers.engine.data.dataset import load_dataset
+from workers.engine.data.store import read_arrays
 from workers.engine.errors import BadData, BadSpec, DamagedFile
 from workers.engine.models.build import build, measure_scaling
 from workers.engine.models.files import load_model, save_model
@@ -74,6 +77,21 @@ def test_role_and_type_of_each_column_are_proposed(table: DatasetFile) -> None:
     }
 
 
+@pytest.mark.parametrize("role", [None, "time", "ignore"])
+def test_rows_in_the_order_of_a_date_are_found(tmp_path: Path, role: str | None) -> None:
+    rows = [f"2026-01-{day:02},{day % 3},{day % 2}\n" for day in range(1, 31)]
+    columns = [] if role is None else [{"name": "day", "role": role}]
+    found = of_text(tmp_path, "day,load,y\n" + "".join(rows), columns=columns).profile["findings"]
+    hint = "Rows follow each other in the order of column 'day'."
+    assert any(each.startswith(hint) for each in found) == (role is None)
+
+
+def test_rows_against_the_order_of_a_date_are_no_series(tmp_path: Path) -> None:
+    rows = [f"2026-01-{day:02},{day % 3},{day % 2}\n" for day in range(30, 0, -1)]
+    found = of_text(tmp_path, "day,load,y\n" + "".join(rows)).profile["findings"]
+    assert not any("order of column" in each for each in found)
+
+
 def test_a_column_that_is_left_out_has_a_reason(table: DatasetFile) -> None:
     found = {column["name"]: column["reason"] for column in table.profile["columns"] if column["reason"]}
     assert found == {"customer_id": "it has another value in every row, so it identifies rows"}
@@ -102,7 +120,7 @@ def test_types_are_recognized_in_texts(tmp_path: Path, values: list[str], kind: 
 
 def test_numbers_and_dates_of_texts_have_their_values(tmp_path: Path) -> None:
     file = of_text(tmp_path, 'a,p,d,y\n"1,234.5",12 %,24.12.2026,0\n"-2",3 %,01.02.2026,1\n5,1 %,,0\n')
-    stored = np.load(file.path)
+    stored = read_arrays(Path(file.path))
     np.testing.assert_array_equal(stored["column_0"], [1234.5, -2, 5])
     np.testing.assert_array_equal(stored["column_1"], [12, 3, 1])
     np.testing.assert_array_equal(
@@ -198,6 +216,31 @@ def test_a_fold_has_a_pipeline_of_its_own(table: DatasetFile) -> None:
     assert fold.x.shape == loaded.x.shape
 
 
+def test_only_folds_within_a_limit_stay_in_memory(
+    table: DatasetFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.engine.training.model_cache import ModelCache
+
+    spec = spec_of("t", args={"units": 2})
+    loaded, models = load_dataset(table, spec.data), ModelCache()
+    monkeypatch.setattr("workers.engine.data.dataset.FOLDS_BYTES", 2 * loaded.x.nbytes)
+    parts = loaded.parts
+    fold = loaded.fitted_on(parts.validation)
+    kept = models.prepare(spec, fold, parts.validation, name="m", seed=0)
+    features, x, freed = fold.features, fold.x.copy(), weakref.ref(fold.x)
+    assert loaded.fitted_on(parts.test) is not fold
+    assert loaded.fitted_on(parts.validation) is fold
+    loaded.fitted_on(parts.train_and_validation())
+    del fold, kept
+    gc.collect()
+    # A cached model has no rows either.
+    assert freed() is None
+    again = loaded.fitted_on(parts.validation)
+    assert again.features == features
+    np.testing.assert_array_equal(again.x, x)
+    assert models.prepare(spec, again, parts.validation, name="m", seed=0).dataset is again
+
+
 def test_the_plan_lists_the_variables_of_the_model_that_is_built(table: DatasetFile) -> None:
     spec = spec_of("t", args={"units": 5})
     loaded = load_dataset(table, spec.data)
@@ -251,7 +294,7 @@ def test_a_file_whose_pipeline_does_not_make_the_models_input_is_rejected(
     model = load_model(Path(member.model), tmp_path)
     narrow = load_dataset(table, spec_of("t").data.model_copy(update={"features": ("age",)})).features
     save_model(model, tmp_path / "other.keras", narrow)
-    with pytest.raises(BadModel, match="its pipeline makes rows of 2 numbers"):
+    with pytest.raises(BadModel, match=r"its pipeline makes rows of shape \(2,\)"):
         features_for(model, tmp_path / "other.keras")
     with zipfile.ZipFile(tmp_path / "bad.keras", "w") as archive:
         archive.writestr(MEMBER, json.dumps({"version": 1, "columns": []}))
@@ -271,7 +314,7 @@ def test_equal_models_with_pipelines_have_equal_bytes_of_the_pipeline(
 def test_a_table_that_becomes_too_large_is_refused_before_it_is_encoded(tmp_path: Path) -> None:
     rows = "".join(f"t{i % 40},{i % 2}\n" for i in range(3000))
     with pytest.raises(BadData, match="the table with its columns encoded expands to 504,000 bytes"):
-        of_text(tmp_path, f"a,y\n{rows}", limits=FileLimits(expanded_bytes=400_000))
+        of_text(tmp_path, f"a,y\n{rows}", limits=FileLimits(expanded_bytes=400_000, table_bytes=400_000))
 
 
 @pytest.mark.parametrize(
@@ -311,10 +354,10 @@ def test_a_list_of_features_leaves_one_target(tmp_path: Path) -> None:
 
 
 def test_preprocessing_that_makes_the_input_too_large_is_refused(monkeypatch, table: DatasetFile) -> None:
-    monkeypatch.setattr("workers.engine.data.tabular.DEFAULT_LIMITS", FileLimits(expanded_bytes=1))
+    monkeypatch.setattr("jobs.contracts.encoding.DEFAULT_LIMITS", FileLimits(table_bytes=1))
     options = {"city": ColumnOptions(encode="one_hot")}
     load_dataset(table, spec_of("t").data)
-    with pytest.raises(BadSpec, match=r"encoded as data.preprocessing asks, have"):
+    with pytest.raises(BadSpec, match="the encoded columns have"):
         load_dataset(table, spec_of("t").data.model_copy(update={"preprocessing": options}))
 
 

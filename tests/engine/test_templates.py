@@ -8,23 +8,32 @@ import numpy as np
 import pytest
 
 from jobs.contracts.data_checks import problems
+from jobs.contracts.encoding import encoded
 from jobs.contracts.profile import Profile
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.variables import parameters, variables
 from tests.engine.helpers import profiled, spec_of
+from tests.engine.sequences import waves
 from tests.engine.test_program import assert_equal, train
+from tests.engine.texts import described, reviews
 
 FIT = {"epochs": 3, "batch_size": 64, "learning_rate": 0.01}
 OTHER_VALUES = {float: 0.3, int: 3}
 
 
 def profile_for(info, task="multiclass"):
-    image = {"kind": "image", "input_shape": (8, 8, 1)}
-    vector = {"kind": "vector", "input_shape": (5,)}
+    if "text" in info.data_kinds:
+        spec = spec_of("d", info.name)
+        return encoded(spec, described(task))
+    kinds = {
+        "image": {"kind": "image", "input_shape": (8, 8, 1)},
+        "vector": {"kind": "vector", "input_shape": (5,)},
+        "sequence": {"kind": "sequence", "input_shape": (5, 2)},
+    }
     body = {
         "rows": 9, "task": task, "target": "y", "features": ("x",), "outputs": 10,
         "columns": (), "preview": (),
-        **(image if "image" in info.data_kinds else vector),
+        **next(facts for kind, facts in kinds.items() if kind in info.data_kinds),
     }  # fmt: skip
     return Profile.model_validate(body)
 
@@ -33,14 +42,26 @@ def variants(info):
     """Return the defaults, and arguments with every number and switch at another value."""
     fields = info.arguments.model_fields.items()
     others = {name: OTHER_VALUES[f.annotation] for name, f in fields if f.annotation in OTHER_VALUES}
+    if info.name == "sequence":  # only a convolution has `kernel_steps`
+        recurrent = {name: value for name, value in others.items() if name != "kernel_steps"}
+        return [{}, recurrent, {**others, "kind": "conv"}]
     return [{}, others | {name: not f.default for name, f in fields if f.annotation is bool}]
 
 
-CASES = [(info, args) for info in TEMPLATES.values() for args in variants(info)]
+# Models of KerasTuner's hypermodels are large; see `test_hypermodels`.
+NETWORKS = [info for info in TEMPLATES.values() if info.by_gradient and not info.is_hypermodel]
+CASES = [(info, args) for info in NETWORKS for args in variants(info)]
 IDS = [f"{info.name} {args}" for info, args in CASES]
+GRU = pytest.param(TEMPLATES["sequence"], {"kind": "gru", "layers": 2}, id="gru")
+TRAINED = [
+    (info, {name: 2 if type(value) is int else value for name, value in args.items()}) for info, args in CASES
+]
+"""With two of everything that can be repeated: the time to compile grows with it."""
 
 
-@pytest.mark.parametrize(("info", "args"), CASES, ids=IDS)
+@pytest.mark.parametrize(
+    ("info", "args"), [*(pytest.param(*case, id=name) for case, name in zip(CASES, IDS, strict=True)), GRU]
+)
 @pytest.mark.parametrize("task", ["multiclass", "binary"])
 def test_the_listed_variables_are_those_that_keras_creates(info, args, task):
     from workers.engine.models.build import Scaling, build
@@ -63,14 +84,20 @@ def data_for(tmp_path_factory):
     from workers.engine.data.dataset import load_dataset
 
     @functools.cache
-    def load(name):
+    def load(name, texts):
         folder = tmp_path_factory.mktemp(name)
-        return load_dataset(profiled(folder, bundled=name), DataSpec(dataset=name))
+        made = {"reviews": reviews, "waves": waves}
+        file = made[name](folder) if name in made else profiled(folder, bundled=name)
+        return load_dataset(file, DataSpec(dataset=name), texts)
 
-    return lambda info: load("digits" if "image" in info.data_kinds else "iris")
+    def load_for(info):
+        names = {"text": "reviews", "image": "digits", "vector": "iris", "sequence": "waves"}
+        return load(next(name for kind, name in names.items() if kind in info.data_kinds), info.texts)
+
+    return load_for
 
 
-@pytest.mark.parametrize(("info", "args"), CASES, ids=IDS)
+@pytest.mark.parametrize(("info", "args"), TRAINED, ids=[f"{info.name} {args}" for info, args in TRAINED])
 def test_a_cached_model_with_another_seed_and_other_rates_trains_like_a_new_one(
     data_for, tmp_path, info, args
 ):

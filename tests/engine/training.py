@@ -25,8 +25,9 @@ def blobs_file(folder: Path) -> DatasetFile:
 
 
 def train_on(
-    file: DatasetFile, folder: Path, *, requests=(), resume=None, patience=None, pruning_check=None, **parts
-) -> Trained:
+    file: DatasetFile, folder: Path, *, requests=(), resume=None, patience=None, pruning_check=None,
+    in_memory_bytes=None, **parts
+) -> Trained:  # fmt: skip
     """Train on `file`; checkpoints go to `folder`."""
     from workers.engine.data.dataset import load_dataset
     from workers.engine.training import training
@@ -36,7 +37,7 @@ def train_on(
     from workers.engine.training.prepare import prepare
 
     spec = spec_of("blobs", **{"args": {"units": 8, "dropout": 0.3}, "fit": BLOBS, **parts})
-    dataset = load_dataset(file, spec.data)
+    dataset = load_dataset(file, spec.data, spec.texts, in_memory_bytes)
     prepared = prepare(spec, dataset, dataset.parts.train, name="t", seed=spec.fit.seed)
     report = RecordingReport(folder.parent)
     report.requests = list(requests)

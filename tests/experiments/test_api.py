@@ -69,6 +69,23 @@ def test_an_invalid_spec_is_rejected_with_pointers(api: Client, spec: dict[str, 
     assert answer.json()["errors"][0]["pointer"] == "/spec/fit/epochs"
 
 
+def test_settings_without_effect_on_trees_are_rejected_with_pointers(api: Client) -> None:
+    spec = {
+        "data": {"dataset": "digits"},
+        "model": {"kind": "template", "template": "trees"},
+        "fit": {"epochs": 5, "optimizer": "sgd"},
+        "precision": {"policy": "mixed_bfloat16"},
+        "after": {"quantize": {}},
+    }
+    answer = post(api, "/experiments", {"project": "yard", "name": "x", "spec": spec})
+    assert (answer.status_code, answer.json()["code"]) == (422, "bad_spec")
+    found = {error["pointer"]: error["message"] for error in answer.json()["errors"]}
+    assert set(found) == {"/spec/fit/optimizer", "/spec/precision", "/spec/after/quantize"}
+    assert found["/spec/after/quantize"] == (
+        "cannot follow trees, since int8 is for the kernels of layers, and trees have none; leave it out"
+    )
+
+
 def test_a_misspelt_field_is_named_with_its_pointer(api: Client, spec: dict[str, Any]) -> None:
     body = {"project": "yard", "name": "x", "spec": {**spec, "fit": {"epoch": 5, "epochs": 5}}, "tag": "a"}
     message = {

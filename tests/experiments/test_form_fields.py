@@ -1,6 +1,7 @@
 """The form is described once; these tests hold the description against the spec."""
 
 import json
+from typing import Literal, get_origin
 
 import pytest
 
@@ -47,8 +48,10 @@ def test_an_argument_of_several_kinds_means_the_same_for_each(pointer: str) -> N
     seen: dict[str, object] = {}
     for takes in VARIANTS[pointer].kinds.values():
         for name, field in takes.model_fields.items():
+            # Each kind may offer its own values of a choice.
+            meant = "a choice" if get_origin(field.annotation) is Literal else str(field.annotation)
             if name != "kind":
-                assert str(field.annotation) == seen.setdefault(name, str(field.annotation)), name
+                assert meant == seen.setdefault(name, meant), name
 
 
 def test_every_searchable_name_has_a_default_range() -> None:
@@ -83,6 +86,7 @@ def test_a_template_refers_only_to_its_own_arguments(info: TemplateInfo) -> None
     arguments = set(info.arguments.model_fields)
     named = {*info.shaping, *info.searched, *info.shown, *info.traced, info.width, info.head_penalty} - {""}
     assert named <= arguments
+    assert bool(info.builder) != bool(info.preparation), "it makes layers, or prepares the whole training"
     assert all(field.title for field in info.arguments.model_fields.values())
     assert not info.width or info.layers is not None, "widened models need the list of their variables"
 
@@ -94,3 +98,15 @@ def test_some_template_suits_all_data() -> None:
     ]
     large = Profile.model_validate({**DIGITS, "input_shape": (28, 28, 1)})
     assert suitable_template(large).name == "cnn"
+
+
+def test_a_template_for_texts_is_suggested_if_all_features_are_texts() -> None:
+    def suggested(*types: str) -> str:
+        columns = [{"name": f"c{i}", "dtype": "text", "type": kind} for i, kind in enumerate(types)]
+        names = [column["name"] for column in columns]
+        body = {**DIABETES, "columns": columns, "features": names, "has_pipeline": True}
+        return suitable_template(Profile.model_validate(body)).name
+
+    assert suggested("text", "text") == "text_bow"
+    assert suggested("text", "number") == "mlp"
+    assert suggested("number") == "mlp"

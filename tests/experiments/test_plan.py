@@ -9,6 +9,7 @@ import pytest
 
 from jobs.contracts import measures, space_size
 from jobs.contracts.search_space import FloatParameter
+from jobs.contracts.values import apply_values
 from jobs.queries import plan
 from tests.experiments.conftest import World
 from tests.factories import make_dataset, make_experiment, make_job, make_trials, make_worker
@@ -204,7 +205,7 @@ def test_each_error_of_a_search_is_reported_at_its_field(
 
 @pytest.mark.parametrize(
     ("section", "value"),
-    [("resources", {"hosts": 2}), ("model", {"kind": "hypermodel", "name": "HyperResNet"})],
+    [("resources", {"hosts": 2}), ("model", {"kind": "code", "entry": "build_model"})],
 )
 def test_a_value_that_a_later_release_will_have_is_not_available_yet(
     world: World, spec: dict[str, Any], section: str, value: dict[str, Any]
@@ -239,6 +240,74 @@ def test_the_first_of_several_objectives_is_the_main_one(world: World, spec: dic
 def test_cnn_requires_images(world: World, spec: dict[str, Any]) -> None:
     body = {**spec, "data": {"dataset": "diabetes"}, "model": {"template": "cnn"}}
     assert "/spec/model/template" in wrong(world, body)
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "reason"),
+    [
+        ("digits", "HyperResNet", "needs images of at least 32 × 32 pixels, but these have 8 × 8"),
+        ("diabetes", "HyperXception", "needs images, but the data are vectors"),
+    ],
+)
+def test_a_hypermodel_is_refused_for_data_that_do_not_suit_it(
+    world: World, spec: dict[str, Any], data: str, name: str, reason: str
+) -> None:
+    body = {**spec, "data": {"dataset": data}, "model": {"kind": "hypermodel", "name": name}}
+    assert reason in wrong(world, body)["/spec/model/name"]
+
+
+def test_a_hypermodel_is_not_trained_for_numbers(world: World, spec: dict[str, Any]) -> None:
+    body = {
+        **spec,
+        "data": {"dataset": "digits", "task": "regression"},
+        "model": {"kind": "hypermodel", "name": "HyperXception"},
+    }
+    assert "cannot be trained for regression" in wrong(world, body)["/spec/model/name"]
+
+
+def test_a_hypermodel_is_planned_with_a_warning_about_its_time(world: World, spec: dict[str, Any]) -> None:
+    body = {**spec, "model": {"kind": "hypermodel", "name": "HyperXception", "args": {"pooling": "max"}}}
+    verdict = plan.validate(world.project, body)
+    assert verdict.problems == [] and verdict.spec is not None and verdict.plan is not None
+    assert verdict.spec.to_json()["model"] == body["model"]
+    assert "made for GPUs" in " ".join(each.message for each in verdict.plan.warnings)
+
+
+@pytest.mark.parametrize(
+    ("model", "pointer"),
+    [
+        ({"kind": "hypermodel", "name": "HyperNet"}, "/spec/model/name"),
+        ({"kind": "template", "template": "HyperResNet"}, "/spec/model/template"),
+        (
+            {"kind": "hypermodel", "name": "HyperResNet", "args": {"conv3_depth": 1}},
+            "/spec/model/args/conv3_depth",
+        ),
+        (
+            {"kind": "hypermodel", "name": "HyperResNet", "args": {"pooling": "flatten"}},
+            "/spec/model/args/pooling",
+        ),
+    ],
+)
+def test_each_error_of_a_hypermodel_is_reported_at_its_field(
+    world: World, spec: dict[str, Any], model: dict[str, Any], pointer: str
+) -> None:
+    assert list(wrong(world, {**spec, "model": model})) == [pointer]
+
+
+def test_a_search_over_templates_may_try_a_hypermodel(world: World, spec: dict[str, Any]) -> None:
+    space = [
+        {"name": "template", "kind": "choice", "values": ["cnn", "HyperXception"]},
+        {"name": "HyperXception/pooling", "kind": "choice", "values": ["avg", "max"],
+         "when": {"name": "template", "in": ["HyperXception"]}},
+    ]  # fmt: skip
+    verdict = plan.validate(world.project, {**spec, "search": {"space": space}})
+    assert verdict.problems == [] and verdict.spec is not None
+    tried = apply_values(verdict.spec, {"template": "HyperXception", "HyperXception/pooling": "max"})
+    assert tried.to_json()["model"] == {
+        "kind": "hypermodel",
+        "name": "HyperXception",
+        "args": {"pooling": "max"},
+    }
 
 
 def test_an_objective_must_be_measured_for_this_task(world: World, searching: dict[str, Any]) -> None:

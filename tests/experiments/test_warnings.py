@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from jobs.contracts.data import Window
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Situation, make_plan
-from jobs.contracts.profile import Profile
+from jobs.contracts.plan_warnings import of_size
+from jobs.contracts.profile import Column, Profile
 from jobs.contracts.resources import WorkerSize
 from tests.datasets.making import DIGITS
 from tests.next_steps import has_next_step
@@ -110,3 +112,39 @@ def test_a_retraining_without_the_validation_rows_has_no_warning_about_its_epoch
     spec = ExperimentSpec.model_validate({**BASE, "after": after})
     found = {w.pointer for w in make_plan(spec, PROFILE, ROOM, ["train"]).warnings}
     assert "/after/retrain/epochs_factor" not in found
+
+
+def table_of(rows: int) -> Profile:
+    columns = [{"name": f"n{i}", "role": "feature", "type": "number", "dtype": "float64"} for i in range(100)]
+    return PROFILE.model_copy(
+        update={
+            "rows": rows,
+            "kind": "vector",
+            "features": tuple(column["name"] for column in columns),
+            "columns": tuple(Column.model_validate(column) for column in columns),
+            "has_pipeline": True,
+            "images": None,
+            "input_shape": (100,),
+        }
+    )
+
+
+@pytest.mark.parametrize(("template", "says"), [("mlp", "reads them from"), ("trees", "which trees cannot")])
+def test_the_plan_says_which_runs_read_a_large_table_while_they_train(template: str, says: str) -> None:
+    spec = ExperimentSpec.model_validate({**BASE, "model": {"kind": "template", "template": template}})
+
+    def found(rows: int) -> list[str]:
+        return [
+            w.message
+            for w in make_plan(spec, table_of(rows), ROOM, ["train"]).warnings
+            if w.pointer == "/data"
+        ]
+
+    assert found(1_000_000) == []
+    (message,) = found(10_000_000)
+    assert says in message
+    windows = spec.data.model_copy(update={"window": Window(rows=10)})
+    windowed = spec.model_copy(update={"data": windows})
+    (message_of_windows,) = of_size(windowed, table_of(1_000_000))
+    assert "which is not possible for windows" in message_of_windows.message
+    assert "3.7 GiB with their columns encoded, and a run with less than 14.9 GiB of memory" in message

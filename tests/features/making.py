@@ -7,6 +7,8 @@ from jobs.contracts.features import ColumnPlan, plan_column
 from jobs.contracts.profile import Column
 from workers.features.values import TEXT, Array
 
+TITLES = ["Good room, good view", "bad bed", "", "a Good  BED and a view", "bed", "a room"]
+
 COLUMNS: dict[str, Array] = {
     "age": np.array([31.5, np.nan, 47.25, 8.0, 31.5, 60.0]),
     "rooms": np.array([3, 4, 2, 2, 5, 1], np.int64),
@@ -21,6 +23,8 @@ COLUMNS: dict[str, Array] = {
     "review": np.array(
         ["very good room", "bad", "", "good room, good bed", "the bed was bad", "very bad bed"], TEXT
     ),
+    "title": np.array(TITLES, TEXT),
+    "note": np.array(TITLES[::-1], TEXT),
 }
 ROWS: list[dict[str, object]] = [
     {"age": 31.5, "rooms": 3, "member": True, "plan": "free", "city": "Paris", "street": "a",
@@ -36,6 +40,8 @@ ROWS: list[dict[str, object]] = [
     {"age": 60.0, "rooms": 1, "member": True, "plan": "pro", "city": "Paris", "street": "f",
      "bought": "2026-07-05", "review": "very bad bed"},
 ]  # fmt: skip
+for row, title, note in zip(ROWS, TITLES, TITLES[::-1], strict=True):
+    row |= {"title": title or None, "note": note}
 ALL = np.arange(len(ROWS))
 DESCRIBED = {
     "age": Column(name="age", dtype="float64", type="number", missing=1),
@@ -46,10 +52,14 @@ DESCRIBED = {
     "street": Column(name="street", dtype="text", type="category", distinct=5),
     "bought": Column(name="bought", dtype="datetime64[us]", type="date", missing=1),
     "review": Column(name="review", dtype="text", type="text", ngrams=6),
+    "title": Column(name="title", dtype="text", type="text", ngrams=8, vocabulary=5, length=5),
+    "note": Column(name="note", dtype="text", type="text", ngrams=8),
 }
 OPTIONS = {
     "city": ColumnOptions(encode="embedding"),
     "street": ColumnOptions(encode="hash", buckets=4),
+    "title": ColumnOptions(encode="tokens"),
+    "note": ColumnOptions(encode="words_and_characters"),
 }
 
 

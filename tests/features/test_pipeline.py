@@ -2,19 +2,29 @@
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from jobs.contracts.columns import ColumnOptions
-from jobs.contracts.features import FIRST_WORD, Features, input_blocks, plan_column
+from jobs.contracts.features import (
+    DEFAULT_LENGTH,
+    FIRST_WORD,
+    ColumnPlan,
+    Features,
+    NgramFeature,
+    TokenFeature,
+    input_blocks,
+    plan_column,
+)
 from jobs.contracts.profile import Column
-from tests.features.making import ALL, COLUMNS, ROWS, plans
+from tests.features.making import ALL, COLUMNS, DESCRIBED, ROWS, plans
 from workers.features.fitting import fit
-from workers.features.ngrams import frequencies
+from workers.features.ngrams import frequencies, occurrences
 from workers.features.pipeline import Pipeline
-from workers.features.values import BadValue
+from workers.features.values import TEXT, Array, BadValue
 
 
 @pytest.fixture(scope="module")
@@ -113,16 +123,76 @@ def test_a_date_is_its_distance_and_its_place_in_year_week_and_day(pipeline: Pip
     )
 
 
-def test_texts_are_weighted_as_scikit_learn_weights_them(pipeline: Pipeline) -> None:
+@pytest.mark.parametrize(
+    ("encode", "options"),
+    [
+        ("words", {"ngram_range": (1, 2), "token_pattern": r"\w+"}),
+        ("characters", {"ngram_range": (3, 5), "analyzer": "char_wb"}),
+    ],
+)
+def test_texts_are_weighted_as_scikit_learn_weights_them(encode: Any, options: dict[str, Any]) -> None:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    feature = next(feature for feature in pipeline.features.columns if feature.column == "review")
-    theirs = TfidfVectorizer(ngram_range=(1, 2), min_df=2, token_pattern=r"\w+")
-    expected = theirs.fit_transform(COLUMNS["review"].tolist()).toarray()
+    texts = [*COLUMNS["review"].tolist(), "a a bad bedroom", f"bad {'x' * 40} {'x' * 40}"]
+    (feature,) = fit([ColumnPlan("t", "text", encode, size=1000)], {"t": texts_of(texts)}, ALL).columns
+    assert isinstance(feature, NgramFeature)
+    # It divides texts for characters at spaces alone.
+    theirs = TfidfVectorizer(min_df=2, preprocessor=lambda text: text.replace(",", ""), **options)
+    expected = theirs.fit(texts[: len(ALL)]).transform(texts).toarray()
     order = [theirs.vocabulary_[name] for name in feature.ngrams]
     assert sorted(order) == list(range(expected.shape[1]))
-    ours = pipeline.of_stored(COLUMNS)[:, place(pipeline, "review")]
+    ours = Pipeline(Features(columns=(feature,))).of_stored({"t": texts_of(texts)})
     np.testing.assert_allclose(ours[:, : len(order)], expected[:, order], atol=1e-7)
+
+
+def texts_of(texts: list[str]) -> Array:
+    return np.array(texts, TEXT)
+
+
+def test_words_in_their_order_are_indices_and_the_rest_is_padding(pipeline: Pipeline) -> None:
+    rows = [{"title": text} for text in ("GOOD bed", "a ghost: room!", "bed " * 9, "", None)]
+    x = pipeline.of_rows(rows)[:, place(pipeline, "title")]
+    # In the most texts first, then in alphabetical order: bed, a, good, room, view.
+    bed, a, good, room = range(FIRST_WORD, FIRST_WORD + 4)
+    np.testing.assert_array_equal(x, [[good, bed, 0, 0, 0], [a, 1, room, 0, 0], [bed] * 5, [0] * 5, [0] * 5])
+
+
+def test_a_word_of_a_single_text_and_one_beyond_the_vocabulary_have_no_index() -> None:
+    def words(**options: object) -> tuple[str, ...]:
+        chosen = ColumnOptions.model_validate({"encode": "tokens", **options})
+        only = [plan for plan in plans(title=chosen) if plan.column == "title"]
+        (feature,) = fit(only, COLUMNS, ALL).columns
+        assert isinstance(feature, TokenFeature)
+        return feature.words
+
+    assert words() == ("bed", "a", "good", "room", "view")
+    assert words(size=2) == ("bed", "a")
+
+
+def test_the_length_of_a_text_follows_from_the_profile_and_can_be_chosen() -> None:
+    def length(column: Column, **options: object) -> int:
+        return plan_column(column, ColumnOptions.model_validate({"encode": "tokens", **options})).length
+
+    text = Column(name="t", dtype="text", type="text")
+    assert length(text.model_copy(update={"length": 20})) == 20
+    assert length(text.model_copy(update={"length": 2_000})) == DEFAULT_LENGTH
+    assert length(text) == DEFAULT_LENGTH
+    assert length(text, length=1_000) == 1_000
+
+
+def test_words_and_characters_are_the_weights_of_both(pipeline: Pipeline) -> None:
+    def alone(encode: str) -> np.ndarray:
+        chosen = plan_column(DESCRIBED["note"], ColumnOptions.model_validate({"encode": encode}))
+        return Pipeline(fit([chosen], COLUMNS, ALL)).of_stored(COLUMNS)
+
+    both = pipeline.of_stored(COLUMNS)[:, place(pipeline, "note")]
+    assert both.tobytes() == np.hstack([alone("words"), alone("characters")]).tobytes()
+
+
+@pytest.mark.parametrize("options", [{"length": 5}, {"encode": "words", "length": 9}])
+def test_a_length_needs_the_encoding_of_tokens(options: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="belongs to encode = tokens"):
+        ColumnOptions.model_validate(options)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +245,22 @@ def test_values_that_are_not_finite_are_missing(pipeline: Pipeline) -> None:
             ]
         },
         {"columns": [{"kind": "hash", "column": "a", "type": "category", "size": 9}] * 2},
+        {
+            "columns": [
+                {"kind": "tokens", "column": "a", "type": "text", "words": [], "size": 2, "length": 9**9}
+            ]
+        },
+        {
+            "columns": [
+                {
+                    "kind": "words_and_characters",
+                    "column": "a",
+                    "type": "text",
+                    "words": {"analyzer": "words", "ngrams": [], "weights": [], "size": 1},
+                    "characters": {"analyzer": "words", "ngrams": [], "weights": [], "size": 1},
+                }
+            ]
+        },
         {"columns": [{"kind": "lambda", "column": "a", "type": "category"}]},
     ],
 )
@@ -246,6 +332,44 @@ def test_frequent_words_are_found_among_more_words_than_are_counted(monkeypatch)
     assert found["often"] == 200
     assert len(found) <= 40 + 3
     assert found == frequencies((f"often word{i}" for i in range(200)), "words")
+
+
+def test_values_that_repeat_are_found_among_more_values_than_are_counted(monkeypatch) -> None:
+    monkeypatch.setattr("workers.features.ngrams.MAX_COUNTED", 40)
+    monkeypatch.setattr("workers.features.fitting.PART_ROWS", 10)
+    users = np.array([word for i in range(200) for word in ("often", f"user{i}")], TEXT)
+    column = Column(name="a", dtype="text", type="category", distinct=201, frequent=1)
+    plan = plan_column(column, ColumnOptions(encode="embedding"))
+    counted: list[int] = []
+
+    def count(names: Any) -> Any:
+        found = occurrences(names)
+        counted.append(len(found))
+        return found
+
+    monkeypatch.setattr("workers.features.fitting.occurrences", count)
+    (feature,) = fit([plan], {"a": users}, np.arange(len(users))).columns
+    assert feature.words == ("often",)
+    assert counted[0] <= 40
+
+
+WORDS = np.array(["red", "blue", "red", "green", "blue"], TEXT)
+
+
+@pytest.mark.parametrize(
+    ("encode", "expected"),
+    [("one_hot", 4), ("embedding", 4), ("words", 9), ("words_and_characters", 17), ("tokens", 9)],
+)
+def test_each_part_of_a_long_column_and_each_text_is_announced(
+    monkeypatch, encode: Any, expected: int
+) -> None:
+    kind = "category" if encode in ("one_hot", "embedding") else "text"
+    column = Column(name="a", dtype="text", type=kind, distinct=3, ngrams=9, length=4)
+    plan = plan_column(column, ColumnOptions(encode=encode))
+    monkeypatch.setattr("workers.features.fitting.PART_ROWS", 2)
+    announced: list[None] = []
+    fit([plan], {"a": WORDS}, np.arange(5), lambda: announced.append(None))
+    assert len(announced) == expected
 
 
 NGRAMS = {"kind": "ngrams", "column": "a", "type": "text", "analyzer": "words", "ngrams": ["b"], "size": 1}

@@ -1,6 +1,7 @@
 """A running installation: real broker, web server, scheduler, worker, runners and prediction server."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -44,8 +45,15 @@ class RunningYard(Yard):
         self._inside: subprocess.Popen[str] | None = None
         self._http = httpx.Client(timeout=60)  # each new client would read all certificates again
 
-    def open(self, *, slots: int = 2) -> None:
-        """Start everything, meet both people, wait until the bundled data can be trained on."""
+    def open(self, *, slots: int = 2, database: Path | None = None) -> None:
+        """Start everything, meet both people, wait until the bundled data can be trained on.
+
+        Args:
+            slots: the slots of the worker.
+            database: copied into the new home, which otherwise begins without one.
+        """
+        if database is not None:
+            shutil.copy(database, self.home / "trainyard.sqlite3")
         self.start("--slots", str(slots))
         self.urls = self.ready()
         self.tokens = self.call("tests.flow.people", "tokens")

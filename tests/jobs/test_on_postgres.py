@@ -12,6 +12,7 @@ URL = os.environ.get("TRAINYARD_TEST_POSTGRES_URL", "")
 TESTS = (
     "tests/jobs",
     "tests/accounts",
+    "tests/fetching/test_fetches.py",
     "tests/registry/test_races.py",
     "tests/registry/test_promotions.py",
 )

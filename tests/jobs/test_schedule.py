@@ -1,5 +1,6 @@
 from typing import Any
 
+import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
@@ -43,6 +44,24 @@ def test_an_error_while_trials_are_chosen_is_shown_until_they_are_there(yard: Ya
     assert waits(search) == "Choosing the next trial failed: the space is empty"
 
 
+def test_an_error_reported_during_a_pass_is_not_overwritten_by_it(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = yard.submit(search=SEARCH)
+    PretendWorker()
+    pipeline.advance_all()
+    claimed = suggest.claim(search.pk)
+    assert claimed is not None
+    explain = schedule._explain_searches_without_trials
+
+    def report_first(*rows_and_pools: Any) -> None:
+        suggest.report_failure(claimed, "the space is empty")
+        explain(*rows_and_pools)
+
+    monkeypatch.setattr(schedule, "_explain_searches_without_trials", report_first)
+    assert waits(search) == "Choosing the next trial failed: the space is empty"
+
+
 def test_a_job_that_no_scheduler_has_seen_shows_how_to_start_one(yard: Yard) -> None:
     job = yard.submit()
     assert jobs.detail(job).why_waiting.endswith("manage.py scheduler")
@@ -76,7 +95,7 @@ def test_a_pass_reads_of_the_specs_of_waiting_jobs_only_their_meshes(yard: Yard)
     yard.submit(**gpu_mesh(2))
     PretendWorker(slots=1, gpus=1)
     # The database may return them in any order.
-    read = sorted((candidate.job for candidate in schedule._jobs()), key=lambda job: job.pk)
+    read = sorted(schedule._waiting_jobs(), key=lambda job: job.pk)
     assert [mesh_of(job) is None for job in read] == [True, False]
     for job in read:
         assert job.get_deferred_fields() == {"results_json", "progress", "warnings", "error"}

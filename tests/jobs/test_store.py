@@ -1,6 +1,8 @@
 """Files that a runner changes while they are stored."""
 
+import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,46 @@ def test_a_file_of_the_checked_size_is_stored(store: LocalStore | ObjectStore, t
     stored = store.put(path, size=10)
     assert isinstance(stored, StoredFile)
     assert store.path(stored.digest).read_bytes() == b"0123456789"
+
+
+@pytest.fixture(params=["without a name", "with a temporary name"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write files in the way of each kind of file system."""
+    if request.param == "with a temporary name":
+        monkeypatch.setattr("jobs.store._UNNAMED", None)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.usefixtures("way")
+def test_blocks_are_stored_under_their_digest_once(store: LocalStore | ObjectStore, tmp_path: Path) -> None:
+    stored = store.put_blocks(iter([b"0123", b"456789"]))
+    assert stored == store.put_blocks([b"0123456789"])
+    assert stored == StoredFile(hashlib.sha256(b"0123456789").hexdigest(), 10)
+    assert store.path(stored.digest).read_bytes() == b"0123456789"
+    assert [entry.digest for entry in store.files()] == [stored.digest]
+    assert names(tmp_path) == [stored.digest]
+
+
+@pytest.mark.usefixtures("way")
+def test_blocks_that_end_with_an_error_leave_nothing(store: LocalStore | ObjectStore, tmp_path: Path) -> None:
+    def blocks() -> Iterator[bytes]:
+        yield b"0123"
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        store.put_blocks(blocks())
+    assert names(tmp_path) == []
+
+
+@pytest.mark.usefixtures("way")
+def test_blocks_that_a_check_refuses_leave_nothing(store: LocalStore | ObjectStore, tmp_path: Path) -> None:
+    def check(file: StoredFile, path: Path) -> None:
+        assert (file.bytes, path.stat().st_size, path.read_bytes()) == (10, 10, b"0123456789")
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        store.put_blocks([b"0123", b"456789"], check=check)
+    assert (names(tmp_path), list(store.files())) == ([], [])

@@ -9,6 +9,7 @@ from django.test import Client
 from jobs.actions import people, promotions, tokens
 from jobs.models import AuditEvent, Project, PromotionRequest, Role, User
 from jobs.queries import home
+from tests.markup import one_line
 from tests.people import browser_of
 from tests.registry.conftest import GOOD_GATES, Yard, judge
 from webapp.accounts.login import LINK_ISSUERS, issuers_of
@@ -252,3 +253,19 @@ def test_a_session_of_an_earlier_version_is_marked(yard: Yard) -> None:
     session[LINK_ISSUERS] = yard.member.pk
     session.save()
     assert browser.post(f"/approvals/{promotion.pk}/approve", {}).status_code == 403
+
+
+def test_two_people_with_links_of_one_administrator_are_told_who_that_is(yard: Yard) -> None:
+    requester = entered_as(yard.member, by=yard.owner)
+    sent = {"stage": "production", "comment": "better"}
+    requester.post(f"/models/digits/versions/{yard.version().number}/promote", sent)
+    promotion = PromotionRequest.objects.latest("pk")
+    judge(promotion, GOOD_GATES)
+    page = entered_as(yard.approver, by=yard.owner).get(f"/approvals/{promotion.pk}").content.decode()
+    assert "owner made the login links that your session and that of the requester came from" in page
+
+
+def test_the_page_of_a_login_link_says_whose_requests_it_cannot_decide(yard: Yard) -> None:
+    User.objects.filter(pk=yard.owner.pk).update(is_superuser=True)
+    page = browser_of(yard.owner).post("/people", {"username": "grace"})
+    assert "grace cannot decide your promotion requests" in one_line(page)

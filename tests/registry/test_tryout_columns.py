@@ -1,20 +1,26 @@
 """The fields to try a version that takes the columns of a table."""
 
+import base64
 import shlex
+from typing import Any
 
 import pytest
-from django.http import QueryDict
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import HttpResponse, QueryDict
+from django.utils.datastructures import MultiValueDict
 
+from jobs.contracts.images import ImageShape
 from jobs.contracts.profile import Profile
 from jobs.contracts.signature import Signature, TensorSpec
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion
 from tests.datasets.making import SHOP
 from tests.factories import make_dataset, make_experiment, make_job
-from tests.markup import squeezed
+from tests.markup import squeezed, text_of
 from tests.people import browser_of
 from tests.registry.conftest import Yard
 from webapp.pages import tryout_columns
+from workers.features.images import decode
 
 TENSOR = TensorSpec(name="input", dtype="float32", shape=(13,))
 PROFILE = Profile.model_validate(SHOP)
@@ -39,6 +45,70 @@ def test_each_column_has_a_field_of_its_type_with_a_real_value() -> None:
         ("number", "5"),
     ]
     assert fields[0].choices == ("Paris", "Rome", "O'Fallon")
+
+
+def test_an_image_is_chosen_as_a_file_and_sent_as_base64() -> None:
+    wanted = signature(image="image")
+    (field,) = tryout_columns.fields(wanted, None)
+    assert (field.widget, field.value) == ("image", "")
+    files = MultiValueDict({"column": [SimpleUploadedFile("cat.png", b"pixels")]})
+    row = tryout_columns.read(posted(), wanted, files)
+    assert row == {"image": {"b64": base64.b64encode(b"pixels").decode()}}
+    with pytest.raises(BadInput, match="Choose a file"):
+        tryout_columns.read(posted(), wanted, MultiValueDict())
+
+
+def test_the_example_of_an_image_is_one(yard: Yard) -> None:
+    version = yard.live()
+    version.signature = signature(image="image").model_dump(mode="json")
+    version.save()
+    example = tryout_columns.example(signature(image="image"), None)
+    shape = ImageShape(height=4, width=4, channels=1, fit="fit")
+    assert (decode(base64.b64decode(example["image"]["b64"]), shape) == 128).all()
+    browser = browser_of(yard.viewer)
+    page = squeezed(browser.get("/models/digits/versions/1", {"tab": "try"}).content.decode())
+    assert 'type="file"' in page and 'hx-encoding="multipart/form-data"' in page
+    use = browser.get("/models/digits/versions/1", {"tab": "use"}).content.decode()
+    assert "base64 -w0 image.jpg" in use
+    assert "b64encode(file.read())" in use
+    assert (
+        "{&#x27;image&#x27;: {&quot;b64&quot;: image}}" in use or '{&#x27;image&#x27;: {"b64": image}}' in use
+    )
+
+
+def test_a_third_image_at_once_is_refused_with_the_time_to_try_again(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = yard.live()
+    version.signature = signature(image="image").model_dump(mode="json")
+    version.save()
+    path, refused = "/models/digits/versions/1/predict", "predicting 2 images already"
+    partial, whole = {"HX-Request": "true"}, {"Referer": "http://testserver/models/digits/versions/1?tab=try"}
+    depth: list[int] = []
+    answers: list[HttpResponse] = []
+
+    def send(headers: dict[str, str]) -> HttpResponse:
+        image = SimpleUploadedFile("cat.png", b"pixels")
+        return browser_of(yard.viewer).post(path, {"column": image}, headers=headers)
+
+    def predict(model: str, version: int, instances: list[Any]) -> list[list[float]]:
+        """Send further images while this one is being predicted."""
+        depth.append(1)
+        further = {1: [partial], 2: [partial, whole]}.get(len(depth), [])
+        answers.extend([send(headers) for headers in further])
+        return [[0.0] * 9 + [1.0]]
+
+    monkeypatch.setattr("webapp.prediction.predict", predict)
+    assert send(partial).status_code == 200
+    assert [(answer.status_code, answer.get("Retry-After")) for answer in answers] == [
+        (503, "2"),
+        (503, "2"),
+        (200, None),
+    ]
+    assert all(refused in answer.content.decode() for answer in answers[:2])
+    depth.clear()
+    answers.clear()
+    assert send(partial).status_code == 200, "the places are free again"
 
 
 def test_a_category_with_unlisted_values_is_typed() -> None:
@@ -107,3 +177,41 @@ def test_many_columns_are_entered_as_json(yard: Yard) -> None:
     assert "c299" in page
     use = browser.get("/models/digits/versions/1", {"tab": "use"}).content.decode()
     assert "… 300 columns" in use
+
+
+def test_the_time_of_the_day_is_asked_for_if_any_row_has_one() -> None:
+    times = ["2026-11-01T00:00:00.000000", None, "2026-11-01T01:00:00.000000"]
+    rows = [{**SHOP["preview"][0], "bought": time} for time in times]
+    (field,) = tryout_columns.fields(
+        signature(bought="date"), Profile.model_validate({**SHOP, "preview": rows})
+    )
+    assert (field.widget, field.value) == ("datetime-local", "2026-11-01T00:00:00")
+
+
+def test_a_value_that_no_row_has_can_be_tried_where_all_values_are_offered() -> None:
+    wanted = signature(city="category", bought="date")
+    city, bought = tryout_columns.fields(wanted, PROFILE)
+    assert (city.unknown in city.choices, bought.unknown) == (False, "")
+    assert tryout_columns.read(posted(city.unknown, ""), wanted)["city"] == city.unknown
+
+
+def test_the_value_that_no_row_has_is_another_one_if_a_row_has_it() -> None:
+    columns = [{**SHOP["columns"][1], "values": ["unknown", "Rome"], "distinct": 2}]
+    (city,) = tryout_columns.fields(
+        signature(city="category"), Profile.model_validate({**SHOP, "columns": columns})
+    )
+    assert city.choices == ("unknown", "Rome")
+    assert city.unknown == "unknown?"
+
+
+def test_a_predicted_number_has_the_name_of_its_column(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = yard.live()
+    data = DatasetVersion.objects.filter(dataset=make_dataset("shop", project=yard.project, by=yard.member))
+    data.update(profile_json={**PROFILE.model_dump(mode="json"), "target": "price"})
+    version.source_job = make_job(by=yard.member, payload={"dataset_version": data.get().pk})
+    version.signature, version.class_labels = signature(city="category").model_dump(mode="json"), []
+    version.save()
+    monkeypatch.setattr("webapp.prediction.predict", lambda *_: [[1350.2076]])
+    sent = {"column": "Rome"}
+    answer = browser_of(yard.viewer).post("/models/digits/versions/1/predict", sent, HTTP_HX_REQUEST="true")
+    assert text_of(answer).split() == ["1350.21", "price"]

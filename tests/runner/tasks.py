@@ -34,8 +34,8 @@ def trial_task(folder: Path, dataset: Any, *, seeds: tuple[int, ...] = (1,), **s
 
 
 def train_task(folder: Path, dataset: Any, **spec: Any) -> TrainTask:
-    """Return a training with a second phase; `retrain`, `fence`, `checkpoints` and `resume` as given."""
-    names = ("retrain", "fence", "checkpoints", "resume")
+    """Return a training with a second phase; `retrain`, `fence` and others as given."""
+    names = ("retrain", "fence", "checkpoints", "resume", "in_memory_bytes")
     named = {name: spec.pop(name) for name in names if name in spec}
     return TrainTask(
         **{

@@ -104,3 +104,56 @@ def test_killed_at(point, base, iris, unbroken, server):
     assert len(resumed) == bool(known), "nothing can be resumed before the first checkpoint is reported"
     assert all(event.loaded == event.saved != "" for event in resumed), "other weights than were saved"
     assert not list((folder / "checkpoints").glob(".tmp-*"))
+
+
+TREES = {
+    "template": "trees",
+    "args": {"features": 0.5},
+    "fit": {"epochs": 6},
+    "retrain": {"patience": 6, "epochs_cap": 6, "epochs_factor": 1.5},
+}
+
+
+@pytest.mark.parametrize("point", ["epoch:1", "epoch:4", "epoch:9", "checkpoint.renamed:3"])
+def test_trees_that_are_killed_are_grown_again_and_end_with_the_same_predictions(point, base, iris, server):
+    whole = base / "trees"
+    if not whole.exists():
+        with runner(base / "trees-log", EVERY_EPOCH, server) as process:
+            assert process.run(train_task(whole, iris, **TREES))[-1].type == "result"
+    folder = base / f"trees-{point.replace(':', '-')}"
+    with runner(folder / "first", {**EVERY_EPOCH, VARIABLE: point}, server) as process:
+        process.start(train_task(folder, iris, **TREES))
+        assert process.process.wait(120) == -9, process.log.read_text()
+        process.wait_until_closed()
+        known = recorded_checkpoints(process.events)
+    with runner(folder / "second", EVERY_EPOCH, server) as process:
+        events = process.run(train_task(folder, iris, fence=2, resume=known, **TREES))
+    assert events[-1].type == "result", events[-1]
+    assert remains(folder) == remains(whole)
+    resumed = [event for event in events if event.type == "resumed"]
+    assert len(resumed) == bool(known)
+    assert all(event.loaded == event.saved != "" for event in resumed), "other trees than before"
+
+
+STREAMED = {**SPEC, "in_memory_bytes": 0}
+
+
+def test_a_streamed_training_that_is_killed_ends_with_the_same_bits(base, server, monkeypatch):
+    monkeypatch.setattr("workers.engine.data.arrow_file.BATCH_ROWS", 8)
+    table, whole, folder = (
+        profiled(base / "parts", bundled="iris"),
+        base / "streamed",
+        base / "streamed-killed",
+    )
+    with runner(base / "streamed-log", EVERY_EPOCH, server) as process:
+        assert process.run(train_task(whole, table, **STREAMED))[-1].type == "result"
+    with runner(folder / "first", {**EVERY_EPOCH, VARIABLE: "batch:14"}, server) as process:
+        process.start(train_task(folder, table, **STREAMED))
+        assert process.process.wait(120) == -9, process.log.read_text()
+        process.wait_until_closed()
+        known = recorded_checkpoints(process.events)
+    with runner(folder / "second", EVERY_EPOCH, server) as process:
+        events = process.run(train_task(folder, table, fence=2, resume=known, **STREAMED))
+    assert events[-1].type == "result", events[-1]
+    assert [event.type for event in events].count("resumed") == 1
+    assert remains(folder) == remains(whole)

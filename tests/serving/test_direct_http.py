@@ -1,4 +1,4 @@
-"""Predict requests that repeat the head of an earlier one are answered like others, but directly."""
+"""Requests for predictions that repeat the head of an earlier one are answered like others, but directly."""
 
 import asyncio
 import json
@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
 
+import numpy as np
 import numpy.typing as npt
 import pytest
 import uvicorn
@@ -13,6 +14,7 @@ from uvicorn.server import ServerState
 
 from jobs.contracts.release import ReleasedVersion
 from jobs.contracts.signature import Signature, TensorSpec
+from transport.http import close_slow
 from workers.serving import auth
 from workers.serving.access import Access
 from workers.serving.app import ServingApp
@@ -37,6 +39,7 @@ from workers.serving.versions.version import LoadedVersion
 
 Arrays = Sequence[npt.NDArray[Any]]
 ONE = {"instances": [[1, 2, 3, 4]]}
+LENGTH = len(json.dumps(ONE))
 SIGNATURE = Signature(
     inputs=(TensorSpec(name="x", dtype="float32", shape=(4,)),),
     outputs=(TensorSpec(name="y", dtype="float32", shape=(4,)),),
@@ -137,6 +140,10 @@ class Serving:
         config = uvicorn.Config(app, http=Protocol, lifespan="off", access_log=False, log_config=None)
         self.protocol = lambda: Protocol(config, self.state, {})
 
+    @property
+    def connections(self) -> list[DirectHttpProtocol]:
+        return cast(list[DirectHttpProtocol], list(self.state.connections))
+
     def counted(self, status: str) -> int:
         found = re.search(rf'request_count.*status="{status}".* (\d+)\n', self.metrics.text().decode())
         return int(found[1]) if found else 0
@@ -155,7 +162,7 @@ class Client:
     async def response(self) -> tuple[bytes, bytes]:
         async with asyncio.timeout(30):
             head = await self.reader.readuntil(b"\r\n\r\n")
-            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            length = int(head.lower().split(b"\r\ncontent-length: ")[1].split(b"\r\n")[0])
             return head, await self.reader.readexactly(length)
 
 
@@ -222,6 +229,66 @@ async def test_a_direct_answer_is_the_same_as_the_one_before(
     assert without_date(usual) == without_date(direct)
 
 
+def infer(
+    rows: int = 2, *, answer_binary: bool = True, size: int | None = None, length: int | None = None
+) -> bytes:
+    """Return an infer request with one raw tensor; `size` and `length` replace the right ones."""
+    x = np.arange(rows * 4, dtype="<f4").reshape(rows, 4)
+    parameters = {"binary_data_size": x.nbytes if size is None else size}
+    tensor = {"name": "x", "shape": x.shape, "datatype": "FP32", "parameters": parameters}
+    head = json.dumps({"id": "7", "inputs": [tensor], "parameters": {"binary_data_output": answer_binary}})
+    content = head.encode() + x.tobytes()
+    return request(
+        content,
+        "/v2/models/m/infer",
+        Inference_Header_Content_Length=str(len(head) if length is None else length),
+    )
+
+
+OIP = {"inputs": [{"name": "x", "shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        pytest.param(request(OIP, "/v2/models/m/infer"), 200, id="JSON"),
+        pytest.param(infer(), 200, id="raw tensors"),
+        pytest.param(infer(answer_binary=False), 200, id="an answer in JSON"),
+        pytest.param(infer(10_000), 200, id="a body that arrives in parts"),
+        pytest.param(infer(size=31), 400, id="a size that does not fit"),
+        pytest.param(infer(length=9000), 400, id="a length beyond the body"),
+        pytest.param(request({"inputs": []}, "/v2/models/m/infer"), 400, id="no tensor"),
+        pytest.param(request(OIP, "/v2/models/other/infer"), 404, id="an unknown model"),
+    ],
+)
+async def test_a_direct_answer_to_an_infer_request_is_the_same_as_the_one_before(
+    serving: Serving, client: Client, content: bytes, status: int
+) -> None:
+    usual = await client.ask(content)
+    assert serving.direct == 0
+    direct = await client.ask(content)
+    assert serving.direct == 1
+    assert usual[0].startswith(b"HTTP/1.1 %d " % status)
+    assert without_date(usual) == without_date(direct)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(infer(length=70_000), id="long JSON"),
+        pytest.param(infer(length=-1), id="an invalid length"),
+        pytest.param(infer(20_000), id="a large body"),
+        pytest.param(infer().replace(b"/infer", b"/ready"), id="another operation"),
+    ],
+)
+async def test_unusual_infer_requests_are_left_to_the_application(
+    serving: Serving, client: Client, content: bytes
+) -> None:
+    for _ in range(2):
+        await client.ask(content)
+    assert serving.direct == 0
+
+
 async def test_a_body_of_another_length_is_answered_directly(serving: Serving, client: Client) -> None:
     for count in (1, 2, 3):
         rows = [[count, 0, 0, 0]] * count
@@ -264,17 +331,90 @@ async def test_unusual_requests_are_left_to_the_application(
     assert serving.direct == 0
 
 
-async def test_a_request_in_two_parts_and_one_of_an_older_version_are_left_to_the_application(
+async def test_a_head_in_two_parts_and_an_older_version_are_left_to_the_application(
     serving: Serving, client: Client
 ) -> None:
     await client.ask(request())
-    client.writer.write(request()[:-5])
-    while not serving.state.connections or not any(one._is_incomplete for one in serving.state.connections):  # type: ignore[union-attr]
+    client.writer.write(request()[:10])
+    while not any(one._is_incomplete for one in serving.connections):
         await asyncio.sleep(0)
-    head, _ = await client.ask(request()[-5:])
+    head, _ = await client.ask(request()[10:])
     assert head.startswith(b"HTTP/1.1 200 ")
     await client.ask(request().replace(b"HTTP/1.1", b"HTTP/1.0"))
     assert serving.direct == 0
+
+
+async def send_parts(serving: Serving, client: Client, *cuts: int) -> bytes:
+    """Send a request with the known head up to each cut, one after the other; return the rest."""
+    content = request()
+    begin = 0
+    for end in (len(content) + cut for cut in cuts):
+        client.writer.write(content[begin:end])
+        begin = end
+        while sum(len(data) for one in serving.connections for data in one._parts) < end:
+            await asyncio.sleep(0)
+    return content[begin:]
+
+
+@pytest.mark.parametrize("cuts", [(-5,), (-LENGTH,), (-LENGTH, -3)])
+async def test_a_body_in_parts_is_answered_directly(
+    serving: Serving, client: Client, cuts: tuple[int, ...]
+) -> None:
+    usual = await client.ask(request())
+    direct = await client.ask(await send_parts(serving, client, *cuts))
+    assert serving.direct == 1
+    assert without_date(usual) == without_date(direct)
+
+
+async def test_the_head_is_known_before_the_first_body_has_arrived(serving: Serving, client: Client) -> None:
+    client.writer.write(request()[:-5])
+    while not any(one._known for one in serving.connections):
+        await asyncio.sleep(0)
+    await client.ask(request()[-5:])
+    assert serving.direct == 0
+    await client.ask(request())
+    assert serving.direct == 1
+
+
+async def test_a_body_that_takes_long_is_left_to_the_application(serving: Serving, client: Client) -> None:
+    await client.ask(request())
+    rest = await send_parts(serving, client, -5)
+    close_slow(serving.connections)
+    assert [one._is_incomplete for one in serving.connections] == [True]
+    head, _ = await client.ask(rest)
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert serving.direct == 0
+
+
+async def test_a_request_behind_a_body_in_parts_is_answered_after_it(
+    serving: Serving, client: Client
+) -> None:
+    await client.ask(request())
+    rest = await send_parts(serving, client, -5)
+    client.writer.write(rest + request({"instances": [[7, 0, 0, 0]]}))
+    found = [json.loads((await client.response())[1])["predictions"][0][0] for _ in range(2)]
+    assert found == [2, 14]
+
+
+async def test_a_server_that_shuts_down_reads_a_body_in_parts_to_its_end(
+    serving: Serving, client: Client
+) -> None:
+    await client.ask(request())
+    rest = await send_parts(serving, client, -5)
+    for connection in serving.connections:
+        connection.shutdown()
+    head, _ = await client.ask(rest)
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert b"connection: close\r\n" in head
+
+
+async def test_a_client_that_leaves_inside_a_body_is_forgotten(serving: Serving, client: Client) -> None:
+    await client.ask(request())
+    await send_parts(serving, client, -5)
+    client.writer.transport.abort()
+    async with asyncio.timeout(30):
+        while serving.connections:
+            await asyncio.sleep(0.01)
 
 
 async def test_requests_that_are_sent_ahead_are_answered_in_order(serving: Serving, client: Client) -> None:

@@ -90,6 +90,27 @@ def test_a_blocking_reader_reads_frames_that_arrive_in_any_parts(cuts: list[int]
         writer.join()
 
 
-def test_a_small_frame_is_one_buffer_so_that_its_receiver_wakes_up_once() -> None:
-    assert len(encode({"id": 1}, [np.zeros((32, 784), "float32")])) == 1
-    assert len(encode({"id": 1}, [np.zeros(1_000_000)])) == 3
+def test_a_small_frame_is_one_buffer_and_the_tensors_of_a_larger_one_are_not_copied() -> None:
+    assert len(encode({"id": 1}, [np.zeros((1, 784), "float32")])) == 1
+    large = np.zeros((32, 784), "float32")
+    assert np.shares_memory(np.frombuffer(encode({"id": 1}, [large])[-1], "float32"), large)
+
+
+def test_a_frame_larger_than_the_buffer_is_read_between_others() -> None:
+    ours, theirs = socket.socketpair()
+    sizes = [3, 200_000, 3, 3]
+
+    def send() -> None:
+        for size in sizes:
+            write_frame(theirs, {"size": size}, [np.arange(size)])
+
+    with ours, theirs:
+        writer = threading.Thread(target=send)
+        writer.start()
+        reader = FrameReader(ours)
+        for size in sizes:
+            frame = reader.read()
+            assert frame is not None
+            assert frame.header == {"size": size}
+            np.testing.assert_array_equal(frame.tensors[0], np.arange(size))
+        writer.join()

@@ -62,7 +62,7 @@ def test_one_tensor_for_each_column_gives_the_bits_of_the_training() -> None:
         {"name": "member", "shape": [6], "datatype": "BOOL", "data": [bool(row["member"]) for row in ROWS]},
         *(
             {"name": name, "shape": [6], "datatype": "BYTES", "data": [row.get(name) or "" for row in ROWS]}
-            for name in ("plan", "city", "street", "bought", "review")
+            for name in ("plan", "city", "street", "bought", "review", "title", "note")
         ),
     ]
     assert inferred(tensors).tobytes() == STORED.tobytes()
@@ -146,6 +146,7 @@ def test_metadata_name_the_columns_with_their_types() -> None:
     assert {tensor["name"]: tensor["datatype"] for tensor in ours} == {
         "age": "FP64", "rooms": "INT64", "member": "BOOL", "plan": "BYTES", "city": "BYTES",
         "street": "BYTES", "bought": "BYTES", "review": "BYTES",
+        "title": "BYTES", "note": "BYTES",
     }  # fmt: skip
     definition = json.loads(tfs_views.encode_metadata("m", 1, SIGNATURE))["metadata"]["signature_def"]
     inputs = definition["signature_def"]["serving_default"]["inputs"]
@@ -155,7 +156,7 @@ def test_metadata_name_the_columns_with_their_types() -> None:
 def test_only_small_bodies_for_few_columns_are_read_at_once() -> None:
     row = json.dumps({"instances": ROWS[:1]}).encode()
     size = table_rows.size_of(PIPELINE)
-    assert size == len(COLUMNS)
+    assert size == len(COLUMNS) + WIDTH // table_rows.POSITIONS_PER_COLUMN
     assert table_rows.is_quick(row, size)
     assert not table_rows.is_quick(row, 20_000)
     assert table_rows.is_quick(row, 200)

@@ -78,6 +78,8 @@ class FakeRepository:
     """The bytes beside those of the database at each check of the disk quota."""
     over_quota: dict[int, QuotaReached] = field(default_factory=dict)
     """Raised by the check of the disk quota of an attempt."""
+    room: int = -1
+    """With more bytes beside those of the database, the quota is reached."""
 
     async def assigned(self) -> Sequence[Assignment]:
         return [Assignment(attempt=pk, job=1, root=1) for pk in self.scripts]
@@ -118,7 +120,7 @@ class FakeRepository:
     async def require_within_disk(self, attempt: int, *, beside: int = 0) -> None:
         self._check()
         self.besides.append(beside)
-        if attempt in self.over_quota:
+        if attempt in self.over_quota and beside > self.room:
             raise self.over_quota[attempt]
 
     async def record(

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from jobs.contracts.control import Start
 from jobs.contracts.events import (
     ArtifactWritten,
     CheckpointCommitted,
@@ -18,14 +19,18 @@ from jobs.contracts.events import (
     Started,
     Warned,
 )
+from jobs.contracts.task_parts import Task
 from jobs.errors import QuotaReached, StaleFence, StaleState
 from jobs.states import Desired, Outcome
 from jobs.store import StoredFile
 from tests.supervise.conftest import SECRET, Bench, until
+from workers.isolation.access import RunnerAccess
 from workers.supervise import attempt
+from workers.supervise.attempt import IN_MEMORY_VARIABLE, in_memory_bytes
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.devices import Devices
+from workers.supervise.hand_over import hand_over
 from workers.supervise.launcher import SpawnLauncher
 
 
@@ -299,6 +304,29 @@ async def test_a_run_above_its_memory_cap_is_ended_with_cap_and_peak_named(bench
     assert (ending.outcome, ending.code) == (Outcome.FAILED, "out_of_memory")
     assert "cap of 0.10 GiB" in ending.message
     assert bench.repository.losses() == list(range(5))
+
+
+@pytest.mark.parametrize(("given", "limit"), [(None, 2**28), (7, 7), (0, 0)])
+async def test_a_task_has_the_size_up_to_which_its_run_keeps_rows_in_memory(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, given: int | None, limit: int
+) -> None:
+    bench.node = replace(bench.node, memory_per_slot=2**30, in_memory_bytes=given)
+    tasks: list[Task] = []
+
+    def recorded(task: Task, folder: Path, access: RunnerAccess | None) -> Start:
+        tasks.append(task)
+        return hand_over(task, folder, access)
+
+    monkeypatch.setattr(attempt, "hand_over", recorded)
+    await bench.run([])
+    assert [task.in_memory_bytes for task in tasks] == [limit]
+
+
+def test_a_size_of_rows_in_memory_that_is_no_number_is_refused() -> None:
+    assert in_memory_bytes({}) is None
+    assert in_memory_bytes({IN_MEMORY_VARIABLE: "0"}) == 0
+    with pytest.raises(ValueError, match="TRAINYARD_IN_MEMORY_BYTES='2 GiB': give a number of bytes"):
+        in_memory_bytes({IN_MEMORY_VARIABLE: "2 GiB"})
 
 
 async def test_a_stalled_run_is_killed_and_its_stack_traces_are_logged(bench: Bench) -> None:

@@ -144,9 +144,11 @@ async def test_a_run_that_fills_its_own_folder_ends_and_another_continues(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quota_watch, "CHECK_BYTES", 1000)
-    bench.repository.over_quota = {1: PAST_QUOTA}
+    bench.repository.over_quota, bench.repository.room = {1: PAST_QUOTA}, 8000
     other = bench.start(["fill", "small", 500], ["hold"], attempt=2, root=2)
-    await bench.run(["artifact", "report.txt", "x" * 700], ["fill", "large", 9000], ["hold"])
+    # Events are recorded in order, so the artifact is in the store once the checkpoint is recorded.
+    recorded = (["artifact", "report.txt", "x" * 700], ["checkpoint", 1], ["await_recorded", 1])
+    await bench.run(*recorded, ["fill", "large", 9000], ["hold"])
     assert bench.repository.endings[1].code == "quota_reached"
     assert 9000 <= max(bench.repository.besides) < 9700, "a file that is in the store counts there"
     assert not other.supervisor.ended

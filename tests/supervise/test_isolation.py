@@ -5,6 +5,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -200,6 +201,15 @@ async def test_runners_of_a_project_share_a_compile_cache_and_others_cannot_ente
     cache = bench.node.compile_caches / "job-1"
     await bench.run(["read", str(cache), str(cache / "first")], attempt=3, root=2)
     assert json.loads(reported(bench, 3)[0]) == []
+
+
+@needs_mounts
+async def test_new_runners_use_the_compile_cache_again_after_it_was_deleted(bench: Bench) -> None:
+    await bench.run(["cache", "first"], attempt=1, root=1)
+    await bench.node.pool.discard(next(iter(bench.node.pool._idle)))
+    shutil.rmtree(bench.node.compile_caches)
+    await bench.run(["cache", "second"], attempt=2, root=1)
+    assert json.loads(reported(bench, 2)[0]) == ["second"]
 
 
 @needs_mounts

@@ -40,7 +40,7 @@ def test_runners_of_a_dead_node_are_killed_and_its_worker_is_returned(tmp_path: 
     die(dead)
     own = NodeFolder.claim(tmp_path, "own")
     assert clean_up_dead_nodes(own) == [(17, "dead", os.getpid())]
-    assert runner.wait(timeout=5) == -9
+    assert runner.wait(timeout=60) == -9
     assert not dead.root.exists()
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -41,6 +42,21 @@ def test_the_memory_of_a_grandchild_counts_whichever_thread_started_its_parent(
     tree = ProcessTree(grandparent.pid)
     wait_for(lambda: tree.measure().memory > 64 * MIB, "a grandchild that holds 64 MiB", 30)
     assert psutil.Process(grandparent.pid).memory_info().rss < 64 * MIB
+
+
+def test_the_pages_of_a_mapped_file_do_not_count_as_memory(tmp_path: Path) -> None:
+    file = tmp_path / "mapped"
+    file.write_bytes(b"x" * 64 * MIB)
+    code = (
+        f"import mmap, sys; file = open({str(file)!r}); "
+        "m = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ); "
+        "[m[place] for place in range(0, len(m), 4096)]; print(flush=True); sys.stdin.read()"
+    )
+    with psutil.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        assert process.memory_info().rss > 64 * MIB
+        assert ProcessTree(process.pid).measure().memory < 64 * MIB
+        process.stdin.close()
 
 
 BURN = "while True: sum(range(1000))"

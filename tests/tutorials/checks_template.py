@@ -10,7 +10,7 @@ from tests.experiments.conftest import World, world  # noqa: F401  a fixture
 SPEC: dict[str, Any] = {
     "version": 1,
     "data": {"dataset": "digits"},
-    "model": {"kind": "template", "template": "residual", "args": {"units": 16, "blocks": 2}},
+    "model": {"kind": "template", "template": "residual", "args": {"units": 16, "additions": 2}},
     "fit": {"epochs": 2, "early_stopping": {"patience": 1}},
 }
 
@@ -28,8 +28,8 @@ def test_the_form_offers_it(world: World) -> None:  # noqa: F811
     page = world.client(world.owner).get("/p/yard/experiments/new?template=residual")
     text = page.content.decode()
     for shown in (
-        "Residual network",
-        "/model/args/blocks",
+        "Dense residual network",
+        "/model/args/additions",
         "Each adds to its input.",
         '"template": "residual"',
     ):
@@ -40,11 +40,11 @@ def test_rest_plans_it_and_refuses_invalid_arguments(world: World) -> None:  # n
     found = judged(world, SPEC)
     assert (found["valid"], found["errors"]) == (True, [])
     assert found["plan"]["parameters"] == (64 * 16 + 16) + 2 * (2 * 16 + 16 * 16 + 16) + (16 * 10 + 10)
-    space = [{"name": "blocks", "kind": "int", "min": 1, "max": 4}]
+    space = [{"name": "additions", "kind": "int", "min": 1, "max": 4}]
     searched = judged(world, {**SPEC, "search": {"objective": {"metric": "val_loss"}, "space": space}})
-    assert searched["plan"]["largest"] == {"blocks": 4}
-    wrong = judged(world, {**SPEC, "model": {**SPEC["model"], "args": {"blocks": 0}}})
-    assert [error["pointer"] for error in wrong["errors"]] == ["/spec/model/args/blocks"]
+    assert searched["plan"]["largest"] == {"additions": 4}
+    wrong = judged(world, {**SPEC, "model": {**SPEC["model"], "args": {"additions": 0}}})
+    assert [error["pointer"] for error in wrong["errors"]] == ["/spec/model/args/additions"]
 
 
 def test_the_engine_trains_it(tmp_path: Any) -> None:

@@ -27,6 +27,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests import database
+
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = (
     "jobs",
@@ -60,8 +62,8 @@ class Tree:
 
     @classmethod
     def copy(cls, root: Path) -> "Tree":
-        """Copy the tree without caches and build outputs."""
-        without = shutil.ignore_patterns("__pycache__", "node_modules", "screenshots")
+        """Copy the tree without build outputs. Byte code stays valid: a copy keeps the time of a file."""
+        without = shutil.ignore_patterns("node_modules", "screenshots")
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
@@ -108,6 +110,8 @@ class Tree:
         dropped = ("PYTEST_", "TRAINYARD_")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
         kept |= {"PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+        if (tables := database.file_of_tables()).exists():
+            kept[database.TABLES_VARIABLE] = str(tables)
         done = subprocess.run(
             [sys.executable, *arguments], cwd=self.root, env=kept, capture_output=True, text=True, timeout=280
         )

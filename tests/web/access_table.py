@@ -15,8 +15,7 @@ GET /readyz
 GET /account/session
 """
 
-# Every person who is logged in: their own things, and lists of the rows that they may see. Uploads are parsed
-# before the project is looked up.
+# Every person who is logged in: their own things, and lists of the rows that they may see.
 PEOPLE = """
 PATCH DELETE /accounts/login/
 GET POST /accounts/logout/
@@ -26,8 +25,8 @@ GET POST PUT PATCH DELETE /accounts/password/set/
 GET /api/v1/me
 GET /api/v1/users
 GET POST /api/v1/projects
-GET POST /api/v1/datasets
-POST /api/v1/datasets/<slug>/versions
+GET /api/v1/datasets
+GET POST /api/v1/uploads
 GET /api/v1/experiments
 POST /api/v1/search-spaces/import
 POST /api/v1/search-spaces/export
@@ -77,6 +76,8 @@ GET /api/v1/datasets/<slug>
 GET /api/v1/datasets/<slug>/versions
 GET /api/v1/datasets/<slug>/versions/<number>
 GET /api/v1/datasets/<slug>/versions/<number>/preview
+GET /api/v1/datasets/<slug>/versions/<number>/overview
+GET /api/v1/datasets/<slug>/versions/<number>/split-overview
 POST /api/v1/experiments/validate
 GET /api/v1/experiments/<id>
 GET /api/v1/experiments/<id>/revisions
@@ -123,14 +124,22 @@ GET POST /approvals/<int:promotion_id>/comment
 GET /endpoints/<slug:name>
 GET /datasets/<slug:slug>
 GET /datasets/<slug:slug>/versions/<int:number>
+GET /datasets/<slug:slug>/versions/<int:number>/split
 """
 
 # Those who may write in the project.
 MEMBERS = """
+GET /api/v1/projects/<slug>/credentials
+POST /api/v1/datasets
+POST /api/v1/datasets/<slug>/versions
+POST /api/v1/datasets/<slug>/versions/<number>/split-overview
+POST /api/v1/datasets/<slug>/versions/<number>/fetch
+POST /api/v1/datasets/<slug>/versions/<number>/fetch/cancel
 POST /api/v1/jobs/<int:job_id>/revise
 POST /api/v1/jobs/<int:job_id>/ensemble
 POST /api/v1/jobs/<int:job_id>/trials
 POST /api/v1/experiments
+POST /api/v1/experiments/find-model
 PATCH /api/v1/experiments/<id>
 POST /api/v1/experiments/<id>/submit
 POST /api/v1/experiments/<id>/clone
@@ -146,6 +155,7 @@ POST /api/v1/jobs/<int:job_id>/<command>
 POST /api/v1/models
 PATCH /api/v1/models/<name>
 PATCH /api/v1/models/<name>/versions/<number>
+POST /api/v1/models/<name>/versions/<number>/describe
 PUT /api/v1/models/<name>/aliases/<alias>
 POST /api/v1/promotions
 POST /p/<slug:project>/experiments/<int:id>/submit
@@ -154,6 +164,8 @@ POST /p/<slug:project>/experiments/<int:id>/archive
 POST /p/<slug:project>/experiments/<int:id>/unarchive
 GET POST /p/<slug:project>/experiments/<int:id>/notes
 GET POST /p/<slug:project>/experiments/new
+GET POST /p/<slug:project>/find-model
+GET /p/<slug:project>/experiments/columns
 GET POST /p/<slug:project>/experiments/<int:id>/edit
 GET POST /jobs/<int:job_id>/trials
 POST /jobs/<int:job_id>/ensemble
@@ -174,12 +186,17 @@ POST /models/<slug:name>/upload
 GET POST /models/<slug:name>/aliases
 GET POST /models/<slug:name>/versions/<int:number>/promote
 GET POST /models/<slug:name>/versions/<int:number>/card
+POST /models/<slug:name>/versions/<int:number>/describe
+POST /datasets/<slug:slug>/versions/<int:number>/split
 POST /datasets/<slug:slug>/versions/<int:number>/roles
 POST /datasets/<slug:slug>/versions/<int:number>/again
+POST /datasets/<slug:slug>/versions/<int:number>/gaps
+POST /datasets/<slug:slug>/versions/<int:number>/cancel
 """
 
 # The person who made the object, and administrators of the project.
 AUTHORS = """
+GET PATCH DELETE /api/v1/uploads/<upload_id>
 DELETE /api/v1/datasets/<slug>
 DELETE /api/v1/experiments/<id>
 GET /api/v1/datasets/<slug>/deletion
@@ -209,6 +226,8 @@ POST /models/<slug:name>/up
 
 # The administrators of the project.
 OWNERS = """
+PUT /api/v1/projects/<slug>/credentials/<name>
+GET POST /p/<slug:project>/credentials/new
 POST /p/<slug:project>/settings
 DELETE /api/v1/projects/<slug>
 PUT /api/v1/projects/<slug>/members
@@ -244,6 +263,8 @@ GET /audit/verify
 
 # Absent for everyone here: nothing is deleted, the link is unknown, a field names no object, the demo is off.
 NOBODY = """
+DELETE /api/v1/projects/<slug>/credentials/<name>
+POST /p/<slug:project>/credentials/<slug:name>/delete
 POST /api/v1/projects/<slug>/restore
 POST /api/v1/datasets/<slug>/restore
 POST /api/v1/experiments/<id>/restore

@@ -12,10 +12,11 @@ from django.core.handlers import asgi
 from pytest_django import Settings
 
 from jobs.actions import tokens
+from jobs.contracts.images import MAX_IMAGE_BYTES
 from jobs.models import User
 from tests.people import People, browser_of, make_people
 from webapp.asgi import application
-from webapp.limits.routes import ANONYMOUS_BYTES, READ_BYTES
+from webapp.limits.routes import ANONYMOUS_BYTES, READ_BYTES, limits_of
 
 PART = 16 * 2**10
 FORM_BYTES = 2_621_440
@@ -175,3 +176,10 @@ async def test_a_response_that_has_started_is_not_followed_by_another(
     sender = Sender("/healthz")
     monkeypatch.setattr(f"{__name__}.application", LimitBodies(reads_all))
     assert (await sender.send()).status == (200 if answer else 413)
+
+
+def test_the_prediction_form_takes_an_image_from_a_person_who_is_logged_in() -> None:
+    limits = limits_of("POST", "/models/pets/versions/1/predict")
+    assert limits.anyone == ANONYMOUS_BYTES
+    assert limits.member == limits.writer == FORM_BYTES + MAX_IMAGE_BYTES
+    assert limits_of("POST", "/models/pets/versions/1/promote").member == FORM_BYTES

@@ -58,6 +58,8 @@ KNOWN = {
     "rules": {},
     "admin": False,
     "executions": 3,
+    "max_minutes": 5,
+    "max_trials": None,
 }
 """Values of fields, so that bodies are good enough to come to the check of the role."""
 

@@ -22,10 +22,12 @@ from tests.factories import (
     make_dataset,
     make_experiment,
     make_job,
+    make_model,
+    make_promotion,
     make_trials,
     make_worker,
 )
-from tests.markup import text_of
+from tests.markup import one_line, text_of
 from tests.people import People, browser_of
 
 DROPOUT = {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.5}
@@ -625,10 +627,11 @@ def test_an_error_page_links_to_the_page_before(people: People) -> None:
 
 
 def test_the_system_tab_names_its_charts_in_words(people: People, search: Job, browser: Client) -> None:
-    for name in ("system/cpu_percent", "system/other"):
+    for name in ("system/cpu_percent", "system/data_wait_percent", "system/other"):
         MetricSeries.objects.create(job=search, attempt=1, name=name, x="second", count=0)
     text = text_of(browser.get(f"/jobs/{search.pk}", {"tab": "system"}))
-    assert "CPU runner and its children; 100 % is one core" in text
+    assert "CPU runner and its children; 100 % is one core; by seconds since the start" in text
+    assert "Waiting for data percent of the time of an epoch's steps" in text
     assert "system/cpu_percent" not in text
     assert "system/other" in text
 
@@ -774,3 +777,42 @@ def test_one_training_of_each_shows_nothing_about_the_lead(browser: Client, sear
     page = text_of(browser.get(f"/jobs/{search.pk}"))
     assert "That is not known yet. Each of the two was trained once." in page
     assert "To find out, train both again with new seeds." in page
+
+
+def test_the_page_of_a_search_leads_to_the_versions_that_it_registered(
+    browser: Client, search: Job, people: People
+) -> None:
+    done = {"metrics": {"test": {"accuracy": 0.98}}, "test_rows": 360}
+    trained, registering = (
+        make_job(
+            experiment=search.experiment,
+            by=people.owner,
+            kind=kind,
+            state="completed",
+            parent=search,
+            root=search,
+            results=results,
+            payload=payload,
+        )
+        for kind, results, payload in (("train", done, {}), ("register", {}, {"version": 0}))
+    )
+    version = make_model("flowers", project=people.project, by=people.owner).versions.get()
+    version.source_job = trained
+    version.save()
+    Job.objects.filter(pk=registering.pk).update(payload_json={"version": version.pk})
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    search.trials.update(state="completed", score=0.9)
+    link, request = 'href="/models/flowers/versions/1"', "Request the promotion of"
+    page = markup_of(browser, search)
+    assert "Registered as" in page
+    assert page.count(link) == 2
+    assert request in page
+    assert link in markup_of(browser, registering)
+    make_promotion(version, by=people.owner)
+    page = markup_of(browser, search)
+    assert page.count(link) == 1
+    assert request not in page
+
+
+def markup_of(browser: Client, job: Job) -> str:
+    return one_line(browser.get(f"/jobs/{job.pk}"))

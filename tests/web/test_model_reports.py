@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
-from jobs.models import Job, ModelVersion
-from tests.factories import make_experiment, make_job, make_job_artifact, make_model
+from jobs.contracts.model_reports.evaluation import Calibration, CalibrationBin, ClassEvaluation
+from jobs.models import Dataset, DatasetVersion, Job, ModelVersion
+from tests.datasets.making import SHOP
+from tests.factories import make_experiment, make_job, make_job_artifact, make_model, make_trials
 from tests.markup import one_line, text_of
 from tests.people import People, browser_of
 from tests.reports import ensemble_report, evaluation_report, quantization_report, store_report
+from webapp.report_figures import evaluation
 
 
 @pytest.fixture
@@ -173,6 +176,45 @@ def test_an_evaluation_shows_all_that_was_computed(people: People, task: Any, sh
     assert ("ROC curve" in text) == (task == "binary")
 
 
+@pytest.mark.parametrize("task", ["binary", "multilabel", "regression"])
+def test_an_evaluation_of_weighted_rows_names_their_column(people: People, task: Any) -> None:
+    job = make_job(kind="train", by=people.owner, project=people.project, state="completed")
+    report = evaluation_report(task).model_copy(update={"weighted_by": "households"})
+    store_report(job, report, role="evaluation", name="evaluation.json")
+    text = text_of(see(people, f"/jobs/{job.pk}", tab="evaluation"))
+    assert "240 test rows; weighted by households" in text and "Weighted by households." in text
+    assert ("each row counts once" in text) == (task != "multilabel")
+
+
+def test_reports_of_ensembles_and_quantizations_name_the_column_of_weights(people: People) -> None:
+    for kind, report in (("ensemble", ensemble_report()), ("quantize", quantization_report())):
+        job = make_job(kind=kind, by=people.owner, project=people.project, state="completed")
+        store_report(job, report.model_copy(update={"weighted_by": "households"}))
+        text = text_of(see(people, f"/jobs/{job.pk}", tab="report"))
+        assert ", weighted by households" in text and "Weighted by households." in text
+
+
+@pytest.fixture
+def weighted(people: People) -> DatasetVersion:
+    dataset = Dataset.objects.create(project=people.project, slug="shop", name="shop")
+    profile = {**SHOP, "weight": "households"}
+    return DatasetVersion.objects.create(dataset=dataset, number=1, profile_json=profile, request={})
+
+
+def test_the_pages_of_a_job_and_of_a_trial_name_the_column_of_weights(
+    people: People, weighted: DatasetVersion
+) -> None:
+    payload = {"dataset_version": weighted.pk}
+    experiment = make_experiment(project=people.project, by=people.owner)
+    search = make_job(by=people.owner, experiment=experiment, payload=payload)
+    (trial,) = make_trials(search, 1)
+    assert "are weighted by the column households." in text_of(see(people, f"/jobs/{search.pk}"))
+    address = f"/jobs/{search.pk}/trials/{trial.number}"
+    assert "metrics weighted by households" in text_of(see(people, address))
+    DatasetVersion.objects.update(profile_json=SHOP)
+    assert "weighted by" not in text_of(see(people, f"/jobs/{search.pk}")) + text_of(see(people, address))
+
+
 @pytest.fixture
 def version(people: People, family: Job) -> ModelVersion:
     model = make_model("digits", project=people.project, by=people.owner)
@@ -190,6 +232,16 @@ def test_a_version_has_the_finding_first_and_the_report_in_a_tab(
     text = text_of(see(people, address, tab="report"))
     assert "Error of each layer" in text
     assert "&#x27;" not in see(people, address, tab="report").content.decode()
+
+
+def test_the_metrics_of_a_version_name_the_column_of_weights(
+    people: People, version: ModelVersion, weighted: DatasetVersion
+) -> None:
+    job = Job.objects.get(pk=version.source_job_id)
+    job.payload_json = {**job.payload_json, "dataset_version": weighted.pk}
+    job.save(update_fields=["payload_json"])
+    page = text_of(see(people, f"/models/digits/versions/{version.number}"))
+    assert "intervals are under Evaluation; weighted by households" in page
 
 
 def test_a_version_shows_its_area_under_the_curve_on_both_parts(
@@ -222,6 +274,14 @@ def test_a_version_shows_the_facts_of_its_validation(people: People) -> None:
     text = text_of(see(people, "/models/plain/versions/1"))
     assert "Saved by Keras 3.15.1" in text
     assert "Checked on 32 sample rows" in text
+
+
+def test_a_calibration_of_no_rows_has_no_figure() -> None:
+    report = evaluation_report()
+    assert isinstance(report, ClassEvaluation)
+    empty = CalibrationBin(low=0.0, high=1.0, rows=0, confidence=0.5, accuracy=0.25)
+    found = report.model_copy(update={"calibration": Calibration(ece=0.25, bins=(empty,))})
+    assert evaluation.classes(found)["calibration"] is None
 
 
 def test_an_evaluation_of_an_earlier_release_has_its_roc_curve_without_thresholds(people: People) -> None:

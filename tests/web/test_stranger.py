@@ -19,7 +19,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from jobs import models
-from jobs.actions import deletions, tokens
+from jobs.actions import deletions, resumable_uploads, tokens
 from tests import factories
 from tests.people import People, browser_of, make_people
 from webapp.live import routing
@@ -56,6 +56,7 @@ def make_yard() -> Yard:
     worker = factories.make_worker("box")
     factories.make_attempt(job, worker)
     token, _ = tokens.create(owner, by=owner, scopes=["read"], name=MARK)
+    upload = resumable_uploads.begin(project, name=f"{MARK}.csv", length=10, by=member)
     gone = factories.make_job(by=member, project=project, state="completed", title=MARK)
     deletion = deletions.delete(gone, by=member)
     arguments = {
@@ -71,6 +72,7 @@ def make_yard() -> Yard:
         "promotion_id": promotion.pk,
         "worker_id": worker.pk,
         "token_id": token.pk,
+        "upload_id": upload.pk,
         "username": member.username,
         "command": "kill",
         "what": "kill",

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -165,6 +166,27 @@ async def test_a_client_that_disconnects_frees_its_room(people: People, bearer: 
         while not await reserved():
             await asyncio.sleep(0.01)
     sending.cancel()
+    await asyncio.wait({sending})
+    assert await reserved() == []
+
+
+async def test_a_client_that_disconnects_while_room_is_reserved_frees_it(
+    people: People, bearer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reserve, is_reserved, may_answer = uploads.reserve, threading.Event(), threading.Event()
+
+    def slow_reserve(project: Project, size: int) -> int:
+        key = reserve(project, size)
+        is_reserved.set()
+        assert may_answer.wait(20)
+        return key
+
+    monkeypatch.setattr(uploads, "reserve", slow_reserve)
+    upload = Upload("/api/v1/datasets", form(MIB, slug="s", project="yard"), bearer)
+    sending = asyncio.create_task(upload.send())
+    assert await asyncio.to_thread(is_reserved.wait, 20)
+    sending.cancel()
+    may_answer.set()
     await asyncio.wait({sending})
     assert await reserved() == []
 

@@ -1,33 +1,36 @@
-"""Operations on data sets and their versions. Files are uploaded as multipart forms."""
+"""Operations on data sets and their versions. Files are uploaded as forms, or fetched from an address."""
 
+from functools import partial
 from typing import Annotated, Any
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from jobs import access
 from jobs.actions import datasets as actions
-from jobs.actions import deletions
+from jobs.actions import deletions, fetches, resumable_uploads
 from jobs.actions.datasets import Roles
-from jobs.contracts.answers.datasets import DatasetOut, DatasetVersionOut, PreviewOut
+from jobs.contracts.answers.datasets import DatasetOut, DatasetVersionOut, OverviewOut, PreviewOut
 from jobs.contracts.dialect import ReadOptions
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
-from jobs.models import Dataset, Project
+from jobs.models import Dataset, DatasetVersion, Project, ResumableUpload
 from jobs.queries import datasets as queries
 from webapp.api import uploads
 from webapp.api.auth import actor
-from webapp.api.idempotency import begin, idempotent_upload
+from webapp.api.idempotency import begin, idempotent, idempotent_upload
 from webapp.api.media import form_text, is_multipart
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk
 from webapp.api.shapes import OneOf
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
-from webapp.uploads import received
+from webapp.uploads import arrived, received, require_one_for_digest
 
 router = Router(by_alias=True)
-UPLOAD = uploads.described("DatasetUpload")
+NEW = uploads.described("DatasetUpload", "DatasetAddressIn")
+NEW_VERSION = uploads.described("DatasetUpload", "VersionAddressIn")
 SORTS = {"slug": "slug", "created": "created", "id": "pk"}
 
 
@@ -53,16 +56,18 @@ def list_datasets(
     return paginate(Page[DatasetOut], rows, paging, queries.shown_dataset, sorts=SORTS, default="slug")
 
 
-@router.post("/datasets", response={201: DatasetOut}, openapi_extra=UPLOAD)
+@router.post("/datasets", response={201: DatasetOut}, openapi_extra=NEW)
 @idempotent_upload
 def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
-    """Create a data set from a file. A worker then describes its columns."""
-    _require_form(request)
+    """Create a data set from a file, or from an address. A worker then describes its columns."""
+    if not is_multipart(request):
+        return Status(201, queries.shown_dataset(_create_from_address(request).dataset))
     project = access.get_project(actor(request), form_text(request, "project"), access.Action.WRITE)
     slug = actions.check_slug(form_text(request, "slug"))
     name, description = form_text(request, "name", ""), form_text(request, "description", "")
     roles, reading = _roles(request), _reading(request)
-    stored = _stored(request, project)
+    parts = arrived(request, actor(request))
+    stored = _stored(request, project, parts)
     version = actions.create(
         project,
         slug=slug,
@@ -73,6 +78,7 @@ def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
         roles=roles,
         reading=reading,
     )
+    _end(parts)
     return Status(201, queries.shown_dataset(version.dataset))
 
 
@@ -110,20 +116,22 @@ def list_dataset_versions(
 @router.post(
     "/datasets/{slug}/versions",
     response={201: DatasetVersionOut},
-    openapi_extra=UPLOAD,
+    openapi_extra=NEW_VERSION,
 )
 @idempotent_upload
 def create_dataset_version(
     request: HttpRequest, slug: str, project: str | None = None
 ) -> Status[DatasetVersionOut]:
-    """Add a version to an uploaded data set."""
-    _require_form(request)
+    """Add a version to a data set that is not bundled, from a file or from an address."""
+    if not is_multipart(request):
+        return Status(201, queries.shown_version(_add_from_address(request, slug, project)))
     named = project or form_text(request, "project", "") or None
     dataset = access.get_dataset(actor(request), slug, _project(request, named), access.Action.WRITE)
     roles, reading = _roles(request), _reading(request)
-    version = actions.add_version(
-        dataset, stored=_stored(request, dataset.project), by=actor(request), roles=roles, reading=reading
-    )
+    parts = arrived(request, actor(request))
+    stored = _stored(request, dataset.project, parts)
+    version = actions.add_version(dataset, stored=stored, by=actor(request), roles=roles, reading=reading)
+    _end(parts)
     return Status(201, queries.shown_version(version))
 
 
@@ -136,6 +144,34 @@ def get_dataset_version(
     return queries.shown_version(found)
 
 
+@router.post("/datasets/{slug}/versions/{number}/fetch", response={202: DatasetVersionOut})
+@idempotent
+def fetch_again(
+    request: HttpRequest, slug: str, number: int, project: str | None = None
+) -> Status[DatasetVersionOut]:
+    """Fetch the file of a version again, whose fetch failed or was cancelled."""
+    found = _writable_version(request, slug, number, project)
+    fetches.again(found, by=actor(request))
+    found.refresh_from_db()
+    return Status(202, queries.shown_version(found))
+
+
+@router.post("/datasets/{slug}/versions/{number}/fetch/cancel", response={202: DatasetVersionOut})
+def cancel_fetch(
+    request: HttpRequest, slug: str, number: int, project: str | None = None
+) -> Status[DatasetVersionOut]:
+    """Cancel the fetch of a version. Received bytes are not kept."""
+    found = _writable_version(request, slug, number, project)
+    fetches.cancel(found, by=actor(request))
+    found.refresh_from_db()
+    return Status(202, queries.shown_version(found))
+
+
+def _writable_version(request: HttpRequest, slug: str, number: int, project: str | None) -> DatasetVersion:
+    home = _project(request, project)
+    return access.get_dataset_version(actor(request), slug, number, home, access.Action.WRITE)
+
+
 @router.get("/datasets/{slug}/versions/{number}/preview", response=PreviewOut)
 def get_dataset_preview(
     request: HttpRequest, slug: str, number: int, project: str | None = None
@@ -145,32 +181,69 @@ def get_dataset_preview(
     return queries.preview(found)
 
 
-def _require_form(request: HttpRequest) -> None:
-    """Require a form with a file.
-
-    Raises:
-        BadInput: the body is JSON, with a URL or without; data sets by URL are not supported yet.
-        UnsupportedMediaType: the body is neither a form nor JSON.
-    """
-    if is_multipart(request):
-        return
-    body = read_json(request.body)
-    message = "URLs are not supported yet: send the file as multipart/form-data"
-    pointer = "/url" if isinstance(body, dict) and "url" in body else "/file"
-    raise BadInput(message, [Problem(pointer, message)])
+@router.get("/datasets/{slug}/versions/{number}/overview", response=OverviewOut)
+def get_dataset_overview(
+    request: HttpRequest, slug: str, number: int, project: str | None = None
+) -> OverviewOut:
+    """Return missing values by blocks, correlations, mutual information, and the parts of the split."""
+    found = access.get_dataset_version(actor(request), slug, number, _project(request, project))
+    return queries.shown_overview(found)
 
 
-def _stored(request: HttpRequest, project: Project | None) -> actions.StoredUpload:
-    """Store the form's file, and then begin the transaction of the request's rows."""
-    with received(request, project, sha256=form_text(request, "sha256", "")) as upload:
-        stored = actions.store_upload(upload, project)
+def _create_from_address(request: HttpRequest) -> DatasetVersion:
+    body = uploads.read_address(read_json(request.body), uploads.DatasetAddressIn)
+    project = access.get_project(actor(request), body.project, access.Action.WRITE)
+    slug, roles = actions.check_slug(body.slug), body.roles()
+    begin(request)
+    return fetches.create(
+        project,
+        slug=slug,
+        request=body.fetch(),
+        by=actor(request),
+        name=body.name.strip(),
+        description=body.description,
+        roles=roles,
+        reading=body.reading(),
+    )
+
+
+def _add_from_address(request: HttpRequest, slug: str, project: str | None) -> DatasetVersion:
+    body = uploads.read_address(read_json(request.body), uploads.VersionAddressIn)
+    home = _project(request, project or body.project)
+    dataset = access.get_dataset(actor(request), slug, home, access.Action.WRITE)
+    roles = body.roles()
+    begin(request)
+    return fetches.add_version(
+        dataset, request=body.fetch(), by=actor(request), roles=roles, reading=body.reading()
+    )
+
+
+def _stored(
+    request: HttpRequest, project: Project | None, arrived_before: list[ResumableUpload]
+) -> actions.StoredUpload:
+    """Store the form's files, and then begin the transaction of the request's rows."""
+    sha256 = form_text(request, "sha256", "")
+    if arrived_before:
+        require_one_for_digest(len(arrived_before), sha256)
+        parts = [resumable_uploads.store_received(upload, project, sha256) for upload in arrived_before]
+    else:
+        with received(request, project, sha256) as files:
+            parts = [actions.store_upload(file, project) for file in files]
+    stored = actions.together(parts)
     begin(request)
     return stored
 
 
+def _end(uploads_in_version: list[ResumableUpload]) -> None:
+    """End uploads whose files are in a version now."""
+    for upload in uploads_in_version:
+        transaction.on_commit(partial(resumable_uploads.end_used, upload))
+
+
 def _roles(request: HttpRequest) -> Roles:
     target, features, task = (form_text(request, name, "") for name in ("target", "features", "task"))
-    return Roles.read(target, features, task, _columns(form_text(request, "columns", "")))
+    columns = _columns(form_text(request, "columns", ""))
+    return Roles.read(target, features, task, columns, form_text(request, "rows_without_target", ""))
 
 
 def _reading(request: HttpRequest) -> ReadOptions:
@@ -178,7 +251,11 @@ def _reading(request: HttpRequest) -> ReadOptions:
     if not isinstance(dialect, dict):
         message = 'dialect must be an object such as {"delimiter": ";", "decimal": ","}'
         raise BadInput(message, [Problem("/dialect", message)])
-    return actions.read_options(dialect, form_text(request, "max_bad_share", ""))
+    images = _json_field("images", form_text(request, "images", ""), {})
+    if not isinstance(images, dict):
+        message = 'images must be an object such as {"height": 64, "width": 64, "fit": "crop"}'
+        raise BadInput(message, [Problem("/images", message)])
+    return actions.read_options(dialect, form_text(request, "max_bad_share", ""), images)
 
 
 def _json_field(name: str, text: str, default: object) -> Any:

@@ -10,14 +10,17 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import deletions
 from jobs.actions import experiments as actions
+from jobs.actions.find_model import find_model, read_budget
 from jobs.contracts.answers.experiments import (
     ExperimentOut,
+    FoundOut,
     RevisionOut,
     Spec,
     SpecProblemOut,
     ValidationOut,
 )
 from jobs.contracts.answers.jobs import SubmittedOut
+from jobs.contracts.find_model import FEWEST_TRIALS, MOST_MINUTES, MOST_TRIALS
 from jobs.contracts.problems import Problem
 from jobs.queries import experiments as queries
 from jobs.queries import plan
@@ -27,7 +30,7 @@ from webapp.api import etags
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk
-from webapp.api.shapes import Id, In, Name, OneOf, Text
+from webapp.api.shapes import Id, In, Name, Number, OneOf, Text
 
 router = Router()
 
@@ -91,6 +94,18 @@ class ExperimentFilter(Schema):
     archived: Literal["true", "false", "all"] = "false"
 
 
+class FindModelIn(In):
+    """The data, and how long the search may take: max_minutes or max_trials, one of them."""
+
+    project: str
+    dataset: str
+    version: Number
+    max_minutes: float | None = Field(None, gt=0, le=MOST_MINUTES)
+    max_trials: int | None = Field(None, ge=FEWEST_TRIALS, le=MOST_TRIALS)
+    name: str = Field("", max_length=200, description="Empty: made from the name of the data set.")
+    submit: bool = Field(True, description="False: create only the experiment.")
+
+
 @router.get("/experiments", response=Page[ExperimentOut])
 def list_experiments(
     request: HttpRequest, paging: Query[Paging], filters: Query[ExperimentFilter]
@@ -135,6 +150,18 @@ def validate_experiment(request: HttpRequest, body: ValidationIn) -> ValidationO
         found.append(Problem("/name", "give the experiment a name of 1 to 200 characters"))
     errors = [SpecProblemOut(pointer=problem.pointer, message=problem.message) for problem in found]
     return ValidationOut(valid=not found, errors=errors, plan=checked.plan)
+
+
+@router.post("/experiments/find-model", response={202: FoundOut})
+@idempotent
+def find_good_model(request: HttpRequest, body: FindModelIn) -> Status[FoundOut]:
+    """Search a good model over all templates that take the data. The response names experiment and job."""
+    project = access.get_project(actor(request), body.project, Action.WRITE)
+    version = access.get_dataset_version(actor(request), body.dataset, body.version, project)
+    budget = read_budget(body.max_minutes, body.max_trials)
+    made = find_model(project, version, budget, by=actor(request), name=body.name, submitted=body.submit)
+    job = made.job.pk if made.job is not None else None
+    return Status(202, FoundOut(experiment=made.experiment.pk, job=job))
 
 
 @router.get("/experiments/{id}", response=ExperimentOut)

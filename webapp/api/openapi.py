@@ -4,8 +4,9 @@ from typing import Any
 
 from ninja.openapi.schema import OpenAPISchema
 
+from webapp.api import uploads
 from webapp.api.problems import MEDIA_TYPE
-from webapp.api.uploads import FORMS, VersionIn
+from webapp.api.uploads import FORMS
 
 DESCRIPTION = """\
 The REST API of Trainyard. It can do everything that the pages can.
@@ -65,8 +66,11 @@ ON_WRITES = {
 
 def completed(schema: OpenAPISchema) -> OpenAPISchema:
     """Add the error responses of every operation and the schemas that django-ninja does not find."""
-    version = VersionIn.model_json_schema()
-    schema["components"]["schemas"] |= {"Problem": PROBLEM, "VersionIn": version, **FORMS}
+    known = schema["components"]["schemas"]
+    known |= {"Problem": PROBLEM, **FORMS}
+    for name, adapter in uploads.BODIES.items():
+        body = adapter.json_schema(ref_template="#/components/schemas/{model}")
+        known |= {**body.pop("$defs", {}), **known, name: body}
     for component in schema["components"]["schemas"].values():
         for field in component.get("properties", {}).values():
             # The schema of the object has these defaults as well, and generators of clients refuse them here.

@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, InUse, TrainyardError
-from webapp.http_errors import Throttled
+from webapp.http_errors import Throttled, Unavailable
 from webapp.json_text import names_with_nul
 
 MEDIA_TYPE = "application/problem+json"
@@ -82,7 +82,8 @@ def problem(
 
 def problem_of(error: TrainyardError) -> HttpResponse:
     """Return the problem document of an error."""
-    headers = {"Retry-After": str(error.retry_after)} if isinstance(error, Throttled) else None
+    seconds = error.retry_after if isinstance(error, Throttled | Unavailable) else None
+    headers = None if seconds is None else {"Retry-After": str(seconds)}
     errors = error.problems if isinstance(error, BadInput) else ()
     fields = {}
     if isinstance(error, InUse):

@@ -10,6 +10,7 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import deletions, gate_rules, registration, registry, releases
 from jobs.contracts.answers.gates import GatesOut
+from jobs.contracts.answers.jobs import JobOut
 from jobs.contracts.answers.registry import AliasOut, ModelOut, ReleaseOut, RollbackOut, VersionOut
 from jobs.contracts.data import Slug as ModelName
 from jobs.contracts.gates import GateRules
@@ -17,6 +18,7 @@ from jobs.contracts.problems import Problem, problems
 from jobs.errors import BadInput, NotFound, StaleState
 from jobs.models import ModelVersion
 from jobs.queries import gate_rules as gate_queries
+from jobs.queries import jobs as job_queries
 from jobs.queries import registry as queries
 from jobs.queries import releases as release_queries
 from webapp.api import etags, media, uploads
@@ -205,6 +207,17 @@ def change_model_version(
         raise StaleEtag(error.message) from error
     etags.set_etag(response, version.card_digest)
     return queries.shown_version(version)
+
+
+@router.post("/models/{name}/versions/{number}/describe", response={202: JobOut})
+@idempotent
+def describe_model_version(request: HttpRequest, name: str, number: Number) -> Status[JobOut]:
+    """Queue a job that reads the layers of a candidate again, for its report with the role `summary`.
+
+    Summaries of earlier releases have no `graph`.
+    """
+    version = access.get_version(actor(request), name, number, Action.WRITE)
+    return Status(202, job_queries.detail(registration.describe(version, by=actor(request))))
 
 
 @router.delete("/models/{name}/versions/{number}", response={204: None})

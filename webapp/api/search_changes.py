@@ -27,6 +27,9 @@ class SearchChange(In):
     """The fields of a search that can be changed while it runs. Fields that are left out stay as they are."""
 
     max_trials: int | None = Field(None, ge=1, le=100_000)
+    max_minutes: float | None = Field(
+        None, gt=0, le=100_000, description="Since the start of the search; null: no limit."
+    )
     parallel_trials: int | None = Field(None, ge=1, le=10_000, description="null: all free slots.")
     max_consecutive_failures: int | None = Field(None, ge=1, le=100_000)
     space: list[Annotated[JsonObject, DocumentedAs(NarrowedHyperparameter)]] | None = Field(

@@ -37,7 +37,10 @@ RESOURCES = (
     "people",
     "projects",
     "quotas",
+    "credentials",
     "datasets",
+    "split_overviews",
+    "resumable_uploads",
     "experiments",
     "search_spaces",
     # These come before jobs, whose last path would match theirs.
@@ -165,9 +168,9 @@ def _form_for_json(request: HttpRequest, _: Any) -> HttpResponse:
 
 
 def _database_unavailable(_: HttpRequest, __: Any) -> HttpResponse:
-    response = problem_of(Unavailable("The database is busy or unreachable. Try again in a moment."))
-    response["Retry-After"] = "1"
-    return response
+    return problem_of(
+        Unavailable("The database is busy or unreachable. Try again in a moment.", retry_after=1)
+    )
 
 
 def _invalid(request: HttpRequest, error: Any) -> HttpResponse:

@@ -1,10 +1,20 @@
-"""Describes the multipart forms of uploads for the OpenAPI document."""
+"""Declares the bodies of requests that bring files: multipart forms, and JSON with an address."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
-from webapp.api.shapes import In
+from jobs.actions.datasets import Roles
+from jobs.contracts.addresses import MAX_LENGTH
+from jobs.contracts.columns import ColumnRequest
+from jobs.contracts.credentials import CREDENTIAL
+from jobs.contracts.data import RowsWithoutTarget
+from jobs.contracts.dialect import DialectRequest, ReadOptions
+from jobs.contracts.fetching import FetchMode, FetchRequest
+from jobs.contracts.images import ImageOptions
+from jobs.contracts.problems import problems
+from jobs.errors import BadInput
+from webapp.api.shapes import In, Text
 
 
 class VersionIn(In):
@@ -13,6 +23,80 @@ class VersionIn(In):
     artifact: str = Field(pattern=r"^[0-9a-f]{64}$", examples=["0" * 64], description="Its digest.")
 
 
+class VersionAddressIn(In):
+    """A new version of a data set, whose file is fetched from an address."""
+
+    project: str | None = None
+    url: str = Field(
+        max_length=MAX_LENGTH,
+        description="`https://…`, `s3://bucket/key`, `gs://bucket/key`, or the path of a file.",
+        examples=["https://data.example.org/people.csv"],
+    )
+    mode: FetchMode = Field(
+        "copy", description="copy: the file is stored; reference: only until the version is ready."
+    )
+    credential: str = Field("", max_length=63, description="The name of a credential of the project.")
+    file_name: str = Field(
+        "", max_length=200, description="The name of the file; by default the last part of the address."
+    )
+    sha256: str = Field("", description="The digest that the file must have.")
+    target: str = Field("", max_length=500, description="The column to predict.")
+    features: list[Annotated[str, Field(max_length=500)]] = []
+    task: str = ""
+    columns: list[ColumnRequest] = Field([], max_length=20_000, description="Corrected roles and types.")
+    rows_without_target: RowsWithoutTarget = Field(
+        "refuse", description="`leave_out`: rows of a table that have no target are left out."
+    )
+    dialect: DialectRequest = DialectRequest()
+    images: ImageOptions = ImageOptions()
+    max_bad_share: float = Field(
+        0.0, ge=0, lt=1, description="Share of damaged rows that may be left out; 0 by default."
+    )
+
+    def fetch(self) -> FetchRequest:
+        """Return from where the file comes."""
+        names = ("url", "mode", "credential", "sha256", "file_name")
+        return FetchRequest(**{name: getattr(self, name) for name in names})
+
+    def roles(self) -> Roles:
+        """Return the roles of the columns."""
+        columns = [column.model_dump(exclude_none=True) for column in self.columns]
+        return Roles.read(self.target, self.features, self.task, columns, self.rows_without_target)
+
+    def reading(self) -> ReadOptions:
+        """Return how the file is read."""
+        return ReadOptions(dialect=self.dialect, max_bad_share=self.max_bad_share, images=self.images)
+
+
+class DatasetAddressIn(VersionAddressIn):
+    """A new data set, whose file is fetched from an address."""
+
+    project: str
+    slug: str
+    name: Annotated[str, Field(max_length=200)] = ""
+    description: Text = ""
+
+
+def read_address[T: VersionAddressIn](body: Any, kind: type[T]) -> T:
+    """Parse the JSON body of a request for data at an address.
+
+    Raises:
+        BadInput: it is invalid.
+    """
+    try:
+        return kind.model_validate(body)
+    except ValidationError as error:
+        raise BadInput("The request is not valid.", problems(error, body)) from error
+
+
+BODIES: dict[str, TypeAdapter[Any]] = {
+    "VersionIn": TypeAdapter(VersionIn),
+    "DatasetAddressIn": TypeAdapter(DatasetAddressIn),
+    "VersionAddressIn": TypeAdapter(VersionAddressIn),
+    "CredentialIn": CREDENTIAL,
+}
+"""JSON bodies that operations parse themselves, by the names of their schemas."""
+
 FILE = {"type": "string", "contentMediaType": "application/octet-stream"}
 TEXT = {"type": "string"}
 FORMS: dict[str, dict[str, Any]] = {
@@ -20,11 +104,22 @@ FORMS: dict[str, dict[str, Any]] = {
         "type": "object",
         "title": "DatasetUpload",
         "description": "A new data set or version.",
-        "required": ["file"],
+        "required": [],
         "properties": {
             "project": TEXT,
             "slug": TEXT,
-            "file": FILE | {"description": "CSV, TSV, JSON Lines, Parquet, Arrow, NPZ or NPY."},
+            "file": {
+                "type": "array",
+                "items": FILE,
+                "description": "CSV, TSV, JSON Lines, Parquet, Arrow, NPZ, NPY, or a zip or tar of images. "
+                "Several tables have one format and the same columns; their rows follow each other in this "
+                "order.",
+            },
+            "upload": {
+                "type": "array",
+                "items": TEXT,
+                "description": "Instead of `file`: the ids of uploads that have arrived in parts.",
+            },
             "name": TEXT,
             "description": TEXT,
             "target": TEXT | {"description": "The column to predict."},
@@ -34,8 +129,16 @@ FORMS: dict[str, dict[str, Any]] = {
             | {"description": 'Corrected roles and types: `[{"name": …, "role": …, "type": …}]` as JSON.'},
             "dialect": TEXT
             | {"description": "`{delimiter, encoding, decimal, header}` as JSON; others are detected."},
+            "images": TEXT
+            | {"description": "`{height, width, fit}` as JSON: the size of images, else proposed."},
             "max_bad_share": TEXT
-            | {"description": "Share of damaged rows that may be left out; 0 by default."},
+            | {"description": "Share of damaged rows or images that may be left out; 0 by default."},
+            "rows_without_target": TEXT
+            | {
+                "description": "`refuse` (the default): a table with rows that have no target is refused, "
+                "with their number; `leave_out`: these rows are left out.",
+                "enum": ["refuse", "leave_out"],
+            },
             "sha256": TEXT | {"description": "The digest of the file; it is verified."},
         },
     },

@@ -15,6 +15,7 @@ ROWS, CITIES = 2_000, 300
 LEFT_OUT = (TARGET, "order_id")
 GOOD = ("fits well", "nice colour", "good quality", "fast delivery", "as described")
 BAD = ("too small", "wrong colour", "poor quality", "late delivery", "damaged box")
+PEOPLE = ("my sister", "my father", "a friend", "the office", "our children", "myself")
 
 SPEC: dict[str, Any] = {
     "version": 1,
@@ -57,7 +58,9 @@ def _order(rng: random.Random, number: int) -> list[object]:
     age, city = rng.gauss(42, 12), rng.randrange(CITIES)
     size, gift = rng.choice(["S", "M", "L", "XL"]), rng.random() < 0.2
     bad = rng.random() < 0.45
-    comment = ", ".join(rng.sample(BAD if bad else GOOD, 2))
+    # Nearly every comment is different, as those of people are; only the first words decide.
+    said = ", ".join(rng.sample(BAD if bad else GOOD, 3))
+    comment = f"{said}, for {rng.choice(PEOPLE)}"
     chance = 2.2 * bad + 0.8 * (size == "XL") + 0.6 * (city % 5 == 0) - 0.5 * gift - (age - 42) / 40
     returned = chance + rng.gauss(0, 0.5) > 1.1
     return [

@@ -19,6 +19,13 @@ class ReviseForm(ReadForm):
 
     revision = forms.IntegerField(widget=forms.HiddenInput)
     max_trials = forms.IntegerField(label=BUDGET["max_trials"], min_value=1)
+    max_minutes = forms.FloatField(
+        label=BUDGET["max_minutes"],
+        min_value=0.1,
+        max_value=100_000,
+        required=False,
+        help_text="Since the start of the search. Empty: no limit.",
+    )
     parallel_trials = forms.IntegerField(
         label=BUDGET["parallel_trials"], min_value=1, required=False, help_text="Empty: all free slots."
     )

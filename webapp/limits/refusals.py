@@ -9,6 +9,8 @@ from django.template.loader import render_to_string
 
 from jobs.errors import TrainyardError
 
+CHECKSUM_MISMATCH = 460
+
 type Message = MutableMapping[str, Any]
 type Scope = MutableMapping[str, Any]
 type Receive = Callable[[], Awaitable[Message]]
@@ -52,9 +54,14 @@ def _page(error: TrainyardError) -> bytes:
 def _problem(error: TrainyardError, fields: dict[str, int]) -> bytes:
     document = {
         "type": "about:blank",
-        "title": HTTPStatus(error.status).phrase,
+        "title": _phrase(error.status),
         "status": error.status,
         "detail": error.message,
         "code": error.code,
     }
     return json.dumps(document | fields).encode()
+
+
+def _phrase(status: int) -> str:
+    # The tus protocol has a status of its own.
+    return "Checksum Mismatch" if status == CHECKSUM_MISMATCH else HTTPStatus(status).phrase

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from jobs.contracts.images import MAX_IMAGE_BYTES
+
 # Bytes. A login form has less than 1 KiB.
 ANONYMOUS_BYTES = 64 * 2**10
 # Clients may send a body with GET, but no route reads one.
@@ -18,6 +20,11 @@ UPLOADS = re.compile(
     re.VERBOSE,
 )
 """The paths that receive files, compared as a whole."""
+PICTURES = re.compile(r"/models/[^/]+/versions/[^/]+/predict")
+"""The path of the prediction form, which may have an image."""
+RESUMABLE = re.compile(r"/api/v1/uploads(/[^/]+)?")
+PARTS = re.compile(r"/api/v1/uploads/[^/]+")
+"""The paths of uploads by the tus protocol, and those that receive their parts."""
 
 
 @dataclass(frozen=True)
@@ -40,5 +47,11 @@ def limits_of(method: str, path: str) -> BodyLimits:
     if method in READING:
         return BodyLimits(READ_BYTES, READ_BYTES, READ_BYTES)
     form = settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0
-    file = settings.TRAINYARD_MAX_UPLOAD_BYTES if UPLOADS.fullmatch(path) else form
+    if PICTURES.fullmatch(path):
+        return BodyLimits(ANONYMOUS_BYTES, form + MAX_IMAGE_BYTES, form + MAX_IMAGE_BYTES)
+    file = form
+    if UPLOADS.fullmatch(path):
+        file = settings.TRAINYARD_MAX_UPLOAD_BYTES
+    elif method == "PATCH" and PARTS.fullmatch(path):
+        file = settings.TRAINYARD_MAX_RESUMABLE_BYTES
     return BodyLimits(min(ANONYMOUS_BYTES, file), min(form, file), file)

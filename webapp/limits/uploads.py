@@ -50,6 +50,7 @@ class UploadInProgress:
         self._announced: int | None = None
         self._head = b""
         self._is_decided = not UPLOADS.fullmatch(scope["path"])
+        self._held: EarlyReservation | None = None
         self._renewing: asyncio.Task[None] | None = None
         self.received = 0
 
@@ -85,22 +86,26 @@ class UploadInProgress:
             await self._reserve(self._caller, form=field[1].decode() if field else "")
 
     async def _reserve(self, caller: Caller, *, form: str | None) -> None:
-        size = max(0, (self._announced or self.received) - FORM_BYTES)
-        user, scope = caller.user, self._scope
         try:
-            found = await _in_thread(lambda: _reserve(user, scope, size, form))
+            await _in_thread(lambda: self._hold(caller.user, form))
         except QuotaReached:
             # It may repeat a request that had an effect. Only the view knows, once it has the whole body.
-            if any(name == b"idempotency-key" for name, _ in scope["headers"]):
+            if any(name == b"idempotency-key" for name, _ in self._scope["headers"]):
                 return
             raise
         except DatabaseFailed as error:
             log.warning("an upload is counted once it is received: %s", error)
             return
-        if found is not None:
+        if self._held is not None:
             self._is_decided = True
-            self._scope[EARLY] = found
-            self._renewing = asyncio.create_task(self._renew(found))
+            self._scope[EARLY] = self._held
+            self._renewing = asyncio.create_task(self._renew(self._held))
+
+    def _hold(self, user: User, form: str | None) -> None:
+        """Reserve room. The thread itself notes it: a request can be cancelled before its thread has answered."""
+        size = max(0, (self._announced or self.received) - FORM_BYTES)
+        if (project := _project(user, self._scope, form)) is not None:
+            self._held = EarlyReservation(uploads.reserve(project, size), project.pk)
 
     async def _renew(self, held: EarlyReservation) -> None:
         while True:
@@ -115,19 +120,14 @@ class UploadInProgress:
 
     async def end(self) -> None:
         """End the reservation, which the view may have ended already."""
-        if self._renewing is None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+        if (held := self._held) is None:
             return
-        self._renewing.cancel()
-        held: EarlyReservation = self._scope[EARLY]
         try:
             await _in_thread(lambda: uploads.release(held.key))
         except DatabaseFailed as error:
             log.warning("an upload counts until its lease ends: %s", error)
-
-
-def _reserve(user: User, scope: Scope, size: int, form: str | None) -> EarlyReservation | None:
-    project = _project(user, scope, form)
-    return None if project is None else EarlyReservation(uploads.reserve(project, size), project.pk)
 
 
 def _project(user: User, scope: Scope, form: str | None) -> Project | None:

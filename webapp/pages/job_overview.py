@@ -10,6 +10,7 @@ from jobs.kinds.train.payload import TrainResult
 from jobs.models import Job, ModelVersion
 from jobs.queries import (
     answer,
+    datasets,
     evaluations,
     external_search,
     model_reports,
@@ -17,6 +18,7 @@ from jobs.queries import (
     registry,
     retrained_models,
     retraining,
+    templates_tried,
     versions,
 )
 from webapp import analysis
@@ -60,12 +62,18 @@ def context(request: Request, row: Job) -> dict[str, Any]:
     own = [row] if row.facts.evaluates else []
     members = [*own, *row.children.evaluating()]
     candidates = [entry for member in members if (entry := evaluations.summary(member))]
+    made = versions.by_job(request.user, [member.pk for member in members])
+    registered = [version for each in made.values() for version in each]
     return {
-        "candidates": candidates,
+        "candidates": [entry | {"versions": made.get(entry["job"].pk, [])} for entry in candidates],
+        "has_versions": bool(registered),
+        "to_request": versions.never_requested(registered),
+        "validated": versions.validated_by(request.user, row),
         "best_single": retrained_models.best(row),
         "environment_lines": external_search.environment_of(row),
         "chosen": row.payload.chosen_trials(),
         "hyperparameters": row.payload.hyperparameters(),
+        "weighted_by": datasets.weight_of(row),
         "training": row.results if isinstance(row.results, TrainResult) and row.results.best_epoch else None,
         "findings": model_reports.findings(model_reports.of_job(row, ("report",))),
         "chosen_epoch": retraining.chosen_epoch(row),
@@ -81,6 +89,7 @@ def _search_context(request: Request, row: Job) -> dict[str, Any]:
         ranked = answer.ranked_trial(best) if best is not None else None
         return {
             "answer": None,
+            "templates_tried": templates_tried.of_search(row),
             "ranked": ranked,
             "tied": _tied(row, ranked),
             **_next_steps(request, row, ranked, may_write=may_write),
@@ -90,6 +99,7 @@ def _search_context(request: Request, row: Job) -> dict[str, Any]:
     result = importance.result and ImportanceAnswer.model_validate(importance.result)
     return {
         "answer": found,
+        "templates_tried": found.templates,
         "ranked": found.best,
         "tied": _tied(row, found.best),
         "verdict": verdict(found),

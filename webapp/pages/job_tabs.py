@@ -4,6 +4,7 @@ from typing import Any
 
 from django.templatetags.static import static
 
+from jobs.contracts.model_reports.model_summary import ModelSummary
 from jobs.contracts.search_space import Parameter
 from jobs.errors import NotFound
 from jobs.models import Job
@@ -13,6 +14,7 @@ from jobs.states import TrialState
 from webapp.forms.trials import TrialForm
 from webapp.pages import job_overview
 from webapp.pages.shortcuts import Request
+from webapp.report_figures import architecture
 from webapp.templatetags.states import look
 
 # The modules of a search's page. Preloading them saves a round trip for each level of imports.
@@ -34,16 +36,24 @@ MODULES = (
     "vendor/uplot-1.6.32/uPlot.esm",
 )
 
+REPORT_TABS = {"report": "report", "evaluation": "evaluation", "layers": "summary"}
+"""The tabs that show reports about models, and the roles of the reports."""
+
+BY_SECONDS = "by seconds since the start of the attempt"
+WAITING = "percent of the time of an epoch's steps in which they wait for rows to be read"
 SYSTEM_TITLES = {
-    "system/cpu_percent": ("CPU", "runner and its children; 100 % is one core"),
-    "system/memory_mib": ("Memory", "MiB; runner and its children"),
+    "system/cpu_percent": ("CPU", f"runner and its children; 100 % is one core; {BY_SECONDS}"),
+    "system/memory_mib": ("Memory", f"MiB; runner and its children; {BY_SECONDS}"),
+    "system/data_wait_percent": ("Waiting for data", f"{WAITING}; by epochs"),
+    "system/retrain_data_wait_percent": ("Waiting for data in the final training", f"{WAITING}; by epochs"),
 }
 """The title and the hint of each chart of the tab System, by the name of its metric."""
 
 
 def names(row: Job) -> list[str]:
     """Return the names of a job's tabs."""
-    hidden = {"report", "evaluation"} - {each.role for each in model_reports.of_job(row)}
+    roles = {each.role for each in model_reports.of_job(row)}
+    hidden = {tab for tab, role in REPORT_TABS.items() if role not in roles}
     if row.revision is None:
         hidden.add("spec")
     if not (row.facts.has_trials or row.facts.trains or _metric_names(row)):
@@ -112,6 +122,13 @@ def _evaluation_tab(request: Request, row: Job) -> dict[str, Any]:
     return _chosen_report(request, row, "evaluation")
 
 
+def _layers_tab(request: Request, row: Job) -> dict[str, Any]:
+    found = _chosen_report(request, row, "summary")
+    summary = found["report"]
+    shown = architecture.context(summary, request.GET) if isinstance(summary, ModelSummary) else {}
+    return found | {"remedy": "Register the model: a version's page can read them from the file."} | shown
+
+
 def _chosen_report(request: Request, row: Job, role: str) -> dict[str, Any]:
     """Return the reports of a role of a job and its steps, and the one of the job `?of=`."""
     found = model_reports.of_job(row, (role,))
@@ -148,6 +165,7 @@ _CONTEXTS = {
     "system": _system_tab,
     "report": _report_tab,
     "evaluation": _evaluation_tab,
+    "layers": _layers_tab,
     "artifacts": _artifacts_tab,
     "attempts": _attempts_tab,
     "spec": _spec_tab,

@@ -8,10 +8,11 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import people as actions
+from jobs.contracts.credentials import LABELS
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound, TrainyardError
 from jobs.models import Project, Role
+from jobs.queries import credentials, quotas
 from jobs.queries import projects as queries
-from jobs.queries import quotas
 from webapp.context import SESSION_KEY
 from webapp.forms.people import MemberForm, ProjectForm, ProjectSettingsForm
 from webapp.forms.quotas import QuotasForm
@@ -90,6 +91,9 @@ def _settings_page(request: Request, row: Project, *, status: int = 200, **inste
         "quota_form": QuotasForm.of(row) if request.user.is_superuser else None,
         "members": queries.members(row),
         "may_manage": access.can(request.user, row, Action.MANAGE),
+        "may_write": access.can(request.user, row, Action.WRITE),
+        "credentials": credentials.of_project(row),
+        "credential_labels": LABELS,
         "roles": [(role, ROLE_HELP[role]) for role in access.offered_roles()],
         "unavailable_roles": access.UNAVAILABLE_ROLES,
         "crumbs": crumbs(("Projects", reverse("projects")), row.name),

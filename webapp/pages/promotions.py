@@ -50,7 +50,7 @@ def approvals(request: Request) -> HttpResponse:
             (key, text, url("approvals", view="" if key == "inbox" else key)) for key, text in VIEWS.items()
         ],
     }
-    return render(request, "promotions/list.html", context)
+    return render(request, "promotions/list.html", context, partial="requests")
 
 
 @page

@@ -26,6 +26,7 @@ from jobs import access
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, NotFound, TrainyardError
 from jobs.models import Project, User
+from webapp.http_errors import Unavailable
 from webapp.json_text import names_with_nul, nul_refused
 
 
@@ -88,7 +89,9 @@ def _refuse_on_page(request: HttpRequest, error: TrainyardError) -> HttpResponse
     """Show the message on the page from which the request came; an error page if that is not known."""
     came_from = referrer(request)
     # Several problems with their fields do not fit in a short notice.
-    if is_partial(request) or not came_from or (isinstance(error, BadInput) and len(error.problems) > 1):
+    has_several = isinstance(error, BadInput) and len(error.problems) > 1
+    # Clients repeat a request later by its status and its header, which a redirect would hide.
+    if is_partial(request) or not came_from or has_several or isinstance(error, Unavailable):
         return error_response(request, error)
     notify(request, error.message, level="error")
     return redirect(came_from)
@@ -99,11 +102,19 @@ def error_response(request: HttpRequest, error: TrainyardError) -> HttpResponse:
     if is_partial(request):
         toast = {"toast": [{"text": error.message, "level": "error"}]}
         # htmx 4 also inserts the body of an error response, which this header prevents.
-        headers = {"HX-Reswap": "none", "HX-Trigger": json.dumps(toast)}
+        headers = {"HX-Reswap": "none", "HX-Trigger": json.dumps(toast)} | _retry_after(error)
         return HttpResponse(error.message, status=error.status, headers=headers, content_type="text/plain")
     found = error.problems if isinstance(error, BadInput) else ()
     context = {"error": error, "problems": found, "status": error.status, "back": referrer(request)}
-    return django_render(request, "error.html", context, status=error.status)
+    response = django_render(request, "error.html", context, status=error.status)
+    for name, value in _retry_after(error).items():
+        response[name] = value
+    return response
+
+
+def _retry_after(error: TrainyardError) -> dict[str, str]:
+    seconds = error.retry_after if isinstance(error, Unavailable) else None
+    return {} if seconds is None else {"Retry-After": str(seconds)}
 
 
 def problems_of(error: TrainyardError) -> tuple[Problem, ...]:

@@ -8,9 +8,18 @@ from jobs.access import Action
 from jobs.actions import ensembles, trials
 from jobs.errors import BadInput, Conflict
 from jobs.models import Trial
+from jobs.queries import (
+    datasets,
+    outcomes,
+    phases,
+    restarts,
+    scoring,
+    trial_decisions,
+    trial_details,
+    waiting,
+)
 from jobs.queries import ensembles as ensemble_queries
 from jobs.queries import jobs as job_queries
-from jobs.queries import outcomes, phases, restarts, scoring, trial_decisions, trial_details, waiting
 from jobs.queries import trials as queries
 from jobs.states import FINAL, TRIAL_FINAL, TrialState
 from webapp.forms.trials import TrialForm, read_numbers
@@ -75,6 +84,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
             for p in outcomes.widest_space(row.job)
         ],
         "metrics": trial_details.metrics(row, best),
+        "weighted_by": datasets.weight_of(row.job),
         "place": trial_decisions.rung_position(row),
         "decisions": trial_decisions.of_trial(row),
         "candidates": ensemble_queries.candidates(row)

@@ -1,42 +1,81 @@
 """The prediction form of a version that takes the columns of a table: a field for each, with its type."""
 
+import base64
 import math
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
+from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
+from django.utils.datastructures import MultiValueDict
 
 from jobs.contracts.columns import ColumnType
+from jobs.contracts.images import MAX_IMAGE_BYTES
 from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Column, Profile
 from jobs.contracts.signature import Signature
 from jobs.errors import BadInput
+from webapp.pages.pictures import png_uri
 
-Widget = Literal["number", "select", "text", "textarea", "date", "datetime-local"]
+Widget = Literal["number", "select", "text", "textarea", "date", "datetime-local", "image"]
 NAME = "column"
+EXAMPLE_IMAGE = (png_uri([[128.0] * 8] * 8, 0, 255) or "").partition(",")[2]
+"""The base64 of a grey image of 8 × 8 pixels."""
 BOOLEANS = {"true": True, "false": False}
 
 
+type ImageFile = UploadedFile[Any]
+type Files = MultiValueDict[str, ImageFile]
+
+
 class ColumnField(NamedTuple):
-    """A field of the form. An empty one means that the value is missing."""
+    """A field of the form. An empty one means that the value is missing.
+
+    Attributes:
+        column: its name.
+        type: of the column.
+        widget: the kind of input.
+        value: the first one of the data.
+        choices: all values of a category or boolean.
+        unknown: a value that is none of the choices of a category.
+        suggestions: the most frequent values of a category that may have others.
+    """
 
     column: str
     type: ColumnType
     widget: Widget
     value: str
     choices: tuple[str, ...] = ()
+    unknown: str = ""
     suggestions: tuple[str, ...] = ()
 
 
 def fields(signature: Signature, profile: Profile | None) -> list[ColumnField]:
     """Return the fields, filled with the first row of the data if it is known."""
-    row = dict(profile.preview[0]) if profile is not None and profile.preview else {}
+    (filled,) = _filled(signature, profile, [_first_row(profile)])
+    return filled
+
+
+def _first_row(profile: Profile | None) -> dict[str, Any]:
+    return dict(profile.preview[0]) if profile is not None and profile.preview else {}
+
+
+def _filled(
+    signature: Signature, profile: Profile | None, rows: Sequence[dict[str, Any]]
+) -> Iterator[list[ColumnField]]:
+    """Yield the fields filled with each row."""
     known = {column.name: column for column in profile.columns} if profile is not None else {}
-    return [
-        _field(each.name, each.type, known.get(each.name), row.get(each.name)) for each in signature.columns
-    ]
+    preview = profile.preview if profile is not None else ()
+    samples = {each.name: [one.get(each.name) for one in preview] for each in signature.columns}
+    for row in rows:
+        yield [
+            _field(each.name, each.type, known.get(each.name), [row.get(each.name), *samples[each.name]])
+            for each in signature.columns
+        ]
 
 
-def _field(name: str, kind: ColumnType, column: Column | None, sample: Any) -> ColumnField:
+def _field(name: str, kind: ColumnType, column: Column | None, samples: Sequence[Any]) -> ColumnField:
+    sample = samples[0]
     values = column.values if column is not None else ()
     text = "" if sample is None else str(sample)
     match kind:
@@ -46,16 +85,30 @@ def _field(name: str, kind: ColumnType, column: Column | None, sample: Any) -> C
             # A whole number may be stored as 5.0.
             return ColumnField(name, kind, "number", text.removesuffix(".0"))
         case "date":
-            # The time is asked for if the first row has one.
-            has_time = text[10:19] not in ("", "T00:00:00")
+            has_time = any(map(_has_time, samples))
             widget: Widget = "datetime-local" if has_time else "date"
             return ColumnField(name, kind, widget, text[:19] if has_time else text[:10])
+        case "image":
+            return ColumnField(name, kind, "image", "")
         case "category":
             if values and column is not None and len(values) == column.distinct:
-                return ColumnField(name, kind, "select", text, values)
+                return ColumnField(name, kind, "select", text, values, unknown=_unknown(values))
             return ColumnField(name, kind, "text", text, suggestions=values)
         case _:
             return ColumnField(name, kind, "textarea", text)
+
+
+def _has_time(date: Any) -> bool:
+    """Return whether a date has a time of the day, as any of a series but its first one may."""
+    return date is not None and str(date)[10:19] not in ("", "T00:00:00")
+
+
+def _unknown(values: Container[str]) -> str:
+    """Return a word that is none of the values."""
+    word = "unknown"
+    while word in values:
+        word += "?"
+    return word
 
 
 def _boolean_text(sample: Any) -> str:
@@ -63,18 +116,40 @@ def _boolean_text(sample: Any) -> str:
 
 
 def example(signature: Signature, profile: Profile | None) -> dict[str, Any]:
-    """Return a valid row: the first one of the data."""
-    return {
-        field.column: _value(field.value, field.type, field.column) for field in fields(signature, profile)
-    }
+    """Return a valid row: the first one of the data, with a small grey image for an image."""
+    (row,) = examples_of(signature, profile, [_first_row(profile)])
+    return row
 
 
-def read(posted: QueryDict, signature: Signature) -> dict[str, Any]:
+def examples_of(
+    signature: Signature, profile: Profile | None, rows: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return rows of the data as a request has them, with a small grey image for an image."""
+    return [
+        {
+            field.column: {"b64": EXAMPLE_IMAGE}
+            if field.type == "image"
+            else value_of(field.value, field.type, field.column)
+            for field in filled
+        }
+        for filled in _filled(signature, profile, rows)
+    ]
+
+
+def read(posted: QueryDict, signature: Signature, files: Files | None = None) -> dict[str, Any]:
     """Return the row that a person entered.
+
+    Args:
+        posted: the fields of the form.
+        signature: of the version.
+        files: the images of the form.
 
     Raises:
         BadInput: a field is not of the type of its column, or the form is of another version.
     """
+    if any(column.type == "image" for column in signature.columns):
+        file = files.get(NAME) if files is not None else None
+        return {column.name: _image(file) for column in signature.columns}
     values = posted.getlist(NAME)
     if len(values) != len(signature.columns):
         message = (
@@ -82,10 +157,30 @@ def read(posted: QueryDict, signature: Signature) -> dict[str, Any]:
         )
         raise BadInput(message, [Problem(f"/{NAME}", message)])
     pairs = zip(signature.columns, values, strict=True)
-    return {column.name: _value(value, column.type, column.name) for column, value in pairs}
+    return {column.name: value_of(value, column.type, column.name) for column, value in pairs}
 
 
-def _value(text: str, kind: ColumnType, column: str) -> Any:
+def _image(file: ImageFile | None) -> dict[str, str]:
+    """Return an uploaded image as a request has it. The prediction server decodes it.
+
+    Raises:
+        BadInput: no file was chosen, or it is too large.
+    """
+    if file is None:
+        message = "Choose a file with an image."
+        raise BadInput(message, [Problem(f"/{NAME}", message)])
+    if (file.size or 0) > MAX_IMAGE_BYTES:
+        message = f"{file.name} has {file.size:,} bytes; an image has at most {MAX_IMAGE_BYTES:,}."
+        raise BadInput(message, [Problem(f"/{NAME}", message)])
+    return {"b64": base64.b64encode(file.read()).decode()}
+
+
+def value_of(text: str, kind: ColumnType, column: str) -> Any:
+    """Return the value of a field, None if it is empty.
+
+    Raises:
+        BadInput: it is not of the type of its column.
+    """
     if text.strip() == "":
         return None
     try:

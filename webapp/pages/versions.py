@@ -1,6 +1,7 @@
 """Shows a model version in tabs, sends it predictions, edits its card and requests its promotion."""
 
 import json
+from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpResponse
@@ -8,11 +9,12 @@ from django.urls import NoReverseMatch, path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import promotions, registry
+from jobs.actions import promotions, registration, registry
+from jobs.contracts.model_reports.model_summary import ModelSummary
 from jobs.contracts.signature import Signature
 from jobs.errors import NotFound
 from jobs.models import Endpoint, ModelVersion, PromotionRequest
-from jobs.queries import model_reports, versions
+from jobs.queries import datasets, model_reports, versions
 from jobs.queries import registry as queries
 from webapp import prediction
 from webapp.forms.registry import CardForm, PromotionForm
@@ -30,6 +32,7 @@ from webapp.pages.shortcuts import (
     url,
     valid_choice,
 )
+from webapp.report_figures import architecture
 
 TABS = {
     "overview": "Overview",
@@ -47,8 +50,18 @@ LOADED = ("production", "staging", "previous")
 
 @page
 def version(request: Request, name: str, number: int) -> HttpResponse:
-    """Show one tab of a version (`?tab=`)."""
+    """Show one tab of a version (`?tab=`). While it is validated, the page asks for `?part=state`."""
+    if request.GET.get("part") == "state":
+        return _reload_once_validated(access.get_version(request.user, name, number))
     return _version_page(request, name, number, valid_choice(request.GET.get("tab"), list(TABS), "overview"))
+
+
+def _reload_once_validated(row: ModelVersion) -> HttpResponse:
+    """Return an answer with which htmx reloads the page as soon as a version is no longer validated."""
+    response = HttpResponse(status=HTTPStatus.NO_CONTENT)
+    if row.state != ModelVersion.State.VALIDATING:
+        response["HX-Refresh"] = "true"
+    return response
 
 
 def _version_page(
@@ -57,7 +70,9 @@ def _version_page(
     """Show a tab of a version as it is now; `instead` overrides context values, such as an invalid form."""
     row = access.get_version(request.user, name, number)
     endpoint = access.get_endpoint(request.user, row.model.name)
-    context = _head(request, row, endpoint) | {"tab": tab} | _TAB_CONTEXT[tab](row, endpoint) | instead
+    context = (
+        _head(request, row, endpoint) | {"tab": tab} | _TAB_CONTEXT[tab](request, row, endpoint) | instead
+    )
     return render(request, "registry/version.html", context, status=status)
 
 
@@ -80,7 +95,7 @@ def _head(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, 
     }
 
 
-def _overview(row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
+def _overview(_request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
     stage = queries.stage_of(row, endpoint)
     has_request = row.promotions.filter(state__in=PromotionRequest.OPEN, stage="production").exists()
     is_candidate = row.state == ModelVersion.State.CANDIDATE
@@ -88,6 +103,7 @@ def _overview(row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
     return {
         "test": versions.figures(row),
         "validation": versions.validation_figures(row),
+        "weighted_by": datasets.weight_of(row.source_job) if row.source_job is not None else "",
         "links": [(link, _address(link, row)) for link in versions.chain(row, [stage] if stage else [])],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
         "promotion_form": PromotionForm() if may_request else None,
@@ -112,11 +128,11 @@ def _address(link: versions.Link, row: ModelVersion) -> str:
     return f"/api/v1/artifacts/{link.key}" if link.kind == "artifact" else ""
 
 
-def _report(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
+def _report(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
     return _newest_report(row, "report")
 
 
-def _evaluation(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
+def _evaluation(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
     return _newest_report(row, "evaluation")
 
 
@@ -126,32 +142,49 @@ def _newest_report(row: ModelVersion, role: str) -> dict[str, Any]:
     return {"report": None}
 
 
-def _model(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
-    return {"summary": _newest_report(row, "summary")["report"]}
+def _model(request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
+    summary = _newest_report(row, "summary")["report"]
+    may_describe = row.state == ModelVersion.State.CANDIDATE and access.can(
+        request.user, row.model.project, Action.WRITE
+    )
+    return {
+        "describe_url": reverse("version_describe", args=[row.model.name, row.number])
+        if may_describe
+        else "",
+        "remedy": "A worker can read them from the file." if may_describe else "",
+        **(architecture.context(summary, request.GET) if isinstance(summary, ModelSummary) else {}),
+    }
 
 
-def _try(row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
+def _try(_request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
     return {"loaded": queries.stage_of(row, endpoint) in LOADED, **tryout.form_context(row)}
 
 
-def _use(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
+def _use(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
     example = tryout.example_body(row)
+    signature = Signature.model_validate(row.signature) if row.signature else None
+    columns = signature.columns if signature is not None else ()
+    image = next((column.name for column in columns if column.type == "image"), None)
+    name = row.model.name
+    curl = prediction.curl_line(name, example) if image is None else prediction.curl_image(name, image)
     return {
         "address": prediction.address(),
         "example": example,
-        "curl": prediction.curl_line(row.model.name, example),
+        "curl": curl,
+        "image_file": None if image is None else prediction.IMAGE_FILE,
+        "image_column": repr(image),
         # Python writes None, True and False where JSON has null, true and false.
         "example_python": repr(json.loads(example)) if example else "",
-        "signature": Signature.model_validate(row.signature) if row.signature else None,
+        "signature": signature,
         **tryout.positions_context(row),
     }
 
 
-def _card(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
+def _card(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
     return {"card_form": CardForm(initial={"card": row.card, "seen": row.card_digest})}
 
 
-def _files(row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
+def _files(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
     return {"files": versions.files(row)}
 
 
@@ -201,20 +234,30 @@ def write_card(request: Request, name: str, number: int) -> HttpResponse:
 
 
 @action
+def describe(request: Request, name: str, number: int) -> HttpResponse:
+    """Queue the job that reads the layers of a version from its file again."""
+    row = access.get_version(request.user, name, number, Action.WRITE)
+    job = registration.describe(row, by=request.user)
+    notify(request, f"Job {job.pk} reads the layers. Reload this page when it is done.")
+    return redirect(url("version", name, number, tab="model"))
+
+
+@action
 def predict(request: Request, name: str, number: int) -> HttpResponse:
     """Send the form's input to the prediction server and show its answer."""
     row = access.get_version(request.user, name, number)
     endpoint = access.get_endpoint(request.user, name)
     if queries.stage_of(row, endpoint) not in LOADED:
         raise NotFound(f"v{number} is not served: promote it first.")
-    context = _head(request, row, endpoint) | _try(row, endpoint) | {"tab": "try"}
+    context = _head(request, row, endpoint) | _try(request, row, endpoint) | {"tab": "try"}
     template = "registry/answer.html" if is_partial(request) else "registry/version.html"
-    return render(request, template, context | tryout.answer(request.POST, row))
+    return render(request, template, context | tryout.answer(request.POST, row, request.FILES))
 
 
 urls = [
     path("models/<slug:name>/versions/<int:number>", version, name="version"),
     path("models/<slug:name>/versions/<int:number>/promote", promote, name="version_promote"),
     path("models/<slug:name>/versions/<int:number>/card", write_card, name="version_card"),
+    path("models/<slug:name>/versions/<int:number>/describe", describe, name="version_describe"),
     path("models/<slug:name>/versions/<int:number>/predict", predict, name="version_predict"),
 ]

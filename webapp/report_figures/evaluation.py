@@ -63,9 +63,9 @@ def _confusion_matrix(report: ClassEvaluation) -> dict[str, Any]:
 
 
 def _calibration_figure(found: Calibration) -> dict[str, Any] | None:
-    if not found.bins:
+    if not (total := sum(each.rows for each in found.bins)):
         return None
-    frame, total = geometry.unit_frame(), sum(b.rows for b in found.bins)
+    frame = geometry.unit_frame()
     return {
         "frame": frame,
         "found": found,

@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from jobs import private_files
 from jobs.atomic_files import create_once
+from jobs.contracts.addresses import BadAddress, canonical_host
 from webapp.ops.home import Home
 
 
@@ -49,9 +50,14 @@ def words(name: str) -> list[str]:
     return [word.strip() for word in os.environ.get(name, "").split(",") if word.strip()]
 
 
+def secret_key_file(home_folder: Path) -> Path:
+    """Return the file of the secret key."""
+    return Path(os.environ.get("TRAINYARD_SECRET_KEY_FILE") or home_folder / "secret.key")
+
+
 def secret_key(home_folder: Path) -> str:
     """Return the secret key; it is created once with mode 0600."""
-    path = Path(os.environ.get("TRAINYARD_SECRET_KEY_FILE") or home_folder / "secret.key")
+    path = secret_key_file(home_folder)
     _private(private_files.make_file_private, path)
     if not path.exists():
         create_once(path, secrets.token_urlsafe(64).encode())
@@ -121,10 +127,10 @@ def artifacts(home_folder: Path) -> str:
     return location
 
 
-def whole_number(name: str, default: int, *, of: str = "") -> int:
-    """Return a whole number above 0. The error message names the unit `of`."""
+def whole_number(name: str, default: int, *, of: str = "", least: int = 1) -> int:
+    """Return a whole number of at least `least`. The error message names the unit `of`."""
     text = os.environ.get(name) or str(default)
-    if not text.isdecimal() or int(text) == 0:
+    if not text.isdecimal() or int(text) < least:
         unit = f" of {of}" if of else ""
         raise ImproperlyConfigured(f"{name}={text!r}: give a number{unit}, such as {default}")
     return int(text)
@@ -143,6 +149,46 @@ def networks(name: str, default: Sequence[str]) -> list[str]:
                 f"{name}: {each!r} is no address and no network, such as 10.0.0.0/24 ({error})"
             ) from error
     return found
+
+
+def hosts_and_ports(name: str) -> frozenset[tuple[str, int]]:
+    """Return a comma-separated list of `host:port`; patterns are refused."""
+    found = set[tuple[str, int]]()
+    for each in words(name):
+        host, _, port = each.rpartition(":")
+        try:
+            bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+            if not port.isdecimal() or not 0 < int(port) < 65536 or (":" in bare and bare == host):
+                raise BadAddress("the port is missing or not valid")
+            found.add((canonical_host(bare), int(port)))
+        except BadAddress as error:
+            raise ImproperlyConfigured(
+                f"{name}: {each!r} is no host with a port, such as data.internal:443 or [fd00::1]:9000 "
+                f"({error})"
+            ) from error
+    return frozenset(found)
+
+
+def data_roots(private: Sequence[Path]) -> tuple[str, ...]:
+    """Return the folders of `TRAINYARD_DATA_ROOTS`, below which files may be read as data.
+
+    Args:
+        private: files and folders of the installation. Everyone who may write in a project can read the
+            files of the folders, so they must not overlap.
+    """
+    name = "TRAINYARD_DATA_ROOTS"
+    for each in words(name):
+        path = Path(each)
+        if not path.is_absolute() or ".." in path.parts:
+            raise ImproperlyConfigured(f"{name}: {each!r} is no absolute path of a folder")
+        root = path.resolve()
+        for own in private:
+            if root.is_relative_to(own.resolve()) or own.resolve().is_relative_to(root):
+                raise ImproperlyConfigured(
+                    f"{name}: {each!r} overlaps with {own}, which belongs to the installation; "
+                    "give folders that have data alone"
+                )
+    return tuple(str(Path(each)) for each in words(name))
 
 
 def public_url() -> str:

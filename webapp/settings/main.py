@@ -71,6 +71,7 @@ TEMPLATES = [
                 "django.templatetags.static",
                 "webapp.templatetags.trainyard",
                 "webapp.templatetags.model_reports",
+                "webapp.templatetags.architecture",
             ],
             "context_processors": [
                 "django.template.context_processors.request",
@@ -190,6 +191,18 @@ TRAINYARD_PUBLIC_URL = PUBLIC_URL
 TRAINYARD_REDIS_URL = env.redis_url(HOME)
 TRAINYARD_ARTIFACTS = env.artifacts(HOME)
 TRAINYARD_MAX_UPLOAD_BYTES = env.whole_number("TRAINYARD_MAX_UPLOAD_BYTES", 2**30, of="bytes")
+# Hosts that are not on the public network, and folders of this machine, from which data may be fetched.
+TRAINYARD_FETCH_ALLOW = env.hosts_and_ports("TRAINYARD_FETCH_ALLOW")
+_OWN_FILES = [HOME, env.secret_key_file(HOME), BASE_DIR]
+if "://" not in TRAINYARD_ARTIFACTS:
+    _OWN_FILES.append(Path(TRAINYARD_ARTIFACTS))
+if str(DATABASES["default"]["ENGINE"]).endswith("sqlite3"):
+    _OWN_FILES.append(Path(str(DATABASES["default"]["NAME"])))
+TRAINYARD_DATA_ROOTS = env.data_roots(_OWN_FILES)
+# Of an upload in parts, whose bytes are written to their place at once.
+TRAINYARD_MAX_RESUMABLE_BYTES = env.whole_number("TRAINYARD_MAX_RESUMABLE_BYTES", 20 * 2**30, of="bytes")
+# Workers read this variable too. 0 uses the disk to its end.
+TRAINYARD_MIN_FREE_BYTES = env.whole_number("TRAINYARD_MIN_FREE_BYTES", 2**30, of="bytes", least=0)
 # Open connections of the web server: in all, and from one address. Loopback addresses may be proxies.
 TRAINYARD_MAX_CONNECTIONS = env.whole_number("TRAINYARD_MAX_CONNECTIONS", 4096)
 TRAINYARD_MAX_CONNECTIONS_PER_ADDRESS = env.whole_number("TRAINYARD_MAX_CONNECTIONS_PER_ADDRESS", 256)
@@ -197,6 +210,10 @@ TRAINYARD_TRUSTED_PROXIES = env.networks("TRAINYARD_TRUSTED_PROXIES", LOOPBACK)
 # Limits of an upload in the memory of the worker that reads it.
 TRAINYARD_MAX_EXPANDED_BYTES = env.whole_number(
     "TRAINYARD_MAX_EXPANDED_BYTES", DEFAULT_LIMITS.expanded_bytes, of="bytes"
+)
+# Of a large table, which is read in parts. Its columns, encoded, may have as many bytes.
+TRAINYARD_MAX_TABLE_BYTES = env.whole_number(
+    "TRAINYARD_MAX_TABLE_BYTES", DEFAULT_LIMITS.table_bytes, of="bytes"
 )
 # Quotas of projects for which administrators set no others: the bytes of its files and events, its unfinished
 # jobs, its uploads in progress, and the events of its runs a second.

@@ -94,6 +94,12 @@ def byte_size(count: float | None) -> str:
 
 
 @register.filter
+def sentence(text: str) -> str:
+    """Show a message that another sentence follows."""
+    return words.sentence(str(text))
+
+
+@register.filter
 def duration(seconds: float | dt.timedelta | None) -> str:
     """Show a length of time, such as `2 min 5 s`."""
     # No line break before the unit.

@@ -78,6 +78,15 @@ def relative(age: dt.timedelta) -> str:
     return f"{text} ago" if age > dt.timedelta() else f"in {text}"
 
 
+def sentence(text: str) -> str:
+    """Return a message that another sentence follows, with a full stop at its end.
+
+    >>> sentence("a.csv is empty"), sentence("Upload it again.")
+    ('a.csv is empty.', 'Upload it again.')
+    """
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
 PHASES = {
     "loading": "loading the data",
     "compiling": "compiling",

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from jobs.actions import external_search, pipeline, script_reports
+from jobs.contracts.event_cost import MESSAGE_COST
 from jobs.errors import StaleFence, StaleState
 from jobs.models import Job, Trial
 from jobs.queries import script_reports as queries
@@ -15,6 +16,7 @@ from jobs.queries.external_search import external
 from jobs.states import FINAL, TRIAL_FINAL
 from workers.chief import conversion, protocol
 from workers.chief.connection_tracker import Address, ConnectionTracker, open_connections
+from workers.chief.report_quota import ReportQuota
 from workers.chief.suggestions import suggest_values
 from workers.node.db_threads import DatabaseThread
 from workers.node.suggestion_process import SuggestionFailed, SuggestionProcess
@@ -40,6 +42,7 @@ class Chief:
         self._suggestion_process = suggestion_process
         self._database = DatabaseThread("chief")
         self._connections = ConnectionTracker(grace)
+        self._quota = ReportQuota(job_id, self.db)
         # Calls that wait for a trial all ask for suggestions at the same time; one trial is created at a
         # time.
         self._suggestion_lock = asyncio.Lock()
@@ -56,8 +59,9 @@ class Chief:
                 await asyncio.sleep(RETRY_SECONDS)
 
     def close(self) -> None:
-        """Answer the waiting calls, so that their scripts repeat them at the next chief."""
+        """Answer the waiting calls. Scripts that asked for a trial repeat their calls at the next chief."""
         self._closing = True
+        self._quota.lift()
         self._changed.set()
 
     async def maintain(self, port: int) -> tuple[Job, set[Address] | None]:
@@ -74,6 +78,7 @@ class Chief:
                 "the script of attempt %s disconnected; its trial goes to the next script that asks", attempt
             )
             await self.db(partial(external_search.release_trial, self.job_id, attempt, DISCONNECTED))
+        await self._quota.follow_share()
         root = await self.db(lambda: _advance(self.job_id, present))
         # Wakes the calls that wait now. Later ones must wait for the next change.
         self._changed.set()
@@ -89,9 +94,9 @@ class Chief:
 
     async def update_space(self, request: Any, peer: str) -> Any:
         """Add new hyperparameters of a script to the search space."""
-        del peer
         space = conversion.config(request.hyperparameters)
-        await self.db(lambda: script_reports.add_space(self.job_id, space))
+        async with self._quota.turn(peer, MESSAGE_COST):
+            await self.db(lambda: script_reports.add_space(self.job_id, space))
         return protocol.message("UpdateSpaceResponse")()
 
     async def create_trial(self, request: Any, peer: str) -> Any:
@@ -143,7 +148,8 @@ class Chief:
         """Record the metrics of one step."""
         name = queries.parse_name(request.trial_id)
         metrics, step = dict(request.metrics), request.step
-        await self.db(lambda: script_reports.update(self.job_id, name, metrics, step))
+        async with self._quota.turn(peer, MESSAGE_COST + len(metrics)):
+            await self.db(lambda: script_reports.update(self.job_id, name, metrics, step))
         self._connections.record_call(name.attempt, peer)
         trial = await self.db(lambda: queries.find(self.job_id, name))
         return protocol.message("UpdateTrialResponse")(trial=await self._trial(trial, name))
@@ -153,16 +159,16 @@ class Chief:
 
         A report for a trial that the script no longer holds is ignored, and the script continues.
         """
-        del peer
         name = queries.parse_name(request.trial.trial_id)
         done = protocol.member_of("TrialStatus", request.trial.status) == "COMPLETED"
         space = conversion.config(request.trial.hyperparameters)
         values = conversion.values(request.trial.hyperparameters)
         # An error would end the script, which can still run other trials.
         try:
-            await self.db(
-                lambda: script_reports.end(self.job_id, name, done=done, space=space, values=values)
-            )
+            async with self._quota.turn(peer, MESSAGE_COST):
+                await self.db(
+                    lambda: script_reports.end(self.job_id, name, done=done, space=space, values=values)
+                )
         except StaleFence as error:
             log.warning("%s", error)
         self._connections.forget(name.attempt)

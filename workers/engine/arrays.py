@@ -1,4 +1,4 @@
-"""Names the types of NumPy arrays. Their shapes are in the docstrings of the functions that take them."""
+"""Names the types of NumPy arrays, whose shapes are in docstrings, and the resolution of their numbers."""
 
 from typing import Any
 
@@ -10,3 +10,12 @@ Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+RESOLUTION = 1e-12
+"""Relative difference of two numbers between which float64 has enough others for a histogram."""
+
+
+def can_divide(low: float, high: float, parts: int) -> bool:
+    """Return whether the range between two numbers can be divided into equal parts in float64."""
+    smallest = parts * float(np.finfo(np.float64).tiny)
+    return high - low > max(max(abs(low), abs(high)) * RESOLUTION, smallest)

@@ -2,6 +2,8 @@
 
 import errno
 
+from jobs.contracts.data import TARGET_GAPS
+
 OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
 """XLA has no exception class for a full device, so its messages are searched for these words."""
 
@@ -22,10 +24,20 @@ class BadData(RefusedInput):
     code = "bad_data"
 
 
+class TooLarge(BadData):
+    """A file is larger than the limits of the task; the message names both numbers."""
+
+
 class DamagedFile(BadData):
     """The bytes of a file are not in its format; the message names the file and the reason."""
 
     code = "damaged_file"
+
+
+class TargetGaps(BadData):
+    """Rows have no target, and their sender has not chosen to leave them out."""
+
+    code = TARGET_GAPS
 
 
 class BadModel(RefusedInput):

@@ -1,7 +1,7 @@
 """Fits a pipeline to the rows of the training part."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,42 +13,100 @@ from jobs.contracts.features import (
     Feature,
     Features,
     HashFeature,
+    ImageFeature,
     IndexFeature,
     NgramFeature,
+    Ngrams,
     NumberFeature,
     OneHotFeature,
+    TokenFeature,
+    TwoNgramsFeature,
 )
-from workers.features.ngrams import Analyzer, choose, frequencies
+from workers.features.ngrams import Analyzer, choose, frequencies, occurrences, vocabulary
 from workers.features.values import DATE, Array, as_words, from_stored
 
+PART_ROWS = 65_536
+"""Words and texts of so many rows are in memory at once."""
 
-def fit(plans: Sequence[ColumnPlan], columns: Mapping[str, Array], rows: Array) -> Features:
-    """Fit a pipeline.
+Step = Callable[[], None]
+"""Called again and again while the pipeline is fitted, to announce that the work continues."""
+
+
+class Column(Protocol):
+    """The values of a column, which may be in a file."""
+
+    def __getitem__(self, rows: Any, /) -> Array:
+        """Return the values of some rows."""
+
+
+def fit(
+    plans: Sequence[ColumnPlan],
+    columns: Mapping[str, Column],
+    rows: Array,
+    before_each: Step = lambda: None,
+) -> Features:
+    """Fit a pipeline, one column after the other.
 
     Args:
         plans: how each column becomes numbers, in the order of the input.
         columns: stored columns by name, (all rows,) each.
         rows: numbers of the training rows, (rows,). No other row affects the pipeline.
+        before_each: called before each column, each part of a column that is read in parts, and each text.
     """
-    return Features(columns=tuple(_fit(plan, columns[plan.column][rows]) for plan in plans))
+    fitted = []
+    for plan in plans:
+        before_each()
+        fitted.append(_fit(plan, columns[plan.column], rows, before_each))
+    return Features(columns=tuple(fitted))
 
 
-def _fit(plan: ColumnPlan, stored: Array) -> Feature:
+def _fit(plan: ColumnPlan, stored: Column, rows: Array, before_each: Step) -> Feature:
     match plan.encode:
         case None:
-            return _fit_number(plan, from_stored(stored, plan.type, plan.column))
+            return _fit_number(plan, from_stored(stored[rows], plan.type, plan.column))
         case "date":
-            return _fit_date(plan, from_stored(stored, "date", plan.column))
+            return _fit_date(plan, from_stored(stored[rows], "date", plan.column))
         case "one_hot":
-            words = _frequent(plan, stored, at_least=1)
+            words = _frequent(plan, stored, rows, before_each, at_least=1)
             return OneHotFeature(column=plan.column, type=plan.type, words=words, size=plan.size)
         case "embedding":
-            words = _frequent(plan, stored, at_least=MIN_ROWS)
+            words = _frequent(plan, stored, rows, before_each, at_least=MIN_ROWS)
             return IndexFeature(column=plan.column, type=plan.type, words=words, size=plan.size)
         case "hash":
             return HashFeature(column=plan.column, type=plan.type, size=plan.size)
         case "words" | "characters":
-            return _fit_ngrams(plan, plan.encode, from_stored(stored, "text", plan.column))
+            part = _fit_ngrams(plan, stored, rows, before_each, plan.encode, plan.size)
+            return NgramFeature(column=plan.column, type=plan.type, **dict(part))
+        case "words_and_characters":
+            return _fit_two_ngrams(plan, stored, rows, before_each)
+        case "tokens":
+            words = vocabulary(_texts(plan, stored, rows, before_each), plan.size - FIRST_WORD)
+            return TokenFeature(
+                column=plan.column, type=plan.type, words=words, size=plan.size, length=plan.length
+            )
+        case "pixels":
+            return _fit_image(plan)
+
+
+def _parts(stored: Column, rows: Array, before_each: Step) -> Iterator[Array]:
+    """Yield the values of a column, some rows at once."""
+    for start in range(0, len(rows), PART_ROWS):
+        before_each()
+        yield stored[rows[start : start + PART_ROWS]]
+
+
+def _texts(plan: ColumnPlan, stored: Column, rows: Array, before_each: Step) -> Iterator[str]:
+    for part in _parts(stored, rows, before_each):
+        for text in from_stored(part, "text", plan.column).tolist():
+            # A part of long texts may take minutes.
+            before_each()
+            yield text
+
+
+def _fit_image(plan: ColumnPlan) -> ImageFeature:
+    if plan.image is None:
+        raise ValueError(f"the size of the images in column {plan.column!r} is unknown")
+    return ImageFeature(column=plan.column, **plan.image.model_dump())
 
 
 def _fit_number(plan: ColumnPlan, numbers: Array) -> NumberFeature:
@@ -74,22 +132,35 @@ def _fit_date(plan: ColumnPlan, dates: Array) -> DateFeature:
     )
 
 
-def _frequent(plan: ColumnPlan, stored: Array, *, at_least: int) -> tuple[str, ...]:
-    """Return the most frequent words of a column, those in equally many rows in alphabetical order."""
+def _frequent(
+    plan: ColumnPlan, stored: Column, rows: Array, before_each: Step, *, at_least: int
+) -> tuple[str, ...]:
+    """Return the most frequent words of a column, those in equally many rows in alphabetical order.
+
+    Of very many different ones the rarest so far are forgotten; see `ngrams.frequencies`.
+    """
     # As the pipeline reads them: two whole numbers above 2^53 may be one float.
-    found = Counter(as_words(from_stored(stored, plan.type, plan.column)).tolist())
+    found = occurrences(
+        as_words(from_stored(part, plan.type, plan.column)).tolist()
+        for part in _parts(stored, rows, before_each)
+    )
     found.pop("", None)
-    often = sorted((-rows, word) for word, rows in found.items() if rows >= at_least)
+    often = sorted((-number, word) for word, number in found.items() if number >= at_least)
     return tuple(word for _, word in often[: plan.size - FIRST_WORD])
 
 
-def _fit_ngrams(plan: ColumnPlan, analyzer: Analyzer, texts: Array) -> NgramFeature:
-    chosen = choose(frequencies(texts.tolist(), analyzer), plan.size, len(texts))
-    return NgramFeature(
+def _fit_two_ngrams(plan: ColumnPlan, stored: Column, rows: Array, before_each: Step) -> TwoNgramsFeature:
+    return TwoNgramsFeature(
         column=plan.column,
         type=plan.type,
-        analyzer=analyzer,
-        ngrams=tuple(chosen),
-        weights=tuple(chosen.values()),
-        size=plan.size,
+        words=_fit_ngrams(plan, stored, rows, before_each, "words", plan.words),
+        characters=_fit_ngrams(plan, stored, rows, before_each, "characters", plan.size - plan.words),
     )
+
+
+def _fit_ngrams(
+    plan: ColumnPlan, stored: Column, rows: Array, before_each: Step, analyzer: Analyzer, size: int
+) -> Ngrams:
+    texts = _texts(plan, stored, rows, before_each)
+    chosen = choose(frequencies(texts, analyzer), size, len(rows))
+    return Ngrams(analyzer=analyzer, ngrams=tuple(chosen), weights=tuple(chosen.values()), size=size)

@@ -3,7 +3,8 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -15,22 +16,44 @@ MAX_TEXT = 20_000
 MAX_COUNTED = 1_000_000
 """Maximum number of different n-grams that are counted at the same time, about 150 bytes each."""
 MIN_TEXTS = 2
-"""An n-gram in fewer texts is left out."""
+"""An n-gram or a word in fewer texts is left out."""
+KEPT_WORDS, MAX_KEPT = 16_384, 32
+"""Number of words whose parts are kept, about 20 MB, and the characters of the longest of them."""
+MAX_WORD = 100
+"""Maximum number of characters of a word with an index of its own."""
 
 
-def ngrams_of(text: str, analyzer: Analyzer) -> Counter[str]:
-    """Return the n-grams of a text with their counts.
+def words_of(text: str) -> list[str]:
+    """Return the words of a text in their order. Upper and lower case are equal."""
+    return WORD.findall(text[:MAX_TEXT].casefold())
+
+
+def names_of(text: str, analyzer: Analyzer) -> set[str]:
+    """Return the different n-grams of a text.
 
     Args:
         text: any text; upper and lower case are equal.
         analyzer: words: single words and pairs of neighbours; characters: 3 to 5 neighbouring characters of a
             word, with a space at its ends.
     """
-    words = WORD.findall(text[:MAX_TEXT].casefold())
+    words = words_of(text)
     if analyzer == "words":
-        return Counter([*words, *(f"{a} {b}" for a, b in pairwise(words))])
-    padded = [f" {word} " for word in words]
-    return Counter(word[i : i + n] for word in padded for n in CHARACTERS for i in range(len(word) - n + 1))
+        return {*_words_and_pairs(words)}
+    # Long words must not stay in memory.
+    parts = [_kept_parts_of(word) if len(word) <= MAX_KEPT else _parts_of(word) for word in {*words}]
+    return set().union(*parts)
+
+
+def _words_and_pairs(words: list[str]) -> list[str]:
+    return [*words, *(f"{a} {b}" for a, b in pairwise(words))]
+
+
+def _parts_of(word: str) -> tuple[str, ...]:
+    padded = f" {word} "
+    return tuple(padded[i : i + n] for n in CHARACTERS for i in range(len(padded) - n + 1))
+
+
+_kept_parts_of = lru_cache(maxsize=KEPT_WORDS)(_parts_of)
 
 
 def frequencies(texts: Iterable[str], analyzer: Analyzer) -> Counter[str]:
@@ -39,9 +62,18 @@ def frequencies(texts: Iterable[str], analyzer: Analyzer) -> Counter[str]:
     Of more than `MAX_COUNTED` different ones the rarest so far are forgotten, so their numbers may be too
     small. The result depends on the texts and their order alone.
     """
+    return occurrences(names_of(text, analyzer) for text in texts)
+
+
+def occurrences(names_of_texts: Iterable[Iterable[str]]) -> Counter[str]:
+    """Return how often each name occurs; see `frequencies`.
+
+    Args:
+        names_of_texts: names that are counted together before rare ones are forgotten.
+    """
     found: Counter[str] = Counter()
-    for text in texts:
-        found.update(ngrams_of(text, analyzer).keys())
+    for names in names_of_texts:
+        found.update(names)
         if len(found) > MAX_COUNTED:
             found = _without_rarest(found)
     return found
@@ -54,6 +86,20 @@ def _without_rarest(found: Counter[str]) -> Counter[str]:
         least += 1
         found = Counter({name: number for name, number in found.items() if number >= least})
     return found
+
+
+def vocabulary(texts: Iterable[str], count: int) -> tuple[str, ...]:
+    """Return the words in the most texts, those in equally many in alphabetical order.
+
+    Args:
+        texts: any texts.
+        count: how many to return at most.
+    """
+    found = occurrences(set(words_of(text)) for text in texts)
+    often = [
+        (-number, word) for word, number in found.items() if number >= MIN_TEXTS and len(word) <= MAX_WORD
+    ]
+    return tuple(word for _, word in sorted(often)[:count])
 
 
 def choose(found: Mapping[str, int], count: int, texts: int) -> dict[str, float]:
@@ -72,19 +118,36 @@ def choose(found: Mapping[str, int], count: int, texts: int) -> dict[str, float]
     return {name: math.log((1 + texts) / (1 + number)) + 1 for name, number in often[:count]}
 
 
-def weights_of(text: str, analyzer: Analyzer, known: Mapping[str, tuple[int, float]]) -> dict[int, float]:
-    """Return the position and value of each known n-gram of a text; the squares of the values add up to 1.
+class NgramWeights:
+    """Computes the weights of known n-grams in texts."""
 
-    Args:
-        text: any text.
-        analyzer: see `ngrams_of`.
-        known: position and inverse document frequency by n-gram.
-    """
-    values = {}
-    for name, count in ngrams_of(text, analyzer).items():
-        if name in known:
-            position, weight = known[name]
-            values[position] = count * weight
-    # An exact sum does not depend on the order of the words.
-    length = math.sqrt(math.fsum(value * value for value in values.values()))
-    return {position: value / length for position, value in values.items()}
+    def __init__(self, analyzer: Analyzer, ngrams: Sequence[str], weights: Sequence[float]) -> None:
+        """Take the n-grams in the order of their positions, with their inverse document frequencies."""
+        self._count = {"words": self._of_words, "characters": self._of_characters}[analyzer]
+        self._positions = {name: position for position, name in enumerate(ngrams)}
+        self._weights = weights
+        self._kept_parts = lru_cache(maxsize=KEPT_WORDS)(self._known_parts)
+
+    def of(self, text: str) -> dict[int, float]:
+        """Return the position and value of each known n-gram of a text; the sum of squares is 1."""
+        counts = self._count(words_of(text))
+        values = {position: count * self._weights[position] for position, count in counts.items()}
+        # An exact sum does not depend on the order of the words.
+        length = math.sqrt(math.fsum(value * value for value in values.values()))
+        return {position: value / length for position, value in values.items()}
+
+    def _of_words(self, words: list[str]) -> dict[int, int]:
+        known, found = self._positions, Counter(_words_and_pairs(words))
+        return {known[name]: count for name, count in found.items() if name in known}
+
+    def _of_characters(self, words: list[str]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for word, count in Counter(words).items():
+            parts = self._kept_parts if len(word) <= MAX_KEPT else self._known_parts
+            for position in parts(word):
+                found[position] = found.get(position, 0) + count
+        return found
+
+    def _known_parts(self, word: str) -> tuple[int, ...]:
+        known = self._positions
+        return tuple(known[part] for part in _parts_of(word) if part in known)

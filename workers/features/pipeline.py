@@ -5,7 +5,6 @@ Each row is computed by itself, so a row gives the same bits alone and among oth
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,14 +17,19 @@ from jobs.contracts.features import (
     Feature,
     Features,
     HashFeature,
+    ImageFeature,
     IndexFeature,
     NgramFeature,
+    Ngrams,
     NumberFeature,
     OneHotFeature,
+    TokenFeature,
+    TwoNgramsFeature,
     positions_of,
 )
 from workers.features.dates import positions_of_dates
-from workers.features.ngrams import weights_of
+from workers.features.images import decode, from_base64
+from workers.features.ngrams import NgramWeights, words_of
 from workers.features.values import Array, BadValue, as_words, from_json, from_stored
 
 
@@ -38,7 +42,9 @@ class Pipeline:
 
     def __init__(self, features: Features) -> None:
         self.features = features
-        self._encoders = [_encoder(feature) for feature in features.columns]
+        self._encoders = [
+            _encoder(feature) for feature in features.columns if not isinstance(feature, ImageFeature)
+        ]
         self._widths = [positions_of(feature) for feature in features.columns]
 
     @property
@@ -47,18 +53,23 @@ class Pipeline:
         return {feature.column: feature.type for feature in self.features.columns}
 
     def of_stored(self, columns: Mapping[str, Array]) -> Array:
-        """Return the input for stored columns, (rows, width) float32.
+        """Return the input for stored columns, (rows, width) float32; (rows, …) uint8 for images.
+
+        Of windows, these are their single rows.
 
         Args:
-            columns: by name, (rows,) each; others than those of the pipeline are ignored.
+            columns: by name, (rows,) each, and (rows, …) for images; others than those of the pipeline are
+                ignored.
 
         Raises:
             BadValue: a column has values of another type.
         """
+        if (image := self.features.image) is not None:
+            return _stored_pixels(columns[image.column], image)
         return self._join([from_stored(columns[name], kind, name) for name, kind in self.columns.items()])
 
     def of_rows(self, rows: Sequence[Mapping[str, object]]) -> Array:
-        """Return the input for JSON objects, one for each row, (rows, width) float32.
+        """Return the input for JSON objects, one for each row, (rows, …) float32.
 
         A missing key equals null.
 
@@ -72,7 +83,7 @@ class Pipeline:
         return self.of_json({name: [row.get(name) for row in rows] for name in known}, len(rows))
 
     def of_json(self, columns: Mapping[str, Sequence[object]], rows: int) -> Array:
-        """Return the input for lists of JSON values, (rows, width) float32.
+        """Return the input for lists of JSON values, (rows, …) float32.
 
         Args:
             columns: by name; a missing column is all null.
@@ -84,7 +95,45 @@ class Pipeline:
         known = self.columns
         self._refuse_unknown([name for name in columns if name not in known], "the request")
         absent = [None] * rows
+        if (image := self.features.image) is not None:
+            return _sent_pixels(columns.get(image.column, absent), image)
         return self._join([from_json(columns.get(name, absent), kind, name) for name, kind in known.items()])
+
+    def of_windows(self, instances: Sequence[Sequence[Mapping[str, object]]]) -> Array:
+        """Return the input for windows of JSON objects, (windows, rows of a window, width) float32.
+
+        Of more rows than a window has, the last ones are used.
+
+        Raises:
+            BadValue: a window has too few rows, a key is unknown, or a value does not have the type of its
+                column.
+        """
+        size = self.rows_of_window
+        for number, rows in enumerate(instances):
+            if len(rows) < size:
+                raise BadValue(
+                    f"instance {number + 1} has {len(rows)} rows; the model takes {size}, the oldest first"
+                )
+        parts = []
+        for number, rows in enumerate(instances):
+            try:
+                parts.append(self.of_rows(rows[len(rows) - size :]))
+            except BadValue as error:
+                raise BadValue(f"instance {number + 1}: {error}") from error
+        return np.stack(parts)
+
+    @property
+    def rows_of_window(self) -> int:
+        """Return how many rows are the input of one prediction: 1 without windows."""
+        return 1 if self.features.window is None else self.features.window.rows
+
+    def of_nothing(self, rows: int) -> Array:
+        """Return an input that every pipeline may make: rows without values, or black images."""
+        if self.features.image is not None:
+            return np.zeros((rows, *self.features.input_shape), np.float32)
+        if self.features.window is not None:
+            return self.of_json({}, rows * self.rows_of_window).reshape(rows, *self.features.input_shape)
+        return self.of_json({}, rows)
 
     def _refuse_unknown(self, names: list[str], where: str) -> None:
         if names:
@@ -100,12 +149,47 @@ class Pipeline:
         return out
 
 
+def _stored_pixels(images: Array, feature: ImageFeature) -> Array:
+    shape = feature.height, feature.width, feature.channels
+    if images.dtype != np.uint8 or images.shape[1:] != shape:
+        raise BadValue(
+            f"column {feature.column!r} takes images of shape {shape}, but these data have {images.dtype} "
+            f"values of shape {images.shape[1:]}"
+        )
+    return images
+
+
+def _sent_pixels(values: Sequence[object], feature: ImageFeature) -> Array:
+    """Return images of a request, (rows, height, width, channels) float32."""
+    pixels = np.empty((len(values), feature.height, feature.width, feature.channels), np.float32)
+    for row, value in enumerate(values):
+        try:
+            pixels[row] = decode(_body(value), feature.shape)
+        except BadValue as error:
+            raise BadValue(f"column {feature.column!r} has in row {row + 1} {error}") from error
+    return pixels
+
+
+def _body(value: object) -> bytes:
+    """Return the file of an image: from an object with its base64, or as it is."""
+    match value:
+        case bytes():
+            return value
+        case {"b64": str(text), **others} if not others:
+            return from_base64(text)
+        case None:
+            raise BadValue("no image")
+    raise BadValue('no image of the form {"b64": "…"}')
+
+
 type Encoder = Callable[[Array, Array], None]
 """Fills the positions of one column, (rows, positions) float32, which are 0 before."""
 
 
 def _encoder(feature: Feature) -> Encoder:
     match feature:
+        case ImageFeature():
+            raise TypeError("an image is no column of numbers")
         case NumberFeature():
             return _number_encoder(feature)
         case DateFeature():
@@ -118,12 +202,16 @@ def _encoder(feature: Feature) -> Encoder:
             return _hash_encoder(feature)
         case NgramFeature():
             return _ngram_encoder(feature)
+        case TwoNgramsFeature():
+            return _two_ngrams_encoder(feature)
+        case TokenFeature():
+            return _token_encoder(feature)
 
 
 def _number_encoder(feature: NumberFeature) -> Encoder:
     def encode(numbers: Array, out: Array) -> None:
         gaps = np.isnan(numbers)
-        out[:, 0] = np.where(gaps, feature.fill, numbers)
+        out[:, 0] = np.where(gaps, feature.fill, numbers) if gaps.any() else numbers
         if feature.indicator:
             out[:, 1] = gaps
 
@@ -183,15 +271,34 @@ def _hash_encoder(feature: HashFeature) -> Encoder:
     return encode
 
 
-def _ngram_encoder(feature: NgramFeature) -> Encoder:
-    known: dict[str, tuple[int, Any]] = {
-        name: (position, weight)
-        for position, (name, weight) in enumerate(zip(feature.ngrams, feature.weights, strict=True))
-    }
+def _token_encoder(feature: TokenFeature) -> Encoder:
+    known = {word: index for index, word in enumerate(feature.words, start=FIRST_WORD)}
 
     def encode(texts: Array, out: Array) -> None:
         for row, text in enumerate(texts.tolist()):
-            values = weights_of(text, feature.analyzer, known)
+            words = words_of(text)[: feature.length]
+            out[row, : len(words)] = [known.get(word, OTHER) for word in words]
+
+    return encode
+
+
+def _two_ngrams_encoder(feature: TwoNgramsFeature) -> Encoder:
+    words, characters = _ngram_encoder(feature.words), _ngram_encoder(feature.characters)
+    width = feature.words.size
+
+    def encode(texts: Array, out: Array) -> None:
+        words(texts, out[:, :width])
+        characters(texts, out[:, width:])
+
+    return encode
+
+
+def _ngram_encoder(feature: Ngrams) -> Encoder:
+    weights = NgramWeights(feature.analyzer, feature.ngrams, feature.weights)
+
+    def encode(texts: Array, out: Array) -> None:
+        for row, text in enumerate(texts.tolist()):
+            values = weights.of(text)
             out[row, list(values)] = list(values.values())
 
     return encode

@@ -43,7 +43,8 @@ def from_stored(column: Array, kind: ColumnType, name: str) -> Array:
     if kind in NUMERIC and stored in "biuf":
         numbers = column.astype(np.float64)
         # A model computes with infinite values to NaN. The comparison is false for NaN too.
-        return np.where(np.abs(numbers) <= LARGEST, numbers, np.nan)
+        known = np.abs(numbers) <= LARGEST
+        return numbers if known.all() else np.where(known, numbers, np.nan)
     if kind == "date" and stored == "M":
         dates = column.astype(DATE)
         return np.where((dates >= FIRST_DATE) & (dates <= LAST_DATE), dates, np.datetime64("NaT", "us"))

@@ -53,7 +53,7 @@ class RunnerAccess:
         Raises:
             OSError: the file system has no access control lists.
         """
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._create(folder)
         if folder not in self._granted:
             # Listed before it is granted: after a crash, every grant can be withdrawn by the list.
             _write_list(self.user.grants, {*self._granted, folder})
@@ -62,6 +62,15 @@ class RunnerAccess:
             if write:
                 _share_contents(folder, self.group)
             acl.grant(folder, acl.user(self.user.uid), acl.ALL if write else acl.READ | acl.SEARCH)
+
+    def _create(self, folder: Path) -> None:
+        # The operator may have deleted a whole cache of a running installation.
+        with exclusive(self.user.grants.parent):
+            missing = [parent for parent in folder.parents if not parent.exists()]
+            for parent in reversed(missing):
+                parent.mkdir(mode=0o700)
+                acl.grant(parent, acl.group(self.group), acl.SEARCH)
+            folder.mkdir(mode=0o700, exist_ok=True)
 
     def revoke(self, folder: Path) -> None:
         """Withdraw the access to a folder.

@@ -58,6 +58,8 @@ class Environment(NamedTuple):
             NPROC=threads,
             OMP_NUM_THREADS=threads,
             OPENBLAS_NUM_THREADS=threads,
+            # Waiting threads of scikit-learn would take the time of other runners.
+            OMP_WAIT_POLICY="PASSIVE",
             TF_CPP_MIN_LOG_LEVEL="2",
             XLA_FLAGS=" ".join(self.xla_flags()),
         )

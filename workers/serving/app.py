@@ -39,6 +39,8 @@ from workers.serving.traffic import Traffic
 logger = logging.getLogger("trainyard.serving")
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
+INFER_HEADER_LENGTH = b"inference-header-content-length"
+"""The header with the bytes of JSON that precede raw tensors."""
 # A load balancer has no token.
 _OPEN_PATHS = ("/v2/health/live", "/v2/health/ready")
 
@@ -134,7 +136,7 @@ class ServingApp:
         picked, signature, call = await self._parsed(request, target, parse)
         outputs = await picked.version.predict(call.arrays, request, deadline)
         answer = await self._bodies.encode_predict(outputs, signature, rows=call.rows, deadline=deadline)
-        return Response(answer, headers=with_version_headers(picked, JSON))
+        return predict_response(picked, answer)
 
     async def _examples(self, request: Request, target: Target, verb: tfs_examples.Verb) -> Response:
         deadline = request.deadline(self._limits.request_seconds)
@@ -258,7 +260,7 @@ class ServingApp:
     async def _infer(self, request: Request, target: Target) -> Response:
         deadline = request.deadline(self._limits.request_seconds)
         body = await request.body(self._limits.body_bytes, deadline, self._memory)
-        header_length = request.header(b"inference-header-content-length")
+        header_length = request.header(INFER_HEADER_LENGTH)
 
         async def parse(signature: Signature, table: ServedTable | None) -> InferCall:
             return await self._bodies.parse_infer(body, header_length, signature, deadline, table)
@@ -267,10 +269,7 @@ class ServingApp:
         outputs = await picked.version.predict(call.arrays, request, deadline)
         number = picked.version.approved.number
         answer = await self._bodies.encode_infer(call, outputs, target.model, number, signature, deadline)
-        if answer.header_length is None:
-            return Response(answer.body, headers=with_version_headers(picked, JSON))
-        length = (b"inference-header-content-length", str(answer.header_length).encode())
-        return Response(answer.body, headers=[*with_version_headers(picked, BINARY), length])
+        return infer_response(picked, answer)
 
     def _index(self, reached: frozenset[str] | None) -> list[dict[str, str]]:
         return [
@@ -307,6 +306,19 @@ def error_response(error: ServingError) -> Response:
     # A message may quote the request, however long it is.
     message = plain_text(str(error), limit=2000)
     return Response(orjson.dumps({"error": message}), error.status, headers)
+
+
+def predict_response(picked: PickedVersion, body: bytes | memoryview) -> Response:
+    """Return the response to a predict request."""
+    return Response(body, headers=with_version_headers(picked, JSON))
+
+
+def infer_response(picked: PickedVersion, answer: oip.Encoded) -> Response:
+    """Return the response to an infer request."""
+    if answer.header_length is None:
+        return Response(answer.body, headers=with_version_headers(picked, JSON))
+    length = (INFER_HEADER_LENGTH, str(answer.header_length).encode())
+    return Response(answer.body, headers=[*with_version_headers(picked, BINARY), length])
 
 
 def with_version_headers(picked: PickedVersion, headers: Headers) -> Headers:

@@ -1,4 +1,4 @@
-"""Answers predict requests without ASGI: by one callback for each step, without a task.
+"""Answers requests for predictions without ASGI: by one callback for each step, without a task.
 
 Only requests that need nothing unusual are accepted. For all others, `ServingApp` does the same by
 coroutines, which run several times as much code.
@@ -8,20 +8,28 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from jobs.contracts.signature import Signature
 from jobs.contracts.traffic import NO_VERSION
-from workers.serving.app import Authenticator, error_response, with_version_headers
-from workers.serving.asgi import JSON, Request, Response
+from workers.serving.app import (
+    INFER_HEADER_LENGTH,
+    Authenticator,
+    error_response,
+    infer_response,
+    predict_response,
+)
+from workers.serving.asgi import Request, Response
 from workers.serving.bodies.codec import SMALL_BYTES, BodyCodec
+from workers.serving.bodies.memory import FREE_BYTES
 from workers.serving.counting import RequestCounter
 from workers.serving.errors import ClientGone, DeadlineExceeded, ServingError
 from workers.serving.hosts import check_host
-from workers.serving.protocols import tfs_paths
+from workers.serving.protocols import oip, tfs_paths
+from workers.serving.protocols.oip import InferCall, encode_infer, parse_infer
 from workers.serving.protocols.table_rows import is_quick
 from workers.serving.protocols.target import Target
-from workers.serving.protocols.tfs_predict import encode_predict, parse_predict
+from workers.serving.protocols.tfs_predict import PredictCall, encode_predict, parse_predict
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import PickedVersion
 from workers.serving.settings import Limits
@@ -37,18 +45,24 @@ _UNUSUAL = {
 
 
 class Caller(NamedTuple):
-    """The head of a predict request, and its model."""
+    """The head of a request for predictions, and its meaning.
+
+    Attributes:
+        api: the operation.
+        target: the model.
+        header_length: the header of the bytes of JSON before raw tensors, if it was sent.
+        body_bytes: larger bodies are not accepted.
+    """
 
     request: Request
+    api: Literal["predict", "infer"]
     target: Target
+    header_length: str | None
+    body_bytes: int
 
 
 class DirectPredictions:
-    """Starts the answers to predict requests.
-
-    Attributes:
-        body_bytes: larger bodies are not accepted.
-    """
+    """Starts the answers to requests for predictions."""
 
     def __init__(
         self,
@@ -61,7 +75,7 @@ class DirectPredictions:
     ) -> None:
         self.catalog, self.counter, self.bodies = catalog, counter, bodies
         self.seconds = limits.request_seconds
-        self.body_bytes = min(limits.body_bytes, SMALL_BYTES)
+        self._body_bytes = limits.body_bytes
         self._authenticator, self._hosts = authenticator, hosts
 
     def caller(self, request: Request) -> Caller | None:
@@ -71,38 +85,103 @@ class DirectPredictions:
         try:
             if self._hosts is not None:
                 check_host(request, self._hosts)
+            if request.path.startswith("/v2/"):
+                return self._caller_of_infer(request)
             verb, target = tfs_paths.route(request.method, request.path)
         except ServingError:
             return None
         # A label is sent back in a header.
         is_plain = target.label is None or (target.label.isascii() and target.label.isprintable())
-        return Caller(request, target) if verb == "predict" and is_plain else None
+        if verb != "predict" or not is_plain:
+            return None
+        return Caller(request, verb, target, None, min(self._body_bytes, SMALL_BYTES))
 
-    def accepts(self, caller: Caller, body: bytes) -> bool:
-        """Return whether it is known that the caller may ask now, and the body is read quickly."""
-        is_known = self._authenticator is None or self._authenticator.is_known(
-            caller.request, caller.target.model
-        )
-        return is_known and is_quick(body, self.catalog.columns_size(caller.target.model))
+    def _caller_of_infer(self, request: Request) -> Caller | None:
+        route = oip.model_route(request.path)
+        if request.method != "POST" or route is None or route.verb != "infer":
+            return None
+        length, largest = request.header(INFER_HEADER_LENGTH), SMALL_BYTES
+        if length is not None:
+            # All that follows the JSON is raw tensors, which are not parsed.
+            if not (length.isdecimal() and len(length) < 6 and int(length) <= SMALL_BYTES):
+                return None
+            largest = FREE_BYTES
+        return Caller(request, "infer", route.target, length, min(self._body_bytes, largest))
+
+    def is_known(self, caller: Caller) -> bool:
+        """Return whether it is known that the caller may ask now."""
+        authenticator = self._authenticator
+        return authenticator is None or authenticator.is_known(caller.request, caller.target.model)
+
+    def is_quick(self, caller: Caller, body: bytes) -> bool:
+        """Return whether the body is read quickly."""
+        raw = 0 if caller.header_length is None else max(0, len(body) - int(caller.header_length))
+        return is_quick(body, self.catalog.columns_size(caller.target.model), raw=raw)
+
+
+class _Answer(NamedTuple):
+    """The outputs for a request, and what their encoding needs."""
+
+    picked: PickedVersion
+    model: str
+    signature: Signature
+    call: PredictCall | InferCall
+    outputs: Outputs
+
+    def as_json(self) -> Outputs:
+        """Return the outputs that are written as JSON."""
+        if isinstance(self.call, PredictCall):
+            return self.outputs
+        return [self.outputs[position] for position, binary in self.call.outputs if not binary]
+
+    def encode(self) -> Response:
+        picked, model, signature, call, outputs = self
+        if isinstance(call, PredictCall):
+            return predict_response(picked, encode_predict(outputs, signature, rows=call.rows))
+        number = picked.version.approved.number
+        return infer_response(picked, encode_infer(call, outputs, model, number, signature))
+
+    async def encode_by(self, bodies: BodyCodec, deadline: float) -> Response:
+        """Return the response, which a body worker encodes."""
+        picked, model, signature, call, outputs = self
+        if isinstance(call, PredictCall):
+            body = await bodies.encode_predict(outputs, signature, rows=call.rows, deadline=deadline)
+            return predict_response(picked, body)
+        number = picked.version.approved.number
+        encoded = await bodies.encode_infer(call, outputs, model, number, signature, deadline)
+        return infer_response(picked, encoded)
 
 
 class DirectPrediction:
     """One request, from its body to its response. It receives the outcome of the batch."""
 
     __slots__ = (
-        *("_arrived", "_encoding", "_finished", "_is_done", "_item", "_picked"),
-        *("_predictions", "_rows", "_signature", "_target", "_timer"),
+        *("_arrived", "_call", "_caller", "_encoding", "_finished", "_is_done", "_item", "_picked"),
+        *("_predictions", "_signature", "_timer"),
     )
 
     def __init__(
-        self, predictions: DirectPredictions, target: Target, finished: Callable[[Response], None]
+        self,
+        predictions: DirectPredictions,
+        caller: Caller,
+        finished: Callable[[Response], None],
+        arrived: float,
     ) -> None:
-        """Create it; `finished` is called once with the response."""
-        self._predictions, self._target, self._finished = predictions, target, finished
-        self._arrived = time.monotonic()
-        self._is_done = self._rows = False
+        """Create it.
+
+        Args:
+            predictions: starts it.
+            caller: its head.
+            finished: called once with the response.
+            arrived: the time of its first byte, of the monotonic clock.
+        """
+        self._predictions, self._caller, self._finished = predictions, caller, finished
+        self._arrived = arrived
+        self._is_done = False
         self._picked: PickedVersion | None = None
+        # Known once the request is queued.
         self._signature: Signature
+        self._call: PredictCall | InferCall
         self._item: WorkItem | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._encoding: asyncio.Task[None] | None = None
@@ -113,14 +192,17 @@ class DirectPrediction:
         self._attempt(lambda: self._queue(body))
 
     def _queue(self, body: bytes) -> None:
-        predictions = self._predictions
-        self._picked = picked = predictions.catalog.pick(self._target)
-        self._signature = picked.version.signature_now()
-        table = picked.version.table
-        call = parse_predict(body, self._signature, table and table.pipeline)
-        self._rows = call.rows
-        self._item = picked.version.submit(call.arrays, self)
-        self._timer = asyncio.get_running_loop().call_later(predictions.seconds, self._expire)
+        predictions, caller = self._predictions, self._caller
+        self._picked = picked = predictions.catalog.pick(caller.target)
+        self._signature = signature = picked.version.signature_now()
+        pipeline = picked.version.table and picked.version.table.pipeline
+        if caller.api == "infer":
+            self._call = parse_infer(body, caller.header_length, signature, pipeline)
+        else:
+            self._call = parse_predict(body, signature, pipeline)
+        self._item = picked.version.submit(self._call.arrays, self)
+        left = self._arrived + predictions.seconds - time.monotonic()
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, left), self._expire)
 
     def client_left(self) -> None:
         """Drop the request: the client reads no response."""
@@ -152,25 +234,26 @@ class DirectPrediction:
             self._picked.version.cancel(self._item, error)
 
     def _encode(self, outputs: Outputs) -> None:
-        if not self._predictions.bodies.is_small_output(outputs):
-            self._encoding = asyncio.create_task(self._encode_large(outputs))
+        assert self._picked is not None  # noqa: S101
+        answer = _Answer(self._picked, self._caller.target.model, self._signature, self._call, outputs)
+        if not self._predictions.bodies.is_small_output(answer.as_json()):
+            self._encoding = asyncio.create_task(self._encode_large(answer))
             return
-        body = self._attempt(lambda: encode_predict(outputs, self._signature, rows=self._rows))
-        if body is not None:
-            self._succeed(body)
+        response = self._attempt(answer.encode)
+        if response is not None:
+            self._finish(response)
 
-    async def _encode_large(self, outputs: Outputs) -> None:
+    async def _encode_large(self, answer: _Answer) -> None:
         deadline = self._arrived + self._predictions.seconds
-        encode = self._predictions.bodies.encode_predict
         try:
-            body = await encode(outputs, self._signature, rows=self._rows, deadline=deadline)
+            response = await answer.encode_by(self._predictions.bodies, deadline)
         except ServingError as error:
             self._fail(error)
         except Exception:
             logger.exception("a response could not be encoded")
             self._fail(ServingError("Internal error"))
         else:
-            self._succeed(body)
+            self._finish(response)
 
     def _attempt[Result](self, step: Callable[[], Result]) -> Result | None:
         """Return the result of a step. If it fails, the request is answered with an error."""
@@ -183,15 +266,11 @@ class DirectPrediction:
             self._fail(ServingError("Internal error"))
         return None
 
-    def _succeed(self, body: bytes | memoryview) -> None:
-        assert self._picked is not None  # noqa: S101
-        self._finish(Response(body, headers=with_version_headers(self._picked, JSON)))
-
     def _fail(self, error: ServingError) -> None:
         self._finish(error_response(error))
 
     def _finish(self, response: Response) -> None:
-        predictions = self._predictions
+        predictions, caller = self._predictions, self._caller
         predictions.bodies.open_requests -= 1
         if self._timer is not None:
             self._timer.cancel()
@@ -199,6 +278,6 @@ class DirectPrediction:
         seconds = time.monotonic() - self._arrived
         # Later: the request is answered first.
         asyncio.get_running_loop().call_soon(
-            predictions.counter.count, self._target.model, version, "predict", response.status, seconds
+            predictions.counter.count, caller.target.model, version, caller.api, response.status, seconds
         )
         self._finished(response)

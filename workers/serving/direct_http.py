@@ -1,9 +1,10 @@
-"""The HTTP protocol with a short path for predict requests that repeat the head of an earlier one.
+"""The HTTP protocol with a short path for predictions whose request repeats the head of an earlier one.
 
 Most clients send all requests over one connection, with the same head each time. Such a request is neither
 parsed nor handled by ASGI, which takes most of the time of a small prediction.
 """
 
+import time
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -11,13 +12,13 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from workers.serving.asgi import JSON, Headers, Request, Response
 from workers.serving.direct import Caller, DirectPrediction, DirectPredictions
 from workers.serving.http import HttpProtocol
-from workers.serving.repeated_heads import RepeatedHead, head_of
+from workers.serving.repeated_heads import BodyPlace, RepeatedHead, head_of
 
 _CLOSE = (b"connection", b"close")
 
 
 class DirectHttpProtocol(HttpProtocol):
-    """Answers a repeated predict request directly; leaves all others to its base class."""
+    """Answers a repeated request for a prediction directly; leaves all others to its base class."""
 
     predictions: ClassVar[DirectPredictions | None] = None
 
@@ -25,6 +26,10 @@ class DirectHttpProtocol(HttpProtocol):
         super().__init__(*arguments, **named)
         self._known: tuple[RepeatedHead, Caller] | None = None
         self._prediction: DirectPrediction | None = None
+        # A request with the known head whose body has not arrived completely: its head and the parts of its
+        # body, the number of bytes that have not arrived, and the time of the first one.
+        self._parts: list[bytes] = []
+        self._missing, self._began = 0, 0.0
         # Data that arrived after the request that is being answered directly.
         self._ahead = b""
         self._is_shutting_down = False
@@ -34,13 +39,14 @@ class DirectHttpProtocol(HttpProtocol):
         if self._prediction is not None:
             self._ahead += data
             self.flow.pause_reading()
+        elif self._parts:
+            self._continue_body(data)
         elif not self._is_idle():
             super().data_received(data)
-        elif (caller_and_body := self._repeated(data)) is not None:
-            self._predict(*caller_and_body)
+        elif (place := self._place_of_body(data)) is None:
+            self._parse_first(data)
         else:
-            super().data_received(data)
-            self._known = self._learned(data)
+            self._begin_body(data, place)
 
     def _is_idle(self) -> bool:
         """Return whether the next byte begins a request, which is answered at once."""
@@ -51,21 +57,61 @@ class DirectHttpProtocol(HttpProtocol):
             and not self.flow.write_paused
         )
 
-    def _repeated(self, data: bytes) -> tuple[Caller, bytes] | None:
-        """Return the caller and the body of a request with the known head; None for any other."""
+    def _parse_first(self, data: bytes) -> None:
+        """Feed the first part of a request to the parser, and learn its head."""
+        super().data_received(data)
+        self._known = self._learned(data)
+
+    def _place_of_body(self, data: bytes) -> BodyPlace | None:
+        """Return the place of the body of a request with the known head; None for any other."""
         if self._known is None or self.predictions is None:
             return None
         head, caller = self._known
-        body = head.body_of(data)
-        if body is None or len(body) > self.predictions.body_bytes:
+        place = head.place_of_body(data)
+        if place is None or place.end < len(data) or place.end - place.start > caller.body_bytes:
             return None
-        if not self.predictions.accepts(caller, body):
-            return None
-        return caller, body
+        return place if self.predictions.is_known(caller) else None
+
+    def _begin_body(self, data: bytes, place: BodyPlace) -> None:
+        self._began = time.monotonic()
+        self._unset_keepalive_if_required()
+        # Otherwise the connection may be closed to make room, as one that waits for its next request.
+        self.admission.mark_busy(self)
+        head, body = data[: place.start], data[place.start :]
+        if len(data) < place.end:
+            self._parts, self._missing = [head, body], place.end - len(data)
+        else:
+            self._answer_request(head, body)
+
+    def _continue_body(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._missing -= len(data)
+        if self._missing < 0:
+            self._leave_to_parser()
+        elif self._missing == 0:
+            head, *parts = self._parts
+            self._parts = []
+            self._answer_request(head, b"".join(parts))
+
+    def _leave_to_parser(self) -> None:
+        """Feed what has arrived of an incomplete request to the parser."""
+        parts, self._parts = self._parts, []
+        self._parse_first(b"".join(parts))
+
+    def _answer_request(self, head: bytes, body: bytes) -> None:
+        """Answer a complete request with the known head."""
+        assert self._known is not None  # noqa: S101
+        assert self.predictions is not None  # noqa: S101
+        _, caller = self._known
+        if self.predictions.is_quick(caller, body):
+            self._predict(caller, body)
+        else:
+            self._parse_first(head + body)
 
     def _learned(self, data: bytes) -> tuple[RepeatedHead, Caller] | None:
         """Return the head of the request that was just parsed, if others like it can be answered directly."""
-        if self.predictions is None or self._is_incomplete or not data.startswith(b"POST "):
+        is_parsed = not self._is_incomplete or self._is_in_body
+        if self.predictions is None or not is_parsed or not data.startswith(b"POST "):
             return None
         is_kept = self.cycle is not None and self.cycle.keep_alive and not self.transport.is_closing()
         if not is_kept or self.scope["http_version"] != "1.1" or self.access_log:
@@ -79,9 +125,7 @@ class DirectHttpProtocol(HttpProtocol):
 
     def _predict(self, caller: Caller, body: bytes) -> None:
         assert self.predictions is not None  # noqa: S101
-        self._unset_keepalive_if_required()
-        self.admission.mark_busy(self)
-        self._prediction = DirectPrediction(self.predictions, caller.target, self._answer)
+        self._prediction = DirectPrediction(self.predictions, caller, self._answer, self._began)
         self._prediction.begin(body)
 
     def _answer(self, response: Response) -> None:
@@ -101,8 +145,15 @@ class DirectHttpProtocol(HttpProtocol):
         if ahead and not self.transport.is_closing():
             self.data_received(ahead)
 
+    def close_if_slow(self) -> None:
+        """Leave a body that takes long to the application, and close the connection if it takes too long."""
+        if self._parts:
+            self._leave_to_parser()
+        super().close_if_slow()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Drop the request that is being answered (asyncio callback)."""
+        self._parts = []
         if self._prediction is not None:
             self._prediction.client_left()
         super().connection_lost(exc)
@@ -112,6 +163,8 @@ class DirectHttpProtocol(HttpProtocol):
         if self._prediction is not None:
             self._is_shutting_down = True
         else:
+            if self._parts:
+                self._leave_to_parser()
             super().shutdown()
 
 

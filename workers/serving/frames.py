@@ -19,9 +19,11 @@ PREFIX = struct.Struct("<IQ")
 # A damaged stream must not make the receiver wait for, or allocate, an absurd number of bytes.
 MAX_HEADER = 1 << 20
 MAX_BODY = 1 << 31
-# Frames up to this size are sent as one buffer: the receiver of several may wake up for each.
-_ONE_BUFFER_BYTES = 256 * 2**10
-_CHUNK_BYTES = 64 * 2**10
+# Frames up to this size are sent as one buffer. The kernel divides larger ones in any case, so that the
+# receiver may wake up for each part, and copying them takes longer.
+_ONE_BUFFER_BYTES = 32 * 2**10
+# Frames up to this size are read into one buffer, which is used again.
+_REUSED_BYTES = 512 * 2**10
 # A child sends a frame at least this often, so a router that receives none knows that it is stopped.
 BEAT_SECONDS = 0.25
 
@@ -118,11 +120,13 @@ def _whole(chunk: bytes) -> Frame | None:
 
 
 class FrameReader:
-    """Reads frames from a blocking socket."""
+    """Reads frames from a blocking socket. The tensors of a frame are valid until the next one is read."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._ahead = b""
+        self._buffer = memoryview(bytearray(_REUSED_BYTES))
+        # The bytes of the buffer that belong to the next frames.
+        self._ahead = memoryview(b"")
         self._readable = select.poll()
         self._readable.register(connection, select.POLLIN)
 
@@ -133,38 +137,37 @@ class FrameReader:
             ConnectionError: the peer closed inside a frame.
             InvalidFrame: the stream contains invalid data.
         """
-        chunk: bytes | bytearray = self._ahead or self._next_chunk()
-        # An end between two frames is regular; inside a frame it is an error.
-        if not chunk:
-            return None
-        if len(chunk) < PREFIX.size:
-            chunk = _filled(self._connection, chunk, PREFIX.size)
-        head, body = lengths(chunk[: PREFIX.size])
+        buffer, size = self._buffer, len(self._ahead)
+        buffer[:size] = self._ahead
+        if not size:
+            # A process that waits in `recv` also wakes up when the peer reads its last frame.
+            self._readable.poll()
+            size = self._connection.recv_into(buffer)
+            # An end between two frames is regular; inside a frame it is an error.
+            if not size:
+                return None
+        size = self._fill(buffer, size, PREFIX.size)
+        head, body = lengths(buffer[: PREFIX.size])
         middle, end = PREFIX.size + head, PREFIX.size + head + body
-        self._ahead = bytes(chunk[end:])
-        frame = memoryview(chunk if len(chunk) >= end else _filled(self._connection, chunk, end))
-        return decode(frame[PREFIX.size : middle], frame[middle:])
+        frame = buffer
+        if end > len(buffer):
+            frame = memoryview(bytearray(end))
+            frame[:size] = buffer[:size]
+        size = self._fill(frame, size, end)
+        self._ahead = frame[end:size]
+        return decode(frame[PREFIX.size : middle], frame[middle:end])
 
-    def _next_chunk(self) -> bytes:
-        """Wait for the next bytes. Most frames arrive in one chunk."""
-        # A process that waits in `recv` also wakes up when the peer reads its last frame.
-        self._readable.poll()
-        return self._connection.recv(_CHUNK_BYTES)
+    def _fill(self, buffer: memoryview, size: int, wanted: int) -> int:
+        """Receive until a buffer has the wanted bytes; return its size."""
+        while size < wanted:
+            # One call for all of them, although they may arrive in many parts.
+            received = self._connection.recv_into(buffer[size:wanted], 0, socket.MSG_WAITALL)
+            if not received:
+                raise ConnectionError("the peer closed inside a frame")
+            size += received
+        return size
 
 
 def write_frame(connection: socket.socket, header: dict[str, Any], tensors: Sequence[Array] = ()) -> None:
     """Send one frame; blocks until it is in the kernel's buffer."""
     connection.sendall(b"".join(encode(header, tensors)))
-
-
-def _filled(connection: socket.socket, begin: bytes | bytearray, size: int) -> bytearray:
-    """Return `begin` with the bytes that follow it, `size` in all."""
-    whole = bytearray(size)
-    whole[: len(begin)] = begin
-    rest = memoryview(whole)[len(begin) :]
-    while rest:
-        received = connection.recv_into(rest)
-        if received == 0:
-            raise ConnectionError("the peer closed inside a frame")
-        rest = rest[received:]
-    return whole

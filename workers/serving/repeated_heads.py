@@ -10,6 +10,13 @@ _END = b"\r\n\r\n"
 _MAX_HEAD_BYTES = 4 * 2**10
 
 
+class BodyPlace(NamedTuple):
+    """Where the body of a request is in its bytes."""
+
+    start: int
+    end: int
+
+
 class RepeatedHead(NamedTuple):
     """The head of a request, up to the value of its Content-Length and after it.
 
@@ -19,8 +26,8 @@ class RepeatedHead(NamedTuple):
     before: bytes
     after: bytes
 
-    def body_of(self, data: bytes) -> bytes | None:
-        """Return the body if `data` is exactly one request with this head; else None."""
+    def place_of_body(self, data: bytes) -> BodyPlace | None:
+        """Return the place of the body, which may end after `data`; None if `data` has another head."""
         if not data.startswith(self.before):
             return None
         start = len(self.before)
@@ -28,18 +35,18 @@ class RepeatedHead(NamedTuple):
         length = data[start:end]
         if end < 0 or not length.isdigit() or not data.startswith(self.after, end):
             return None
-        body = data[end + len(self.after) :]
-        return body if len(body) == int(length) else None
+        start = end + len(self.after)
+        return BodyPlace(start, start + int(length))
 
 
 def head_of(data: bytes) -> RepeatedHead | None:
-    """Return the head of a request that was parsed.
+    """Return the head of a request whose head was parsed.
 
     Args:
-        data: the bytes that were parsed.
+        data: the bytes that were parsed, from the first one of the request.
 
     Returns:
-        The head, or None unless `data` is exactly one request, with a Content-Length.
+        The head, or None if it has no Content-Length, or if more than this request was sent.
     """
     end = data.find(_END, 0, _MAX_HEAD_BYTES)
     if end < 0:
@@ -49,4 +56,5 @@ def head_of(data: bytes) -> RepeatedHead | None:
         return None
     start, stop = lengths[0].span(1)
     head = RepeatedHead(data[:start], data[stop : end + len(_END)])
-    return head if head.body_of(data) is not None else None
+    place = head.place_of_body(data)
+    return head if place is not None and len(data) <= place.end else None

@@ -4,7 +4,7 @@ import functools
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.contracts.signature import InputColumn
+from jobs.contracts.signature import InputColumn, InputWindow
 from workers.features.files import read_features
 from workers.features.pipeline import Pipeline
 from workers.serving.protocols.table_rows import size_of
@@ -44,3 +44,8 @@ def columns_of(table: ServedTable | None) -> tuple[InputColumn, ...]:
     """Return the columns that a version takes, for its signature."""
     columns = {} if table is None else table.pipeline.columns
     return tuple(InputColumn(name=name, type=kind) for name, kind in columns.items())
+
+
+def window_of(table: ServedTable | None) -> InputWindow | None:
+    """Return how many rows of a table are one instance of a version; None if it is one row, or an array."""
+    return None if table is None else table.pipeline.features.window

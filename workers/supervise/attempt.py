@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import os
 import shutil
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from workers.supervise.pid_file import write_pid_file
 from workers.supervise.quota_watch import QuotaWatch
 from workers.supervise.rival_curves import RivalCurveSender
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.runner_session import RunnerSession
 from workers.supervise.spool import Spool
 from workers.supervise.stop_request import StopRequest
@@ -36,8 +38,26 @@ from workers.supervise.timing import Timing
 
 log = logging.getLogger(__name__)
 
+IN_MEMORY_VARIABLE = "TRAINYARD_IN_MEMORY_BYTES"
+"""Size up to which the rows of a table are in memory while a model trains."""
+IN_MEMORY_SHARE = 0.25
+"""The same as a share of a run's memory, which has columns, encoded rows and copies of rows at one time."""
 MAX_REFUSALS = 5
 """How often an end that the job's state refuses is tried before it is left to the reaper."""
+
+
+def in_memory_bytes(environment: Mapping[str, str] = os.environ) -> int | None:
+    """Return the size up to which the environment keeps rows in memory; None for a share of each run's.
+
+    Raises:
+        ValueError: it is not a whole number.
+    """
+    text = environment.get(IN_MEMORY_VARIABLE)
+    if not text:
+        return None
+    if not text.isdecimal():
+        raise ValueError(f"{IN_MEMORY_VARIABLE}={text!r}: give a number of bytes, such as {4 * GIB}")
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -55,6 +75,8 @@ class NodeContext:
     memory_per_slot: int
     limits: TaskLimits = field(default_factory=TaskLimits.from_environment)
     """The limits of tasks that read files from outside."""
+    in_memory_bytes: int | None = field(default_factory=in_memory_bytes)
+    """The size up to which runs keep the rows of a table in memory; None for `IN_MEMORY_SHARE`."""
     no_gpu: str | None = None
     """Why GPUs of the machine are not used, if it has some."""
 
@@ -182,30 +204,19 @@ class AttemptSupervisor:
         validator: EventValidator,
         quotas: QuotaWatch,
     ) -> None:
-        pool = self._node.pool
-        taking = asyncio.create_task(pool.take(key, needs_jax=needs_jax(task)))
-        first: list[asyncio.Future[Any]] = [taking, self._ending]
-        try:
-            # Starting a runner may take minutes, but a stop or kill must take effect at once.
-            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            taking.cancel()  # no effect once it is done
-        # The cancelled task may have got its runner at the same moment, and then the runner must be ended.
-        await asyncio.wait([taking])
-        if taking.cancelled():
+        runner = await self._take_runner(key, task)
+        if runner is None:
             return
-        runner = taking.result()
-        cap = memory_cap(task, self._node.memory_per_slot * self.assignment.slots)
         limits = self._node.limits if task.reads_foreign_file() else None
-        if limits is not None:
-            cap = min(cap, int(limits.memory_gib * GIB))
+        cap = self._memory_cap(task, limits)
         reusable = False
         folder = self._node.attempts / str(self.assignment.attempt)
         written = (folder / WORK, runner.work_folder)
         watching = asyncio.create_task(quotas.watch_files(written, lambda: validator.stored_bytes))
         try:
             write_pid_file(folder, runner.pid)
-            start = await asyncio.to_thread(hand_over, task, folder, runner.access)
+            limited = task.model_copy(update={"in_memory_bytes": self._in_memory_bytes(cap)})
+            start = await asyncio.to_thread(hand_over, limited, folder, runner.access)
             if runner.access is not None:
                 validator.owner = runner.access.user.uid
             session = RunnerSession(
@@ -226,8 +237,32 @@ class AttemptSupervisor:
             watching.cancel()
             if reusable and runner.access is not None:
                 reusable = await self._withdraw(task, folder, runner.access)
+            pool = self._node.pool
             # Ending a runner withdraws all of its access.
             await (pool.give_back(runner, key) if reusable else pool.discard(runner))
+
+    async def _take_runner(self, key: RunnerKey, task: Task) -> RunnerProcess | None:
+        """Return a runner for the task; None if the run ended before one was ready."""
+        taking = asyncio.create_task(self._node.pool.take(key, needs_jax=needs_jax(task)))
+        first: list[asyncio.Future[Any]] = [taking, self._ending]
+        try:
+            # Starting a runner may take minutes, but a stop or kill must take effect at once.
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            taking.cancel()  # no effect once it is done
+        # The cancelled task may have got its runner at the same moment, and then the runner must be ended.
+        await asyncio.wait([taking])
+        return None if taking.cancelled() else taking.result()
+
+    def _memory_cap(self, task: Task, limits: TaskLimits | None) -> int:
+        """Return the largest memory of the runner, in bytes."""
+        cap = memory_cap(task, self._node.memory_per_slot * self.assignment.slots)
+        return cap if limits is None else min(cap, int(limits.memory_gib * GIB))
+
+    def _in_memory_bytes(self, cap: int) -> int:
+        """Return the size up to which the rows of a table are kept in memory by a runner with this cap."""
+        given = self._node.in_memory_bytes
+        return int(cap * IN_MEMORY_SHARE) if given is None else given
 
     async def _withdraw(self, task: Task, folder: Path, access: RunnerAccess) -> bool:
         """Withdraw a runner's access to the files of the task; return whether it has none left."""

@@ -16,7 +16,7 @@ from workers.supervise.backoff import Backoff
 from workers.supervise.event_validation import EventValidator
 from workers.supervise.quota_watch import CHECK_BYTES, QuotaWatch
 from workers.supervise.rate_limiter import RateLimiter
-from workers.supervise.spool import Spool
+from workers.supervise.spool import BATCH_BYTES, Batch, Spool
 from workers.supervise.timing import Timing
 
 log = logging.getLogger(__name__)
@@ -50,6 +50,8 @@ class EventRecorder:
         self._timing = timing
         self._quotas = quotas
         self._unchecked = 0
+        # The events of lines in the spool that were validated before, by the position of their line.
+        self._validated: dict[int, RunnerEvent] = {}
         self._rate_limiter = RateLimiter(timing.commit, BURST)
         self._more = asyncio.Event()
         self._closing = asyncio.Event()
@@ -61,9 +63,18 @@ class EventRecorder:
         """Append an event of the supervisor to the spool. Raises OSError when the disk is full."""
         self.add_line(event.model_dump_json().encode())
 
-    def add_line(self, line: bytes) -> None:
-        """Append a valid event line to the spool. Raises OSError when the disk is full."""
+    def add_line(self, line: bytes, event: RunnerEvent | None = None) -> None:
+        """Append a valid event line to the spool. Raises OSError when the disk is full.
+
+        Args:
+            line: the event as JSON.
+            event: the same event, if it was read from this line.
+        """
+        position = self._spool.size
         self._spool.append(line)
+        # Only as much as one batch: during an outage of the database, the spool may exceed the memory.
+        if event is not None and position - self.acknowledged < BATCH_BYTES:
+            self._validated[position] = event
         self._more.set()
 
     def close(self) -> None:
@@ -98,9 +109,8 @@ class EventRecorder:
         return True
 
     async def _record_next(self) -> None:
-        # Read again from the spool instead of kept in memory, which the spool may exceed after an outage.
         batch = self._spool.read(self.acknowledged)
-        events, stored = await self._validator.validate([*_parse(batch.lines)])
+        events, stored = await self._validator.validate(self._events_of(batch))
         await self._record_until_acknowledged(events, batch.end, stored)
         size, self.acknowledged = batch.end - self.acknowledged, batch.end
         # A full disk is noticed by the next append.
@@ -114,6 +124,19 @@ class EventRecorder:
         if folders or self._unchecked >= CHECK_BYTES:
             self._unchecked = 0
             await self._quotas.check_disk()
+
+    def _events_of(self, batch: Batch) -> list[RunnerEvent]:
+        """Return the events of the next lines of the spool."""
+        events, position = [], self.acknowledged
+        for line in batch.lines:
+            event = self._validated.pop(position, None)
+            position += len(line) + 1
+            try:
+                events.append(RUNNER_EVENT.validate_json(line) if event is None else event)
+            # It was valid when it was appended, so the file was damaged. The other events are still recorded.
+            except ValidationError as error:
+                log.error("a spooled event is damaged and was dropped: %s", error)
+        return events
 
     async def _record_until_acknowledged(
         self, events: Sequence[RunnerEvent], end: int, stored: Mapping[str, StoredArtifact]
@@ -139,14 +162,3 @@ class EventRecorder:
                 # A full disk is noticed by the next append.
                 with contextlib.suppress(OSError):
                     await asyncio.to_thread(self._spool.sync)
-
-
-def _parse(lines: Sequence[bytes]) -> list[RunnerEvent]:
-    events = []
-    for line in lines:
-        try:
-            events.append(RUNNER_EVENT.validate_json(line))
-        # It was valid when it was appended, so the file was damaged. The other events are still recorded.
-        except ValidationError as error:
-            log.error("a spooled event is damaged and was dropped: %s", error)
-    return events

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobs.contracts.events import ArtifactWritten, CheckpointCommitted, Log, RunnerEvent
@@ -57,12 +57,13 @@ class EventValidator:
         """
         stored: dict[str, StoredArtifact] = {}
         valid: list[RunnerEvent] = []
+        checkpoints = await self._checkpoints_of(events)
         for event in events:
             match event:
                 case ArtifactWritten():
                     valid.append(await self._artifact(event, stored))
                 case CheckpointCommitted():
-                    valid.append(await self._checkpoint(event))
+                    valid.append(next(checkpoints))
                 case _:
                     valid.append(event)
         return valid, stored
@@ -89,13 +90,21 @@ class EventValidator:
         storing.add_done_callback(lambda _: os.close(descriptor))
         return await asyncio.shield(storing)
 
-    async def _checkpoint(self, event: CheckpointCommitted) -> RunnerEvent:
+    async def _checkpoints_of(self, events: Sequence[RunnerEvent]) -> Iterator[RunnerEvent]:
+        """Return the events to record for the checkpoints among these events, in order."""
+        committed = [event for event in events if isinstance(event, CheckpointCommitted)]
+        if not committed:
+            return iter(())
+        # Together: a search of short trials commits many, and a thread takes longer than measuring a folder.
+        return iter(await asyncio.to_thread(lambda: [self._checkpoint(event) for event in committed]))
+
+    def _checkpoint(self, event: CheckpointCommitted) -> RunnerEvent:
         # Existence is not checked: a newer checkpoint may have replaced it.
         path = _inside(self._checkpoints, event.folder)
         if path is None or self._checkpoint_root not in path.parents:
             return _warning(f"checkpoint {event.folder!r} is not in the folder of this job's checkpoints")
         # The runner may claim any size, and the disk quota counts this one.
-        size = await asyncio.to_thread(size_of, path, most_files=MAX_FILES)
+        size = size_of(path, most_files=MAX_FILES)
         folder = str(path.relative_to(self._checkpoint_root))
         return event.model_copy(update={"folder": folder, "bytes": event.bytes if size is None else size})
 

@@ -8,5 +8,7 @@ _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 
 def without_nul(line: bytes) -> bytes:
     """Return a line of JSON with U+FFFD in place of NUL, which texts of uploaded files may contain."""
-    # Nearly all lines have none, and are not searched a second time.
-    return _NUL.sub(rb"\1\\ufffd", line) if rb"\u0000" in line else line
+    # Nearly all lines have none. Long ones hold numbers, in which a single byte is found 20 times as fast.
+    if b"\\" not in line or rb"\u0000" not in line:
+        return line
+    return _NUL.sub(rb"\1\\ufffd", line)

@@ -160,7 +160,7 @@ class RunnerSession:
                 self._end(AttemptEnd.from_event(event))
             case _:
                 self._note_progress(event)
-                self._guarded(lambda: self._recorder.add_line(line))
+                self._guarded(lambda: self._recorder.add_line(line, event))
 
     def _note_progress(self, event: RunnerEvent) -> None:
         if isinstance(event, Started):

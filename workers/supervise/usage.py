@@ -19,7 +19,7 @@ class Usage:
 
     Attributes:
         cpu_percent: CPU in percent of one core since the previous sample.
-        memory: resident memory in bytes.
+        memory: resident memory in bytes, without the pages of mapped files, which the kernel can drop.
         cpu_seconds: CPU time since the tree was first measured.
         processes: number of processes.
     """
@@ -83,7 +83,7 @@ class ProcessTree:
             try:
                 with process.oneshot():
                     times = process.cpu_times()
-                    memory += process.memory_info().rss
+                    memory += _memory_of(process)
                     key = (process.pid, process.create_time())
             except psutil.Error:
                 continue  # it ended meanwhile
@@ -100,6 +100,17 @@ class ProcessTree:
     def _still_existing(self) -> dict[tuple[int, float], float]:
         """Return the known processes that exist: the next sample may not find one whose parent just ended."""
         return {key: seconds for key, seconds in self._seconds.items() if psutil.pid_exists(key[0])}
+
+
+def _memory_of(process: psutil.Process) -> int:
+    """Return the resident memory of a process that belongs to no file, in bytes."""
+    try:
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    except OSError:
+        lines = []
+    # A training may map a version of any size. Files in memory count as `RssShmem`.
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
+    return sum(found) if found else int(process.memory_info().rss)
 
 
 def _descendants(root: psutil.Process) -> list[psutil.Process]:

@@ -17,6 +17,8 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from jobs.contracts.columns import ColumnType
+
 
 class Answer(BaseModel):
     """An immutable answer. Aliases are the public names."""
@@ -94,8 +96,37 @@ class TensorOut(TypedDict):
     shape: Annotated[list[int | None], Field(description="Without the batch dimension; null means any size.")]
 
 
+class InputColumnOut(TypedDict):
+    """A column of a table from which the input of a model is made."""
+
+    name: str
+    type: ColumnType
+
+
+class InputWindowOut(TypedDict):
+    """Rows of a table that are one instance: of one group, in the order of time."""
+
+    rows: int
+    horizon: Annotated[int, Field(description="How many rows after the last one the predicted row is.")]
+    time: Annotated[str, Field(description="The column that orders the rows, oldest first.")]
+    group: Annotated[
+        str | None, Field(description="The column with the same value in all rows of an instance.")
+    ]
+
+
 class SignatureOut(TypedDict):
     """The inputs and outputs of a model; empty until the model has been loaded once."""
 
     inputs: NotRequired[list[TensorOut]]
     outputs: NotRequired[list[TensorOut]]
+    columns: NotRequired[
+        Annotated[
+            list[InputColumnOut],
+            Field(description="The columns of a table that the model takes instead of its input."),
+        ]
+    ]
+    window: NotRequired[
+        Annotated[
+            InputWindowOut, Field(description="Set if an instance is several rows of a table instead of one.")
+        ]
+    ]

@@ -68,3 +68,10 @@ class ValidationOut(Answer):
     valid: bool
     errors: list[SpecProblemOut]
     plan: Plan | None = Field(description="Null if the spec cannot be read.")
+
+
+class FoundOut(Answer):
+    """The experiment that searches a good model."""
+
+    experiment: int
+    job: int | None = Field(description="Its search; null if it was not submitted.")

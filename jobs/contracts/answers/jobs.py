@@ -56,7 +56,9 @@ class JobOut(Answer):
     desired: Literal["running", "paused", "stopped", "killed"] = Field(
         description="The requested state; `state` follows."
     )
-    finishing: bool = Field(description="Whether a user ended the search early; its steps still run.")
+    finishing: bool = Field(
+        description="Whether a user or its time limit ended the search early; its steps still run."
+    )
     project: str | None
     experiment: int | None
     revision: int | None = Field(description="The revision of the experiment that it runs.")

@@ -147,6 +147,21 @@ class LeadOut(Answer):
     )
 
 
+class TemplateResultOut(Answer):
+    """The result of a search over several templates for one of them."""
+
+    template: str
+    label: str
+    trials: int
+    completed: int
+    pruned: int
+    failed: int
+    seconds: float = Field(description="Of all its trials together.")
+    best_trial: int | None = Field(description="The best completed trial; null if there is none.")
+    best: float | None = Field(description="Its score.")
+    defaults: float | None = Field(description="The score of the template's default configuration.")
+
+
 class AnswerOut(Answer):
     """The answer of a search: the best trial, how sure its lead is, and what can be done next."""
 
@@ -165,3 +180,6 @@ class AnswerOut(Answer):
         description="Hyperparameters whose best value is at a bound of the range; better ones may lie beyond."
     )
     importance: ImportanceOut
+    templates: list[TemplateResultOut] = Field(
+        description="The templates, best first; empty if the search tries one."
+    )

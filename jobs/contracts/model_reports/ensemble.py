@@ -86,6 +86,11 @@ class EnsembleReport(ModelReport):
     diversity: Diversity
     leave_one_out: tuple[MemberGain, ...]
     note: str = ""
+    weighted_by: str = Field(
+        default="",
+        description="The column whose numbers weigh the rows in losses, gains and metrics, also in the fit; "
+        "empty if each row counts once. The diversity counts each row once.",
+    )
     members: tuple[MemberTitle, ...] = Field(default=(), description="Empty in reports of earlier releases.")
     difference: FiniteOrNull = Field(
         default=None, description="The largest difference between the saved model and its members' mean."

@@ -24,6 +24,9 @@ class CalibrationBin(ModelReport):
     low: float
     high: float
     rows: int
+    share: float | None = Field(
+        default=None, description="Of the weight of all rows; null if each counts once."
+    )
     confidence: float = Field(description="Mean probability of the predicted class.")
     accuracy: float = Field(description="Share of correct predictions.")
 
@@ -36,9 +39,14 @@ class Calibration(ModelReport):
 
     @property
     def bias(self) -> float | None:
-        """Return mean confidence minus accuracy: positive if the model is too confident."""
-        rows = sum(each.rows for each in self.bins)
-        return sum(b.rows * (b.confidence - b.accuracy) for b in self.bins) / rows if rows else None
+        """Return mean confidence minus accuracy; None without rows.
+
+        It is positive if the model is too confident.
+        """
+        sizes = [each.rows if each.share is None else each.share for each in self.bins]
+        gaps = (each.confidence - each.accuracy for each in self.bins)
+        total = sum(sizes)
+        return sum(size * gap for size, gap in zip(sizes, gaps, strict=True)) / total if total else None
 
 
 class ResidualSummary(ModelReport):
@@ -74,6 +82,11 @@ class OutputReport(ModelReport):
 
 class _Evaluation(ModelReport):
     rows: int
+    weighted_by: str = Field(
+        default="",
+        description="The column whose numbers weigh the rows in metrics, scores of classes, calibration and "
+        "ROC curve; empty if each row counts once. Confusion, residuals and counts are not weighted.",
+    )
     nonfinite_rows: int = Field(default=0, description="Rows whose prediction is NaN or infinite.")
     metrics: Metrics
 
@@ -112,7 +125,9 @@ class RegressionEvaluation(_Evaluation):
     """The evaluation of a regressor with one or several target columns."""
 
     task: Literal["regression"]
-    target_std: FiniteOrNull = Field(description="Standard deviation of the target, the mean over columns.")
+    target_std: FiniteOrNull = Field(
+        description="Standard deviation of the target, the mean over columns; weighted like the metrics."
+    )
     outputs: tuple[OutputReport, ...]
 
 

@@ -66,6 +66,10 @@ class QuantizationReport(ModelReport):
     test_rows: int
     bytes: QuantizedBytes
     metrics: dict[Which, Metrics]
+    weighted_by: str = Field(
+        default="",
+        description="The column whose numbers weigh the rows in the metrics; empty if each row counts once.",
+    )
     agreement: Agreement
     latency: dict[Which, dict[str, CallTime]] = Field(description="By batch size.")
     hardware: str = Field(description="The machine on which the latency was measured.")

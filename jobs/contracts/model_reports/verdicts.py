@@ -19,14 +19,20 @@ SAME_SPEED = 0.05
 """Latencies that differ by less than this share count as equal: repeated measurements differ as much."""
 
 
-@singledispatch
 def verdict(report: ModelReport) -> str:
-    """Return the main finding of a report as one sentence; empty if it has none."""
+    """Return the main finding of a report, and what weighs its rows; empty if it has none."""
+    sentence = _finding(report)
+    column = getattr(report, "weighted_by", "")
+    return f"{sentence} Weighted by {column}." if sentence and column else sentence
+
+
+@singledispatch
+def _finding(report: ModelReport) -> str:
     del report
     return ""
 
 
-@verdict.register
+@_finding.register
 def _of_quantization(report: QuantizationReport) -> str:
     found = [_size(report), _agreement(report)]
     if speed := _speed(report):
@@ -80,7 +86,7 @@ def _speed(report: QuantizationReport) -> str:
     return f"is {_ratio(max(change, 1 / change))} {'slower' if change > 1 else 'faster'} {where}{rows}"
 
 
-@verdict.register
+@_finding.register
 def _of_ensemble(report: EnsembleReport) -> str:
     best = report.candidate(report.best_single)
     kept = [each.member for each in report.weights if each.weight > 0]
@@ -111,7 +117,7 @@ def _of_ensemble(report: EnsembleReport) -> str:
     )
 
 
-@verdict.register
+@_finding.register
 def _of_classes(report: ClassEvaluation) -> str:
     accuracy = report.metrics["accuracy"]
     ranking = report.metrics.get("roc_auc")
@@ -124,7 +130,7 @@ def _of_classes(report: ClassEvaluation) -> str:
     )
 
 
-@verdict.register
+@_finding.register
 def _of_labels(report: LabelEvaluation) -> str:
     accuracy, exact = report.metrics["accuracy"], report.metrics["exact_match"]
     return (
@@ -133,7 +139,7 @@ def _of_labels(report: LabelEvaluation) -> str:
     )
 
 
-@verdict.register
+@_finding.register
 def _of_regression(report: RegressionEvaluation) -> str:
     error, explained = report.metrics["rmse"].value, report.metrics["r2"].value
     if error is None:

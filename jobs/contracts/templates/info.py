@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.contracts.base import Frozen
-from jobs.contracts.profile import DataKind, Profile
+from jobs.contracts.columns import TextEncode
+from jobs.contracts.data import Task
+from jobs.contracts.profile import Profile, TemplateKind
 from jobs.contracts.templates.layers import Layer
 
 
@@ -19,10 +21,21 @@ class TemplateInfo:
         help: its purpose in a few words.
         arguments: all arguments with types, bounds and defaults; titles and descriptions label the fields of
             the form.
-        builder: the engine function, as `module:function`; imported when a model is built.
-        data_kinds: the kinds of data that it accepts.
+        builder: the engine function that makes the layers, as `module:function`; imported when a model is
+            built.
+        preparation: the engine function that prepares a training without gradients, likewise; it replaces
+            `builder`.
+        is_hypermodel: whether KerasTuner builds its models. A spec has it as a `hypermodel`.
+        data_kinds: the kinds of data that it accepts; one of them is enough.
+        smallest_side: the fewest pixels of the height and of the width of an image.
+        refused_tasks: tasks for which it has no models, with the reason.
+        texts: how columns of texts become numbers if the experiment does not choose it.
+        reads_tokens: whether the builder reads the words of texts in their order by `token_ids`. For other
+            networks, the average of their vectors is part of the input.
         shaping: arguments that affect which variables exist, or their shapes.
         ranges: a range to search for each argument, as a hyperparameter without its name.
+        fit_ranges: ranges of fit fields that a new experiment searches, likewise; without any, its learning
+            rate has the range of the form.
         searched: arguments that a new experiment searches.
         shown: arguments that the spec of a new experiment contains, in this order.
         suits: whether to suggest it for given data; the first that suits is suggested.
@@ -33,16 +46,28 @@ class TemplateInfo:
         traced: arguments that are read by layers made with `Site.dropout`, and `head_penalty`. Trials that
             differ only in these share a compiled program.
         head_penalty: the argument with the L2 penalty on the kernel of the output layer.
+        most_inputs: above this number of inputs it takes too long to be tried unasked; None: never.
+        slow: a sentence about its time without a GPU, for the plan.
+        unused: pointers of sections and fields of a spec that have no effect on its models, with the reason.
+            A spec that sets one to another value than its default is refused, and the form hides them.
+        refused: pointers of steps that its models cannot take, with the reason.
     """
 
     name: str
     label: str
     help: str
     arguments: type[Frozen]
-    builder: str
-    data_kinds: tuple[DataKind, ...] = ("vector", "image")
+    builder: str = ""
+    preparation: str = ""
+    is_hypermodel: bool = False
+    data_kinds: tuple[TemplateKind, ...] = ("vector", "image", "sequence")
+    smallest_side: int = 1
+    refused_tasks: Mapping[Task, str] = field(default_factory=dict)
+    texts: TextEncode = "words"
+    reads_tokens: bool = False
     shaping: frozenset[str] = frozenset()
     ranges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    fit_ranges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     searched: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     suits: Callable[[Profile], bool] = lambda _: True
@@ -50,7 +75,37 @@ class TemplateInfo:
     width: str = ""
     traced: frozenset[str] = frozenset()
     head_penalty: str = ""
+    most_inputs: int | None = None
+    slow: str = ""
+    unused: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def by_gradient(self) -> bool:
+        """Return whether its models are trained by steps of an optimizer."""
+        return not self.preparation
+
+    def uses(self, hyperparameter: str) -> bool:
+        """Return whether a hyperparameter of the fit, such as `schedule/kind`, affects its models."""
+        return f"/fit/{hyperparameter.partition('/')[0]}" not in self.unused
 
     def takes(self, profile: Profile) -> bool:
         """Return whether models of this template can be built for these data."""
-        return profile.kind in self.data_kinds
+        return self.takes_kind(profile) and self.refusal(profile) is None
+
+    def takes_kind(self, profile: Profile) -> bool:
+        """Return whether these data are of a kind that it accepts."""
+        return not profile.kinds.isdisjoint(self.data_kinds)
+
+    def refusal(self, profile: Profile) -> str | None:
+        """Return why it has no models for data of such a kind: their task, or the size of their images."""
+        if (reason := self.refused_tasks.get(profile.task)) is not None:
+            return f"{self.name} cannot be trained for {profile.task}, since {reason}"
+        sides = profile.input_shape[:2]
+        if profile.kind == "image" and min(sides) < self.smallest_side:
+            least, size = self.smallest_side, " × ".join(map(str, sides))
+            return (
+                f"{self.name} needs images of at least {least} × {least} pixels, but these have {size}; "
+                "upload a version with larger images, or use cnn"
+            )
+        return None

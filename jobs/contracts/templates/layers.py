@@ -47,10 +47,9 @@ def embedding_width(size: int) -> int:
     return min(50, round(1.6 * math.pow(size, 0.56)))
 
 
-def embedding(name: str, size: int) -> Layer:
-    """Return the embedding `name` of one index per row."""
-    width = embedding_width(size)
-    return Layer(name, (Variable(f"{name}/embeddings", (size, width)),), (width,))
+def layer_normalization(name: str, output: Shape) -> Layer:
+    """Return the layer normalization `name` over the last axis."""
+    return Layer(name, tuple(Variable(f"{name}/{part}", output[-1:]) for part in ("gamma", "beta")), output)
 
 
 def batch_normalization(name: str, units: int) -> Layer:

@@ -18,7 +18,9 @@ SMALL_IMAGE = 16 * 16
 class MlpArgs(Frozen):
     """Normalized vector → `layers` × (Dense(units) → batch norm? → activation → dropout) → head."""
 
-    units: int = Field(default=64, ge=1, le=65_536, title="Units", description="Of each dense layer.")
+    units: int = Field(
+        default=64, ge=1, le=65_536, title="Units", description="Of each dense or recurrent layer."
+    )
     layers: int = Field(default=1, ge=1, le=64, title="Layers")
     dropout: float = Field(default=0.0, ge=0, lt=1, title="Dropout")
     activation: Activation = Field(default="relu", title="Activation")
@@ -34,8 +36,12 @@ def layers(args: MlpArgs, profile: Profile) -> Iterator[Layer]:
 
 
 def suits(profile: Profile) -> bool:
-    """Return whether the data are vectors or small images."""
-    return profile.kind == "vector" or math.prod(profile.input_shape[:2]) <= SMALL_IMAGE
+    """Return whether the data are small images, or vectors of more than texts."""
+    if profile.kind == "sequence":
+        return False
+    if profile.kind == "vector":
+        return not profile.texts or len(profile.texts) < len(profile.features)
+    return math.prod(profile.input_shape[:2]) <= SMALL_IMAGE
 
 
 INFO = TemplateInfo(

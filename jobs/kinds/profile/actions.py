@@ -8,7 +8,7 @@ from jobs.actions import datasets
 from jobs.actions.kind_actions import JobError, KindActions, register
 from jobs.contracts.file_limits import FileLimits
 from jobs.kinds.profile.facts import PROFILE
-from jobs.kinds.profile.payload import ProfilePayload, ProfileResult, ProfileTask
+from jobs.kinds.profile.payload import FurtherFile, ProfilePayload, ProfileResult, ProfileTask
 from jobs.models import Attempt, DatasetVersion, Job
 from jobs.store import store
 
@@ -21,9 +21,14 @@ class ProfileActions(KindActions[ProfilePayload, ProfileResult]):
         versions = DatasetVersion.objects.select_related("upload")
         version = versions.get(pk=_version_of(attempt.job))
         path = str(store().path(version.upload.digest)) if version.upload is not None else None
-        request = {name: value for name, value in version.request.items() if name != "file"}
-        limits = FileLimits(expanded_bytes=settings.TRAINYARD_MAX_EXPANDED_BYTES)
-        return ProfileTask(**common, **request, path=path, limits=limits)
+        request = {name: value for name, value in version.request.items() if name not in ("file", "files")}
+        digests = version.further_files.values_list("artifact", flat=True)
+        more = tuple(FurtherFile(path=str(store().path(digest))) for digest in digests)
+        limits = FileLimits(
+            expanded_bytes=settings.TRAINYARD_MAX_EXPANDED_BYTES,
+            table_bytes=settings.TRAINYARD_MAX_TABLE_BYTES,
+        )
+        return ProfileTask(**common, **request, path=path, more=more, limits=limits)
 
     def on_done(self, job: Job, result: ProfileResult) -> None:
         """Store the profile and the table in the dataset version."""

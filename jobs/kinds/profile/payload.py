@@ -2,11 +2,15 @@
 
 from typing import Literal
 
+from pydantic import Field
+
+from jobs.contracts.base import Frozen
 from jobs.contracts.columns import ColumnRequest
+from jobs.contracts.data import RowsWithoutTarget
 from jobs.contracts.dialect import ReadOptions
 from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
 from jobs.contracts.profile import Profile
-from jobs.contracts.task_parts import OptionalInputPath, Task
+from jobs.contracts.task_parts import InputPath, OptionalInputPath, Task
 from jobs.kinds.base import Payload, Result
 
 
@@ -23,17 +27,25 @@ class ProfileResult(Result):
     digest: str
 
 
+class FurtherFile(Frozen):
+    """A further file of a version that has several."""
+
+    path: InputPath
+
+
 class ProfileTask(Task):
-    """Read an upload or a bundled data set, write it as .npz, and describe it."""
+    """Read an upload or a bundled data set, write it as an Arrow file, and describe it."""
 
     kind: Literal["profile"] = "profile"
-    source: Literal["bundled", "csv", "json_lines", "npz", "npy", "parquet", "arrow"]
+    source: Literal["bundled", "csv", "json_lines", "npz", "npy", "parquet", "arrow", "images"]
     path: OptionalInputPath = None
+    more: tuple[FurtherFile, ...] = Field(default=(), description="files whose rows follow, in this order")
     bundled: str | None = None
     target: str | None = None
     features: tuple[str, ...] | None = None
     task: str | None = None
     columns: tuple[ColumnRequest, ...] = ()
+    rows_without_target: RowsWithoutTarget = "refuse"
     reading: ReadOptions = ReadOptions()
     limits: FileLimits = DEFAULT_LIMITS
 

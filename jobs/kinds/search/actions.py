@@ -4,7 +4,8 @@ from typing import Any
 
 from django.db.models import Prefetch
 
-from jobs.actions import pipeline, submit, suggest
+from jobs import clock
+from jobs.actions import early_end, pipeline, submit, suggest
 from jobs.actions.kind_actions import KindActions, register
 from jobs.actions.tasks import checkpoint_folders, dataset_of, spec_of
 from jobs.contracts.experiment import ExperimentSpec
@@ -12,7 +13,7 @@ from jobs.contracts.values import apply_values
 from jobs.kinds.search.facts import SEARCH
 from jobs.kinds.search.payload import ExecutionPlan, RootResult, SearchPayload, TrialPlan, TrialTask
 from jobs.models import Attempt, Checkpoint, Execution, Job, User
-from jobs.queries import learning_curves, outcomes
+from jobs.queries import learning_curves, outcomes, search_time
 from jobs.states import TRIAL_FINAL
 
 
@@ -44,12 +45,16 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
     def advance(self, root: Job) -> None:
         """Request the trials that are still needed; once all are final, create the next step's jobs."""
         search = outcomes.search_of(root)
+        # Without a score there is nothing to continue with: the first trial ends in any case.
+        if _is_time_over(root) and outcomes.best_trials(root, limit=1):
+            early_end.begin(root, reason="max_minutes")
         if root.payload.finishing:
             pipeline.stop_waiting_trials(root)
             self._follow(root)
         elif pipeline.trials_keep_failing(root, search.max_consecutive_failures):
             pipeline.give_up(root)
         elif not suggest.is_over(root, search):
+            suggest.make_first_trials(root, search)
             suggest.request(root, search)
         else:
             self._follow(root)
@@ -66,6 +71,12 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
     def clone(self, job: Job, *, by: User) -> Job:
         """Queue the same revision again."""
         return submit.resubmit(job, by=by)
+
+
+def _is_time_over(root: Job) -> bool:
+    if root.payload.finishing or root.children.exists():
+        return False
+    return search_time.seconds_left(root, clock.now()) == 0.0
 
 
 # `trial` is a Trial. Its type is Any because mypy does not know the attributes that `Prefetch` adds.

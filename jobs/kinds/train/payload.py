@@ -54,7 +54,8 @@ class Choice(Frozen):
         epochs: how many epochs were compared.
         rows: the number of validation rows on which they were compared.
         stopped_by: the measure whose patience ended the training; empty if all epochs ran.
-        keeps_last: whether the weights are those of the last epoch, as `restore_best` asked.
+        keeps_last: whether the weights are those of the last epoch, as `restore_best` asked, or since it is a
+            forest.
     """
 
     metric: str

@@ -14,10 +14,10 @@ def upload_data(who: Visitor) -> None:
     who.go("Datasets", "Upload")
     page = who.page
     rows = "\n".join(f"{n % 7},{(n * n) % 11},{'high' if n % 7 > 3 else 'low'}" for n in range(84))
-    page.get_by_label("File").set_input_files(
+    page.get_by_label("File", exact=True).set_input_files(
         {"name": "gauges.csv", "mimeType": "text/csv", "buffer": f"left,right,level\n{rows}\n".encode()}
     )
-    page.get_by_label("Target").fill("level")
+    page.get_by_label("Target", exact=True).fill("level")
     who.see("dataset-upload")
     page.get_by_role("main").get_by_role("button", name="Upload").click()
     page.wait_for_url("**/datasets/gauges/**")

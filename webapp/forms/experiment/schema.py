@@ -58,7 +58,10 @@ class Leaf(NamedTuple):
 
 @cache
 def leaves() -> dict[str, Leaf]:
-    """Return every leaf of the spec by pointer; an argument of several kinds is described by the first."""
+    """Return every leaf of the spec by pointer; an argument of several kinds is described by the first.
+
+    A choice has the values of all kinds; see `options_of`.
+    """
     found: dict[str, Leaf] = {}
     for leaf in _leaves_of_model(ExperimentSpec, ""):
         found.setdefault(leaf.pointer, leaf)
@@ -66,8 +69,15 @@ def leaves() -> dict[str, Leaf]:
         found.pop(variant.arguments, None)
         for kind in variant.kinds.values():
             for leaf in _leaves_of_model(kind, variant.arguments):
-                found.setdefault(leaf.pointer, leaf)
+                first = found.setdefault(leaf.pointer, leaf)
+                options = tuple(dict.fromkeys(first.options + leaf.options))
+                found[leaf.pointer] = first._replace(options=options)
     return found
+
+
+def options_of(kind: type[BaseModel]) -> dict[str, tuple[str, ...]]:
+    """Return the values of the arguments of a kind that are choices."""
+    return {leaf.pointer[1:]: leaf.options for leaf in _leaves_of_model(kind, "") if leaf.kind == "select"}
 
 
 def _leaves_of_model(model: type[BaseModel], prefix: str) -> Iterator[Leaf]:
@@ -81,6 +91,8 @@ def _leaves_of_field(field: FieldInfo, pointer: str) -> Iterator[Leaf]:
         yield from _leaves_of_model(members[0], pointer)
     elif len(members) > 1 and all(_is_model(member) for member in members):
         yield _leaf_of_tag(field, members, f"{pointer}/kind")
+        for member in members:
+            yield from _leaves_of_model(member, pointer)
     elif len(members) == 1 and (rows := _row_models(members[0])):
         for tag, model in rows.items():
             yield from _leaves_of_model(model, f"{pointer}/*{tag}")

@@ -74,6 +74,11 @@ SEARCH = Section(
                     ),
                 ),
                 F("/search/max_trials", "Trials, at most"),
+                F(
+                    "/search/max_minutes",
+                    "Minutes, at most",
+                    "For the trials, without the steps after them. Empty: no limit.",
+                ),
                 F("/search/executions_per_trial", "Executions per trial", "Trainings from different seeds."),
                 F(
                     "/search/evaluation/kind",

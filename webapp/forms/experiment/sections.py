@@ -8,8 +8,9 @@ from webapp.forms.experiment.training import TRAINING
 
 EXEMPT: dict[str, str] = {
     "/version": "always 1",
-    "/data/preprocessing": "by column; in the JSON beside the form, which keeps it",
-    "/model/kind": "templates are the only kind so far",
+    "/search/start_with": "configurations; in the JSON beside the form, which keeps them",
+    "/model/kind": "follows from the template",
+    "/model/name": "the field of the template sets it for a hypermodel",
     "/resources/hosts": "always 1 until jobs run over several hosts",
     "/after/ensemble/weights": "Nelder–Mead is the only method so far",
 }

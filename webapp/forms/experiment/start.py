@@ -1,18 +1,22 @@
 """Builds the initial spec of a new experiment, and the data that the form's script needs."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from jobs.contracts import measures
+from jobs.contracts.columns import SPLIT_ROLES
 from jobs.contracts.data import Task
+from jobs.contracts.model import model_json
 from jobs.contracts.profile import Profile
 from jobs.contracts.searchable import SEARCHABLE_FIT_FIELDS
+from jobs.contracts.split_roles import column_with
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.templates.info import TemplateInfo
 from jobs.models import Dataset, Project, User
 from jobs.queries import datasets
 from jobs.queries.datasets import READY
 from webapp.forms.experiment.rows import FIT_RANGES
-from webapp.forms.experiment.schema import VARIANTS, Variant
+from webapp.forms.experiment.schema import VARIANTS, Variant, options_of
 
 NEWEST_SEARCHES = 50
 Json = dict[str, Any]
@@ -32,22 +36,19 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
     data: Json = {"dataset": slug, "dataset_version": number} if number else {"dataset": slug}
     info = TEMPLATES.get(template) or suitable_template(profile)
     defaults = info.arguments().model_dump(mode="json")
+    fit: Json = {
+        "epochs": 100,
+        "batch_size": 128 if profile is None or profile.rows >= 1000 else 32,
+        "optimizer": "adam",
+        "learning_rate": 0.001,
+        # It watches the objective. Accuracy stays equal for some epochs even while a model improves.
+        "early_stopping": {"patience": 10},
+    }
     return {
         "version": 1,
         "data": {**data, "split": {"validation": 0.2, "test": 0.2, "seed": 0, "stratify": not is_regression}},
-        "model": {
-            "kind": "template",
-            "template": info.name,
-            "args": {name: defaults[name] for name in info.shown},
-        },
-        "fit": {
-            "epochs": 100,
-            "batch_size": 128 if profile is None or profile.rows >= 1000 else 32,
-            "optimizer": "adam",
-            "learning_rate": 0.001,
-            # It watches the objective. Accuracy stays equal for some epochs even while a model improves.
-            "early_stopping": {"patience": 10},
-        },
+        "model": model_json(info.name, {name: defaults[name] for name in info.shown}),
+        "fit": {name: value for name, value in fit.items() if info.uses(name)},
         "search": {
             "algorithm": "random",
             "objective": {"metric": metric, "direction": measures.direction(metric)},
@@ -55,7 +56,7 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
             "executions_per_trial": 2,
             "space": [
                 *({"name": name, **info.ranges[name]} for name in info.searched),
-                {"name": "learning_rate", **FIT_RANGES["learning_rate"]},
+                *({"name": name, **bounds} for name, bounds in ranges_of_fit(info).items()),
             ],
         },
         "after": {
@@ -64,6 +65,12 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
         },
         "resources": {"pool": "default", "slots": 1, "priority": 50},
     }
+
+
+def ranges_of_fit(info: TemplateInfo) -> Mapping[str, Mapping[str, Any]]:
+    """Return the ranges of the fit fields that a new experiment with a template searches."""
+    usual = {name: FIT_RANGES[name] for name in ("learning_rate",) if info.uses(name)}
+    return info.fit_ranges or usual
 
 
 def suitable_template(profile: Profile | None) -> TemplateInfo:
@@ -85,7 +92,21 @@ def context_for_browser(user: User, project: Project) -> Json:
         "fitFields": sorted(SEARCHABLE_FIT_FIELDS),
         "fitRanges": FIT_RANGES,
         "templates": [
-            {"name": info.name, "dataKinds": info.data_kinds, "ranges": info.ranges}
+            {
+                "name": info.name,
+                "label": info.label,
+                "isHypermodel": info.is_hypermodel,
+                "dataKinds": info.data_kinds,
+                "smallestSide": info.smallest_side,
+                "refusedTasks": list(info.refused_tasks),
+                "ranges": info.ranges,
+                "searched": {
+                    **{name: info.ranges[name] for name in info.searched},
+                    **ranges_of_fit(info),
+                },
+                "unused": info.unused,
+                "refused": info.refused,
+            }
             for info in TEMPLATES.values()
         ],
         "searches": _searches(project),
@@ -112,7 +133,8 @@ def _variant(variant: Variant) -> Json:
         }
         for name, kind in variant.kinds.items()
     }
-    return {"arguments": variant.arguments, "kinds": kinds}
+    options = {name: options_of(kind) for name, kind in variant.kinds.items()}
+    return {"arguments": variant.arguments, "kinds": kinds, "options": options}
 
 
 def _measures(task: Task) -> Json:
@@ -141,9 +163,10 @@ def _profile_facts(profile: Profile | None) -> Json:
         return {}
     return {
         "rows": profile.rows,
-        "kind": profile.kind,
+        "kinds": sorted(profile.kinds),
         "task": profile.task,
         "columns": [column.name for column in profile.columns if not column.shape],
+        "splitRoles": {role: column_with(profile, role) for role in SPLIT_ROLES},
         "inputShape": list(profile.input_shape),
         "outputs": profile.outputs,
         "classCounts": list(profile.class_counts),

@@ -1,4 +1,5 @@
 // Shows the dialect and the first rows of a chosen file of text before it is uploaded.
+import { fetchPart } from "./connection/part.js";
 import { find, findAll } from "./elements.js";
 
 const TEXT = /\.(csv|tsv|tab|txt)$/i;
@@ -33,9 +34,9 @@ async function show(form, place, file, isNewest) {
   const query = new URLSearchParams({ all: file.size <= SAMPLE_BYTES ? "1" : "0" });
   for (const select of findAll(place, "select[data-dialect]", HTMLSelectElement)) query.set(select.name, select.value);
   const token = find(form, "[name=csrfmiddlewaretoken]", HTMLInputElement).value;
-  const headers = { "X-CSRFToken": token, "HX-Request": "true", "Content-Type": "application/octet-stream" };
+  const headers = { "X-CSRFToken": token, "Content-Type": "application/octet-stream" };
   const body = file.slice(0, SAMPLE_BYTES);
-  const response = await fetch(`${place.dataset.address}?${query}`, { method: "POST", headers, body }).catch(
+  const response = await fetchPart(`${place.dataset.address}?${query}`, { method: "POST", headers, body }).catch(
     () => null,
   );
   // Without a sample the file can be uploaded all the same.

@@ -24,7 +24,7 @@ import numpy as np
 from jax.experimental import serialize_executable
 
 from workers.engine.compiled import cache
-from workers.engine.compiled.phases import announce
+from workers.engine.phases import announce
 
 log = logging.getLogger(__name__)
 

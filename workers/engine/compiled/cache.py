@@ -9,7 +9,7 @@ unused for longest when the folder exceeds its limit.
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -48,7 +48,8 @@ class FileCache(CacheInterface):  # type: ignore[misc,unused-ignore]
             unfinished.replace(self._folder / key)
         # Full disk, or the folder was removed: the program is compiled again next time.
         except OSError:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
 
 
 class _JaxCache(FileCache):
@@ -66,7 +67,9 @@ def enable(folder: str) -> None:
     """Read and write compiled programs in `folder` from now on, in place of any other folder."""
     if jax.config.jax_compilation_cache_dir == folder:
         return
-    Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+    # The operator may have deleted the cache, and a runner cannot create it again. It works without one.
+    with suppress(OSError):
+        Path(folder).mkdir(parents=True, exist_ok=True, mode=0o700)
     # JAX opens its cache once for each process. It has no setting for another implementation on local files.
     compilation_cache.reset_cache()
     compilation_cache.get_file_cache = lambda path: (_JaxCache(Path(path)), path)

@@ -49,7 +49,7 @@ def program_key(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> str:
             model[name] = TRACED
     profile = dataset.profile
     body = {
-        "model": [spec.model.template, model],
+        "model": [spec.model.info.name, model],
         "fit": fit,
         "data": spec.data.model_dump(mode="json"),
         "precision": spec.precision.model_dump(mode="json"),

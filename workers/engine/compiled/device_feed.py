@@ -1,6 +1,7 @@
 """Transfers the training rows of an epoch to the device."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -8,9 +9,13 @@ import numpy as np
 
 from workers.engine.arrays import Array
 from workers.engine.data.batches import Batches
+from workers.engine.data.prefetch import Waiting, prefetched
 
 RESIDENT_BYTES = 512 << 20
-"""Training rows up to this size stay on the device; larger data is sent in blocks, one block in advance."""
+"""Training rows up to this size stay on the device; larger data is sent in blocks, some blocks in advance."""
+STREAMED_BYTES = 32 << 20
+"""Size of a block of rows that are not in memory. In a larger one more rows share a page of the file, but the
+first epoch begins when its first block has been read."""
 
 
 class Block(NamedTuple):
@@ -33,44 +38,81 @@ class Block(NamedTuple):
 class DeviceFeed:
     """Provides the rows of `batches` on the device.
 
+    Args:
+        batches: the training data.
+        epochs: number of the last epoch; blocks of later ones are not made in advance.
+
     Attributes:
         resident: all features and targets on the device; None if they do not fit.
+        waiting: how long blocks were waited for.
     """
 
-    def __init__(self, batches: Batches) -> None:
-        self._batches = batches
-        size = batches.x.nbytes + batches.y.nbytes
-        fits = size <= RESIDENT_BYTES
-        self.resident = (jax.device_put(batches.x), jax.device_put(batches.y)) if fits else None
+    def __init__(self, batches: Batches, epochs: int) -> None:
+        self._batches, self._epochs = batches, epochs
+        self._blocks: Generator[Block] | None = None
+        self._next: tuple[int, int] | None = None
+        self.waiting = Waiting()
+        # Memory for all rows is what streamed rows are to save.
+        in_memory = batches.x if isinstance(batches.x, np.ndarray) else None
+        self.resident: tuple[Any, Any] | None = None
+        if in_memory is not None and in_memory.nbytes + batches.y.nbytes <= RESIDENT_BYTES:
+            self.resident = jax.device_put(in_memory), jax.device_put(batches.y)
+        # Up to four blocks are on the device at once: one in use, two waiting and one in transfer.
+        self._block_bytes = STREAMED_BYTES if in_memory is None else RESIDENT_BYTES // 4
 
     def table(self, epoch: int) -> tuple[Array, Array]:
         """Return the row numbers and weights of an epoch's batches. See `Batches.table`."""
         return self._batches.table(epoch)
 
-    def blocks(self, epoch: int, first: int) -> Iterator[Block]:
-        """Yield the batches of an epoch from number `first` on: in one block, or in prefetched blocks."""
-        rows, weights = self.table(epoch)
+    def blocks(self, epoch: int, first: int) -> Generator[Block]:
+        """Yield the batches of an epoch from number `first` on: in one block, or in prefetched blocks.
+
+        Close the iterator if it is not used to its end.
+        """
         # The rows stay on the device, so the block is the whole epoch, whatever `first` is.
         if self.resident is not None:
+            rows, weights = self.table(epoch)
             yield Block(0, len(rows), len(rows), (*self.resident, rows, weights))
             return
-        batch_bytes = self._batches.size * (self._batches.x[:1].nbytes + self._batches.y[:1].nbytes)
-        # Up to three blocks are on the device at once: one in use, one waiting and one in transfer.
-        length = max(1, RESIDENT_BYTES // 4 // batch_bytes)
-        prefetched = None
-        for start in range(first, len(rows), length):
-            block = self._transfer(start, rows[start : start + length], weights[start : start + length])
-            if prefetched is not None:
-                yield prefetched
-            prefetched = block
-        if prefetched is not None:
-            yield prefetched
+        if self._blocks is None or self._next != (epoch, first):
+            self.close()
+            self._blocks = prefetched(self._makers(epoch, first), self.waiting)
+        self._next = None
+        try:
+            for block in self._blocks:
+                yield block
+                if block.end == block.batches:
+                    # The first blocks of the next epoch are made while this one is validated.
+                    self._next = (epoch + 1, 0) if epoch < self._epochs else None
+                    return
+        finally:
+            if self._next is None:
+                self.close()
+
+    def close(self) -> None:
+        """End the thread that makes blocks, and free those that have been made in advance."""
+        self._next = None
+        if self._blocks is not None:
+            self._blocks.close()
+        self._blocks = None
+
+    def _makers(self, epoch: int, first: int) -> Iterator[Callable[[], Block]]:
+        """Yield functions that make the blocks from a batch on, up to the end of the last epoch."""
+        x, y = self._batches.x, self._batches.y
+        row_bytes = (x.nbytes + y.nbytes) // len(x)
+        length = max(1, self._block_bytes // (self._batches.size * row_bytes))
+        for number in range(epoch, max(self._epochs, epoch) + 1):
+            rows, weights = self.table(number)
+            for start in range(first if number == epoch else 0, len(rows), length):
+                end = start + length
+                yield partial(self._transfer, start, rows[start:end], weights[start:end])
 
     def _transfer(self, start: int, rows: Array, weights: Array) -> Block:
-        """Start the transfer of some batches."""
+        """Copy some batches to the device."""
         flat = rows.ravel()
-        # JAX returns at once and copies in the background, while the steps of the block before run.
         x, y = jax.device_put(self._batches.x[flat]), jax.device_put(self._batches.y[flat])
+        # JAX returns before they are copied, and waiting for them is waiting for data.
+        jax.block_until_ready((x, y))
         # The rows were put in order above, so the batches of the block are consecutive rows of it.
         own = np.arange(rows.size, dtype=np.int32).reshape(rows.shape)
         return Block(start, start + len(rows), self._batches.steps, (x, y, own, weights))

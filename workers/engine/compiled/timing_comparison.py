@@ -4,8 +4,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
-from workers.engine.compiled.phases import announce
 from workers.engine.compiled.training_time import TrainingTime
+from workers.engine.phases import announce
 
 ROUNDS = 5
 """Measurements of each variant. The shortest counts: other processes can only make one slower."""

@@ -6,17 +6,22 @@ weights (`mean_with_sample_weight`) the gradient equals that of the incomplete b
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from workers.engine.arrays import Array
+from workers.engine.data.rows import Rows
+
+WINDOW_PARTS = 8
+"""Parts of a file whose rows are permuted together."""
 
 Batch = tuple[Array, Array, Array]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Batches:
     """The training rows and how they are divided into batches.
 
@@ -27,25 +32,41 @@ class Batches:
         size: rows per batch; a multiple of the number of devices that share it.
         seed: of the order of rows.
         shuffle: whether each epoch has a new random order.
+        parts: positions at which the parts of the file begin in which the rows are, followed by the number of
+            rows; None for rows whose place in the order does not matter.
     """
 
-    x: Array
+    x: Rows
     y: Array
     weights: Array
     size: int
     seed: int
     shuffle: bool
+    parts: Array | None = None
+    _kept: tuple[int, Array | None] | None = field(default=None, init=False, repr=False)
 
     @property
     def steps(self) -> int:
         """Number of batches per epoch."""
         return math.ceil(len(self.x) / self.size)
 
+    def parts_of(self, epoch: int) -> Array | None:
+        """Return the parts that the order of `epoch` depends on; see `parts`."""
+        return self._kept[1] if self._kept is not None and self._kept[0] == epoch else self.parts
+
+    def keep_parts(self, epoch: int, parts: Array | None) -> None:
+        """Give `epoch` the order of these parts, in which another run began it; other epochs keep theirs."""
+        self._kept = epoch, parts
+
     def order(self, epoch: int) -> Array:
         """Return the row numbers of `epoch` (counted from 1) in the order in which they are used, (rows,)."""
         rows = np.arange(len(self.x))
+        if not self.shuffle:
+            return rows
         # Seeded by the epoch: a resumed training needs no state of the epochs before.
-        return np.random.default_rng((self.seed, epoch)).permutation(rows) if self.shuffle else rows
+        rng = np.random.default_rng((self.seed, epoch))
+        parts = self.parts_of(epoch)
+        return rng.permutation(rows) if parts is None else _in_windows(rng, parts)
 
     def table(self, epoch: int) -> tuple[Array, Array]:
         """Return the row numbers of the batches of `epoch`, and their weights; both (steps, size).
@@ -65,8 +86,34 @@ class Batches:
 
     def draw(self, epoch: int, first: int = 0) -> Iterator[Batch]:
         """Yield the batches (x, y, weights) of `epoch` from batch number `first` (counted from 0) on."""
+        for make in self.makers(epoch, first):
+            yield make()
+
+    def makers(self, epoch: int, first: int = 0) -> Iterator[Callable[[], Batch]]:
+        """Yield functions that return the batches of `epoch`; see `draw`."""
         for rows, weights in zip(*(part[first:] for part in self.table(epoch)), strict=True):
-            yield self.x[rows].astype(np.float32, copy=False), self.y[rows], weights
+            yield partial(self._batch, rows, weights)
+
+    def _batch(self, rows: Array, weights: Array) -> Batch:
+        return self.x[rows].astype(np.float32, copy=False), self.y[rows], weights
+
+
+def _in_windows(rng: np.random.Generator, parts: Array) -> Array:
+    """Return the positions of all rows in a random order that reads only a few parts of a file at a time.
+
+    The parts are permuted, and the rows of each `WINDOW_PARTS` neighbours in this order together.
+
+    Args:
+        rng: the source of the order.
+        parts: see `Batches.parts`.
+    """
+    order = rng.permutation(len(parts) - 1)
+    windows = []
+    for start in range(0, len(order), WINDOW_PARTS):
+        chosen = order[start : start + WINDOW_PARTS]
+        rows = np.concatenate([np.arange(parts[part], parts[part + 1]) for part in chosen])
+        windows.append(rng.permutation(rows))
+    return np.concatenate(windows)
 
 
 def batch_size_for(wanted: int, rows: int, shards: int) -> int:

@@ -10,6 +10,7 @@ from jobs.contracts.columns import ColumnType
 from jobs.contracts.features import MAX_ONE_HOT
 from workers.engine.arrays import Array
 from workers.engine.data.texts import is_text, text_array
+from workers.engine.data.words import Words
 from workers.engine.errors import BadData
 
 NUMBER = re.compile(
@@ -25,6 +26,8 @@ MIN_WORDS = 3
 """Texts have on average at least this many words; shorter ones are categories."""
 MIN_DISTINCT = 0.2
 """The values of a text column differ at least in this share of the rows."""
+KNOWN_AT_FIRST = 100
+"""Values whose form decides whether a conversion of the whole column is tried."""
 LONG_CATEGORY = 500
 """A column with a longer value contains texts."""
 
@@ -55,20 +58,50 @@ def _recognize_texts(column: Array) -> TypedColumn:
     if not len(known):
         return TypedColumn(np.full(len(column), np.nan), "number")
     # Nearly every column fails at its first values, so the whole of it is seldom tried.
-    head = known[:100].tolist()
+    head = known[:KNOWN_AT_FIRST].tolist()
     for kind, accepts, convert in _CONVERSIONS:
         if all(map(accepts, head)) and (found := convert(column)) is not None:
             return TypedColumn(found, kind)
     return TypedColumn(column, "text" if _is_prose(known) else "category")
 
 
-def _is_prose(texts: Array) -> bool:
-    """Return whether values are texts rather than names of categories."""
+def recognize_words(words: Words) -> tuple[Array | None, ColumnType]:
+    """Return the values of a column of texts, None if they remain, and its type; as `recognize` does."""
+    is_known = words.values != ""
+    if not is_known.any():
+        return np.full(len(words.codes), np.nan), "number"
+    head = _first_known(words)
+    for kind, accepts, convert in _CONVERSIONS:
+        if all(map(accepts, head)) and (found := convert(words.values)) is not None:
+            return found[words.codes], kind
+    rows = np.bincount(words.codes, minlength=len(words.values))[is_known]
+    return None, "text" if _is_prose(words.values[is_known], rows) else "category"
+
+
+def _first_known(words: Words) -> list[str]:
+    """Return the values of the first rows that have one."""
+    for count in (10 * KNOWN_AT_FIRST, len(words.codes)):
+        texts = words.rows(slice(count))
+        if len(known := texts[texts != ""]) >= KNOWN_AT_FIRST:
+            break
+    return [str(text) for text in known[:KNOWN_AT_FIRST].tolist()]
+
+
+def _is_prose(texts: Array, rows: Array | None = None) -> bool:
+    """Return whether values are texts rather than names of categories.
+
+    Args:
+        texts: the values; each different one once if `rows` are given.
+        rows: the number of rows with each value.
+    """
     if int(np.strings.str_len(texts).max()) > LONG_CATEGORY:
         return True
+    count = len(texts) if rows is None else int(rows.sum())
+    blanks = np.strings.count(texts, " ")
+    if int((blanks if rows is None else blanks * rows).sum()) / count + 1 < MIN_WORDS:
+        return False
     distinct = len(np.unique(texts))
-    words = np.strings.count(texts, " ").mean() + 1
-    return bool(words >= MIN_WORDS and distinct > MAX_ONE_HOT and distinct > MIN_DISTINCT * len(texts))
+    return distinct > MAX_ONE_HOT and distinct > MIN_DISTINCT * count
 
 
 def convert(column: Array, kind: ColumnType, name: str) -> Array:

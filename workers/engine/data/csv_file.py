@@ -1,15 +1,12 @@
 """Reads tables of text, such as CSV and TSV, in any of the supported dialects."""
 
 import codecs
-import contextlib
 import csv
 import re
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
-
-import numpy as np
+from typing import IO, Any, ClassVar
 
 from jobs.contracts.dialect import (
     CODECS,
@@ -23,19 +20,16 @@ from jobs.contracts.dialect import (
 )
 from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
+from workers.engine.data.csv_blocks import CsvLayout, NotSimple, read_blocks
+from workers.engine.data.csv_values import MISSING, column_of
 from workers.engine.data.damage import reading
 from workers.engine.data.expansion import CHUNK_BYTES, check_csv, check_expanded
+from workers.engine.data.spilled import Spill, SpilledColumns
 from workers.engine.data.table import Table, check_names, check_size
-from workers.engine.data.texts import check_lengths, text_array
 from workers.engine.errors import BadData
 from workers.engine.formulas import quoted
 
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None", "<NA>")
-"""Fields that mean a missing value."""
 SHOWN_CHARACTERS = 80
-WHOLE = r"^[+-]?[0-9]+$"
-LEADING_ZERO = r"^[+-]?0[0-9]"
-DECIMAL_COMMA = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+)(,[0-9]+)?([eE][+-]?[0-9]+)?( ?%)?$"
 
 
 @dataclass
@@ -46,6 +40,9 @@ class BadRows:
         allowed: the share of all rows that may be left out.
         rows: line number, reason and text of each.
     """
+
+    NAMES: ClassVar[tuple[str, ...]] = ("line", "reason", "text")
+    """Names of the columns in the file of the rows."""
 
     allowed: float = 0.0
     rows: list[tuple[int, str, str]] = field(default_factory=list)
@@ -79,7 +76,7 @@ class BadRows:
         """Write the rows to a CSV file. Texts that a spreadsheet would evaluate as a formula are quoted."""
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            writer.writerow(["line", "reason", "text"])
+            writer.writerow(self.NAMES)
             writer.writerows((number, reason, quoted(text)) for number, reason, text in self.rows)
 
 
@@ -88,6 +85,7 @@ def read_csv(
     limits: FileLimits = DEFAULT_LIMITS,
     given: DialectRequest | None = None,
     bad: BadRows | None = None,
+    spill: Spill | None = None,
 ) -> Table:
     """Read a table of text.
 
@@ -96,6 +94,7 @@ def read_csv(
         limits: of its size.
         given: parts of the dialect that are known; the others are detected.
         bad: which rows may be left out; none by default. It gets those that are.
+        spill: where the columns of a large file are; without it they are in memory.
 
     Raises:
         BadData: the file is too large, its header is empty or repeats a name, or a row has another number of
@@ -104,29 +103,65 @@ def read_csv(
     """
     check_size(path, limits)
     bad = bad or BadRows()
+    spill = spill.for_size(path.stat().st_size) if spill is not None else None
     with reading(path, "CSV", "save it as text with one header line, and texts with delimiters in quotes"):
+        if spill is not None and (table := _in_blocks(path, limits, given or DialectRequest(), spill)):
+            return table
         dialect, rows, start = _detect(path, given or DialectRequest())
         names = _names(rows, dialect, path.name, limits)
         check_csv(path, len(names), limits)
         with tempfile.TemporaryDirectory() as folder:
             source = _without_spaces(path, dialect, start, Path(folder))
-            fields = [*names, *(f"\0{number}" for number in range(_spare_fields(rows, len(names), dialect)))]
-            arrow = _read(source, dialect, fields, _empty_lines(start), bad).select(names)
+            fields = _fields(names, rows, dialect)
+            arrow = _read(source, dialect, fields, _empty_lines(start), bad, spill, limits).select(names)
     bad.check(arrow.num_rows, path.name)
-    columns, size = {}, 0
+    columns: dict[str, Array] | SpilledColumns = SpilledColumns(spill.folder) if spill is not None else {}
+    size = 0
     for name in names:
-        columns[name] = column = _column(name, arrow[name], dialect, limits)
+        columns[name] = column = column_of(name, arrow[name], dialect, limits)
         size += column.nbytes
         check_expanded(path.name, size, limits)
     return Table(columns, dialect=dialect, bad_rows=len(bad.rows))
 
 
-def _detect(path: Path, given: DialectRequest) -> tuple[Dialect, list[list[str]], str]:
-    """Return the dialect, the first rows, and the text from which both were read."""
+def _in_blocks(path: Path, limits: FileLimits, given: DialectRequest, spill: Spill) -> Table | None:
+    """Return the table of a large file in the usual form; None if it needs the general way."""
+    # The encoding of the sample: a block that has another one is refused.
+    dialect, rows, start = _detect(path, given, whole=False)
+    names = _names(rows, dialect, path.name, limits)
+    fields = _fields(names, rows, dialect)
+    columns = SpilledColumns(spill.folder)
+    try:
+        read_blocks(
+            CsvLayout(path, dialect, names, fields, _empty_lines(start)), columns, limits, spill.threads
+        )
+    except NotSimple:
+        return None
+    return Table(columns, dialect=dialect)
+
+
+def layout_of(path: Path, limits: FileLimits, given: DialectRequest) -> tuple[Dialect, list[str]]:
+    """Return the dialect of a file, and the names of its columns.
+
+    Raises:
+        BadData: its header is empty or repeats a name.
+    """
+    dialect, rows, _ = _detect(path, given)
+    return dialect, _names(rows, dialect, path.name, limits)
+
+
+def _detect(path: Path, given: DialectRequest, *, whole: bool = True) -> tuple[Dialect, list[list[str]], str]:
+    """Return the dialect, the first rows, and the text from which both were read.
+
+    Args:
+        path: the file.
+        given: the known parts of the dialect.
+        whole: whether the encoding is that of the whole file, and not that of its first bytes alone.
+    """
     size = path.stat().st_size
     with path.open("rb") as file:
         start = file.read(SAMPLE_BYTES)
-        encoding = given.encoding or _encoding(file, start)
+        encoding = given.encoding or (_encoding(file, start) if whole else encoding_of(start, is_all=False))
     known = given.model_copy(update={"encoding": encoding})
     dialect, rows = detect(start, is_all=size <= len(start), given=known)
     return dialect, rows, decode_start(start, encoding)
@@ -166,6 +201,11 @@ def _ends_empty(rows: list[list[str]]) -> bool:
     return all(row[-1] == "" for row in rows[1:])
 
 
+def _fields(names: list[str], rows: list[list[str]], dialect: Dialect) -> list[str]:
+    """Return names of all fields of a row, also of one that is behind a delimiter at its end."""
+    return [*names, *(f"\0{number}" for number in range(_spare_fields(rows, len(names), dialect)))]
+
+
 def _spare_fields(rows: list[list[str]], names: int, dialect: Dialect) -> int:
     """Return 1 if every row has a delimiter at its end, and so an empty field more than there are names."""
     body = rows[1:] if dialect.header else rows
@@ -177,7 +217,15 @@ def _empty_lines(start: str) -> int:
     return len(re.findall(r"\r\n|\r|\n", start[: len(start) - len(start.lstrip("\r\n"))]))
 
 
-def _read(path: Path, dialect: Dialect, fields: list[str], empty_lines: int, bad: BadRows) -> Any:
+def _read(
+    path: Path,
+    dialect: Dialect,
+    fields: list[str],
+    empty_lines: int,
+    bad: BadRows,
+    spill: Spill | None,
+    limits: FileLimits,
+) -> Any:
     """Return the rows as a pyarrow table of texts, null for missing ones.
 
     Args:
@@ -186,12 +234,14 @@ def _read(path: Path, dialect: Dialect, fields: list[str], empty_lines: int, bad
         fields: names of all fields of a row.
         empty_lines: the number of empty lines before the first row.
         bad: gets the rows with another number of fields.
+        spill: where the texts of a large file are; None for memory.
+        limits: of their size.
     """
     from pyarrow import ArrowInvalid, string
     from pyarrow import csv as arrow_csv
 
     try:
-        found = arrow_csv.read_csv(
+        found = (arrow_csv.read_csv if spill is None else arrow_csv.open_csv)(
             path,
             # With several threads a row has no number.
             read_options=arrow_csv.ReadOptions(
@@ -211,6 +261,8 @@ def _read(path: Path, dialect: Dialect, fields: list[str], empty_lines: int, bad
                 strings_can_be_null=True,
             ),
         )
+        if spill is not None:
+            found = _spilled(found, spill.folder / "texts.arrow", path.name, limits)
     except ArrowInvalid as error:
         if bad.rows:
             number, reason, text = _with_lines(bad.rows, path, dialect, empty_lines)[-1]
@@ -221,6 +273,26 @@ def _read(path: Path, dialect: Dialect, fields: list[str], empty_lines: int, bad
     return found
 
 
+def _spilled(batches: Any, path: Path, name: str, limits: FileLimits) -> Any:
+    """Return batches as a table over a mapped file.
+
+    Args:
+        batches: a reader of them.
+        path: of the new file.
+        name: of the file that is read, for messages.
+        limits: of its size in memory.
+    """
+    import pyarrow as pa
+
+    size = 0
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, batches.schema) as writer:
+        for batch in batches:
+            size += batch.nbytes
+            check_expanded(name, size, limits)
+            writer.write_batch(batch)
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
 def _with_lines(
     rows: list[tuple[int, str, str]], path: Path, dialect: Dialect, empty_lines: int
 ) -> list[tuple[int, str, str]]:
@@ -229,8 +301,7 @@ def _with_lines(
     pyarrow counts neither empty lines between rows nor those inside of quotes.
     """
     lines, wanted = {}, {number for number, _, _ in rows}
-    # A field may be as long as the file.
-    csv.field_size_limit(max(path.stat().st_size, csv.field_size_limit()))
+    allow_long_fields(path)
     with path.open(newline="", encoding=CODECS[dialect.encoding], errors="replace") as file:
         reader = csv.reader(file, delimiter=dialect.delimiter)
         number, first = empty_lines, 1
@@ -245,13 +316,22 @@ def _with_lines(
     return [(lines.get(number, number), reason, text) for number, reason, text in rows]
 
 
+def allow_long_fields(path: Path) -> None:
+    """Let Python's reader take fields that are as long as a file."""
+    csv.field_size_limit(max(path.stat().st_size, csv.field_size_limit()))
+
+
+def has_spaces_before_quotes(rows: str, dialect: Dialect) -> bool:
+    """Return whether rows have spaces between a delimiter and a quote."""
+    return re.search(rf'{re.escape(dialect.delimiter)} +"', rows) is not None
+
+
 def _without_spaces(path: Path, dialect: Dialect, rows: str, folder: Path) -> Path:
     """Return a file of the same rows that has no spaces between a delimiter and a quote, for pyarrow."""
-    if re.search(rf'{re.escape(dialect.delimiter)} +"', rows) is None:
+    if not has_spaces_before_quotes(rows, dialect):
         return path
     copy = folder / path.name
-    # A field may be as long as the file.
-    csv.field_size_limit(max(path.stat().st_size, csv.field_size_limit()))
+    allow_long_fields(path)
     with (
         path.open(newline="", encoding=CODECS[dialect.encoding]) as source,
         copy.open("w", newline="", encoding=CODECS[dialect.encoding]) as target,
@@ -263,46 +343,3 @@ def _without_spaces(path: Path, dialect: Dialect, rows: str, folder: Path) -> Pa
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…")
-
-
-def _column(name: str, chunked: Any, dialect: Dialect, limits: FileLimits) -> Array:
-    """Return a column of texts as numbers if all of them are, else as texts with "" for missing ones.
-
-    Whole numbers with a leading zero, such as postal codes, stay texts.
-    """
-    import pyarrow.compute as pc
-    from pyarrow import ArrowInvalid, array, float64, int64, scalar, string
-
-    texts = pc.utf8_trim_whitespace(chunked)
-    # Again, since a space may surround the word.
-    texts = pc.if_else(pc.is_in(texts, value_set=array(MISSING)), scalar(None, string()), texts)
-    if dialect.decimal == "," and _all_match(texts, DECIMAL_COMMA):
-        texts = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
-    if texts.null_count < len(texts) and not _any_match(texts, LEADING_ZERO):
-        try:
-            if texts.null_count == 0:
-                with contextlib.suppress(ArrowInvalid):
-                    return np.asarray(pc.cast(texts, int64()).to_numpy())
-                if _all_match(texts, WHOLE):
-                    raise BadData(
-                        f"column {name!r} has whole numbers above {np.iinfo(np.int64).max}, the largest "
-                        "integer of 64 bits with a sign; write it with a decimal point, or leave it out"
-                    )
-            return np.asarray(pc.cast(texts, float64()).to_numpy(zero_copy_only=False))
-        except ArrowInvalid:
-            pass
-    column = text_array("" if text is None else text for text in texts.to_pylist())
-    check_lengths(name, column, limits.text_characters)
-    return column
-
-
-def _all_match(texts: Any, pattern: str) -> bool:
-    import pyarrow.compute as pc
-
-    return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=1).as_py())
-
-
-def _any_match(texts: Any, pattern: str) -> bool:
-    import pyarrow.compute as pc
-
-    return bool(pc.any(pc.match_substring_regex(texts, pattern), min_count=0).as_py())

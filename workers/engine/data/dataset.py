@@ -1,26 +1,40 @@
 """Loads a dataset version for training, with the columns that the experiment selects."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
+from jobs.contracts.columns import TextEncode
 from jobs.contracts.data import DataSpec, Task
 from jobs.contracts.features import ColumnPlan, Features
+from jobs.contracts.images import IMAGE
 from jobs.contracts.profile import Profile
+from jobs.contracts.split_roles import resolved
 from jobs.contracts.task_parts import DatasetFile
+from jobs.contracts.windows import is_windowed, resolved_window
 from workers.engine.arrays import Array
+from workers.engine.data.arrow_file import is_arrow
 from workers.engine.data.encode import encode
+from workers.engine.data.mapped_columns import MappedColumns
+from workers.engine.data.rows import Rows, StreamedRows, WholeColumns, in_memory, selected
 from workers.engine.data.split import Parts, split
 from workers.engine.data.store import read_arrays
 from workers.engine.data.table import Table
-from workers.engine.data.tabular import select
+from workers.engine.data.tabular import Selection, encoded_bytes, select
+from workers.engine.data.weights import RowWeights
+from workers.engine.data.windows import Windows, described, windows_of, windows_over, with_windows
 from workers.engine.errors import BadData, BadSpec
+from workers.engine.phases import Repeated
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue
+
+FOLDS_BYTES = 512 << 20
+"""Encoded tables of folds are kept up to this size; a larger one is kept until another fold is used."""
 
 
 @dataclass(frozen=True)
@@ -28,31 +42,47 @@ class Dataset:
     """A loaded dataset version.
 
     Attributes:
-        x: features; see `encode.Encoded`.
+        x: features; see `encode.Encoded`. Those of a table that does not fit into memory are read from its
+            file.
         y: targets; see `encode.Encoded`.
         profile: describes these arrays.
         parts: row numbers of the training, validation and test parts.
         digest: SHA-256 of the file.
         groups: the split's group column, (rows,), whose equal values stay together; else None.
         table: the columns and the pipeline that made `x` of them; None for data of arrays.
+        weights: of all rows; None if each counts once.
     """
 
-    x: Array
+    x: Rows
     y: Array
     profile: Profile
     parts: Parts
     digest: str
     groups: Array | None = None
     table: "EncodedTable | None" = None
-    _cache: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, repr=False, compare=False)
+    weights: RowWeights | None = None
+    _cache: dict[bytes, tuple[Rows, Array]] = field(default_factory=dict, repr=False, compare=False)
 
-    def take(self, rows: Array) -> tuple[Array, Array]:
+    def take(self, rows: Array) -> tuple[Rows, Array]:
         """Return x and y of some rows. The same rows return the same arrays, which saves memory."""
         # Several executions train on the same rows, and each copy may be as large as the data set.
         key = hashlib.sha256(rows.tobytes()).digest()
         if key not in self._cache:
-            self._cache[key] = (self.x[rows], self.y[rows])
+            self._cache[key] = (selected(self.x, rows), self.y[rows])
         return self._cache[key]
+
+    def weights_of(self, rows: Array) -> RowWeights | None:
+        """Return the weights of some rows; None if each counts once.
+
+        Raises:
+            BadSpec: all of them have weight 0.
+        """
+        return None if self.weights is None else self.weights.of(rows)
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the rows are read from their file when they are used."""
+        return isinstance(self.x, StreamedRows)
 
     @property
     def task(self) -> Task:
@@ -64,7 +94,7 @@ class Dataset:
         """The pipeline that a model of these data needs; None for data of arrays."""
         return None if self.table is None else self.table.pipeline.features
 
-    def rows_for(self, features: Features | None, rows: Array) -> Array:
+    def rows_for(self, features: Features | None, rows: Array) -> Rows:
         """Return the input of a model for some rows, (rows, …).
 
         Args:
@@ -76,12 +106,19 @@ class Dataset:
             BadData: the pipeline needs a column that these data lack, or have with values of another type.
         """
         if features is None:
-            return self.x[rows]
+            return selected(self.x, rows)
         pipeline = Pipeline(features)
         columns = {} if self.table is None else self.table.columns
         if absent := [name for name in pipeline.columns if name not in columns]:
             raise BadData(f"the model takes the column {absent[0]!r}, which these data do not have")
         try:
+            if features.window is not None:
+                return _windows_for(
+                    pipeline, windows_over(WholeColumns(columns), features.window), columns, rows
+                )
+            if isinstance(columns, MappedColumns):
+                streamed = StreamedRows(columns, tuple(pipeline.columns), pipeline.of_stored, rows)
+                return streamed if self.is_streamed else in_memory(streamed)
             return pipeline.of_stored({name: columns[name][rows] for name in pipeline.columns})
         except BadValue as error:
             raise BadData(f"the model takes other values than these data have: {error}") from error
@@ -92,7 +129,13 @@ class Dataset:
             return self
         key = hashlib.sha256(rows.tobytes()).hexdigest()
         if key not in self.table.refitted:
-            table = EncodedTable.fit(self.table.plans, self.table.columns, rows)
+            # Before the next one is encoded: all folds of a large table may not fit into memory.
+            if not self.is_streamed and self.x.nbytes * (len(self.table.refitted) + 1) > FOLDS_BYTES:
+                self.table.refitted.clear()
+            earlier = self.table
+            table = EncodedTable.fit(
+                earlier.plans, earlier.columns, rows, earlier.windows, is_streamed=earlier.is_streamed
+            )
             self.table.refitted[key] = replace(self, x=table.encode(), table=table, _cache={})
         return self.table.refitted[key]
 
@@ -103,45 +146,95 @@ class EncodedTable:
 
     Attributes:
         plans: how each column becomes numbers.
-        columns: the stored columns by name, (rows,) each.
+        columns: the stored columns by name, (rows,) each, and (rows, …) for images; those of a file that does
+            not fit into memory are `MappedColumns`.
         pipeline: fitted on the training rows.
+        windows: the rows of the windows that are the input of a prediction; None if it is one row.
+        is_streamed: whether the rows are encoded when they are used. The columns of a file that does not fit
+            into memory may have an input that does.
         refitted: data sets whose pipeline was fitted on other rows.
     """
 
     plans: tuple[ColumnPlan, ...]
-    columns: dict[str, Array]
+    columns: Mapping[str, Rows]
     pipeline: Pipeline
+    windows: Windows | None = None
+    is_streamed: bool = False
     refitted: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def fit(cls, plans: tuple[ColumnPlan, ...], columns: dict[str, Array], rows: Array) -> Self:
+    def fit(
+        cls,
+        plans: tuple[ColumnPlan, ...],
+        columns: Mapping[str, Rows],
+        rows: Array,
+        windows: Windows | None = None,
+        *,
+        is_streamed: bool = False,
+    ) -> Self:
         """Return a table whose pipeline is fitted on `rows`."""
-        return cls(plans, columns, Pipeline(fit(plans, columns, rows)))
+        features = fit(plans, columns, rows, Repeated("loading"))
+        if windows is not None:
+            features = features.model_copy(update={"window": windows.window})
+        return cls(plans, columns, Pipeline(features), windows, is_streamed)
 
-    def encode(self) -> Array:
-        """Return the input for all rows, (rows, width) float32."""
-        return self.pipeline.of_stored(self.columns)
+    def encode(self) -> Rows:
+        """Return the input for all rows, (rows, width) float32; (rows, …) uint8 for images.
+
+        For windows it is (rows, rows of a window, width) float32, without meaning for rows that no window
+        predicts.
+        """
+        pipeline, columns = self.pipeline, self.columns
+        if isinstance(columns, MappedColumns):
+            streamed = StreamedRows(columns, tuple(pipeline.columns), pipeline.of_stored)
+            if self.is_streamed:
+                return streamed
+            encoded = in_memory(streamed)
+        else:
+            encoded = pipeline.of_stored({name: column[:] for name, column in columns.items()})
+        if self.windows is None:
+            return encoded
+        return windows_of(encoded, self.windows, np.arange(len(encoded)))
 
 
-def load_dataset(file: DatasetFile, spec: DataSpec) -> Dataset:
+def load_dataset(
+    file: DatasetFile, spec: DataSpec, texts: TextEncode = "words", in_memory_bytes: int | None = None
+) -> Dataset:
     """Read a dataset file, select its columns and split its rows according to `spec`.
 
     Args:
         file: path, digest and profile of the dataset version.
-        spec: target, features, task and split.
+        spec: target, features, task, preprocessing and split.
+        texts: the encoding of texts for which the spec chooses none; a template has its own.
+        in_memory_bytes: of a table with a larger file, only the encoded features are in memory. If these are
+            larger, rows are read from the file when they are used. None for all rows in memory.
 
     Raises:
         BadData: the file is damaged, or a column cannot be used as the spec requires.
         BadSpec: these rows cannot be split as the spec requires.
     """
-    profile = Profile.model_validate(file.profile)
-    arrays = read_arrays(Path(file.path))
-    needed = {"y", "columns"} if profile.has_pipeline else {"x", "y", "columns"}
+    profile, path = Profile.model_validate(file.profile), Path(file.path)
+    if in_memory_bytes is not None and profile.has_pipeline and profile.images is None and is_arrow(path):
+        size = encoded_bytes(profile, spec, texts)
+        if max(size, path.stat().st_size) > in_memory_bytes:
+            is_streamed = size > in_memory_bytes
+            if is_streamed and spec.window is not None:
+                raise BadSpec(
+                    f"all windows are in memory, with {size:,} bytes, and this run has room for "
+                    f"{in_memory_bytes:,}; choose a window of fewer rows or fewer features, or raise "
+                    "resources.memory_gib"
+                )
+            columns = MappedColumns(path)
+            chosen = select(WholeColumns(columns), columns.array("y"), profile, spec, texts)
+            return _load_table(columns, chosen, profile, spec, file.digest, is_streamed=is_streamed)
+    arrays = read_arrays(path)
+    needed = {"y", "columns"} if profile.has_pipeline and profile.images is None else {"x", "y", "columns"}
     if not needed <= arrays.keys():
         raise BadData(f"{Path(file.path).name} is not a data set file: it contains {sorted(arrays)[:10]}")
-    raw = {str(name): arrays[f"column_{i}"] for i, name in enumerate(arrays["columns"])}
+    raw = columns_of(arrays, has_images=profile.images is not None)
     if profile.has_pipeline:
-        return _load_table(raw, arrays["y"], profile, spec, file.digest)
+        chosen = select(raw, arrays["y"], profile, spec, texts)
+        return _load_table(raw, chosen, profile, spec, file.digest)
     if spec.preprocessing:
         raise BadSpec("data.preprocessing is for tables; upload the file again if this is an earlier table")
     x, y = arrays["x"], arrays["y"]
@@ -150,30 +243,92 @@ def load_dataset(file: DatasetFile, spec: DataSpec) -> Dataset:
     selected = (spec.target, spec.features, spec.task)
     if any(new not in (None, old) for old, new in zip(encoded_for, selected, strict=True)):
         x, y, profile = _reencode(raw, profile, spec)
-    parts = split(y, raw, profile.task, spec.split)
-    groups = raw[spec.split.group] if spec.split.group is not None else None
+    wanted = resolved(spec.split, profile)
+    parts = split(y, raw, profile.task, wanted)
+    groups = raw[wanted.group] if wanted.group is not None else None
     return Dataset(x, y, profile, parts, file.digest, groups)
 
 
-def _load_table(raw: dict[str, Array], y: Array, profile: Profile, spec: DataSpec, digest: str) -> Dataset:
-    chosen = select(raw, y, profile, spec)
-    parts = split(chosen.target.y, raw, chosen.target.task, spec.split)
-    table = EncodedTable.fit(chosen.plans, raw, parts.train)
-    groups = raw[spec.split.group] if spec.split.group is not None else None
-    return Dataset(table.encode(), chosen.target.y, chosen.profile, parts, digest, groups, table)
+def _load_table(
+    raw: Mapping[str, Rows],
+    chosen: Selection,
+    profile: Profile,
+    spec: DataSpec,
+    digest: str,
+    *,
+    is_streamed: bool = False,
+) -> Dataset:
+    wanted, values = resolved(spec.split, profile), WholeColumns(raw)
+    parts = split(chosen.target.y, values, chosen.target.task, wanted)
+    window, windows = resolved_window(spec, profile), None
+    if window is not None and is_windowed(spec, profile):
+        windows = windows_over(values, described(window))
+        parts = with_windows(parts, windows)
+    table = EncodedTable.fit(chosen.plans, raw, parts.train, windows, is_streamed=is_streamed)
+    groups = values[wanted.group] if wanted.group is not None else None
+    weight = profile.weight
+    weights = RowWeights.of_column(weight, values[weight]) if weight is not None else None
+    made = Dataset(table.encode(), chosen.target.y, chosen.profile, parts, digest, groups, table, weights)
+    for rows in (parts.train, parts.validation, parts.test):
+        made.weights_of(rows)
+    return made
+
+
+def _windows_for(pipeline: Pipeline, windows: Windows, columns: Mapping[str, Rows], rows: Array) -> Array:
+    """Return the windows that predict some rows, (rows, rows of a window, width) float32.
+
+    Raises:
+        BadData: a row has no window.
+    """
+    if (without := rows[~windows.exists[rows]]).size:
+        raise BadData(
+            f"the model takes windows of {windows.window.rows} rows, and row {without[0] + 1} has fewer rows "
+            "before it"
+        )
+    # Each row is encoded once, although many windows have it.
+    is_needed = np.zeros(len(windows.order), bool)
+    for _, inside in windows.in_parts(rows):
+        is_needed[inside] = True
+    needed = np.flatnonzero(is_needed)
+    position = np.cumsum(is_needed, dtype=windows.order.dtype) - 1
+    encoded = pipeline.of_stored({name: columns[name][needed] for name in pipeline.columns})
+    return windows_of(encoded, windows, rows, position)
+
+
+def columns_of(arrays: Mapping[str, Array], *, has_images: bool) -> dict[str, Array]:
+    """Return the columns in a data set's file by name.
+
+    Args:
+        arrays: the content of the file.
+        has_images: whether it was made of an archive of images.
+
+    Returns:
+        Values, (rows,) each, and images, (rows, …) uint8.
+    """
+    columns = {str(name): arrays[f"column_{i}"] for i, name in enumerate(arrays.get("columns", ()))}
+    return {IMAGE: arrays["x"], **columns} if has_images else columns
 
 
 class UploadedColumns:
-    """The columns of a data set as they were uploaded, read once."""
+    """The columns of a data set as they were uploaded."""
 
     def __init__(self, file: DatasetFile | None) -> None:
-        arrays = read_arrays(Path(file.path)) if file is not None else {}
-        names = [str(column) for column in arrays.get("columns", ())]
-        self._columns = {name: arrays[f"column_{i}"] for i, name in enumerate(names)}
+        self._columns: Mapping[str, Rows] = {} if file is None else _uploaded(file)
 
     def __contains__(self, name: str) -> bool:
         """Return whether there is such a column."""
         return name in self._columns
+
+    def column(self, name: str) -> Rows:
+        """Return a column, (rows,), or images, (rows, …).
+
+        Raises:
+            BadData: there is no such column.
+        """
+        if name not in self._columns:
+            known = ", ".join(list(self._columns)[:20]) or "none"
+            raise BadData(f"the data set has no column {name!r}; the columns are {known}")
+        return self._columns[name]
 
     def values(self, name: str) -> Array:
         """Return the values of a column, (rows,).
@@ -181,12 +336,17 @@ class UploadedColumns:
         Raises:
             BadData: there is no such column, or it holds arrays.
         """
-        if name not in self._columns:
-            known = ", ".join(list(self._columns)[:20]) or "none"
-            raise BadData(f"the data set has no column {name!r}; the columns are {known}")
-        if self._columns[name].ndim != 1:
+        column = self.column(name)
+        if column.ndim != 1:
             raise BadData(f"column {name!r} holds arrays, which have no single value")
-        return self._columns[name]
+        return column[:]
+
+
+def _uploaded(file: DatasetFile) -> Mapping[str, Rows]:
+    path, has_images = Path(file.path), file.profile.get("images") is not None
+    if is_arrow(path) and not has_images:
+        return MappedColumns(path)
+    return columns_of(read_arrays(path), has_images=has_images)
 
 
 def equal_to(values: Array, wanted: str) -> Array:

@@ -4,15 +4,19 @@ Numbers are unchanged. Text columns become one-hot columns, with the vocabulary 
 `StringLookup` layer inside the model could not be loaded in Keras' safe mode.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import cast, get_args
 
 import numpy as np
 
+from jobs.contracts.columns import ARRAY_ROLES, ArrayType, ColumnRequest
 from jobs.contracts.data import Task
 from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from jobs.contracts.profile import DataKind
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import check_expanded
+from workers.engine.data.labels import is_list_column, several_labels
 from workers.engine.data.table import NUMBERS, Table
 from workers.engine.data.texts import is_text
 from workers.engine.errors import BadData
@@ -31,7 +35,7 @@ class Encoded:
     """The encoded arrays of a data set.
 
     Attributes:
-        x: features, (rows, …) float32, or uint8 for images of bytes.
+        x: features, (rows, …) float32, or uint8 for images of bytes. Sequences are (rows, steps, numbers).
         y: targets. Binary and multiclass: class numbers, (rows,) int32; multilabel: 0 or 1, (rows, labels)
             float32; regression: in the target's own unit, (rows, targets) float32.
         kind: kind of features.
@@ -45,7 +49,7 @@ class Encoded:
 
     x: Array
     y: Array
-    kind: Literal["vector", "image"]
+    kind: DataKind
     task: Task
     target: str
     features: tuple[str, ...]
@@ -82,6 +86,7 @@ def encode(
     features: tuple[str, ...] | None,
     task: Task | None,
     limits: FileLimits = DEFAULT_LIMITS,
+    types: Mapping[str, ArrayType] | None = None,
 ) -> Encoded:
     """Encode a table.
 
@@ -91,6 +96,7 @@ def encode(
         features: names of the feature columns; None for all usable ones.
         task: kind of prediction; None to guess it from the target.
         limits: how many bytes the encoded features may have.
+        types: of arrays whose rows have two axes, as far as a person has chosen them.
 
     Raises:
         BadData: the features are too large, or a column does not exist, has missing values, or cannot be a
@@ -99,7 +105,7 @@ def encode(
     target = choose_target(table, target)
     y, task, labels = encode_target(target, table.columns[target], task)
     chosen = _encode_features(table, target, features, limits)
-    x, kind = _join(chosen)
+    x, kind = _join(chosen, types or {})
     return Encoded(
         x=x,
         y=y,
@@ -164,9 +170,15 @@ def encode_target(name: str, column: Array, task: Task | None) -> tuple[Array, T
                 f"target {name!r} has a number above the range of 32-bit floats in row {rows[0] + 1}"
             )
         return y, task, ()
+    if task == "multilabel" and column.ndim == 1 and is_text(column):
+        y, labels = several_labels(name, column)
+        return y, task, labels
     if task == "multilabel":
         if column.ndim != 2 or not np.isin(column, (0, 1)).all():
-            raise BadData(f"multilabel target {name!r} must be a table of 0 and 1 with one column per label")
+            raise BadData(
+                f"multilabel target {name!r} must be lists of labels, texts such as 'a;b', or an array of "
+                "0 and 1 with one column per label"
+            )
         return column.astype(np.float32), task, tuple(f"{name}_{i}" for i in range(column.shape[1]))
     return _class_indices(name, column, task)
 
@@ -174,6 +186,8 @@ def encode_target(name: str, column: Array, task: Task | None) -> tuple[Array, T
 def _guess_task(column: Array) -> Task:
     if column.ndim == 2:
         return "multilabel" if np.isin(column, (0, 1)).all() else "regression"
+    if is_list_column(column):
+        return "multilabel"
     distinct = np.unique(column)
     numbers = column.dtype.kind in "iuf"
     if numbers and not (len(distinct) <= MAX_CLASSES_OF_NUMBERS and np.all(distinct == np.round(distinct))):
@@ -255,15 +269,49 @@ def _unusable(column: Array) -> str | None:
     return None
 
 
-def _join(chosen: _Features) -> tuple[Array, Literal["vector", "image"]]:
-    images = [name for name, block in zip(chosen.names, chosen.blocks, strict=True) if block.ndim > 2]
-    if not images:
+def array_types(table: Table, requests: Sequence[ColumnRequest]) -> dict[str, ArrayType]:
+    """Return the types that a person has chosen for arrays.
+
+    Raises:
+        BadData: an array does not exist, or cannot have this role or type.
+    """
+    found = {}
+    for request in requests:
+        if request.name not in table.columns:
+            raise BadData(f"no column {request.name!r}; there are {some(list(table.columns))}")
+        if request.role not in (None, *ARRAY_ROLES):
+            raise BadData(f"array {request.name!r} cannot have the role {request.role}, which is for tables")
+        if request.type is None:
+            continue
+        axes = table.columns[request.name].ndim - 1
+        if request.type not in get_args(ArrayType) or axes != 2:
+            raise BadData(
+                f"array {request.name!r}, whose rows have {axes} axes, cannot be of type {request.type}; the "
+                "types image and sequence are for rows of 2 axes"
+            )
+        found[request.name] = cast("ArrayType", request.type)
+    return found
+
+
+def _join(chosen: _Features, types: Mapping[str, ArrayType]) -> tuple[Array, DataKind]:
+    arrays = [name for name, block in zip(chosen.names, chosen.blocks, strict=True) if block.ndim > 2]
+    if not arrays:
         return np.ascontiguousarray(np.concatenate(chosen.blocks, axis=1, dtype=np.float32)), "vector"
+    name, block = arrays[0], chosen.blocks[0]
     if len(chosen.blocks) > 1:
-        raise BadData(f"{images[0]!r} contains images; other features cannot be combined with an image")
-    block = chosen.blocks[0]
+        raise BadData(f"{name!r} contains images; other features cannot be combined with an image")
     if block.ndim > 4:
-        raise BadData(f"{images[0]!r} has rows of shape {block.shape[1:]}; an image must have 2 or 3 axes")
+        raise BadData(f"{name!r} has rows of shape {block.shape[1:]}; an image must have 2 or 3 axes")
+    # Colours are not negative, but measures over time often are.
+    proposed = "sequence" if block.ndim == 3 and block.dtype.kind != "u" and block.min() < 0 else "image"
+    if types.get(name, proposed) == "sequence":
+        if name not in types:
+            steps, numbers = block.shape[1:]
+            chosen.findings.append(
+                f"Array {name!r} has values below 0, so its rows are sequences of {steps} steps with "
+                f"{numbers} numbers each. If they are images, choose the type image."
+            )
+        return np.ascontiguousarray(block, np.float32), "sequence"
     image = block if block.ndim == 4 else block[..., None]
     return np.ascontiguousarray(image if image.dtype == np.uint8 else image.astype(np.float32)), "image"
 
@@ -278,7 +326,7 @@ def missing(column: Array) -> Array:
         gaps = column == ""
     else:
         return np.zeros(len(column), dtype=bool)
-    return gaps.reshape(len(column), -1).any(axis=1)
+    return gaps if column.ndim == 1 else gaps.reshape(len(column), -1).any(axis=1)
 
 
 def _reject_missing(name: str, column: Array, role: str) -> None:

@@ -1,6 +1,9 @@
 """Counts how large a file becomes when it is read, before memory is allocated for it."""
 
+import contextlib
 import math
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -9,7 +12,7 @@ import numpy as np
 from jobs.contracts.file_limits import FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.texts import BYTES_PER_TEXT
-from workers.engine.errors import BadData
+from workers.engine.errors import BadData, TooLarge
 
 CHUNK_BYTES = 2**20
 BYTES_PER_NUMBER = 8
@@ -24,13 +27,41 @@ def check_expanded(name: str, size: int, limits: FileLimits) -> None:
         limits: the limits of the task.
 
     Raises:
-        BadData: it is above the limit.
+        TooLarge: it is above the limit.
     """
     if size > limits.expanded_bytes:
-        raise BadData(
-            f"{name} expands to {size:,} bytes; at most {limits.expanded_bytes:,} are read. Upload fewer "
-            "rows or columns, or have an administrator raise TRAINYARD_MAX_EXPANDED_BYTES"
-        )
+        raise too_large(f"{name} expands to {size:,} bytes", limits)
+
+
+def too_large(fact: str, limits: FileLimits) -> TooLarge:
+    """Return the error of data above the limit.
+
+    Args:
+        fact: a clause that names the data and their bytes.
+        limits: the limits of the task.
+    """
+    return TooLarge(
+        f"{fact}; at most {limits.expanded_bytes:,} are read. Upload fewer rows or columns, or have an "
+        "administrator raise TRAINYARD_MAX_EXPANDED_BYTES, or for large tables TRAINYARD_MAX_TABLE_BYTES"
+    )
+
+
+@contextlib.contextmanager
+def allocations(name: str, limits: FileLimits) -> Iterator[None]:
+    """Refuse a file for which Arrow cannot allocate the memory that a part of it asks for.
+
+    A compressed part states its size, which Arrow allocates before it unpacks anything.
+
+    Raises:
+        BadData: the size is above the limit of the task.
+        MemoryError: it is not, but the process has no memory.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        if size := re.search(r"alloc of size (\d+) failed", str(error)):
+            check_expanded(name, int(size[1]), limits)
+        raise
 
 
 def check_csv(path: Path, columns: int, limits: FileLimits) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from jobs.contracts.data import Split, Task
 from jobs.contracts.evaluation import Turn
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.split_roles import resolved
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset
 from workers.engine.errors import BadSpec
@@ -43,7 +44,7 @@ def rows_for(turn: Turn, dataset: Dataset, spec: ExperimentSpec) -> Fold:
         dataset.y[rows],
         groups,
         dataset.task,
-        spec.data.split,
+        resolved(spec.data.split, dataset.profile),
         count=evaluation.folds,
         repeat=turn.repeat,
     )

@@ -6,15 +6,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jobs.contracts.columns import ColumnRequest, ColumnRole, ColumnType
+from jobs.contracts.columns import (
+    LONE_ROLES,
+    ORDERED,
+    SPLIT_ROLES,
+    WEIGHTS,
+    ColumnRequest,
+    ColumnRole,
+    ColumnType,
+)
 from workers.engine.arrays import Array
-from workers.engine.data.column_types import convert, recognize
+from workers.engine.data.column_types import convert, recognize, recognize_words
 from workers.engine.data.encode import choose_target, missing, some
+from workers.engine.data.labels import is_list_column
+from workers.engine.data.spilled import editable, head, words
 from workers.engine.data.table import Table
 from workers.engine.errors import BadData
 
 MIN_ROWS_OF_IDS = 20
 """In fewer rows, all values of a column may differ by chance."""
+FIRST_ROWS = 10_000
 ID_NAME = re.compile(r"(^|[ _.-])(id|uuid|guid|key|index|row|nr|no|number)$|^unnamed: 0$", re.IGNORECASE)
 ID_NAME_IN_CAMEL_CASE = re.compile(r"[a-z](Id|ID|Key|Index|Nr|No)$")
 
@@ -50,7 +61,7 @@ class Schema:
 
 def is_tabular(table: Table) -> bool:
     """Return whether all columns have one value for each row."""
-    return all(column.ndim == 1 for column in table.columns.values())
+    return all(head(table.columns, name, 1).ndim == 1 for name in table.columns)
 
 
 def propose(
@@ -77,29 +88,78 @@ def propose(
             raise BadData(f"no column {name!r}; there are {some(list(table.columns))}")
     wanted = [request.name for request in requests if request.role == "target"]
     target = choose_target(table, target or (wanted[0] if wanted else None))
-    typed: dict[str, Array] = {}
+    typed = editable(table.columns)
     schema: dict[str, ColumnSchema] = {}
-    for name, column in table.columns.items():
+    for name in table.columns:
         request = chosen.get(name, ColumnRequest(name=name))
-        typed[name], kind = _typed(name, column, request.type)
-        schema[name] = _role(name, typed[name], kind, request.role, target, features)
+        values, kind = _typed(name, typed, request)
+        if values is not None:
+            typed[name] = values
+        schema[name] = _role(name, typed, kind, request.role, target, features)
+    _check_lone_roles(schema, requests, features)
     if not any(column.role == "feature" for column in schema.values()):
         reasons = [f"{name!r}: {column.reason}" for name, column in schema.items() if column.reason]
         raise BadData(f"no column can be used as a feature; {some(reasons)}")
     return Schema(replace(table, columns=typed), schema, target)
 
 
-def _typed(name: str, column: Array, kind: ColumnType | None) -> tuple[Array, ColumnType]:
-    if kind is None:
-        return recognize(column)
+def with_role(columns: Mapping[str, ColumnSchema], role: ColumnRole) -> str | None:
+    """Return the name of the first column that has a role; None if there is none."""
+    return next((name for name, column in columns.items() if column.role == role), None)
+
+
+def _check_lone_roles(
+    schema: Mapping[str, ColumnSchema], requests: Sequence[ColumnRequest], features: Sequence[str] | None
+) -> None:
+    """Check the columns that decide the split or weigh the rows.
+
+    Raises:
+        BadData: one is also a feature or the target, or a time has no order.
+    """
+    for request in requests:
+        if request.role not in LONE_ROLES:
+            continue
+        if request.name in (features or ()) or schema[request.name].role == "target":
+            more = "an experiment may choose it as a feature in addition, in data.features"
+            raise BadData(
+                f"column {request.name!r} has the role {request.role}, and is also a feature or the target"
+                + (f"; {more}" if request.role in SPLIT_ROLES else "")
+            )
+        if request.role == "time" and (kind := schema[request.name].type) not in ORDERED:
+            raise BadData(
+                f"column {request.name!r} of type {kind} has no order in time; the role time needs one of "
+                f"{', '.join(sorted(ORDERED))}"
+            )
+
+
+def _typed(
+    name: str, columns: Mapping[str, Array], request: ColumnRequest
+) -> tuple[Array | None, ColumnType]:
+    """Return the values of a column, None for those that it has, and its type."""
+    if request.type is not None:
+        return _converted(name, columns, request.type)
+    if (found := words(columns, name)) is not None:
+        values, kind = recognize_words(found)
+    else:
+        column = columns[name]
+        typed = recognize(column)
+        values, kind = None if typed.values is column else typed.values, typed.type
+    # The message of the conversion names the first value that is no number.
+    is_other = request.role == "weight" and kind not in WEIGHTS
+    return _converted(name, columns, "number") if is_other else (values, kind)
+
+
+def _converted(name: str, columns: Mapping[str, Array], kind: ColumnType) -> tuple[Array | None, ColumnType]:
     if kind in ("image", "sequence"):
         raise BadData(f"column {name!r} has one value for each row, so it cannot be of type {kind}")
-    return convert(column, kind, name), kind
+    column = columns[name]
+    values = convert(column, kind, name)
+    return (None if values is column else values), kind
 
 
 def _role(
     name: str,
-    column: Array,
+    columns: Mapping[str, Array],
     kind: ColumnType,
     requested: ColumnRole | None,
     target: str,
@@ -115,9 +175,15 @@ def _role(
     if requested is not None:
         reason = None if requested == "feature" else f"it was given the role {requested}"
         return ColumnSchema("ignore" if requested == "target" else requested, kind, reason)
-    if reason := _identifies_rows(name, column, kind):
+    known = words(columns, name)
+    column = columns[name] if known is None else known.values
+    if is_list_column(column):
+        return ColumnSchema("ignore", kind, "it has lists, which are for a target with several labels")
+    repeats = known is not None and len(known.values) < len(known.codes)
+    if not repeats and (reason := _identifies_rows(name, column, kind)):
         return ColumnSchema("id", kind, reason)
-    if not len(np.flatnonzero(~missing(column))):
+    # Nearly every column has a value in its first rows, so the whole of it is seldom searched.
+    if all(missing(part).all() for part in (column[:FIRST_ROWS], column)):
         return ColumnSchema("ignore", kind, "it has no value in any row")
     return ColumnSchema("feature", kind)
 
@@ -126,9 +192,10 @@ def _identifies_rows(name: str, column: Array, kind: ColumnType) -> str | None:
     """Return why a column identifies rows instead of describing them; None if it does not."""
     if len(column) < MIN_ROWS_OF_IDS or kind not in ("integer", "category") or missing(column).any():
         return None
-    if len(np.unique(column)) < len(column):
-        return None
     # Whole numbers that all differ may be a measure; of words that all differ nothing can be learnt.
     if kind == "integer" and not (ID_NAME.search(name) or ID_NAME_IN_CAMEL_CASE.search(name)):
+        return None
+    # Nearly every column repeats a value in its first rows, so the whole of it is seldom compared.
+    if any(len(np.unique(part)) < len(part) for part in (column[:FIRST_ROWS], column)):
         return None
     return "it has another value in every row, so it identifies rows"

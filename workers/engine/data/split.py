@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jobs.contracts.data import Split, Task
+from jobs.contracts.split_roles import MIN_GROUPS, few_groups
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
 from workers.engine.data.texts import TEXT
@@ -49,7 +50,7 @@ def split(y: Array, columns: Mapping[str, Array], task: Task, spec: Split) -> Pa
         oldest_first = np.argsort(_named(columns, spec.time), kind="stable")
         parts = _cut(oldest_first, spec)
     elif spec.group is not None:
-        parts = _by_group(_named(columns, spec.group), spec)
+        parts = _by_group(_named(columns, spec.group), spec.group, spec)
     elif spec.stratify and task in ("binary", "multiclass"):
         # Each class is divided separately, so each part has the class proportions of the whole.
         rng = np.random.default_rng(spec.seed)
@@ -67,9 +68,11 @@ def _named(columns: Mapping[str, Array], name: str) -> Array:
     if name not in columns:
         known = ", ".join(list(columns)[:20]) or "none"
         raise BadSpec(f"the split names column {name!r}; the data set has {known}")
-    if (gaps := np.flatnonzero(missing(columns[name]))).size:
+    # A column of a mapped file is read each time.
+    column = columns[name]
+    if (gaps := np.flatnonzero(missing(column))).size:
         raise BadSpec(f"the split's column {name!r} has no value in row {gaps[0] + 1}")
-    return columns[name]
+    return column
 
 
 def _sizes(rows: int, spec: Split) -> tuple[int, int]:
@@ -88,17 +91,26 @@ def _cut(order: Array, spec: Split) -> Parts:
     return Parts(order[:train], order[train : train + validation], order[train + validation :])
 
 
-def _by_group(groups: Array, spec: Split) -> Parts:
-    """Assign whole groups, in random order, to test and then to validation until each has its share."""
+def _by_group(groups: Array, column: str, spec: Split) -> Parts:
+    """Assign whole groups, in random order, to test and then to validation until each has its share.
+
+    Each part has at least one group, whatever the sizes of the groups are.
+    """
     values, member = np.unique(groups, return_inverse=True)
+    if len(values) < MIN_GROUPS:
+        raise BadSpec(few_groups(column, len(values)))
     sizes = np.bincount(member)
     order = np.random.default_rng(spec.seed).permutation(len(values))
     # Number of rows in the groups before each one, in the order in which parts are filled.
     before = np.concatenate([[0], np.cumsum(sizes[order])[:-1]])
     validation, test = _sizes(len(groups), spec)
+    # A large group may have the rows of two parts, so the shares of rows alone could leave a part empty.
+    tested = min(int(np.count_nonzero(before < test)), len(values) - 2)
+    held_out = int(np.count_nonzero(before < test + validation))
+    held_out = min(max(held_out, tested + 1), len(values) - 1)
     part_of_group = np.zeros(len(values), dtype=int)
-    part_of_group[order[before < test + validation]] = 1
-    part_of_group[order[before < test]] = 2
+    part_of_group[order[:held_out]] = 1
+    part_of_group[order[:tested]] = 2
     part = part_of_group[member]
     return Parts(*(np.flatnonzero(part == i) for i in range(3)))
 

@@ -1,4 +1,4 @@
-"""Reads and writes the normalized file of a dataset version; equal data gives equal bytes."""
+"""Reads the file of a dataset version, and reads and writes NPZ files; equal data gives equal bytes."""
 
 import hashlib
 import io
@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from workers.engine.arrays import Array
+from workers.engine.data.arrow_file import is_arrow, read_columns
 from workers.engine.data.texts import from_stored, to_stored
 from workers.engine.errors import BadData
 
@@ -45,11 +46,15 @@ def _write_archive(target: Path | io.BytesIO, arrays: Mapping[str, Array]) -> No
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """Read all arrays of an NPZ file.
+    """Read all arrays of the file of a dataset version, or of an NPZ file.
+
+    Versions of earlier releases are NPZ files with the same arrays.
 
     Raises:
-        BadData: it is not an NPZ file.
+        BadData: it is neither.
     """
+    if is_arrow(path):
+        return read_columns(path)
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return from_stored({name: arrays[name] for name in arrays.files})

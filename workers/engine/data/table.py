@@ -1,7 +1,8 @@
 """Reads tables of named columns from Parquet, Arrow and NumPy files, with size limits and without pickle."""
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,26 @@ from jobs.contracts.dialect import Dialect
 from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.archive import open_archive
+from workers.engine.data.arrow_lists import check_columns, check_parquet_lists, with_json_lists, word_paths
 from workers.engine.data.damage import reading
-from workers.engine.data.expansion import BYTES_PER_NUMBER, check_expanded, check_parquet, read_npy
+from workers.engine.data.expansion import (
+    BYTES_PER_NUMBER,
+    allocations,
+    check_expanded,
+    check_parquet,
+    read_npy,
+    too_large,
+)
+from workers.engine.data.spilled import Spill, SpilledColumns, length
 from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array
 from workers.engine.errors import BadData
 
 MAX_NAME = 500
 """Maximum number of characters of a column's name."""
 DIRECTORY_BYTES_PER_ARRAY = 2 * MAX_NAME
+USUAL_UNITS = frozenset({"D", "h", "m", "s", "ms", "us", "ns"})
+FINE_UNITS = frozenset({"ps", "fs", "as"})
+"""Units of NumPy's times."""
 NUMBERS = "biuf"
 """NumPy kinds of numbers: bool, int, unsigned int, float."""
 
@@ -34,12 +47,12 @@ class Table:
         bad_rows: number of rows that were left out, because they could not be read.
     """
 
-    columns: dict[str, Array]
+    columns: Mapping[str, Array]
     dialect: Dialect | None = None
     bad_rows: int = 0
 
     def __post_init__(self) -> None:
-        lengths = {name: len(column) for name, column in self.columns.items()}
+        lengths = {name: length(self.columns, name) for name in self.columns}
         if not lengths:
             raise BadData("the file has no columns")
         if len(set(lengths.values())) > 1:
@@ -50,7 +63,7 @@ class Table:
     @property
     def rows(self) -> int:
         """Number of rows."""
-        return len(next(iter(self.columns.values())))
+        return length(self.columns, next(iter(self.columns)))
 
 
 def check_names(names: Sequence[str], file: str, limits: FileLimits) -> None:
@@ -81,37 +94,58 @@ def check_count(columns: int, file: str, limits: FileLimits) -> None:
         raise BadData(f"{file} has {columns:,} columns; at most {limits.columns:,} are read")
 
 
-def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
-    """Read a Parquet file of flat columns.
+def read_parquet(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | None = None) -> Table:
+    """Read a Parquet file of columns with single values, or lists of labels.
+
+    Args:
+        path: the file.
+        limits: of its size.
+        spill: where the columns of a large file are, which are read one after the other; without it they are
+            in memory.
 
     Raises:
-        BadData: the file is too large, or a column is nested.
+        BadData: the file is too large, or a column is nested in another way.
         DamagedFile: it is not a Parquet file.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     check_size(path, limits)
-    with reading(path, "Parquet", "write it again, with one column for each feature"):
+    with (
+        reading(path, "Parquet", "write it again, with one column for each feature"),
+        allocations(path.name, limits),
+    ):
         file = pq.ParquetFile(path)
         check_parquet(path.name, file.metadata, limits)
         # A frame has no column for a name that it has twice.
         check_names([name.strip() for name in file.schema_arrow.names], path.name, limits)
-        _check_flat(file.schema_arrow)
+        check_columns(file.schema_arrow)
+        check_parquet_lists(path.name, file.metadata, limits)
         for field in file.schema_arrow:
             if pa.types.is_fixed_size_binary(field.type):
                 check_expanded(path.name, file.metadata.num_rows * field.type.byte_width, limits)
         # As a dictionary, a long text that many rows repeat is in memory once, and can be counted.
         texts = [field.name for field in file.schema_arrow if _has_variable_width(field.type)]
-        frame = pq.ParquetFile(path, read_dictionary=texts).read().to_pandas()
-        return _from_frame(frame, path, limits)
+        texts += word_paths(file.schema)
+        file = pq.ParquetFile(path, read_dictionary=texts)
+        size = file.metadata.num_rows * file.metadata.num_columns * BYTES_PER_NUMBER
+        spill = spill.for_size(max(size, path.stat().st_size)) if spill is not None else None
+        if spill is None:
+            return _from_frame(with_json_lists(file.read(), limits).to_pandas(), path, limits)
+        names = _data_columns(file.schema_arrow)
+        return _from_columns(names, lambda name: file.read(columns=[name]), path, limits, spill.folder)
 
 
-def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
-    """Read an Arrow IPC file or stream of flat columns.
+def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS, spill: Spill | None = None) -> Table:
+    """Read an Arrow IPC file or stream of columns with single values, or lists of labels.
+
+    Args:
+        path: the file.
+        limits: of its size.
+        spill: where the columns of a large file are; without it they are in memory.
 
     Raises:
-        BadData: the file is too large, or a column is nested.
+        BadData: the file is too large, or a column is nested in another way.
         DamagedFile: it is not an Arrow file.
     """
     import pyarrow as pa
@@ -119,11 +153,12 @@ def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
     check_size(path, limits)
     with (
         reading(path, "Arrow", "write it again, with one column for each feature"),
+        allocations(path.name, limits),
         pa.memory_map(str(path)) as source,
     ):
         batches = _batches(source)
         check_names([name.strip() for name in batches.schema.names], path.name, limits)
-        _check_flat(batches.schema)
+        check_columns(batches.schema)
         parts, size = [], 0
         for batch in batches:
             # Compressed buffers are unpacked batch by batch, so the sum is checked as it grows.
@@ -132,7 +167,12 @@ def read_arrow(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
             # Arrow trusts the offsets in a file, and would read other memory of this process.
             batch.validate(full=True)
             parts.append(batch)
-        return _from_frame(pa.Table.from_batches(parts, batches.schema).to_pandas(), path, limits)
+        table = pa.Table.from_batches(parts, batches.schema)
+        spill = spill.for_size(size) if spill is not None else None
+        if spill is None:
+            return _from_frame(with_json_lists(table, limits).to_pandas(), path, limits)
+        names = _data_columns(batches.schema)
+        return _from_columns(names, lambda name: table.select([name]), path, limits, spill.folder)
 
 
 def _bytes_of_views(batch: Any) -> int:
@@ -171,16 +211,6 @@ class _Batches:
         return self.batches
 
 
-def _check_flat(schema: Any) -> None:
-    import pyarrow as pa
-
-    for field in schema:
-        if pa.types.is_nested(field.type):
-            raise BadData(
-                f"column {field.name!r} contains {field.type} values; nested columns are not supported"
-            )
-
-
 def read_array(path: Path, limits: FileLimits = DEFAULT_LIMITS) -> Table:
     """Read one NumPy array, (rows, columns), as the columns `column_1`, `column_2`, ….
 
@@ -209,6 +239,46 @@ def _has_variable_width(kind: Any) -> bool:
 
     variants = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
     return any(getattr(pa.types, f"is_{variant}")(kind) for variant in variants)
+
+
+def _data_columns(schema: Any) -> list[str]:
+    """Return the names of the fields that a frame has as columns, and not as its index."""
+    # An index without a name has a field, whose name is in no frame; a range has no field.
+    described = (schema.pandas_metadata or {}).get("index_columns", ())
+    indices = {index for index in described if isinstance(index, str)}
+    return [name for name in schema.names if name not in indices]
+
+
+def _from_columns(
+    names: Sequence[str], read: Callable[[str], Any], path: Path, limits: FileLimits, folder: Path
+) -> Table:
+    """Return a table whose columns are read one after the other.
+
+    Args:
+        names: of the fields.
+        read: returns an Arrow table that has a field.
+        path: the file, for messages.
+        limits: of the size of all columns.
+        folder: for the columns.
+    """
+    columns, size = SpilledColumns(folder), 0
+    for field in names:
+        part = with_json_lists(read(field).select([field]), limits)
+        series = _without_index(part).to_pandas().iloc[:, 0]
+        name = field.strip()
+        columns[name] = column = _column(name, series, limits)
+        size += column.nbytes
+        check_expanded(path.name, size, limits)
+    return Table(columns)
+
+
+def _without_index(table: Any) -> Any:
+    """Return a table whose metadata of pandas, which have the types, make an index of no column."""
+    metadata = dict(table.schema.metadata or {})
+    if b"pandas" in metadata:
+        described = json.loads(metadata[b"pandas"])
+        metadata[b"pandas"] = json.dumps(described | {"index_columns": []}).encode()
+    return table.replace_schema_metadata(metadata)
 
 
 def _from_frame(frame: Any, path: Path, limits: FileLimits) -> Table:
@@ -300,18 +370,37 @@ def _plain(name: str, array: Array, limits: FileLimits) -> Array:
         return array
     if array.dtype.kind not in NUMBERS + "M":
         raise BadData(f"array {name!r} contains {array.dtype} values; supported are numbers, texts and times")
+    if array.dtype.kind == "M":
+        array = _times(name, array)
     # Numbers of the other byte order are as good, but JAX does not take them.
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _times(name: str, array: Array) -> Array:
+    """Return times in a usual unit: NumPy also has years and attoseconds, which it cannot convert to days.
+
+    Raises:
+        BadData: a time is outside of the years that microseconds can count, or there is no unit.
+    """
+    unit, _ = np.datetime_data(array.dtype)
+    if unit in USUAL_UNITS:
+        return array
+    times = array.astype("datetime64[us]")
+    is_exact = unit in FINE_UNITS or bool((np.isnat(array) | (times.astype(array.dtype) == array)).all())
+    if unit == "generic" or not is_exact:
+        raise BadData(f"array {name!r} has times without a unit, or outside of the years that can be counted")
+    return times
 
 
 def check_size(path: Path, limits: FileLimits) -> None:
     """Check the size of a file.
 
     Raises:
-        BadData: it is empty, or above the limit.
+        TooLarge: it is above the limit.
+        BadData: it is empty.
     """
     size = path.stat().st_size
     if size > limits.expanded_bytes:
-        raise BadData(f"{path.name} has {size:,} bytes; at most {limits.expanded_bytes:,} are read")
+        raise too_large(f"{path.name} has {size:,} bytes", limits)
     if size == 0:
         raise BadData(f"{path.name} is empty")

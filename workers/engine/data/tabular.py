@@ -2,25 +2,50 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from jobs.contracts.columns import ColumnType
+import numpy as np
+
+from jobs.contracts.columns import ColumnType, TextEncode
 from jobs.contracts.data import DataSpec, Task
-from jobs.contracts.features import MAX_NGRAMS, MIN_ROWS, ColumnPlan, input_blocks, plan_columns
-from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from jobs.contracts.encoding import NUMBER_BYTES, feature_names, size_refusal, width_in_memory, windowed
+from jobs.contracts.features import (
+    MAX_NGRAMS,
+    MIN_ROWS,
+    ColumnPlan,
+    input_blocks,
+    input_shape,
+    plan_columns,
+)
+from jobs.contracts.file_limits import FileLimits
+from jobs.contracts.images import IMAGE
 from jobs.contracts.profile import Column, Profile
+from jobs.contracts.windows import is_windowed
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
-from workers.engine.data.schema import ColumnSchema, Schema
+from workers.engine.data.images import ImageTable, count_equal_images
+from workers.engine.data.labels import seems_divided
+from workers.engine.data.row_hashes import count_equal_rows
+from workers.engine.data.schema import ColumnSchema, Schema, with_role
+from workers.engine.data.spilled import words
+from workers.engine.data.statistics import PART_ROWS
+from workers.engine.data.table import NUMBERS, Table
 from workers.engine.errors import BadSpec
-from workers.features.ngrams import MIN_TEXTS, frequencies
+from workers.features.ngrams import MIN_TEXTS, frequencies, words_of
 
 MAX_VALUES = 100
 """Maximum number of values of a category in a profile, the most frequent first."""
 MAX_VALUE_CHARACTERS = 100
-NUMBER_BYTES = 4
+MIN_ROWS_OF_SERIES = 20
+"""In fewer rows, dates may rise by chance."""
+ROWS_IN_ORDER = 1_000
+"""The order of the first rows is checked first: nearly every column fails there."""
+WORDS_OF_A_TEXT = 20
+USUAL_LENGTH = 95
+"""Percentile of the numbers of words of texts: longer ones are cut if words are read in their order."""
 
 
 class TableTarget(NamedTuple):
@@ -36,44 +61,58 @@ class TableTarget(NamedTuple):
         return len(self.class_labels) if self.class_labels else int(self.y.shape[1])
 
 
-def make_table_profile(schema: Schema, target: TableTarget, limits: FileLimits) -> Profile:
+def make_table_profile(
+    schema: Schema, target: TableTarget, limits: FileLimits, pool: ThreadPoolExecutor
+) -> Profile:
     """Return the profile of a table.
 
     Args:
         schema: the table with the roles and types of its columns.
         target: the encoded target.
         limits: how many bytes the encoded features may have.
+        pool: its threads describe one column each.
 
     Raises:
         BadData: the encoded features would be too large.
     """
     table = schema.table
-    columns = [describe(name, table.columns[name], column) for name, column in schema.columns.items()]
+    columns = list(pool.map(lambda name: describe(name, table.columns, schema.columns[name]), schema.columns))
+    images = None
+    if isinstance(table, ImageTable):
+        images = table.statistics
+        columns = [
+            column.model_copy(update={"image": images.shape}) if column.type == "image" else column
+            for column in columns
+        ]
     plans = plan_columns([column for column in columns if column.role == "feature"], {})
-    width = sum(plan.positions for plan in plans)
-    check_expanded("the table with its columns encoded", table.rows * width * NUMBER_BYTES, limits)
-    used = [*schema.features, schema.target]
-    duplicates = statistics.count_equal_rows([table.columns[name] for name in used])
+    if images is None:
+        size = table.rows * sum(plan.positions for plan in plans) * NUMBER_BYTES
+        check_expanded("the table with its columns encoded", size, limits.of_large_tables())
+    duplicates = _count_duplicates(schema, target)
     counts = statistics.class_counts(target.y, target.task, target.outputs)
     return Profile(
         rows=table.rows,
-        kind="vector",
+        kind="vector" if images is None else "image",
         task=target.task,
         target=schema.target,
         features=schema.features,
-        input_shape=(width,),
+        input_shape=input_shape(plans),
         has_pipeline=True,
         blocks=input_blocks(plans),
+        weight=with_role(schema.columns, "weight"),
         outputs=target.outputs,
         class_labels=target.class_labels,
         class_counts=counts,
         columns=tuple(columns),
         dialect=table.dialect,
         bad_rows=table.bad_rows,
-        preview=statistics.preview(table),
+        images=images,
+        preview=statistics.preview(table if images is None else _scalars(table)),
         duplicates=duplicates,
         findings=(
             *left_out(schema.columns),
+            *_several_labels(schema, target.task),
+            *_in_order_of_time(schema),
             *statistics.find_issues(
                 table,
                 target=schema.target,
@@ -81,43 +120,144 @@ def make_table_profile(schema: Schema, target: TableTarget, limits: FileLimits) 
                 class_labels=target.class_labels,
                 class_counts=counts,
                 duplicates=duplicates,
+                distinct={column.name: _values_of(column) for column in columns},
             ),
         ),
     )
 
 
-def left_out(columns: Mapping[str, ColumnSchema]) -> list[str]:
-    """Return a sentence for each column that is not a feature."""
+def _values_of(column: Column) -> int | None:
+    """Return the number of different values, a missing one included, which is no value of a category."""
+    if column.distinct is None or column.type != "category":
+        return column.distinct
+    return column.distinct + bool(column.missing)
+
+
+def _count_duplicates(schema: Schema, target: TableTarget) -> int:
+    columns = schema.table.columns
+    if isinstance(schema.table, ImageTable):
+        return count_equal_images(columns[IMAGE], target.y)
+    return count_equal_rows(columns[name] for name in (*schema.features, schema.target))
+
+
+def _scalars(table: Table) -> Table:
+    """Return a table without images, which a preview has as thumbnails."""
+    return Table({name: column for name, column in table.columns.items() if column.ndim == 1})
+
+
+def _several_labels(schema: Schema, task: Task) -> list[str]:
+    """Return a hint if the classes of a target seem to be lists of labels."""
+    if task not in ("binary", "multiclass") or not seems_divided(schema.table.columns[schema.target]):
+        return []
     return [
-        f"Column {name!r} is left out of the features: {column.reason}."
-        for name, column in columns.items()
-        if column.reason is not None
+        f"Values of the target {schema.target!r} contain ; or |. If they are several labels in a row, choose "
+        "the task multilabel."
     ]
 
 
-def describe(name: str, column: Array, schema: ColumnSchema) -> Column:
+def _in_order_of_time(schema: Schema) -> list[str]:
+    """Return a hint if the rows follow a date: rows between those of the training are easier to predict."""
+    if any(column.role == "time" for column in schema.columns.values()):
+        return []
+    for name in schema.features:
+        dates = schema.table.columns[name]
+        if schema.columns[name].type == "date" and _rises(dates[:ROWS_IN_ORDER]) and _rises(dates):
+            return [
+                f"Rows follow each other in the order of column {name!r}. If they are a time series, give it "
+                "the role time: then the oldest rows train and the newest test."
+            ]
+    return []
+
+
+def _rises(dates: Array) -> bool:
+    """Return whether no date is before the one above it, and most are after it."""
+    if len(dates) < MIN_ROWS_OF_SERIES or np.isnat(dates).any():
+        return False
+    above, below = dates[:-1], dates[1:]
+    return bool((below >= above).all()) and bool((below > above).mean() > 1 / 2)
+
+
+def left_out(columns: Mapping[str, ColumnSchema]) -> list[str]:
+    """Return a sentence for each column that is not a feature, and one for all after the first ones."""
+    reasons = {name: column.reason for name, column in columns.items() if column.reason is not None}
+    named = list(reasons.items())[: statistics.MOST_NAMED]
+    found = [f"Column {name!r} is left out of the features: {reason}." for name, reason in named]
+    if more := len(reasons) - len(named):
+        found.append(
+            f"{more:,} more columns are left out of the features; the table of columns has each reason."
+        )
+    return found
+
+
+def describe(name: str, columns: Mapping[str, Array], schema: ColumnSchema) -> Column:
     """Return role, type and statistics of a column."""
-    found = statistics.describe_column(name, column).model_copy(
-        update={"role": schema.role, "type": schema.type, "reason": schema.reason}
-    )
-    return found.model_copy(update=_of_values(column, schema.type))
+    given = {"role": schema.role, "type": schema.type, "reason": schema.reason}
+    found = words(columns, name) if schema.type == "category" else None
+    if found is not None:
+        counts = found.counts()
+        described = Column(name=name, dtype="text", missing=counts[""])
+        return described.model_copy(update=given | _of_categories(counts))
+    column = columns[name]
+    if schema.type == "image":
+        return statistics.describe_pixels(name, column).model_copy(update={"role": schema.role})
+    if column.dtype.kind in NUMBERS:
+        return _of_numbers(name, column, schema.type).model_copy(update=given)
+    counted: dict[str, object] = {}
+    if schema.type == "category":
+        counted = _of_categories(_counts(column))
+    elif schema.type == "text":
+        counted = _of_texts(column)
+    distinct = counted.get("distinct")
+    described = statistics.describe_column(name, column, distinct if isinstance(distinct, int) else None)
+    return described.model_copy(update=given | counted)
 
 
-def _of_values(column: Array, kind: ColumnType) -> dict[str, object]:
-    """Return the counts of a column from which its encoding is planned, and its most frequent values."""
-    if kind == "text":
-        found = frequencies(column.tolist(), "words")
-        often = sum(1 for number in found.values() if number >= MIN_TEXTS)
-        return {"ngrams": min(max(often, 1), MAX_NGRAMS)}
-    if kind not in ("category", "integer"):
-        return {}
-    counts = Counter(column.tolist())
+def _of_numbers(name: str, column: Array, kind: ColumnType) -> Column:
+    ordered = statistics.ascending(column)
+    found = statistics.describe_numbers(name, column, ordered)
+    if kind != "integer":
+        return found
+    return found.model_copy(update={"frequent": statistics.count_distinct(ordered.values, MIN_ROWS)})
+
+
+def _counts(column: Array) -> Counter[str]:
+    """Return the number of rows of each text, in the order of their first rows."""
+    counts: Counter[str] = Counter()
+    # In parts, since a Python object takes more memory than its text.
+    for start in range(0, len(column), PART_ROWS):
+        counts.update(column[start : start + PART_ROWS].tolist())
+    return counts
+
+
+def _of_categories(counts: Counter[str]) -> dict[str, object]:
+    """Return the counts from which the encoding of a category is planned, and its most frequent values."""
     counts.pop("", None)
     frequent = sum(1 for number in counts.values() if number >= MIN_ROWS)
-    if kind == "integer":
-        return {"frequent": frequent}
     values = [word for word, _ in counts.most_common(MAX_VALUES) if len(word) <= MAX_VALUE_CHARACTERS]
     return {"distinct": len(counts), "frequent": frequent, "values": tuple(values)}
+
+
+def _of_texts(column: Array) -> dict[str, object]:
+    """Return the counts of texts: n-grams, words, the range of their lengths; and the most frequent words."""
+    found = frequencies(column.tolist(), "words")
+    often = [name for name, number in found.items() if number >= MIN_TEXTS]
+    words = sorted((-number, word) for word, number in found.items() if " " not in word)
+    shown = tuple(word for _, word in words[:WORDS_OF_A_TEXT] if len(word) <= MAX_VALUE_CHARACTERS)
+    lengths = np.strings.str_len(column[column != ""])
+    measured = statistics.of_numbers(lengths.astype(np.float64)) if len(lengths) else {}
+    return {
+        "ngrams": min(max(len(often), 1), MAX_NGRAMS),
+        "vocabulary": max(sum(1 for name in often if " " not in name), 1),
+        "length": _usual_length(column),
+        "values": shown,
+        **measured,
+    }
+
+
+def _usual_length(texts: Array) -> int:
+    """Return the number of words that 95 % of the texts with words do not exceed."""
+    lengths = [length for text in texts.tolist() if (length := len(words_of(text)))]
+    return int(np.percentile(lengths, USUAL_LENGTH, method="higher")) if lengths else 1
 
 
 class Selection(NamedTuple):
@@ -128,7 +268,9 @@ class Selection(NamedTuple):
     profile: Profile
 
 
-def select(columns: Mapping[str, Array], y: Array, profile: Profile, spec: DataSpec) -> Selection:
+def select(
+    columns: Mapping[str, Array], y: Array, profile: Profile, spec: DataSpec, texts: TextEncode = "words"
+) -> Selection:
     """Return the columns that a spec selects of a table, and a profile that describes them.
 
     Args:
@@ -136,6 +278,7 @@ def select(columns: Mapping[str, Array], y: Array, profile: Profile, spec: DataS
         y: the stored target, encoded for the roles in the profile.
         profile: of the table.
         spec: target, features, task and preprocessing.
+        texts: the encoding of texts for which the spec chooses none.
 
     Raises:
         BadSpec: a column does not exist, or an option does not fit its type or makes the input too large.
@@ -143,11 +286,10 @@ def select(columns: Mapping[str, Array], y: Array, profile: Profile, spec: DataS
     """
     target = spec.target or profile.target
     chosen = _chosen(profile, spec, target)
-    try:
-        plans = plan_columns(chosen, spec.preprocessing)
-    except ValueError as error:
-        raise BadSpec(str(error)) from error
-    width = _checked_width(plans, profile)
+    if any(column.name == target and column.type == "image" for column in profile.columns):
+        raise BadSpec(f"{target!r} holds the images and cannot be the target")
+    plans = _plans(chosen, spec, texts)
+    _check_width(plans, profile, spec)
     task = spec.task or (profile.task if target == profile.target else None)
     if (target, task) == (profile.target, profile.task):
         encoded = TableTarget(y, profile.task, profile.class_labels)
@@ -158,44 +300,55 @@ def select(columns: Mapping[str, Array], y: Array, profile: Profile, spec: DataS
             "task": encoded.task,
             "target": target,
             "features": tuple(column.name for column in chosen),
-            "input_shape": (width,),
+            "input_shape": input_shape(plans),
             "blocks": input_blocks(plans),
             "outputs": encoded.outputs,
             "class_labels": encoded.class_labels,
+            **(windowed(spec.window, plans) if is_windowed(spec, profile) else {}),
         }
     )
     return Selection(plans, encoded, described)
 
 
-def _checked_width(plans: Sequence[ColumnPlan], profile: Profile) -> int:
-    """Return the number of positions of the input.
+def encoded_bytes(profile: Profile, spec: DataSpec, texts: TextEncode = "words") -> int:
+    """Return the size of all rows of a table in memory, encoded as a spec selects; see `select`.
+
+    Raises:
+        BadSpec: a column does not exist, or an option does not fit its type.
+    """
+    plans = _plans(_chosen(profile, spec, spec.target or profile.target), spec, texts)
+    return profile.rows * _width_in_memory(plans, spec) * NUMBER_BYTES
+
+
+def _plans(chosen: Sequence[Column], spec: DataSpec, texts: TextEncode) -> tuple[ColumnPlan, ...]:
+    try:
+        return plan_columns(chosen, spec.preprocessing, texts)
+    except ValueError as error:
+        raise BadSpec(str(error)) from error
+
+
+def _width_in_memory(plans: Sequence[ColumnPlan], spec: DataSpec) -> int:
+    return width_in_memory(sum(plan.positions for plan in plans), spec.window)
+
+
+def _check_width(plans: Sequence[ColumnPlan], profile: Profile, spec: DataSpec) -> None:
+    """Check the number of positions of the input.
 
     Raises:
         BadSpec: all rows together would be too large.
     """
-    width = sum(plan.positions for plan in plans)
-    size = profile.rows * width * NUMBER_BYTES
-    # An administrator may have allowed more for the profile.
-    most = max(DEFAULT_LIMITS.expanded_bytes, profile.rows * profile.input_shape[0] * NUMBER_BYTES)
-    if size > most:
-        raise BadSpec(
-            f"the columns, encoded as data.preprocessing asks, have {size:,} bytes; at most {most:,} are "
-            "used. Choose embedding or hash for columns with many values"
-        )
-    return width
+    if (refusal := size_refusal(_width_in_memory(plans, spec), profile)) is not None:
+        raise BadSpec(refusal)
 
 
 def _chosen(profile: Profile, spec: DataSpec, target: str) -> list[Column]:
     known = {column.name: column for column in profile.columns}
-    names: Sequence[str] = spec.features or [
-        # The profile's target is an ordinary column if the experiment predicts another one.
-        name
-        for name, column in known.items()
-        if column.role in ("feature", "target")
-    ]
+    names = feature_names(spec, profile)
     for name in (target, *names, *spec.preprocessing):
         if name not in known:
             raise BadSpec(f"no column {name!r} in the data set; the columns are {', '.join([*known][:20])}")
     if spec.features and target in spec.features:
         raise BadSpec(f"{target!r} is the target and cannot also be a feature")
-    return [known[name] for name in names if name != target]
+    if profile.weight is not None and profile.weight in (target, *names):
+        raise BadSpec(f"{profile.weight!r} has the role weight and cannot also be a feature or the target")
+    return [known[name] for name in names]

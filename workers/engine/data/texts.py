@@ -25,13 +25,14 @@ def text_array(texts: Iterable[str]) -> Array:
     return np.asarray(list(texts), dtype=TEXT)
 
 
-def check_lengths(name: str, column: Array, limit: int) -> None:
+def check_lengths(name: str, column: Array, limit: int, first: int = 0) -> None:
     """Check that no text of a column is too long.
 
     Args:
         name: of the column.
         column: texts of variable width, (rows, …).
         limit: characters.
+        first: number of rows before those of `column`.
 
     Raises:
         BadData: a text is longer; the message names its row.
@@ -40,7 +41,7 @@ def check_lengths(name: str, column: Array, limit: int) -> None:
     if lengths.size and int(lengths.max()) > limit:
         row = int(np.unravel_index(int(lengths.argmax()), lengths.shape)[0])
         raise BadData(
-            f"column {name!r} has a text of {int(lengths.max()):,} characters in row {row + 1}; "
+            f"column {name!r} has a text of {int(lengths.max()):,} characters in row {first + row + 1}; "
             f"at most {limit:,} are read"
         )
 

@@ -15,7 +15,7 @@ from jobs.contracts.model_reports.evaluation import (
     ClassScores,
     LabelEvaluation,
 )
-from workers.engine.arrays import Bools, Floats, Ints
+from workers.engine.arrays import Array, Bools, Floats, Ints
 from workers.engine.evaluation.intervals import (
     Counts,
     RowIndices,
@@ -25,6 +25,7 @@ from workers.engine.evaluation.intervals import (
     wilson,
 )
 from workers.engine.evaluation.roc import RocCurve, auc_entry, roc_auc, roc_curve
+from workers.engine.evaluation.weighting import Weights, column_sums, mean, of_rows
 from workers.engine.report import finite_or_none
 
 EPSILON = 1e-7
@@ -65,18 +66,19 @@ def row_losses(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Floats:
     return -np.log(np.clip(p[np.arange(len(p)), truth], EPSILON, 1.0))
 
 
-def _confusion(truth: Ints, guess: Ints, classes: int) -> Ints:
-    """Count (true, predicted) pairs. Rows without a predicted class are left out."""
+def _confusion(truth: Ints, guess: Ints, classes: int, weights: Weights = None) -> Array:
+    """Count (true, predicted) pairs, or add their weights. Rows without a predicted class are left out."""
     known = guess >= 0
-    flat = np.bincount(truth[known] * classes + guess[known], minlength=classes * classes)
+    pairs = truth[known] * classes + guess[known]
+    flat = np.bincount(pairs, of_rows(weights, known), minlength=classes * classes)
     return flat.reshape(classes, classes)
 
 
-def _macro_f1(hits: Ints, predicted: Ints, support: Ints) -> float:
+def _macro_f1(hits: Array, predicted: Array, support: Array) -> float:
     """Return F1 averaged over the classes or labels that occur among the true or predicted ones.
 
     Args:
-        hits: how often each is predicted correctly, (classes,).
+        hits: how often each is predicted correctly, or the weight of these rows, (classes,).
         predicted: how often each is predicted, (classes,).
         support: how often each is true, (classes,).
     """
@@ -85,7 +87,11 @@ def _macro_f1(hits: Ints, predicted: Ints, support: Ints) -> float:
     return float(np.mean(2 * hits[occurs] / size[occurs])) if occurs.any() else math.nan
 
 
-def _per_class(hits: Ints, predicted: Ints, support: Ints, labels: Sequence[str]) -> list[ClassScores]:
+def _per_class(
+    hits: Array, predicted: Array, support: Array, labels: Sequence[str], rows: Ints
+) -> list[ClassScores]:
+    """Return the scores of each class; for the arguments see `_macro_f1`, `rows` are those of each class."""
+
     def ratio(a: float, b: float) -> float | None:
         return a / b if b else None
 
@@ -95,13 +101,13 @@ def _per_class(hits: Ints, predicted: Ints, support: Ints, labels: Sequence[str]
             precision=ratio(float(hit), float(guessed)),
             recall=ratio(float(hit), float(real)),
             f1=ratio(2 * float(hit), float(guessed + real)),
-            support=int(real),
+            support=int(count),
         )
-        for label, hit, guessed, real in zip(labels, hits, predicted, support, strict=True)
+        for label, hit, guessed, real, count in zip(labels, hits, predicted, support, rows, strict=True)
     ]
 
 
-def calibration(confidence: Floats, correct: Bools) -> Calibration:
+def calibration(confidence: Floats, correct: Bools, weights: Weights = None) -> Calibration:
     """Compare confidence with accuracy in bins of equal width.
 
     Source: Guo et al. 2017, On Calibration of Modern Neural Networks, section 2.
@@ -109,6 +115,7 @@ def calibration(confidence: Floats, correct: Bools) -> Calibration:
     Args:
         confidence: probability of the predicted class, (rows,).
         correct: whether the prediction is correct, (rows,).
+        weights: of the rows, (rows,); None if each counts once.
 
     Returns:
         `ece`: the expected calibration error, which is the mean absolute gap weighted by rows; `bins`: the
@@ -119,18 +126,23 @@ def calibration(confidence: Floats, correct: Bools) -> Calibration:
     # A confidence of exactly 1 belongs to the last bin
     index = np.minimum((confidence * BINS).astype(int), BINS - 1)
     bins = []
-    for number in np.unique(index):
+    for number in np.unique(index if weights is None else index[weights > 0]):
         inside = index == number
+        each = of_rows(weights, inside)
         bins.append(
             CalibrationBin(
                 low=number / BINS,
                 high=(number + 1) / BINS,
                 rows=int(inside.sum()),
-                confidence=float(confidence[inside].mean()),
-                accuracy=float(correct[inside].mean()),
+                share=None if each is None or weights is None else float(each.sum() / weights.sum()),
+                confidence=mean(confidence[inside], each),
+                accuracy=mean(correct[inside], each),
             )
         )
-    ece = sum(b.rows * abs(b.confidence - b.accuracy) for b in bins) / confidence.size
+    if weights is None:
+        ece = sum(b.rows * abs(b.confidence - b.accuracy) for b in bins) / confidence.size
+    else:
+        ece = sum((b.share or 0.0) * abs(b.confidence - b.accuracy) for b in bins)
     return Calibration(ece=float(ece), bins=tuple(bins))
 
 
@@ -139,15 +151,18 @@ def class_names(labels: Sequence[str], classes: int) -> list[str]:
     return [str(label) for label in labels] if len(labels) == classes else [str(i) for i in range(classes)]
 
 
-def _mean_entry(values: Floats, seed: int) -> MetricValue:
+def _mean_entry(values: Array, seed: int, weights: Weights) -> MetricValue:
     """Return a mean over rows, (rows,)."""
     rows = len(values)
-    interval = bootstrap(lambda drawn: float(values[drawn].mean()), rows, seed)
-    return metric_entry(float(values.mean()), rows, interval, "bootstrap")
+    interval = bootstrap(lambda drawn: mean(values[drawn], of_rows(weights, drawn)), rows, seed)
+    return metric_entry(mean(values, weights), rows, interval, "bootstrap")
 
 
-def _share_entry(right: Bools) -> MetricValue:
+def _share_entry(right: Bools, seed: int, weights: Weights) -> MetricValue:
     """Return the share of correct rows, (rows,)."""
+    # The interval of a proportion needs rows that count once.
+    if weights is not None:
+        return _mean_entry(right, seed, weights)
     rows = len(right)
     return metric_entry(float(right.mean()), rows, wilson(int(right.sum()), rows), "wilson")
 
@@ -162,8 +177,9 @@ def evaluate_classes(
     y_pred: npt.ArrayLike,
     class_labels: Sequence[str],
     seed: int,
+    weights: Weights = None,
 ) -> ClassEvaluation:
-    """Evaluate a classifier that predicts one class per row.
+    """Evaluate a classifier that predicts one class per row. The confusion matrix counts each row once.
 
     Args:
         task: kind of prediction.
@@ -171,33 +187,36 @@ def evaluate_classes(
         y_pred: probabilities, see `probabilities`.
         class_labels: one name per class, or empty.
         seed: of the bootstrap.
+        weights: of the rows, (rows,); None if each counts once.
     """
     truth = np.asarray(y_true).reshape(-1).astype(np.int64)
     p, guess = probabilities(y_pred), predicted_classes(y_pred)
     rows, classes = p.shape
     right = truth == guess
-    confusion, support = _confusion(truth, guess, classes), np.bincount(truth, minlength=classes)
+    confusion, class_rows = _confusion(truth, guess, classes), np.bincount(truth, minlength=classes)
+    table = _confusion(truth, guess, classes, weights)
+    support = np.bincount(truth, weights, minlength=classes)
     labels = class_names(class_labels, classes)
-    calibrated = calibration(p.max(axis=1), right)
+    calibrated = calibration(p.max(axis=1), right, weights)
     metrics = {
-        "accuracy": _share_entry(right),
-        "log_loss": _mean_entry(row_losses(truth, p), seed),
-        "f1_macro": _macro_f1_entry(truth, guess, classes, seed),
+        "accuracy": _share_entry(right, seed, weights),
+        "log_loss": _mean_entry(row_losses(truth, p), seed, weights),
+        "f1_macro": _macro_f1_entry(truth, guess, classes, seed, weights),
         "ece": _ece_entry(calibrated, rows),
     }
     curve = RocCurve()
     if classes == 2:
         positive, score = truth == 1, p[:, 1]
-        metrics["roc_auc"] = auc_entry(positive, score, seed)
+        metrics["roc_auc"] = auc_entry(positive, score, seed, weights)
         if metrics["roc_auc"].value is not None:
-            curve = roc_curve(positive, score)
+            curve = roc_curve(positive, score, weights)
     return ClassEvaluation(
         task=task,
         rows=rows,
         nonfinite_rows=int((guess < 0).sum()),
         metrics=metrics,
         class_labels=tuple(labels),
-        per_class=tuple(_per_class(np.diag(confusion), confusion.sum(axis=0), support, labels)),
+        per_class=tuple(_per_class(np.diag(table), table.sum(axis=0), support, labels, class_rows)),
         confusion=confusion.tolist(),
         calibration=calibrated,
         roc_curve=curve.points,
@@ -205,20 +224,29 @@ def evaluate_classes(
     )
 
 
-def macro_f1_of_classes(truth: Ints, guess: Ints, classes: int) -> float:
+def macro_f1_of_classes(truth: Ints, guess: Ints, classes: int, weights: Weights = None) -> float:
     """Return macro F1 of class numbers, (rows,); see `predicted_classes`."""
-    table = _confusion(truth, guess, classes)
+    table = _confusion(truth, guess, classes, weights)
     # Counted from `truth`: the table lacks rows without a predicted class.
-    support = np.bincount(truth, minlength=classes)
+    support = np.bincount(truth, weights, minlength=classes)
     return _macro_f1(np.diag(table), table.sum(axis=0), support)
 
 
-def macro_f1_of_labels(truth: Bools, guess: Bools) -> float:
+def macro_f1_of_labels(truth: Bools, guess: Bools, weights: Weights = None) -> float:
     """Return macro F1 of labels, (rows, labels)."""
-    return _macro_f1((truth & guess).sum(axis=0), guess.sum(axis=0), truth.sum(axis=0))
+    return _macro_f1(*(column_sums(each, weights) for each in (truth & guess, guess, truth)))
 
 
-def _macro_f1_entry(truth: Ints, guess: Ints, classes: int, seed: int) -> MetricValue:
+def _macro_f1_entry(truth: Ints, guess: Ints, classes: int, seed: int, weights: Weights) -> MetricValue:
+    if weights is not None:
+
+        def f1_of_rows(drawn: RowIndices) -> float:
+            return macro_f1_of_classes(truth[drawn], guess[drawn], classes, weights[drawn])
+
+        interval = bootstrap(f1_of_rows, len(truth), seed)
+        value = macro_f1_of_classes(truth, guess, classes, weights)
+        return metric_entry(value, len(truth), interval, "bootstrap")
+
     def f1_of(pairs: Counts) -> float:
         table = pairs[:, 1:]
         return _macro_f1(np.diag(table), table.sum(axis=0), pairs.sum(axis=1))
@@ -240,9 +268,13 @@ def _two_by_two(
 
 
 def evaluate_labels(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, class_labels: Sequence[str], seed: int
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    class_labels: Sequence[str],
+    seed: int,
+    weights: Weights = None,
 ) -> LabelEvaluation:
-    """Evaluate a multilabel classifier.
+    """Evaluate a multilabel classifier. The confusion of each label counts each row once.
 
     `accuracy` is the share of correct labels, `exact_match` the share of rows with all labels correct.
 
@@ -251,6 +283,7 @@ def evaluate_labels(
         y_pred: probabilities, (rows, labels).
         class_labels: one name per label, or empty.
         seed: of the bootstrap.
+        weights: of the rows, (rows,); None if each counts once.
     """
     p = np.asarray(y_pred, np.float64).reshape(len(np.asarray(y_pred)), -1)
     truth, guess = np.asarray(y_true).reshape(p.shape) > 0.5, p > 0.5
@@ -258,25 +291,28 @@ def evaluate_labels(
     is_finite = np.isfinite(p).all(axis=1)
     right = (truth == guess) & is_finite[:, None]
     confidence = np.where(guess, p, 1 - p)
-    calibrated = calibration(confidence.reshape(-1), right.reshape(-1))
+    of_each_label = None if weights is None else np.repeat(weights, count)
+    calibrated = calibration(confidence.reshape(-1), right.reshape(-1), of_each_label)
     hits, predicted, support = (truth & guess).sum(axis=0), guess.sum(axis=0), truth.sum(axis=0)
     labels = class_names(class_labels, count)
+    weighed = [column_sums(each, weights) for each in (truth & guess, guess, truth)]
+    per_label = _per_class(weighed[0], weighed[1], weighed[2], labels, support)
     return LabelEvaluation(
         task="multilabel",
         rows=rows,
         nonfinite_rows=int((~is_finite).sum()),
         metrics={
             # Averaged per row first: the bootstrap draws whole rows, whose labels depend on each other.
-            "accuracy": _mean_entry(right.mean(axis=1), seed),
-            "exact_match": _share_entry(right.all(axis=1)),
-            "log_loss": _mean_entry(mean_label_losses(truth, p), seed),
-            "f1_macro": _macro_f1_entry_of_labels(truth, guess, seed),
+            "accuracy": _mean_entry(right.mean(axis=1), seed, weights),
+            "exact_match": _share_entry(right.all(axis=1), seed, weights),
+            "log_loss": _mean_entry(mean_label_losses(truth, p), seed, weights),
+            "f1_macro": _macro_f1_entry_of_labels(truth, guess, seed, weights),
             "ece": _ece_entry(calibrated, rows),
         },
         class_labels=tuple(labels),
         per_class=tuple(
-            entry.model_copy(update={"roc_auc": finite_or_none(roc_auc(truth[:, k], p[:, k]))})
-            for k, entry in enumerate(_per_class(hits, predicted, support, labels))
+            entry.model_copy(update={"roc_auc": finite_or_none(roc_auc(truth[:, k], p[:, k], weights))})
+            for k, entry in enumerate(per_label)
         ),
         confusion_per_label=tuple(_two_by_two(rows, hits, predicted, support)),
         calibration=calibrated,
@@ -290,9 +326,9 @@ def mean_label_losses(truth: Bools, p: Floats) -> Floats:
     return losses
 
 
-def _macro_f1_entry_of_labels(truth: Bools, guess: Bools, seed: int) -> MetricValue:
+def _macro_f1_entry_of_labels(truth: Bools, guess: Bools, seed: int, weights: Weights) -> MetricValue:
     def f1_of(drawn: RowIndices) -> float:
-        return macro_f1_of_labels(truth[drawn], guess[drawn])
+        return macro_f1_of_labels(truth[drawn], guess[drawn], of_rows(weights, drawn))
 
     rows = len(truth)
     return metric_entry(f1_of(np.arange(rows)), rows, bootstrap(f1_of, rows, seed), "bootstrap")

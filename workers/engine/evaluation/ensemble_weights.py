@@ -12,6 +12,7 @@ from jobs.contracts.data import Task
 from workers.engine.arrays import Floats
 from workers.engine.evaluation.classification import EPSILON, probabilities
 from workers.engine.evaluation.regression import columns
+from workers.engine.evaluation.weighting import Weights, mean, of_rows
 
 START_LOGIT = 3.0
 """Logit of the favoured member in a start: about 20 times the weight of each other member."""
@@ -66,15 +67,16 @@ def loss_terms(task: Task, y_true: npt.ArrayLike, members: Sequence[npt.ArrayLik
     return np.stack([probabilities(m)[rows, truth_class][:, None] for m in members])
 
 
-def pooled_loss(task: Task, terms: Floats, weights: Floats) -> float:
+def pooled_loss(task: Task, terms: Floats, weights: Floats, rows: Weights = None) -> float:
     """Return the loss of a weighted mean: log loss, or the standardized mean squared error for regression.
 
     Args:
         task: kind of prediction.
         terms: see `loss_terms`.
-        weights: (members,).
+        weights: of the members, (members,).
+        rows: weights of the rows, (rows,); None if each counts once.
     """
-    return float(np.mean(pooled_losses(task, terms, weights)))
+    return mean(pooled_losses(task, terms, weights), rows)
 
 
 def pooled_losses(task: Task, terms: Floats, weights: Floats) -> Floats:
@@ -89,7 +91,7 @@ def weighted_mean(members: Sequence[npt.ArrayLike], weights: Floats) -> Floats:
     return np.tensordot(weights, np.stack([np.asarray(m, np.float64) for m in members]), axes=1)
 
 
-def fit_weights(task: Task, terms: Floats) -> FittedWeights:
+def fit_weights(task: Task, terms: Floats, rows: Weights = None) -> FittedWeights:
     """Minimize the loss with the Nelder–Mead method over softmax logits (Nelder and Mead 1965).
 
     The loss is minimized rather than the accuracy, which is constant almost everywhere, so the method would
@@ -98,25 +100,27 @@ def fit_weights(task: Task, terms: Floats) -> FittedWeights:
     Args:
         task: kind of prediction.
         terms: see `loss_terms`.
+        rows: weights of the rows, (rows,); None if each counts once.
     """
     count = len(terms)
     # The method finds a local minimum: it starts from equal weights, and once in favour of each member.
     starts = np.vstack([np.zeros(count), START_LOGIT * np.eye(count)])
-    runs = [_descend(task, terms, start[:-1] - start[-1]) for start in starts]
+    runs = [_descend(task, terms, start[:-1] - start[-1], rows) for start in starts]
     best = min(runs, key=lambda run: run.fun)
     weights = _softmax(best.x)
     kept = np.where(weights < MIN_WEIGHT, 0.0, weights)
     weights = kept / kept.sum()
-    return FittedWeights(weights, pooled_loss(task, terms, weights), sum(int(run.nfev) for run in runs))
+    loss = pooled_loss(task, terms, weights, rows)
+    return FittedWeights(weights, loss, sum(int(run.nfev) for run in runs))
 
 
-def equal_weights(task: Task, terms: Floats) -> FittedWeights:
-    """Return equal weights and their loss."""
+def equal_weights(task: Task, terms: Floats, rows: Weights = None) -> FittedWeights:
+    """Return equal weights and their loss; for the arguments see `fit_weights`."""
     weights = np.full(len(terms), 1 / len(terms))
-    return FittedWeights(weights, pooled_loss(task, terms, weights), 1)
+    return FittedWeights(weights, pooled_loss(task, terms, weights, rows), 1)
 
 
-def held_out_losses(task: Task, terms: Floats, seed: int) -> Floats:
+def held_out_losses(task: Task, terms: Floats, seed: int, weights_of_rows: Weights = None) -> Floats:
     """Return each row's loss under weights that were not fitted on it, by 5-fold cross-validation, (rows,).
 
     The difference of their mean to the fitted loss shows how much the weights overfit the validation rows.
@@ -125,18 +129,23 @@ def held_out_losses(task: Task, terms: Floats, seed: int) -> Floats:
         task: kind of prediction.
         terms: see `loss_terms`.
         seed: of the folds.
+        weights_of_rows: (rows,); None if each counts once.
     """
     rows = np.random.default_rng(seed).permutation(terms.shape[1])
     folds = np.array_split(rows, min(FOLDS, len(rows)))
     losses = np.empty(len(rows))
     for fold in folds:
         rest = np.setdiff1d(rows, fold)
-        weights = fit_weights(task, terms[:, rest]).weights
+        given = of_rows(weights_of_rows, rest)
+        # Rows that have no weight choose nothing.
+        is_known = given is None or given.any()
+        fit = fit_weights(task, terms[:, rest], given) if is_known else equal_weights(task, terms[:, rest])
+        weights = fit.weights
         losses[fold] = pooled_losses(task, terms[:, fold], weights)
     return losses
 
 
-def leave_one_out(task: Task, terms: Floats, weights: Floats) -> Floats:
+def leave_one_out(task: Task, terms: Floats, weights: Floats, rows: Weights = None) -> Floats:
     """Return by how much the loss increases without each member, (members,). Positive: the member helps.
 
     The other weights keep their proportions. Without a member that has all the weight, the others get equal
@@ -145,25 +154,26 @@ def leave_one_out(task: Task, terms: Floats, weights: Floats) -> Floats:
     Args:
         task: kind of prediction.
         terms: see `loss_terms`.
-        weights: (members,), with sum 1.
+        weights: of the members, (members,), with sum 1.
+        rows: weights of the rows, (rows,); None if each counts once.
     """
-    full = pooled_loss(task, terms, weights)
+    full = pooled_loss(task, terms, weights, rows)
     gains = []
     for left_out in range(len(weights)):
         rest = np.where(np.arange(len(weights)) == left_out, 0.0, weights)
         if rest.sum() <= 0:
             rest = np.where(np.arange(len(weights)) == left_out, 0.0, 1.0)
-        gains.append(pooled_loss(task, terms, rest / rest.sum()) - full)
+        gains.append(pooled_loss(task, terms, rest / rest.sum(), rows) - full)
     return np.array(gains)
 
 
-def _descend(task: Task, terms: Floats, start: Floats) -> Any:
+def _descend(task: Task, terms: Floats, start: Floats, rows: Weights) -> Any:
     """Run Nelder–Mead from `start`, (members - 1,): the members' logits without the last, which is 0."""
     # SciPy's first steps are 5 % of each coordinate, and tiny where it is 0
     simplex = np.vstack([start, start + np.eye(len(start))])
     options = {"initial_simplex": simplex, "maxfev": 400 * len(terms), "xatol": 1e-3, "fatol": 1e-7}
     return minimize(
-        lambda x: pooled_loss(task, terms, _softmax(x)), start, method="Nelder-Mead", options=options
+        lambda x: pooled_loss(task, terms, _softmax(x), rows), start, method="Nelder-Mead", options=options
     )
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from jobs.contracts.data import Task
 from jobs.contracts.model_reports.evaluation import EvaluationReport
 from workers.engine.arrays import Array
+from workers.engine.data.weights import RowWeights
 from workers.engine.evaluation.classification import (
     class_names,
     evaluate_classes,
@@ -28,6 +29,7 @@ def evaluate(
     y_pred: npt.ArrayLike,
     class_labels: Sequence[str] = (),
     seed: int = 0,
+    weights: RowWeights | None = None,
 ) -> EvaluationReport:
     """Compare predictions with the true values.
 
@@ -38,6 +40,7 @@ def evaluate(
             column (probability of class 1) or two.
         class_labels: names of classes, labels or regression outputs.
         seed: of every bootstrap; equal arguments give equal results.
+        weights: of the rows; None if each counts once. The field `weighted_by` lists the weighted parts.
 
     Raises:
         ValueError: the numbers of rows differ, or there are no rows.
@@ -45,11 +48,15 @@ def evaluate(
     truth, guess = np.asarray(y_true), np.asarray(y_pred)
     if len(truth) != len(guess) or len(truth) == 0:
         raise ValueError(f"{len(truth)} true rows and {len(guess)} predicted ones cannot be compared")
+    values = None if weights is None else weights.values
+    found: EvaluationReport
     if task == "multilabel":
-        return evaluate_labels(truth, guess, class_labels, seed)
-    if task == "regression":
-        return evaluate_regression(truth, guess, class_labels, seed)
-    return evaluate_classes(task, truth, guess, class_labels, seed)
+        found = evaluate_labels(truth, guess, class_labels, seed, values)
+    elif task == "regression":
+        found = evaluate_regression(truth, guess, class_labels, seed, values)
+    else:
+        found = evaluate_classes(task, truth, guess, class_labels, seed, values)
+    return found if weights is None else found.model_copy(update={"weighted_by": weights.column})
 
 
 def scores(evaluation: EvaluationReport) -> dict[str, float | None]:

@@ -22,8 +22,18 @@ from workers.engine.evaluation.classification import (
 from workers.engine.evaluation.intervals import bootstrap
 from workers.engine.evaluation.regression import columns, mae, r_squared, rmse
 from workers.engine.evaluation.roc import roc_auc
+from workers.engine.evaluation.weighting import (
+    Weights,
+    column_means,
+    mean,
+    of_each_value,
+    of_rows,
+    precision,
+    recall,
+)
 
-Measure = Callable[[Array, Array], float]
+Measure = Callable[[Array, Array, Weights], float]
+"""Takes targets, predictions and weights of rows."""
 
 DRAWS = 4_000_000
 """Rows drawn for one interval. A gate computes several, and each should take seconds at most."""
@@ -52,48 +62,55 @@ def _classes(y: Array) -> Array:
     return np.asarray(y).reshape(-1).astype(np.int64)
 
 
-def _precision(truth: Array, guess: Array) -> float:
-    return float((truth & guess).sum() / max(int(guess.sum()), 1))
-
-
-def _recall(truth: Array, guess: Array) -> float:
-    return float((truth & guess).sum() / max(int(truth.sum()), 1))
-
-
-def _top_5(y: Array, p: Array) -> float:
+def _top_5(y: Array, p: Array, weights: Weights) -> float:
     best = np.argsort(probabilities(p), axis=1)[:, -5:]
-    return float((best == _classes(y)[:, None]).any(axis=1).mean())
+    return mean((best == _classes(y)[:, None]).any(axis=1), weights)
+
+
+def _of_labels(compute: Callable[[Array, Array, Weights], float]) -> Measure:
+    """Return a measure that takes all labels of all rows as one array."""
+
+    def measure(y: Array, p: Array, weights: Weights) -> float:
+        truth, guess = _labels(y, p)
+        return compute(truth.ravel(), guess.ravel(), of_each_value(weights, guess))
+
+    return measure
+
+
+def _auc_of_labels(y: Array, p: Array, weights: Weights) -> float:
+    scores = np.asarray(p, np.float64)
+    return roc_auc(np.asarray(y).ravel() > 0.5, scores.ravel(), of_each_value(weights, scores))
 
 
 _ONE_CLASS: dict[str, Measure] = {
-    "accuracy": lambda y, p: float((predicted_classes(p) == _classes(y)).mean()),
-    "log_loss": lambda y, p: float(row_losses(y, p).mean()),
-    "f1_macro": lambda y, p: macro_f1_of_classes(
-        _classes(y), predicted_classes(p), probabilities(p).shape[1]
+    "accuracy": lambda y, p, w: mean(predicted_classes(p) == _classes(y), w),
+    "log_loss": lambda y, p, w: mean(row_losses(y, p), w),
+    "f1_macro": lambda y, p, w: macro_f1_of_classes(
+        _classes(y), predicted_classes(p), probabilities(p).shape[1], w
     ),
-    "roc_auc": lambda y, p: roc_auc(*_positives(y, p)),
-    "precision": lambda y, p: _precision(_classes(y) == 1, predicted_classes(p) == 1),
-    "recall": lambda y, p: _recall(_classes(y) == 1, predicted_classes(p) == 1),
+    "roc_auc": lambda y, p, w: roc_auc(*_positives(y, p), w),
+    "precision": lambda y, p, w: precision(_classes(y) == 1, predicted_classes(p) == 1, w),
+    "recall": lambda y, p, w: recall(_classes(y) == 1, predicted_classes(p) == 1, w),
     "top_5_accuracy": _top_5,
 }
 _SEVERAL_LABELS: dict[str, Measure] = {
-    "accuracy": lambda y, p: float(np.equal(*_labels(y, p)).mean()),
-    "log_loss": lambda y, p: float(mean_label_losses(_labels(y, p)[0], np.asarray(p, np.float64)).mean()),
-    "f1_macro": lambda y, p: macro_f1_of_labels(*_labels(y, p)),
-    "roc_auc": lambda y, p: roc_auc(np.asarray(y).ravel() > 0.5, np.asarray(p, np.float64).ravel()),
-    "precision": lambda y, p: _precision(*_labels(y, p)),
-    "recall": lambda y, p: _recall(*_labels(y, p)),
+    "accuracy": lambda y, p, w: mean(np.equal(*_labels(y, p)), w),
+    "log_loss": lambda y, p, w: mean(mean_label_losses(_labels(y, p)[0], np.asarray(p, np.float64)), w),
+    "f1_macro": lambda y, p, w: macro_f1_of_labels(*_labels(y, p), w),
+    "roc_auc": _auc_of_labels,
+    "precision": _of_labels(precision),
+    "recall": _of_labels(recall),
 }
 _NUMBERS: dict[str, Measure] = {
-    "rmse": lambda y, p: rmse(columns(y), columns(p)),
-    "mse": lambda y, p: rmse(columns(y), columns(p)) ** 2,
-    "mae": lambda y, p: mae(columns(y), columns(p)),
-    "r2": lambda y, p: r_squared(columns(y), columns(p)),
+    "rmse": lambda y, p, w: rmse(columns(y), columns(p), w),
+    "mse": lambda y, p, w: rmse(columns(y), columns(p), w) ** 2,
+    "mae": lambda y, p, w: mae(columns(y), columns(p), w),
+    "r2": lambda y, p, w: r_squared(columns(y), columns(p), w),
 }
 
 
 def metric_function(name: str, task: Task) -> Measure:
-    """Return the function of true and predicted values that computes a metric.
+    """Return the function of true and predicted values, and of weights, that computes a metric.
 
     Raises:
         KeyError: the metric is not defined for this task.
@@ -101,7 +118,7 @@ def metric_function(name: str, task: Task) -> Measure:
     return {"multilabel": _SEVERAL_LABELS, "regression": _NUMBERS}.get(task, _ONE_CLASS)[name]
 
 
-def estimate(name: str, task: Task, y: Array, p: Array, seed: int = 0) -> Estimate:
+def estimate(name: str, task: Task, y: Array, p: Array, seed: int = 0, weights: Weights = None) -> Estimate:
     """Return a metric on all rows with its interval.
 
     Predictions that are not finite make the metric undefined, for some metrics.
@@ -112,17 +129,29 @@ def estimate(name: str, task: Task, y: Array, p: Array, seed: int = 0) -> Estima
         y: targets of the rows.
         p: predictions for the rows.
         seed: of the bootstrap.
+        weights: of the rows, (rows,); None if each counts once.
 
     Raises:
         KeyError: the metric is not defined for this task.
     """
     compute = metric_function(name, task)
-    interval = bootstrap(lambda rows: compute(y[rows], p[rows]), len(y), seed, draws=DRAWS)
-    return Estimate(compute(y, p), *interval)
+
+    def of_drawn(rows: Array) -> float:
+        return compute(y[rows], p[rows], of_rows(weights, rows))
+
+    return Estimate(compute(y, p, weights), *bootstrap(of_drawn, len(y), seed, draws=DRAWS))
 
 
 def estimate_gain(
-    name: str, task: Task, y: Array, p: Array, other: Array, *, sign: int, seed: int = 0
+    name: str,
+    task: Task,
+    y: Array,
+    p: Array,
+    other: Array,
+    *,
+    sign: int,
+    seed: int = 0,
+    weights: Weights = None,
 ) -> Estimate:
     """Return by how much `p` is better than `other` on the same rows, with the interval of the difference.
 
@@ -136,17 +165,21 @@ def estimate_gain(
         other: the predictions to compare with.
         sign: 1 if higher values of the metric are better, else -1.
         seed: of the bootstrap.
+        weights: of the rows, (rows,); None if each counts once.
     """
     compute = metric_function(name, task)
 
     def difference(rows: Array) -> float:
-        return sign * (compute(y[rows], p[rows]) - compute(y[rows], other[rows]))
+        drawn = of_rows(weights, rows)
+        return sign * (compute(y[rows], p[rows], drawn) - compute(y[rows], other[rows], drawn))
 
     whole = difference(np.arange(len(y)))
     return Estimate(whole, *bootstrap(difference, len(y), seed, draws=DRAWS))
 
 
-def constant_prediction(task: Task, y_train: Array, rows: int, classes: int) -> Array:
+def constant_prediction(
+    task: Task, y_train: Array, rows: int, classes: int, weights: Weights = None
+) -> Array:
     """Return the best prediction that ignores the features, for `rows` rows.
 
     It is the class frequencies of the training rows, the frequency of each label, or the mean of the targets.
@@ -156,12 +189,13 @@ def constant_prediction(task: Task, y_train: Array, rows: int, classes: int) -> 
         y_train: targets of the training rows, (training rows, …).
         rows: number of rows to predict.
         classes: number of classes; ignored for labels and regression.
+        weights: of the training rows, (training rows,); None if each counts once.
 
     Returns:
         (rows, classes), (rows, labels) or (rows, outputs); all rows are equal.
     """
     train = np.asarray(y_train)
     if task in ("multilabel", "regression"):
-        return np.tile(columns(train).mean(axis=0), (rows, 1))
-    counts = np.bincount(_classes(train), minlength=classes)
+        return np.tile(column_means(columns(train), weights), (rows, 1))
+    counts = np.bincount(_classes(train), weights, minlength=classes)
     return np.tile(counts / counts.sum(), (rows, 1))

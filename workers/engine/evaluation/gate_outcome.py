@@ -91,12 +91,26 @@ class GateOutcome:
 
 
 class ChallengerMetric(NamedTuple):
-    """A metric of the challenger on `rows` test rows, with its interval."""
+    """A metric of the challenger on `rows` test rows, with its interval.
+
+    Attributes:
+        metric: its name.
+        direction: its better direction.
+        value: of the challenger.
+        rows: number of test rows.
+        weighted_by: the column whose numbers weigh the rows; empty if each counts once.
+    """
 
     metric: str
     direction: Direction
     value: Estimate
     rows: int
+    weighted_by: str = ""
+
+    @property
+    def weighting(self) -> str:
+        """How rows are weighted, to follow their name in a sentence; empty if each counts once."""
+        return weighting(self.weighted_by)
 
     @property
     def bound(self) -> str:
@@ -116,6 +130,11 @@ class ChallengerMetric(NamedTuple):
             rows=self.rows,
             **more,
         )
+
+
+def weighting(column: str) -> str:
+    """Return how a column weighs rows, to follow their name in a sentence; empty without one."""
+    return f" (weighted by {column})" if column else ""
 
 
 def state_of(passed: bool) -> State:

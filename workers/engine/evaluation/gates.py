@@ -8,14 +8,21 @@ from jobs.contracts.gates import Floor, Slice
 from jobs.contracts.measures import TEST_METRICS
 from jobs.contracts.search import Direction
 from workers.engine.arrays import Array
+from workers.engine.data.weights import RowWeights
 from workers.engine.evaluation.classification import probabilities
 from workers.engine.evaluation.gate_metrics import (
-    Estimate,
     constant_prediction,
     estimate_gain,
     metric_function,
 )
-from workers.engine.evaluation.gate_outcome import Alternative, ChallengerMetric, GateOutcome, state_of
+from workers.engine.evaluation.gate_outcome import (
+    Alternative,
+    ChallengerMetric,
+    GateOutcome,
+    state_of,
+    weighting,
+)
+from workers.engine.evaluation.weighting import Weights
 from workers.engine.report import finite_or_none
 
 
@@ -30,31 +37,27 @@ def reaches(value: float, limit: float, direction: Direction) -> bool:
     return value >= limit if direction == "max" else value <= limit
 
 
-def metric_gate(
-    metric: str, direction: Direction, challenger: Estimate, champion: float, tolerance: float, rows: int
-) -> GateOutcome:
+def metric_gate(measured: ChallengerMetric, champion: float, tolerance: float) -> GateOutcome:
     """Pass if the challenger is not worse than the champion by more than the tolerance on the same test rows.
 
     Args:
-        metric: its name.
-        direction: its better direction.
-        challenger: the challenger's value.
+        measured: the challenger's value.
         champion: the champion's value; NaN if undefined.
         tolerance: tolerated loss: of the metric itself if higher values are better (0.01 is one point of
             accuracy), else as a share of the champion's value.
-        rows: the number of test rows.
     """
-    measured = ChallengerMetric(metric, direction, challenger, rows)
+    metric, direction = measured.metric, measured.direction
     if not np.isfinite(champion):
         detail = f"the champion's test {metric} is undefined"
         return measured.outcome("metric", "not_evaluated", detail=detail)
     limit = _tolerated(champion, direction, tolerance)
     rule = (
-        f"{metric} on the test rows {measured.bound} {limit:.4g}: the champion's {champion:.4g} "
+        f"{metric} on the test rows{measured.weighting} {measured.bound} {limit:.4g}: the champion's "
+        f"{champion:.4g} "
         f"{'minus' if direction == 'max' else 'plus'} the tolerance of "
         f"{_tolerance_text(tolerance, direction)}"
     )
-    passed = reaches(challenger.value, limit, direction)
+    passed = reaches(measured.value.value, limit, direction)
     return measured.outcome("metric", state_of(passed), limit=limit, champion=champion, rule=rule)
 
 
@@ -67,54 +70,45 @@ def _tolerance_text(tolerance: float, direction: Direction) -> str:
     return f"{tolerance:g}" if direction == "max" else f"{100 * tolerance:g} %"
 
 
-def floor_gate(floor: Floor, direction: Direction, challenger: Estimate, rows: int) -> GateOutcome:
+def floor_gate(floor: Floor, measured: ChallengerMetric) -> GateOutcome:
     """Pass if a metric on all test rows reaches the floor.
 
     Args:
         floor: names the metric and its limit.
-        direction: the better direction of the metric.
-        challenger: the challenger's value.
-        rows: the number of test rows.
+        measured: the challenger's value.
     """
-    measured = ChallengerMetric(floor.metric, direction, challenger, rows)
-    rule = f"{floor.metric} on the test rows {measured.bound} {floor.limit:.4g}"
-    passed = reaches(challenger.value, floor.limit, direction)
+    rule = f"{floor.metric} on the test rows{measured.weighting} {measured.bound} {floor.limit:.4g}"
+    passed = reaches(measured.value.value, floor.limit, measured.direction)
     return measured.outcome(floor.gate, state_of(passed), limit=floor.limit, rule=rule)
 
 
 def slice_gate(
-    slice_rule: Slice,
-    metric: str,
-    direction: Direction,
-    challenger: Estimate,
-    champion: float | None,
-    tolerance: float,
-    rows: int,
+    slice_rule: Slice, measured: ChallengerMetric, champion: float | None, tolerance: float
 ) -> GateOutcome:
     """Pass if a metric on the rows of a slice reaches its limit and that of the champion.
 
     Args:
         slice_rule: column and value that choose the rows, and the rule for them.
-        metric: its metric, or the one of the gates.
-        direction: its better direction.
-        challenger: the challenger's value on these rows.
+        measured: the challenger's value on these rows.
         champion: the champion's value on these rows; None or NaN if there is none.
         tolerance: see `metric_gate`.
-        rows: the number of these rows.
     """
-    measured = ChallengerMetric(metric, direction, challenger, rows)
+    direction = measured.direction
     limits: list[tuple[float, str]] = []
     if slice_rule.limit is not None:
         limits.append((slice_rule.limit, "set by the gates"))
     if champion is not None and np.isfinite(champion):
         why = f"the champion's {champion:.4g} with the tolerance of {_tolerance_text(tolerance, direction)}"
         limits.append((_tolerated(champion, direction, tolerance), why))
-    where = f"{metric} on the {rows:,} test rows with {slice_rule.column} = {slice_rule.value}"
+    where = (
+        f"{measured.metric} on the {measured.rows:,} test rows with {slice_rule.column} = {slice_rule.value}"
+        f"{measured.weighting}"
+    )
     if not limits:
         detail = "there is neither a champion nor a limit"
         return measured.outcome(slice_rule.gate, "skipped", rule=f"{where} is only shown", detail=detail)
     limit, why = (max if direction == "max" else min)(limits, key=lambda pair: pair[0])
-    passed = reaches(challenger.value, limit, direction)
+    passed = reaches(measured.value.value, limit, direction)
     rule = f"{where} {measured.bound} {limit:.4g}, {why}"
     known = champion if champion is not None and np.isfinite(champion) else None
     return measured.outcome(slice_rule.gate, state_of(passed), limit=limit, champion=known, rule=rule)
@@ -136,7 +130,12 @@ def latency_gate(p95: float, ceiling: float | None, detail: str) -> GateOutcome:
 
 
 def baseline_gate(
-    metric: str, task: Task, y_train: npt.ArrayLike, y_test: npt.ArrayLike, y_pred: npt.ArrayLike
+    metric: str,
+    task: Task,
+    y_train: npt.ArrayLike,
+    y_test: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    weights: tuple[RowWeights, RowWeights] | None = None,
 ) -> GateOutcome:
     """Pass if the model is significantly better than the best constant prediction.
 
@@ -150,19 +149,22 @@ def baseline_gate(
         y_train: targets of the training rows.
         y_test: targets of the test rows.
         y_pred: predictions for the test rows.
+        weights: of the training rows and of the test rows; None if each row counts once.
     """
+    of_train, of_test = (None, None) if weights is None else (each.values for each in weights)
     truth, guess = np.asarray(y_test), np.asarray(y_pred)
     classes = 0
     if task in ("binary", "multiclass"):
         classes = max(probabilities(guess).shape[1], int(max(truth.max(), np.asarray(y_train).max())) + 1)
-    constant = constant_prediction(task, np.asarray(y_train), len(truth), classes)
+    constant = constant_prediction(task, np.asarray(y_train), len(truth), classes, of_train)
     first = "roc_auc" if metric in ("precision", "recall") else metric
     names = [first] if task == "regression" else list(dict.fromkeys((first, "log_loss")))
-    compared = [_against_constant(name, task, truth, guess, constant) for name in names]
+    compared = [_against_constant(name, task, truth, guess, constant, of_test) for name in names]
     chosen = next((alternative for alternative in compared if alternative.passed), compared[0])
     also = "".join(f"; a gain in {name} also counts" for name in names[1:])
+    weighted = weighting(weights[1].column if weights is not None else "")
     rule = (
-        f"{first} on the test rows better than that of the best constant prediction "
+        f"{first} on the test rows{weighted} better than that of the best constant prediction "
         f"({'mean of the targets' if task == 'regression' else 'class frequencies'} of the training rows): "
         f"the whole 95 % interval of the gain above 0{also}"
     )
@@ -180,15 +182,18 @@ def baseline_gate(
     )
 
 
-def _against_constant(name: str, task: Task, truth: Array, guess: Array, constant: Array) -> Alternative:
+def _against_constant(
+    name: str, task: Task, truth: Array, guess: Array, constant: Array, weights: Weights
+) -> Alternative:
     direction = TEST_METRICS[name][1]
-    gain = estimate_gain(name, task, truth, guess, constant, sign=1 if direction == "max" else -1)
+    sign = 1 if direction == "max" else -1
+    gain = estimate_gain(name, task, truth, guess, constant, sign=sign, weights=weights)
     compute = metric_function(name, task)
     return Alternative(
         metric=name,
         direction=direction,
-        value=compute(truth, guess),
-        limit=compute(truth, constant),
+        value=compute(truth, guess, weights),
+        limit=compute(truth, constant, weights),
         gain=gain.value,
         low=gain.low,
         high=gain.high,

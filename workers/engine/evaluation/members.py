@@ -20,6 +20,7 @@ from jobs.contracts.model_reports.ensemble import (
 )
 from jobs.kinds.ensemble.payload import Member
 from workers.engine.arrays import Array, Floats
+from workers.engine.data.weights import RowWeights
 from workers.engine.errors import EngineError
 from workers.engine.evaluation.diversity import diversity
 from workers.engine.evaluation.ensemble_weights import (
@@ -35,6 +36,7 @@ from workers.engine.evaluation.ensemble_weights import (
 )
 from workers.engine.evaluation.evaluate import evaluate
 from workers.engine.evaluation.intervals import bootstrap, metric_entry
+from workers.engine.evaluation.weighting import Weights, mean, of_rows
 
 FITTED_NOTE = (
     "Weights were fitted on validation predictions made before the members were trained on validation data, "
@@ -59,6 +61,7 @@ class MemberPredictions:
         rows: row numbers in the data set, (rows,).
         y_true: true values, (rows, …).
         predictions: of each member, (rows, …).
+        weights: of the rows; None if each counts once.
     """
 
     task: Task
@@ -67,6 +70,12 @@ class MemberPredictions:
     rows: Array
     y_true: Array
     predictions: tuple[Array, ...]
+    weights: RowWeights | None = None
+
+    @property
+    def row_weights(self) -> Weights:
+        """The values of `weights`."""
+        return None if self.weights is None else self.weights.values
 
 
 def read_predictions(members: Sequence[Member], task: Task) -> MemberPredictions:
@@ -104,9 +113,10 @@ def compare_members(
         method: fitted or equal weights.
         seed: of bootstraps and folds.
     """
-    terms = loss_terms(members.task, members.y_true, members.predictions)
-    plain = equal_weights(members.task, terms)
-    fit = plain if method == "mean" else fit_weights(members.task, terms)
+    terms, rows = loss_terms(members.task, members.y_true, members.predictions), members.row_weights
+    plain = equal_weights(members.task, terms, rows)
+    fit = plain if method == "mean" else fit_weights(members.task, terms, rows)
+    gains = leave_one_out(members.task, terms, fit.weights, rows)
     candidates = _candidates(members, terms, plain.weights, fit.weights, seed)
     best = best_single(candidates, members.task)
     return EnsembleReport(
@@ -122,10 +132,10 @@ def compare_members(
         fit=_weight_fit(members, terms, plain, fit, best.name, seed),
         diversity=diversity(members.task, members.y_true, members.predictions, members.names),
         leave_one_out=tuple(
-            MemberGain(member=name, gain=float(gain))
-            for name, gain in zip(members.names, leave_one_out(members.task, terms, fit.weights), strict=True)
+            MemberGain(member=name, gain=float(gain)) for name, gain in zip(members.names, gains, strict=True)
         ),
         note=FITTED_NOTE if method == "weighted" else "",
+        weighted_by="" if members.weights is None else members.weights.column,
         members=tuple(
             MemberTitle(name=name, title=title)
             for name, title in zip(members.names, members.titles, strict=True)
@@ -144,17 +154,20 @@ def _weight_fit(
     """Return the losses of the weights, beside those of equal weights and of the best member alone."""
     task = members.task
     # Equal weights are not fitted, so no rows have to be left out.
+    rows = members.row_weights
     held_out = (
-        pooled_losses(task, terms, plain.weights) if fit is plain else held_out_losses(task, terms, seed)
+        pooled_losses(task, terms, plain.weights)
+        if fit is plain
+        else held_out_losses(task, terms, seed, rows)
     )
     alone = pooled_losses(task, terms, np.eye(len(members.names))[members.names.index(best)])
     return WeightFit(
         loss_name="standardized mean squared error" if task == "regression" else "log loss",
         loss=fit.loss,
         loss_equal_weights=plain.loss,
-        loss_held_out=float(held_out.mean()),
+        loss_held_out=mean(held_out, rows),
         evaluations=fit.evaluations,
-        gain=_mean_gain(alone - held_out, seed),
+        gain=_mean_gain(alone - held_out, seed, rows),
     )
 
 
@@ -171,22 +184,27 @@ def _candidates(
         Candidate(
             name=name,
             kind=kind,
-            loss=pooled_loss(members.task, terms, weights),
+            loss=pooled_loss(members.task, terms, weights, members.row_weights),
             metrics=evaluate(
-                members.task, members.y_true, weighted_mean(members.predictions, weights), (), seed
+                members.task,
+                members.y_true,
+                weighted_mean(members.predictions, weights),
+                (),
+                seed,
+                members.weights,
             ).metrics,
         )
         for name, kind, weights in compared
     )
 
 
-def _mean_gain(gains: Floats, seed: int) -> MetricValue:
+def _mean_gain(gains: Floats, seed: int, weights: Weights) -> MetricValue:
     """Return the mean of the rows' gains, (rows,), with its interval.
 
     The gains are resampled, not the two losses: so rows that are hard for both cancel out.
     """
-    interval = bootstrap(lambda rows: float(gains[rows].mean()), len(gains), seed)
-    return metric_entry(float(gains.mean()), len(gains), interval, "bootstrap")
+    interval = bootstrap(lambda rows: mean(gains[rows], of_rows(weights, rows)), len(gains), seed)
+    return metric_entry(mean(gains, weights), len(gains), interval, "bootstrap")
 
 
 def best_single(candidates: Sequence[Candidate], task: Task) -> Candidate:

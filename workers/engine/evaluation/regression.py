@@ -13,8 +13,9 @@ from jobs.contracts.model_reports.evaluation import (
     RegressionEvaluation,
     ResidualSummary,
 )
-from workers.engine.arrays import Floats
+from workers.engine.arrays import Floats, can_divide
 from workers.engine.evaluation.intervals import RowIndices, bootstrap, metric_entry
+from workers.engine.evaluation.weighting import Weights, column_means, column_sums, mean, of_rows
 
 PAIRS = 500
 """Maximum number of (true, predicted) pairs for a scatter plot."""
@@ -27,31 +28,35 @@ def columns(y: npt.ArrayLike) -> Floats:
     return values.reshape(len(values), -1)
 
 
-def r_squared(truth: Floats, guess: Floats) -> float:
+def r_squared(truth: Floats, guess: Floats, weights: Weights = None) -> float:
     """Return 1 - SSE / SST averaged over outputs; NaN if a target is constant."""
-    total = ((truth - truth.mean(axis=0)) ** 2).sum(axis=0)
-    if (total == 0).any():
+    total = column_sums((truth - column_means(truth, weights)) ** 2, weights)
+    if not (total > 0).all():
         return math.nan
-    return float(np.mean(1 - ((truth - guess) ** 2).sum(axis=0) / total))
+    return float(np.mean(1 - column_sums((truth - guess) ** 2, weights) / total))
 
 
-def rmse(truth: Floats, guess: Floats) -> float:
+def rmse(truth: Floats, guess: Floats, weights: Weights = None) -> float:
     """Return the root of the mean squared error over rows and outputs, in the target's unit."""
-    return math.sqrt(float(np.mean((truth - guess) ** 2)))
+    return math.sqrt(mean((truth - guess) ** 2, weights))
 
 
-def mae(truth: Floats, guess: Floats) -> float:
+def mae(truth: Floats, guess: Floats, weights: Weights = None) -> float:
     """Return the mean absolute error over rows and outputs, in the target's unit."""
-    return float(np.mean(np.abs(truth - guess)))
+    return mean(np.abs(truth - guess), weights)
 
 
-METRICS: dict[str, Callable[[Floats, Floats], float]] = {"rmse": rmse, "mae": mae, "r2": r_squared}
+METRICS: dict[str, Callable[[Floats, Floats, Weights], float]] = {"rmse": rmse, "mae": mae, "r2": r_squared}
 
 
 def _histogram(residuals: Floats) -> Histogram:
     if residuals.size == 0:
         return Histogram()
-    counts, edges = np.histogram(residuals, bins=HISTOGRAM_BINS)
+    low, high = float(residuals.min()), float(residuals.max())
+    if not can_divide(low, high, HISTOGRAM_BINS):
+        # As NumPy does for equal numbers, but wide enough for large ones.
+        low, high = low - max(abs(low), 1.0) / 2, high + max(abs(high), 1.0) / 2
+    counts, edges = np.histogram(residuals, bins=HISTOGRAM_BINS, range=(low, high))
     return Histogram(counts=tuple(counts.tolist()), edges=tuple(edges.tolist()))
 
 
@@ -70,8 +75,11 @@ def _summary(residuals: Floats) -> ResidualSummary:
     )
 
 
-def _output(name: str, truth: Floats, guess: Floats, seed: int) -> OutputReport:
-    """Return the metrics of one target column, and the residuals y - ŷ of its finite predictions."""
+def _output(name: str, truth: Floats, guess: Floats, seed: int, weights: Weights) -> OutputReport:
+    """Return the metrics of one target column, and the residuals y - ŷ of its finite predictions.
+
+    The distribution of the residuals counts each row once.
+    """
     # A diverged model predicts NaN or infinity, for which neither a histogram nor percentiles are defined.
     finite_rows = np.flatnonzero(np.isfinite(guess))
     chosen = np.sort(np.random.default_rng(seed).permutation(finite_rows)[:PAIRS])
@@ -79,9 +87,9 @@ def _output(name: str, truth: Floats, guess: Floats, seed: int) -> OutputReport:
     t, g = truth[:, None], guess[:, None]
     return OutputReport(
         name=name,
-        rmse=rmse(t, g),
-        mae=mae(t, g),
-        r2=r_squared(t, g),
+        rmse=rmse(t, g, weights),
+        mae=mae(t, g, weights),
+        r2=r_squared(t, g, weights),
         residuals=_summary(residuals),
         histogram=_histogram(residuals),
         pairs=tuple((float(truth[i]), float(guess[i])) for i in chosen),
@@ -89,7 +97,11 @@ def _output(name: str, truth: Floats, guess: Floats, seed: int) -> OutputReport:
 
 
 def evaluate_regression(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, names: Sequence[str], seed: int
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    names: Sequence[str],
+    seed: int,
+    weights: Weights = None,
 ) -> RegressionEvaluation:
     """Evaluate a regressor.
 
@@ -98,6 +110,7 @@ def evaluate_regression(
         y_pred: predictions of the same size, in the target's unit.
         names: one name per output, or empty.
         seed: of the bootstrap and of the selection of pairs.
+        weights: of the rows, (rows,); None if each counts once.
     """
     truth, guess = columns(y_true), columns(y_pred)
     rows, outputs = truth.shape
@@ -105,17 +118,18 @@ def evaluate_regression(
         list(names) if len(names) == outputs else [f"y{k}" if outputs > 1 else "y" for k in range(outputs)]
     )
 
-    def entry(metric: Callable[[Floats, Floats], float]) -> MetricValue:
-        def of_rows(drawn: RowIndices) -> float:
-            return metric(truth[drawn], guess[drawn])
+    def entry(metric: Callable[[Floats, Floats, Weights], float]) -> MetricValue:
+        def of_drawn(drawn: RowIndices) -> float:
+            return metric(truth[drawn], guess[drawn], of_rows(weights, drawn))
 
-        return metric_entry(metric(truth, guess), rows, bootstrap(of_rows, rows, seed), "bootstrap")
+        value = metric(truth, guess, weights)
+        return metric_entry(value, rows, bootstrap(of_drawn, rows, seed), "bootstrap")
 
     return RegressionEvaluation(
         task="regression",
         rows=rows,
         nonfinite_rows=int((~np.isfinite(guess).all(axis=1)).sum()),
         metrics={name: entry(metric) for name, metric in METRICS.items()},
-        target_std=truth.std(axis=0).mean(),
-        outputs=tuple(_output(labels[k], truth[:, k], guess[:, k], seed) for k in range(outputs)),
+        target_std=np.sqrt(column_means((truth - column_means(truth, weights)) ** 2, weights)).mean(),
+        outputs=tuple(_output(labels[k], truth[:, k], guess[:, k], seed, weights) for k in range(outputs)),
     )

@@ -27,7 +27,7 @@ def signature_gate(challenger: Signature, champion: Signature | None) -> GateOut
 def _input_problems(challenger: Signature, champion: Signature) -> list[str]:
     # The width of the input behind the columns follows from the data, and no client sees it.
     if champion.columns:
-        return _column_problems(challenger, champion)
+        return _window_problems(challenger, champion) + _column_problems(challenger, champion)
     accepted = {tensor.name: tensor for tensor in challenger.inputs}
     sent = {tensor.name: tensor for tensor in champion.inputs}
     problems = [f"input {name!r} is new" for name in accepted if name not in sent]
@@ -37,6 +37,23 @@ def _input_problems(challenger: Signature, champion: Signature) -> list[str]:
         elif not _accepts(accepted[name], tensor):
             problems.append(f"input {name!r} was {_shown(tensor)}, is {_shown(accepted[name])}")
     return problems
+
+
+def _window_problems(challenger: Signature, champion: Signature) -> list[str]:
+    """Return why clients that send the champion's windows, or its single rows, are refused or misled.
+
+    Of a longer window than its own, a version reads the last rows.
+    """
+    old, new = champion.window, challenger.window
+    if old is None or new is None:
+        was, now = ("one row" if window is None else "a window of rows" for window in (old, new))
+        return [] if old is new else [f"an instance was {was}, is {now}"]
+    found = []
+    if new.rows > old.rows:
+        found.append(f"a window had {old.rows} rows, has {new.rows}")
+    if new.horizon != old.horizon:
+        found.append(f"the predicted row was {old.horizon} rows after the window, is {new.horizon}")
+    return found
 
 
 def _column_problems(challenger: Signature, champion: Signature) -> list[str]:

@@ -13,6 +13,8 @@ from jobs.contracts.profile import Profile
 from jobs.contracts.signature import InputColumn, Signature, TensorSpec
 from jobs.contracts.variables import head_units
 from workers.engine.arrays import Array
+from workers.engine.data.pixels import count_values, moments
+from workers.engine.data.rows import Rows, in_parts
 from workers.engine.errors import BadSpec
 from workers.engine.models.augment import augmentation, seeded_layers
 from workers.engine.models.initial_values import InitialValues
@@ -50,7 +52,7 @@ class Scaling:
         return None if self.y_variance is None else np.sqrt(self.y_variance)
 
 
-def measure_scaling(x: Array, y: Array, profile: Profile) -> Scaling:
+def measure_scaling(x: Rows, y: Array, profile: Profile) -> Scaling:
     """Compute the statistics of the training rows.
 
     Args:
@@ -58,25 +60,62 @@ def measure_scaling(x: Array, y: Array, profile: Profile) -> Scaling:
         y: targets of the training rows.
         profile: of the data set.
     """
-    axes = tuple(range(x.ndim - 1))
-    mean, variance = _moments(x, axes)
+    if isinstance(x, np.ndarray):
+        mean, variance = _moments(x, tuple(range(x.ndim - 1)))
+        value_range = float(x.min()), float(x.max())
+    else:
+        mean, variance, value_range = _moments_in_parts(x)
     for block in profile.blocks:
         # Words are 0 or 1 and weights at most 1, and an index is no measure.
         if block.kind != "number":
             positions = slice(block.start, block.start + block.positions)
             mean[positions], variance[positions] = 0.0, 1.0
-    x_moments = mean, variance
-    value_range = float(x.min()), float(x.max())
     if profile.task != "regression":
-        return Scaling(*x_moments, x_range=value_range)
-    return Scaling(*x_moments, *_moments(y, (0,)), x_range=value_range)
+        return Scaling(mean, variance, x_range=value_range)
+    return Scaling(mean, variance, *_moments(y, (0,)), x_range=value_range)
+
+
+def target_scale(y: Array, profile: Profile) -> Array | None:
+    """Return the unit of a regression's loss; see `Scaling.y_std`.
+
+    Args:
+        y: targets of the training rows.
+        profile: of the data set.
+    """
+    return np.sqrt(_moments(y, (0,))[1]) if profile.task == "regression" else None
 
 
 def _moments(values: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
-    mean = values.mean(axis=axes, dtype=np.float64)
-    variance = values.var(axis=axes, dtype=np.float64)
+    if values.dtype == np.uint8 and values.ndim == 4:
+        # The variance of NumPy needs eight bytes for each pixel of all images.
+        mean, variance = moments(count_values(values))
+    else:
+        mean = values.mean(axis=axes, dtype=np.float64)
+        variance = values.var(axis=axes, dtype=np.float64)
+    return mean, _usable(variance)
+
+
+def _usable(variance: Array) -> Array:
     # A constant feature gets variance 1: another value of it in serving would be divided by almost 0.
-    return mean, np.where(variance > 1e-12, variance, 1.0)
+    return np.where(variance > 1e-12, variance, 1.0)
+
+
+def _moments_in_parts(x: Rows) -> tuple[Array, Array, tuple[float, float]]:
+    """Return mean, variance and range of the features of vectors that are not in memory.
+
+    Each row is read once: the squared deviations of two parts are added with the distance of their means
+    (Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for computing sample variances).
+    """
+    rows, low, high = 0, np.inf, -np.inf
+    mean, deviations = np.zeros(x.shape[1:]), np.zeros(x.shape[1:])
+    for part in in_parts(x):
+        added = rows + len(part)
+        distance = part.mean(axis=0, dtype=np.float64) - mean
+        deviations += part.var(axis=0, dtype=np.float64) * len(part)
+        deviations += distance**2 * (rows * len(part) / added)
+        mean += distance * (len(part) / added)
+        rows, low, high = added, min(low, float(part.min())), max(high, float(part.max()))
+    return mean, _usable(deviations / rows), (low, high)
 
 
 def build(
@@ -122,13 +161,13 @@ def _assemble(spec: ExperimentSpec, profile: Profile, scaling: Scaling, name: st
     info, args = spec.model.info, spec.model.resolved()
     if (refusal := spec.model.refusal(profile)) is not None:
         raise BadSpec(refusal)
-    site = Site(spec.precision, profile, args)
     inputs = keras.Input(profile.input_shape, name="input", dtype="float32")
+    site = Site(spec.precision, profile, args, inputs)
     normalize = keras.layers.Normalization(
         mean=scaling.x_mean.tolist(), variance=scaling.x_variance.tolist(), **site.named("normalize")
     )
     varied = _augmented(site, spec, scaling, inputs) if augmented else inputs
-    vector = with_embeddings(site, inputs, normalize(varied))
+    vector = with_embeddings(site, normalize(varied), tokens=not info.reads_tokens)
     features = pkgutil.resolve_name(info.builder)(site, args, vector)
     penalty = getattr(args, info.head_penalty) if info.head_penalty else 0
     outputs = keras.layers.Dense(
@@ -152,7 +191,7 @@ def _augmented(site: Site, spec: ExperimentSpec, scaling: Scaling, inputs: Any) 
     if transformations is None:
         return inputs
     if site.profile.kind != "image":
-        raise BadSpec("augmentation needs images, but this data set has vectors")
+        raise BadSpec(f"augmentation needs images, but this data set has {site.profile.kind}s")
     layer = augmentation(transformations, scaling.x_range)
     return inputs if layer is None else layer(inputs)
 
@@ -223,6 +262,7 @@ def signature_of(model: Any, features: Features | None = None) -> Signature:
     """
     columns = () if features is None else features.columns
     return Signature(
+        window=None if features is None else features.window,
         columns=tuple(InputColumn(name=column.column, type=column.type) for column in columns),
         inputs=tuple(TensorSpec(name=t.name, dtype=t.dtype, shape=tuple(t.shape[1:])) for t in model.inputs),
         outputs=tuple(

@@ -4,7 +4,7 @@ Validation and test metrics are computed here from whole arrays of predictions i
 batch means. So they do not depend on batch size, padding or the number of devices.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,74 +15,81 @@ from workers.engine.arrays import Array
 from workers.engine.errors import BadSpec
 from workers.engine.evaluation.classification import EPSILON
 from workers.engine.evaluation.roc import roc_auc
+from workers.engine.evaluation.weighting import (
+    Weights,
+    column_means,
+    column_sums,
+    mean,
+    of_each_value,
+    precision,
+    recall,
+)
 
-Measure = Callable[[Array, Array], float]
-"""Takes true values and predictions of all rows."""
+Measure = Callable[[Array, Array, Weights], float]
+"""Takes true values, predictions and weights of all rows."""
 
 
-def _cross_entropy(y: Array, p: Array) -> float:
+def _cross_entropy(y: Array, p: Array, weights: Weights) -> float:
     """Mean negative log probability of the true class; y (rows,), p (rows, classes)."""
     # Keras' loss divides by the sum too: probabilities computed in 16 bits do not add up to 1
     p = p / p.sum(axis=1, keepdims=True)
-    return float(-np.log(np.clip(p[np.arange(len(y)), y], EPSILON, 1 - EPSILON)).mean())
+    return mean(-np.log(np.clip(p[np.arange(len(y)), y], EPSILON, 1 - EPSILON)), weights)
 
 
-def _binary_cross_entropy(y: Array, p: Array) -> float:
+def _binary_cross_entropy(y: Array, p: Array, weights: Weights) -> float:
     p = np.clip(p, EPSILON, 1 - EPSILON)
     y = y.reshape(p.shape)
-    return float(-(y * np.log(p) + (1 - y) * np.log(1 - p)).mean())
+    return mean(-(y * np.log(p) + (1 - y) * np.log(1 - p)), weights)
 
 
-def _squared(y: Array, p: Array) -> float:
-    return float(np.square(y - p).mean())
+def _squared(y: Array, p: Array, weights: Weights) -> float:
+    return mean(np.square(y - p), weights)
 
 
-def _absolute(y: Array, p: Array) -> float:
-    return float(np.abs(y - p).mean())
+def _absolute(y: Array, p: Array, weights: Weights) -> float:
+    return mean(np.abs(y - p), weights)
 
 
-def _huber(y: Array, p: Array) -> float:
+def _huber(y: Array, p: Array, weights: Weights) -> float:
     error = np.abs(y - p)
-    return float(np.where(error <= 1, 0.5 * error**2, error - 0.5).mean())
+    return mean(np.where(error <= 1, 0.5 * error**2, error - 0.5), weights)
 
 
-def _log_cosh(y: Array, p: Array) -> float:
+def _log_cosh(y: Array, p: Array, weights: Weights) -> float:
     error = np.abs(y - p)
     # log(cosh(e)) without computing cosh(e), which overflows for large errors
-    return float((error + np.log1p(np.exp(-2 * error)) - np.log(2.0)).mean())
+    return mean(error + np.log1p(np.exp(-2 * error)) - np.log(2.0), weights)
 
 
-def _accuracy(y: Array, p: Array) -> float:
+def _accuracy(y: Array, p: Array, weights: Weights) -> float:
     """Share of correct classes; for multilabel targets, share of correct labels."""
     if y.ndim == 1 and p.shape[1] > 1:
-        return float((p.argmax(axis=1) == y).mean())
-    return float(((p > 0.5) == (y.reshape(p.shape) > 0.5)).mean())
+        return mean(p.argmax(axis=1) == y, weights)
+    return mean((p > 0.5) == (y.reshape(p.shape) > 0.5), weights)
 
 
-def _top_5(y: Array, p: Array) -> float:
+def _top_5(y: Array, p: Array, weights: Weights) -> float:
     best = np.argsort(p, axis=1)[:, -5:]
-    return float((best == y[:, None]).any(axis=1).mean())
+    return mean((best == y[:, None]).any(axis=1), weights)
 
 
-def _auc(y: Array, p: Array) -> float:
-    return roc_auc(y.ravel() > 0.5, p.ravel())
+def _auc(y: Array, p: Array, weights: Weights) -> float:
+    return roc_auc(y.ravel() > 0.5, p.ravel(), of_each_value(weights, p))
 
 
-def _precision(y: Array, p: Array) -> float:
-    y, p = y.ravel() > 0.5, p.ravel() > 0.5
-    return float((y & p).sum() / max(int(p.sum()), 1))
+def _precision(y: Array, p: Array, weights: Weights) -> float:
+    return precision(y.ravel() > 0.5, p.ravel() > 0.5, of_each_value(weights, p))
 
 
-def _recall(y: Array, p: Array) -> float:
-    y, p = y.ravel() > 0.5, p.ravel() > 0.5
-    return float((y & p).sum() / max(int(y.sum()), 1))
+def _recall(y: Array, p: Array, weights: Weights) -> float:
+    return recall(y.ravel() > 0.5, p.ravel() > 0.5, of_each_value(weights, p))
 
 
-def _r2(y: Array, p: Array) -> float:
+def _r2(y: Array, p: Array, weights: Weights) -> float:
     """Share of the variance explained, averaged over target columns."""
-    spread = np.square(y - y.mean(axis=0)).sum(axis=0)
+    spread = column_sums(np.square(y - column_means(y, weights)), weights)
     # The lower bound is for a target that is constant in these rows.
-    return float((1 - np.square(y - p).sum(axis=0) / np.maximum(spread, 1e-12)).mean())
+    return float((1 - column_sums(np.square(y - p), weights) / np.maximum(spread, 1e-12)).mean())
 
 
 LOSSES: dict[str, tuple[str, Measure]] = {
@@ -103,7 +110,7 @@ METRICS: dict[str, Measure] = {
     "recall": _recall,
     "mse": _squared,
     "mae": _absolute,
-    "rmse": lambda y, p: float(np.sqrt(_squared(y, p))),
+    "rmse": lambda y, p, weights: float(np.sqrt(_squared(y, p, weights))),
     "r2": _r2,
 }
 """Name → function on the host. Tasks and directions are in `jobs.contracts.measures`."""
@@ -148,7 +155,7 @@ def metric_names(fit: FitSpec, task: Task) -> tuple[str, ...]:
 
 
 def compute_metrics(
-    loss: str, metrics: tuple[str, ...], y: Array, p: Array, scale: Array | None
+    loss: str, metrics: Sequence[str], y: Array, p: Array, scale: Array | None, weights: Weights = None
 ) -> dict[str, float]:
     """Compute loss and metrics over whole arrays.
 
@@ -159,22 +166,25 @@ def compute_metrics(
         p: predictions, (rows, outputs).
         scale: for regression, the target's standard deviation, (outputs,); the loss is in its units, as in
             training.
+        weights: of the rows, (rows,); None if each counts once.
 
     Returns:
         `loss` and each metric by name. Regression metrics are in the target's own unit.
     """
-    return {name: measure(name, loss, y, p, scale) for name in ("loss", *metrics)}
+    return {name: measure(name, loss, y, p, scale, weights) for name in ("loss", *metrics)}
 
 
-def measure(name: str, loss: str, y: Array, p: Array, scale: Array | None) -> float:
+def measure(name: str, loss: str, y: Array, p: Array, scale: Array | None, weights: Weights = None) -> float:
     """Compute one of the values that `compute_metrics` returns, by its name.
 
     Args:
         name: `loss`, or the name of a metric.
-        loss, y, p, scale: see `compute_metrics`.
+        loss, y, p, scale, weights: see `compute_metrics`.
     """
     p = np.asarray(p, dtype=np.float64)
     y = y.astype(np.float64) if y.dtype.kind == "f" else y
     if name != "loss":
-        return METRICS[name](y, p)
-    return LOSSES[loss][1](y, p) if scale is None else LOSSES[loss][1](y / scale, p / scale)
+        return METRICS[name](y, p, weights)
+    if scale is not None:
+        y, p = y / scale, p / scale
+    return LOSSES[loss][1](y, p, weights)

@@ -8,7 +8,9 @@ import keras
 import numpy as np
 
 from workers.engine.arrays import Array
+from workers.engine.data.rows import Rows
 from workers.engine.models.graph import graph_of
+from workers.engine.phases import Repeated
 
 BATCH_SIZE = 1024
 
@@ -40,11 +42,14 @@ class Predictor:
         """Return the predictions for these rows, computed as one batch of exactly this size."""
         return np.asarray(self._compiled(self._weights, x.astype(self._dtype, copy=False)))
 
-    def __call__(self, x: Array, batch_size: int = BATCH_SIZE) -> Array:
+    def __call__(self, x: Rows, batch_size: int = BATCH_SIZE) -> Array:
         """Return the predictions for all rows of `x`, in batches padded with zeros."""
         # Every batch has the same size, since each size is compiled separately.
         size = min(batch_size, len(x))
-        parts = [self.padded(x[start : start + size], size) for start in range(0, len(x), size)]
+        announce, parts = Repeated("evaluating"), []
+        for start in range(0, len(x), size):
+            announce()
+            parts.append(self.padded(x[start : start + size], size))
         return np.concatenate(parts)
 
     def padded(self, x: Array, size: int) -> Array:

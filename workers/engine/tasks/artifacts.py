@@ -13,6 +13,7 @@ from jobs.contracts.model_reports.base import ModelReport
 from jobs.contracts.model_reports.model_summary import LayerSummary, ModelSummary, VariableSummary
 from workers.engine.arrays import Array
 from workers.engine.evaluation.evaluate import write_predictions
+from workers.engine.models.architecture import architecture_of, bytes_of
 from workers.engine.report import Report
 
 
@@ -39,17 +40,20 @@ def write_validation_predictions(report: Report, rows: Array, y_true: Array, y_p
 
 
 def summary_of(model: Any) -> ModelSummary:
-    """Return the size and the layers of a model, and the summary that Keras prints."""
+    """Return the size, the layers and the graph of a model, and the summary that Keras prints."""
     text = io.StringIO()
     model.summary(expand_nested=True, line_length=100, print_fn=lambda line: text.write(f"{line}\n"))
     trainable = sum(int(np.prod(v.shape)) for v in model.trainable_variables)
+    graph = architecture_of(model)
     return ModelSummary(
         name=model.name,
         parameters=int(model.count_params()),
         trainable=trainable,
-        bytes=sum(int(np.prod(v.shape)) * np.dtype(str(v.dtype)).itemsize for v in model.variables),
+        bytes=bytes_of(model.variables),
         layers=tuple(_layer(layer) for layer in model.layers),
         text=text.getvalue(),
+        graph=graph.nodes,
+        graph_omitted=graph.omitted,
     )
 
 

@@ -5,6 +5,7 @@ then applied to the members retrained on training and validation data.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,18 @@ from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.errors import EngineError
 from workers.engine.evaluation.ensemble_weights import weighted_mean
 from workers.engine.evaluation.evaluate import evaluate, scores
-from workers.engine.evaluation.members import BadMembers, compare_members, ensemble_warnings, read_predictions
-from workers.engine.models.build import measure_scaling, signature_of
+from workers.engine.evaluation.members import (
+    BadMembers,
+    MemberPredictions,
+    compare_members,
+    ensemble_warnings,
+    read_predictions,
+)
+from workers.engine.models.build import signature_of, target_scale
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.losses import compute_metrics, loss_name, metric_names
 from workers.engine.models.predict import Predictor
+from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import (
     summary_of,
@@ -51,9 +59,12 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
         BadData, BadSpec: the data set cannot be read as the spec requires.
     """
     steps = Steps(report, 4)
-    dataset, seed = load_dataset(task.dataset, task.spec.data), task.spec.data.split.seed
+    seed = task.spec.data.split.seed
+    with announced_to(report.phase):
+        dataset = load_dataset(task.dataset, task.spec.data, task.spec.texts, task.in_memory_bytes)
     test, labels = dataset.parts.test, dataset.profile.class_labels
     predictions = read_predictions(task.members, dataset.task)
+    predictions = replace(predictions, weights=dataset.weights_of(predictions.rows))
 
     steps.begin(f"fitting weights of {len(task.members)} members on {len(predictions.rows)} validation rows")
     comparison = compare_members(predictions, task.ensemble.method, seed)
@@ -71,11 +82,12 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
 
     steps.begin("evaluating on test data")
     predict = Predictor(model)
-    sample = dataset.rows_for(features, dataset.parts.validation[:CHECKED_ROWS])
+    sample = dataset.rows_for(features, dataset.parts.validation[:CHECKED_ROWS])[:]
     difference = _check_difference(model, members, weights, sample, predict(sample))
     comparison = comparison.model_copy(update={"difference": difference})
-    y_pred = predict(dataset.rows_for(features, test))
-    evaluation = evaluate(dataset.task, dataset.y[test], y_pred, labels, seed)
+    with announced_to(report.phase):
+        y_pred = predict(dataset.rows_for(features, test))
+    evaluation = evaluate(dataset.task, dataset.y[test], y_pred, labels, seed, dataset.weights_of(test))
 
     steps.begin("writing the report")
     report.artifact("model", FILE, name=FILE)
@@ -87,7 +99,7 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
     write_validation_predictions(report, predictions.rows, predictions.y_true, combined)
     steps.done()
     metrics = {
-        "validation": validation_metrics(predictions.y_true, combined, task, dataset),
+        "validation": validation_metrics(predictions, combined, task, dataset),
         "test": scores(evaluation),
     }
     return {"metrics": metrics, **_details(model, features, comparison, task, dataset)}
@@ -109,25 +121,31 @@ def _details(
     }
 
 
-def validation_metrics(y_true: Array, y_pred: Array, task: EnsembleTask, dataset: Dataset) -> dict[str, Any]:
+def validation_metrics(
+    members: MemberPredictions, y_pred: Array, task: EnsembleTask, dataset: Dataset
+) -> dict[str, Any]:
     """Return loss and metrics of the validation rows, under the names that trainings report.
 
     Pages compare them with those of the members. Metrics that only the evaluation computes are added.
 
     Args:
-        y_true: true values of the validation rows, (rows, …).
+        members: have the true values of the validation rows, and their weights.
         y_pred: the ensemble's predictions for them, (rows, …).
         task: names the loss and the metrics.
         dataset: has the training rows.
     """
-    train = dataset.parts.train
     # A training measures the loss of a regression in standard deviations of its target.
-    scaling = measure_scaling(dataset.x[train], dataset.y[train], dataset.profile)
-    fit = task.spec.fit
+    scale = target_scale(dataset.y[dataset.parts.train], dataset.profile)
+    fit, y_true = task.spec.fit, members.y_true
     named = compute_metrics(
-        loss_name(fit, dataset.task), metric_names(fit, dataset.task), y_true, y_pred, scaling.y_std
+        loss_name(fit, dataset.task),
+        metric_names(fit, dataset.task),
+        y_true,
+        y_pred,
+        scale,
+        members.row_weights,
     )
-    return {**scores(evaluate(dataset.task, y_true, y_pred)), **named}
+    return {**scores(evaluate(dataset.task, y_true, y_pred, weights=members.weights)), **named}
 
 
 def common_features(paths: Sequence[Path]) -> Features | None:

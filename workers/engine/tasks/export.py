@@ -8,11 +8,8 @@ import numpy as np
 
 from jobs.contracts.signature import Signature
 from workers.engine.errors import EngineError
-from workers.engine.models.augment import saved_variables
-from workers.engine.models.build import build, signature_of
+from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model, save_model
-from workers.engine.models.mesh import use_mesh
-from workers.engine.models.variables import assign, values
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json
 from workers.engine.training.loops import predict
@@ -48,14 +45,13 @@ class ExportedModel:
     bytes: int
 
 
-def export(prepared: Prepared, report: Report, name: str, seed: int) -> ExportedModel:
+def export(prepared: Prepared, report: Report, name: str) -> ExportedModel:
     """Save the model without optimizer and mesh, load the file, compare predictions and report the artifact.
 
     Args:
         prepared: the trained model.
         report: receives the artifacts.
         name: of the model.
-        seed: of the new model.
 
     Raises:
         BadExport: the loaded file's predictions differ.
@@ -63,15 +59,10 @@ def export(prepared: Prepared, report: Report, name: str, seed: int) -> Exported
     # The batch size of the test rows, for which the loaded model is compiled in any case.
     batch_size = predict_batch_size(prepared.spec, len(prepared.dataset.parts.test))
     sample = prepared.dataset.x[:batch_size]
-    # Read everything from the trained model before its mesh is replaced by a single device, for which
-    # the exported model is built.
+    # On the mesh of the trained model, which the next call replaces by a single device.
     expected = prepared.predict(sample, batch_size)
-    weights = values(saved_variables(prepared.model))
-    use_mesh(None, [], 1)
-    # This model is not compiled: a compiled one would store its optimizer and a custom loss in the file.
+    plain = prepared.model_to_save(name)
     spec, profile = prepared.spec, prepared.dataset.profile
-    plain = build(spec, profile, prepared.scaling, name=name, seed=seed)
-    assign(plain.variables, weights)
     path = Path(report.folder) / "model.keras"
     save_model(plain, path, prepared.dataset.features)
     loaded = load_model(path, Path(report.folder))

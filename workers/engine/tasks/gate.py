@@ -1,6 +1,7 @@
 """Runs the gate task: evaluates a challenger and the champion on the same test data in a new process."""
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ import numpy as np
 from jobs.contracts.features import Features
 from jobs.contracts.gates import Slice
 from jobs.contracts.measures import TEST_METRICS
+from jobs.contracts.search import Direction
 from jobs.contracts.signature import Signature
 from jobs.kinds.gate.payload import GateTask
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, UploadedColumns, equal_to, load_dataset
+from workers.engine.data.rows import Rows
 from workers.engine.data.store import file_digest
 from workers.engine.errors import BadData, BadModel
 from workers.engine.evaluation.evaluate import evaluate, scores
@@ -28,10 +31,12 @@ from workers.engine.evaluation.gates import (
     slice_gate,
 )
 from workers.engine.evaluation.signature_gate import signature_gate
+from workers.engine.evaluation.weighting import Weights, of_rows
 from workers.engine.models.build import signature_of
 from workers.engine.models.predict import Predictor
+from workers.engine.phases import announced_to
 from workers.engine.report import Report, finite_or_none
-from workers.engine.tasks.latency import hardware, measure_latency
+from workers.engine.tasks.latency import BATCH_SIZES, hardware, measure_latency
 from workers.engine.tasks.register import features_for, load_checked, predict_sample, sample_for
 from workers.engine.tasks.steps import Steps
 from workers.engine.tasks.tolerance import rounding_limit
@@ -51,13 +56,13 @@ class GateInputs:
         task: the task.
         model: the challenger.
         dataset: the data it was trained on; None if it is unknown or the model does not take its rows.
-        sample: rows to predict, one array per input.
+        sample: rows to predict, for each input.
     """
 
     task: GateTask
     model: Any
     dataset: Dataset | None
-    sample: list[Array]
+    sample: Sequence[Rows]
 
     @property
     def predicts_rows(self) -> bool:
@@ -96,10 +101,12 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
     gates = [GateOutcome("loads", "passed", detail="in a new process, in safe mode", rule=LOADS), digest]
 
     steps.begin("comparing on test data")
-    inputs = _prepare(task, model, features)
+    with announced_to(report.phase):
+        inputs = _prepare(task, model, features)
     champion = Signature.model_validate(task.champion_signature) if task.champion_signature else None
     gates.append(signature_gate(signature_of(model, features), champion))
-    compared, metrics, outputs = _on_test_data(inputs)
+    with announced_to(report.phase):
+        compared, metrics, outputs = _on_test_data(inputs)
     gates += [*compared, finite_gate(outputs)]
 
     steps.begin("measuring batch invariance and latency")
@@ -114,7 +121,7 @@ def _result(gates: list[GateOutcome], metrics: dict[str, Any], test_rows: int) -
 
 def _prepare(task: GateTask, model: Any, features: Features | None) -> GateInputs:
     if task.dataset is not None and task.spec is not None:
-        dataset = load_dataset(task.dataset, task.spec.data)
+        dataset = load_dataset(task.dataset, task.spec.data, task.spec.texts, task.in_memory_bytes)
         # A model that was not trained here may take other inputs than the rows of its data set.
         with contextlib.suppress(BadData):
             # As in serving, by the pipeline in the file.
@@ -132,7 +139,7 @@ def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any]
         why = "this version has no test data"
         names = ["metric", "better_than_baseline", *rules.own_gates()]
         gates = [GateOutcome(name, "not_evaluated", detail=why) for name in names]
-        return gates, {}, predict_sample(inputs.model, inputs.sample)
+        return gates, {}, predict_sample(inputs.model, [rows[:] for rows in inputs.sample])
     test = dataset.parts.test
     y_pred = Predictor(inputs.model)(inputs.sample[0])
     metrics = {"challenger": _scores(dataset, y_pred)}
@@ -161,6 +168,7 @@ class _TestDataGates:
         self._task, self._dataset = inputs.task, dataset
         self._y, self._ours, self._champion = dataset.y[dataset.parts.test], y_pred, champion
         self._refusal = refusal
+        self._weights = dataset.weights_of(dataset.parts.test)
         self._columns = UploadedColumns(inputs.task.dataset if inputs.task.rules.slices else None)
         self._metric, self._direction = inputs.task.rules.metric_for(dataset.task, inputs.task.objective)
 
@@ -172,15 +180,18 @@ class _TestDataGates:
             names = ("metric", "better_than_baseline")
             found = [GateOutcome(name, "not_evaluated", detail=unknown["/metric"]) for name in names]
         else:
-            train = dataset.y[dataset.parts.train]
-            baseline = baseline_gate(self._metric, dataset.task, train, self._y, self._ours)
+            train = dataset.parts.train
+            before = dataset.weights_of(train)
+            weights = None if before is None or self._weights is None else (before, self._weights)
+            baseline = baseline_gate(
+                self._metric, dataset.task, dataset.y[train], self._y, self._ours, weights
+            )
             found = [self._against_champion(), baseline]
         for i, floor in enumerate(rules.floors):
             if (why := unknown.get(f"/floors/{i}/metric")) is not None:
                 found.append(GateOutcome(floor.gate, "not_evaluated", detail=why))
                 continue
-            value = estimate(floor.metric, dataset.task, self._y, self._ours)
-            found.append(floor_gate(floor, TEST_METRICS[floor.metric][1], value, len(self._y)))
+            found.append(floor_gate(floor, self._measured(floor.metric, TEST_METRICS[floor.metric][1])))
         for i, slice_rule in enumerate(rules.slices):
             why = unknown.get(f"/slices/{i}/metric" if slice_rule.metric else "/metric")
             found.append(
@@ -190,16 +201,32 @@ class _TestDataGates:
             )
         return found
 
+    def _measured(self, metric: str, direction: Direction, inside: Array | None = None) -> ChallengerMetric:
+        """Return the challenger's metric on the test rows with the given numbers among them, or on all."""
+        y, ours, weights = self._of_rows(self._ours, inside)
+        value = estimate(metric, self._dataset.task, y, ours, weights=weights)
+        column = "" if self._weights is None else self._weights.column
+        return ChallengerMetric(metric, direction, value, len(y), column)
+
+    def _of_champion(self, metric: str, champion: Array, inside: Array | None = None) -> float:
+        """Return the champion's metric on the same rows; see `_measured`."""
+        return metric_function(metric, self._dataset.task)(*self._of_rows(champion, inside))
+
+    def _of_rows(self, predictions: Array, inside: Array | None) -> tuple[Array, Array, Weights]:
+        weights = None if self._weights is None else self._weights.values
+        if inside is None:
+            return self._y, predictions, weights
+        return self._y[inside], predictions[inside], of_rows(weights, inside)
+
     def _against_champion(self) -> GateOutcome:
-        task, name = self._dataset.task, self._metric
-        ours, rows = estimate(name, task, self._y, self._ours), len(self._y)
+        name = self._metric
+        measured = self._measured(name, self._direction)
         if self._champion is None:
-            measured = ChallengerMetric(name, self._direction, ours, rows)
             state: State = "skipped" if self._task.champion is None else "not_evaluated"
-            rule = f"{name} on the test rows is compared with the champion's"
+            rule = f"{name} on the test rows{measured.weighting} is compared with the champion's"
             return measured.outcome("metric", state, detail=self._refusal, rule=rule)
-        theirs = metric_function(name, task)(self._y, self._champion)
-        return metric_gate(name, self._direction, ours, theirs, self._task.rules.tolerance, rows)
+        theirs = self._of_champion(name, self._champion)
+        return metric_gate(measured, theirs, self._task.rules.tolerance)
 
     def _on_slice(self, slice_rule: Slice) -> GateOutcome:
         dataset, metric = self._dataset, slice_rule.metric or self._metric
@@ -213,16 +240,17 @@ class _TestDataGates:
             condition = f"{slice_rule.column} = {slice_rule.value}"
             detail = f"only {rows:,} test rows have {condition}; {slice_rule.min_rows:,} are needed"
             return GateOutcome(slice_rule.gate, "not_evaluated", metric=metric, rows=rows, detail=detail)
-        ours = estimate(metric, dataset.task, self._y[inside], self._ours[inside])
-        theirs = None
-        if self._champion is not None:
-            theirs = metric_function(metric, dataset.task)(self._y[inside], self._champion[inside])
-        direction = TEST_METRICS[metric][1]
-        return slice_gate(slice_rule, metric, direction, ours, theirs, self._task.rules.tolerance, rows)
+        if self._weights is not None and not self._weights.values[inside].any():
+            detail = f"all {rows:,} rows have weight 0 in {self._weights.column}"
+            return GateOutcome(slice_rule.gate, "not_evaluated", metric=metric, rows=rows, detail=detail)
+        theirs = None if self._champion is None else self._of_champion(metric, self._champion, inside)
+        measured = self._measured(metric, TEST_METRICS[metric][1], inside)
+        return slice_gate(slice_rule, measured, theirs, self._task.rules.tolerance)
 
 
 def _scores(dataset: Dataset, y_pred: Array) -> dict[str, float | None]:
-    return scores(evaluate(dataset.task, dataset.y[dataset.parts.test], y_pred))
+    test = dataset.parts.test
+    return scores(evaluate(dataset.task, dataset.y[test], y_pred, weights=dataset.weights_of(test)))
 
 
 def _batch_invariance(inputs: GateInputs) -> GateOutcome:
@@ -255,7 +283,7 @@ def _latency(inputs: GateInputs) -> GateOutcome:
         return GateOutcome(
             "latency", "not_evaluated", detail="only models with one input and one output are timed"
         )
-    found = measure_latency(Predictor(inputs.model), inputs.sample[0])
+    found = measure_latency(Predictor(inputs.model), inputs.sample[0][: max(BATCH_SIZES)])
     detail = ", ".join(f"batch {size}: p50 {t.p50_ms} ms, p95 {t.p95_ms} ms" for size, t in found.items())
     detail = f"{detail} on {hardware(inputs.task.threads)}"
     return latency_gate(found["1"].p95_ms, inputs.task.rules.latency_p95_ms, detail)

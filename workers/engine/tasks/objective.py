@@ -4,7 +4,9 @@ import numpy as np
 
 from jobs.kinds.train.payload import Measured
 from workers.engine.arrays import Array
+from workers.engine.data.weights import RowWeights
 from workers.engine.evaluation.intervals import bootstrap
+from workers.engine.evaluation.weighting import of_rows
 from workers.engine.models.losses import measure
 from workers.engine.report import finite_or_none
 from workers.engine.training.plan import EvaluationSet
@@ -13,7 +15,14 @@ DRAWS = 2_000_000
 """Rows drawn for an interval, so that it takes a second."""
 
 
-def measure_objective(metric: str, evaluation: EvaluationSet, y: Array, p: Array, seed: int) -> Measured:
+def measure_objective(
+    metric: str,
+    evaluation: EvaluationSet,
+    y: Array,
+    p: Array,
+    seed: int,
+    weights: RowWeights | None = None,
+) -> Measured:
     """Return an objective with its 95 % interval.
 
     Args:
@@ -22,11 +31,13 @@ def measure_objective(metric: str, evaluation: EvaluationSet, y: Array, p: Array
         y: targets, (rows,) or (rows, outputs).
         p: predictions, (rows, outputs).
         seed: of the bootstrap.
+        weights: of the rows; None if each counts once.
     """
     name = metric.removeprefix("val_")
+    values = None if weights is None else weights.values
 
     def score(drawn: Array) -> float:
-        return measure(name, evaluation.loss, y[drawn], p[drawn], evaluation.scale)
+        return measure(name, evaluation.loss, y[drawn], p[drawn], evaluation.scale, of_rows(values, drawn))
 
     low, high = bootstrap(score, len(y), seed, draws=DRAWS)
     return Measured(

@@ -1,43 +1,60 @@
 """Runs the profile task: reads an upload or a bundled data set, writes it normalized and describes it."""
 
 import json
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, get_args
-
-import numpy as np
+from typing import Any, NamedTuple, get_args
 
 from jobs.contracts.data import Task
 from jobs.contracts.file_limits import FileLimits
+from jobs.contracts.images import IMAGE
+from jobs.contracts.overview import Overview, Sample
 from jobs.contracts.profile import Profile
 from jobs.kinds.profile.payload import ProfileTask
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
+from workers.engine.data.arrow_file import write_columns
 from workers.engine.data.bundled import load_bundled
 from workers.engine.data.csv_file import BadRows, read_csv
-from workers.engine.data.encode import Encoded, encode, encode_target
+from workers.engine.data.encode import Encoded, array_types, encode, encode_target
+from workers.engine.data.image_schema import propose_images, requested_target
+from workers.engine.data.images import BadImages, ImageTable, read_images
 from workers.engine.data.json_lines import read_json_lines
+from workers.engine.data.overview.overview import of_arrays, of_table
+from workers.engine.data.profile_size import stored
 from workers.engine.data.schema import is_tabular, propose
-from workers.engine.data.store import write_npz
+from workers.engine.data.several import join, read_csv_files, read_json_files
+from workers.engine.data.spilled import Spill
+from workers.engine.data.store import file_digest
 from workers.engine.data.table import Table, read_array, read_arrow, read_npz, read_parquet
 from workers.engine.data.tabular import TableTarget, make_table_profile
+from workers.engine.data.target_gaps import with_target
 from workers.engine.errors import BadData, BadSpec
 from workers.engine.report import Report
+from workers.engine.tasks.overviews import write_overviews
 
 READERS: dict[str, Callable[[Path, FileLimits], Table]] = {
     "npz": read_npz,
     "npy": read_array,
+}
+COLUMN_READERS: dict[str, Callable[[Path, FileLimits, Spill], Table]] = {
     "parquet": read_parquet,
     "arrow": read_arrow,
 }
+IN_PARTS = ("csv", "json_lines", "parquet")
+"""Formats whose large files are never in memory as a whole. Those of Arrow may be compressed."""
+DATASET = "dataset.arrow"
 BAD_ROWS = "bad_rows.csv"
+THUMBNAILS = "thumbnails.jpg"
 STEPS = 4
-MAX_PROFILE_BYTES = 3 * 2**20
-"""The profile is part of the task's result, and an event has at most 4 MiB."""
+SAMPLE = "sample.json"
+PROFILE = "profile.json"
 
 
 def run(task: ProfileTask, report: Report) -> dict[str, Any]:
-    """Write `dataset.npz` and `profile.json`.
+    """Write `sample.json`, `profile.json`, `overview.json` and `dataset.arrow`, each when it is computed.
 
     Returns:
         The profile, and the digest, rows and bytes of the data set.
@@ -46,36 +63,57 @@ def run(task: ProfileTask, report: Report) -> dict[str, Any]:
         BadData: the upload cannot be used.
         BadSpec: the task does not name a source.
     """
-    table, target, prediction_task = _read(task)
-    report.progress(1, STEPS, "steps")
-    report.phase("working")
-    arrays, profile = _described(table, target, prediction_task, task, report)
-    path = Path(task.folder) / "dataset.npz"
-    digest = write_npz(path, arrays)
+    path = Path(task.folder) / DATASET
+    with tempfile.TemporaryDirectory(dir=task.folder, prefix="columns-") as folder:
+        table, target, prediction_task = _read(task, Spill(Path(folder), task.threads), report)
+        report.progress(1, STEPS, "steps")
+        report.phase("working")
+        _write_sample(table, task, report)
+        prepared = _prepared(table, target, prediction_task, task)
+        report.progress(2, STEPS, "steps")
+        report.phase("working")
+        with ThreadPoolExecutor(task.threads) as pool:
+            # It takes one thread, while the others describe columns.
+            writing = pool.submit(_write, path, prepared.content)
+            profile, overviews = prepared.describe(pool)
+            body = stored(profile)
+            _write_description(body, table, task, report)
+            write_overviews(overviews, report)
+            digest = writing.result()
     report.progress(3, STEPS, "steps")
-    body = profile.model_dump(mode="json")
-    text = json.dumps(body)
-    if len(text) > MAX_PROFILE_BYTES:
-        raise BadData(
-            f"the description of its {len(profile.columns):,} columns has {len(text):,} bytes; at most "
-            f"{MAX_PROFILE_BYTES:,} are stored. Upload fewer columns, or arrays instead of single columns"
-        )
-    (Path(task.folder) / "profile.json").write_text(text)
-    report.artifact("dataset", "dataset.npz", name="dataset.npz", meta={"digest": digest})
-    report.artifact("profile", "profile.json", name="profile.json")
-    if table.bad_rows:
-        report.artifact("bad_rows", BAD_ROWS, name=BAD_ROWS)
+    report.artifact("dataset", DATASET, name=DATASET, meta={"digest": digest})
     report.progress(STEPS, STEPS, "steps")
     return {
         "profile": body,
         "digest": digest,
         "rows": profile.rows,
         "bytes": path.stat().st_size,
-        "path": "dataset.npz",
+        "path": DATASET,
     }
 
 
-def _read(task: ProfileTask) -> tuple[Table, str | None, Task | None]:
+def _write_sample(table: Table, task: ProfileTask, report: Report) -> None:
+    """Write the first rows, which are shown until the columns are described."""
+    if isinstance(table, ImageTable):
+        return  # images are shown as thumbnails
+    found = Sample(rows=table.rows, columns=tuple(table.columns), preview=statistics.preview(table))
+    (Path(task.folder) / SAMPLE).write_text(found.model_dump_json())
+    report.artifact("sample", SAMPLE, name=SAMPLE)
+
+
+def _write_description(body: dict[str, Any], table: Table, task: ProfileTask, report: Report) -> None:
+    """Write the profile and the files of which it is the description."""
+    (Path(task.folder) / PROFILE).write_text(json.dumps(body))
+    if table.bad_rows:
+        report.artifact("bad_rows", BAD_ROWS, name=BAD_ROWS)
+    if isinstance(table, ImageTable):
+        (Path(task.folder) / THUMBNAILS).write_bytes(table.sheet)
+        report.artifact("thumbnails", THUMBNAILS, name=THUMBNAILS)
+    report.artifact("profile", PROFILE, name=PROFILE)
+    report.phase("working")
+
+
+def _read(task: ProfileTask, spill: Spill, report: Report) -> tuple[Table, str | None, Task | None]:
     """Return the rows, the target column and the prediction task; `encode` infers those that are None."""
     prediction_task = _prediction_task(task.task)
     if task.source == "bundled":
@@ -86,22 +124,65 @@ def _read(task: ProfileTask) -> tuple[Table, str | None, Task | None]:
         return table, task.target or info.target, prediction_task
     if task.path is None:
         raise BadSpec(f"a profile of a {task.source} upload needs the path of the file")
-    return _read_file(task, Path(task.path)), task.target, prediction_task
+    return _read_file(task, Path(task.path), spill, report), task.target, prediction_task
 
 
-def _read_file(task: ProfileTask, path: Path) -> Table:
+def _read_file(task: ProfileTask, path: Path, spill: Spill, report: Report) -> Table:
     """Return the rows of an upload; those that are left out are written to a file."""
-    bad = BadRows(task.reading.max_bad_share)
+    share = task.reading.max_bad_share
+    bad = BadRows(share)
+    if task.more:
+        return _read_files(task, [path, *(Path(each.path) for each in task.more)], bad, spill)
+    limits = _limits(task, [path], spill)
+    table: Table
     match task.source:
+        case "images":
+            bad = images = BadImages(share)
+            table = read_images(
+                path,
+                Path(task.folder),
+                task.reading.images,
+                images,
+                task.limits,
+                target=task.target or requested_target(task.columns),
+                progress=lambda done: report.progress(done, STEPS, "steps"),
+            )
         case "csv":
-            table = read_csv(path, task.limits, task.reading.dialect, bad)
+            table = read_csv(path, limits, task.reading.dialect, bad, spill)
         case "json_lines":
-            table = read_json_lines(path, task.limits, bad)
+            table = read_json_lines(path, limits, bad, spill)
+        case "parquet" | "arrow":
+            return COLUMN_READERS[task.source](path, limits, spill)
         case _:
-            return READERS[task.source](path, task.limits)
+            return READERS[task.source](path, limits)
     if bad.rows:
         bad.write(Path(task.folder) / BAD_ROWS)
     return table
+
+
+def _read_files(task: ProfileTask, paths: list[Path], bad: BadRows, spill: Spill) -> Table:
+    """Return the rows of a version of several files; those that are left out are written to a file."""
+    limits = _limits(task, paths, spill)
+    match task.source:
+        case "csv":
+            table = read_csv_files(paths, limits, task.reading.dialect, bad, spill)
+        case "json_lines":
+            table = read_json_files(paths, limits, bad, spill)
+        case "parquet" | "arrow":
+            return join(paths, COLUMN_READERS[task.source], limits, spill)
+        case _:
+            read = READERS[task.source]
+            return join(paths, lambda path, rest, _: read(path, rest), limits, spill)
+    if bad.rows:
+        bad.write(Path(task.folder) / BAD_ROWS)
+    return table
+
+
+def _limits(task: ProfileTask, paths: Sequence[Path], spill: Spill) -> FileLimits:
+    """Return the limits of a version's files: those that are read in parts may be larger."""
+    size = sum(path.stat().st_size for path in paths)
+    in_parts = task.source in IN_PARTS and spill.for_size(size) is not None
+    return task.limits.of_large_tables() if in_parts else task.limits
 
 
 def _prediction_task(name: str | None) -> Task | None:
@@ -114,51 +195,109 @@ def _prediction_task(name: str | None) -> Task | None:
     return None
 
 
-def _described(
-    table: Table, target: str | None, prediction_task: Task | None, task: ProfileTask, report: Report
-) -> tuple[dict[str, Array], Profile]:
-    """Return the arrays of `dataset.npz` and the profile."""
-    if not is_tabular(table):
-        if task.columns:
-            raise BadData("roles and types of columns can be chosen for tables, not for arrays")
-        encoded = encode(
-            table, target=target, features=task.features, task=prediction_task, limits=task.limits
-        )
-        _encoded(report)
-        return arrays_to_store(table, encoded.y, x=encoded.x), make_profile(table, encoded)
-    schema = propose(table, target=target, features=task.features, requests=task.columns)
+class Content(NamedTuple):
+    """The content of `dataset.arrow`.
+
+    Attributes:
+        arrays: `y`, and `x` for features that are arrays or images. Those of a table are encoded by each
+            training, since the pipeline is fitted on its training part.
+        columns: the columns with one value for each row, by name. They are needed for splits by group, column
+            or time, and to select other targets or features.
+    """
+
+    arrays: dict[str, Array]
+    columns: Mapping[str, Array]
+
+
+class Prepared(NamedTuple):
+    """A table whose target is encoded.
+
+    Attributes:
+        content: of `dataset.arrow`.
+        describe: returns the profile, and the overview with more and more sections; the threads of the pool
+            share the work for the profile.
+    """
+
+    content: Content
+    describe: Callable[[ThreadPoolExecutor], tuple[Profile, Iterator[Overview]]]
+
+
+def _prepared(table: Table, target: str | None, prediction_task: Task | None, task: ProfileTask) -> Prepared:
+    if isinstance(table, ImageTable):
+        proposed = propose_images(table, target=target, features=task.features, requests=task.columns)
+    elif is_tabular(table):
+        proposed = propose(table, target=target, features=task.features, requests=task.columns)
+    else:
+        return _prepared_arrays(table, target, prediction_task, task)
+    schema, left_out = with_target(proposed, task.rows_without_target, table)
     column = schema.table.columns[schema.target]
     found = TableTarget(*encode_target(schema.target, column, prediction_task))
-    _encoded(report)
-    return arrays_to_store(schema.table, found.y), make_table_profile(schema, found, task.limits)
+    arrays, columns = {"y": found.y}, schema.table.columns
+    if isinstance(table, ImageTable):
+        arrays, columns = {"x": columns[IMAGE], "y": found.y}, _values(schema.table)
+
+    def describe(pool: ThreadPoolExecutor) -> tuple[Profile, Iterator[Overview]]:
+        profile = _with_left_out(make_table_profile(schema, found, task.limits, pool), left_out)
+        if isinstance(table, ImageTable):
+            return profile, of_arrays(columns, arrays["x"], found.y, profile)
+        return profile, of_table(columns, found.y, profile)
+
+    return Prepared(Content(arrays, columns), describe)
 
 
-def _encoded(report: Report) -> None:
-    report.progress(2, STEPS, "steps")
-    report.phase("working")
+def _prepared_arrays(
+    table: Table, target: str | None, prediction_task: Task | None, task: ProfileTask
+) -> Prepared:
+    if task.rows_without_target != "refuse":
+        raise BadData("rows without a target can be left out of tables, not of arrays")
+    requested = next((column.name for column in task.columns if column.role == "target"), None)
+    encoded = encode(
+        table,
+        target=target or requested,
+        features=task.features,
+        task=prediction_task,
+        limits=task.limits,
+        types=array_types(table, task.columns),
+    )
+    scalars = _values(table)
+
+    def describe(_: ThreadPoolExecutor) -> tuple[Profile, Iterator[Overview]]:
+        profile = make_profile(table, encoded)
+        return profile, of_arrays(scalars, encoded.x, encoded.y, profile)
+
+    return Prepared(Content({"x": encoded.x, "y": encoded.y}, scalars), describe)
 
 
-def arrays_to_store(table: Table, y: Array, *, x: Array | None = None) -> dict[str, Array]:
-    """Return the arrays of `dataset.npz`: `y`, the names `columns` and the columns `column_<i>`.
+def _with_left_out(profile: Profile, rows: int) -> Profile:
+    """Return a profile that names the rows which were left out because they had no target."""
+    if not rows:
+        return profile
+    many = "One row without a value" if rows == 1 else f"{rows:,} rows without a value"
+    sentence = f"{many} of the target {profile.target!r} {'was' if rows == 1 else 'were'} left out."
+    return profile.model_copy(update={"rows_without_target": rows, "findings": (sentence, *profile.findings)})
 
-    Features that are arrays are stored encoded, as `x`. Those of a table are encoded by each training, since
-    the pipeline is fitted on its training part.
-    """
-    # Raw columns are needed for splits by group, column or time, and to select other targets or features.
-    raw = {name: column for name, column in table.columns.items() if column.ndim == 1}
-    encoded = {} if x is None else {"x": x}
-    return {
-        **encoded,
-        "y": y,
-        "columns": np.asarray(list(raw), dtype=np.str_),
-        **{f"column_{i}": column for i, column in enumerate(raw.values())},
-    }
+
+def _write(path: Path, content: Content) -> str:
+    """Write the file of a version, and return its digest."""
+    write_columns(path, content.arrays, content.columns)
+    return file_digest(path)
+
+
+def _values(table: Table) -> dict[str, Array]:
+    """Return the columns with one value for each row."""
+    return {name: column for name, column in table.columns.items() if column.ndim == 1}
 
 
 def make_profile(table: Table, encoded: Encoded) -> Profile:
     """Return the profile of arrays that are used as in `encoded`."""
     duplicates = statistics.count_duplicates(encoded.x, encoded.y)
     counts = statistics.class_counts(encoded.y, encoded.task, encoded.outputs)
+    columns = tuple(statistics.describe_column(name, column) for name, column in table.columns.items())
+    if encoded.kind == "sequence":
+        columns = tuple(
+            column.model_copy(update={"type": "sequence"}) if column.name in encoded.features else column
+            for column in columns
+        )
     return Profile(
         rows=table.rows,
         kind=encoded.kind,
@@ -170,7 +309,7 @@ def make_profile(table: Table, encoded: Encoded) -> Profile:
         outputs=encoded.outputs,
         class_labels=encoded.class_labels,
         class_counts=counts,
-        columns=tuple(statistics.describe_column(name, c) for name, c in table.columns.items()),
+        columns=columns,
         preview=statistics.preview(table),
         duplicates=duplicates,
         findings=(
@@ -182,6 +321,7 @@ def make_profile(table: Table, encoded: Encoded) -> Profile:
                 class_labels=encoded.class_labels,
                 class_counts=counts,
                 duplicates=duplicates,
+                distinct={column.name: column.distinct for column in columns},
             ),
         ),
     )

@@ -20,6 +20,7 @@ from jobs.contracts.model_reports.quantization import (
 from jobs.kinds.quantize.payload import QuantizeTask
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset
+from workers.engine.data.rows import selected
 from workers.engine.evaluation.classification import predicted_classes
 from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.evaluation.regression import columns
@@ -27,9 +28,10 @@ from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.int8 import ComparedLayers, compare_layers, quantize_file
 from workers.engine.models.predict import Predictor
+from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json, write_test_predictions
-from workers.engine.tasks.latency import hardware, measure_latency
+from workers.engine.tasks.latency import BATCH_SIZES, hardware, measure_latency
 from workers.engine.tasks.steps import Steps
 from workers.features.files import read_features
 
@@ -51,9 +53,10 @@ class EvaluatedModel:
     def evaluate(cls, model: Any, dataset: Dataset, seed: int) -> Self:
         """Predict and evaluate the test rows with a model; `seed` is for the bootstrap."""
         predict, test = Predictor(model), dataset.parts.test
-        y_pred = predict(dataset.x[test])
+        y_pred = predict(selected(dataset.x, test))
         labels = dataset.profile.class_labels
-        return cls(model, predict, y_pred, evaluate(dataset.task, dataset.y[test], y_pred, labels, seed))
+        y, weights = dataset.y[test], dataset.weights_of(test)
+        return cls(model, predict, y_pred, evaluate(dataset.task, y, y_pred, labels, seed, weights))
 
 
 def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
@@ -68,7 +71,8 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
     """
     steps = Steps(report, 4)
     folder, source, seed = Path(task.folder), Path(task.model), task.spec.data.split.seed
-    dataset = load_dataset(task.dataset, task.spec.data)
+    with announced_to(report.phase):
+        dataset = load_dataset(task.dataset, task.spec.data, task.spec.texts, task.in_memory_bytes)
 
     steps.begin("quantizing to int8")
     original = load_model(source, folder)
@@ -76,7 +80,8 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
     layers = compare_layers(original, quantized)
 
     steps.begin("comparing both models on test data")
-    before, after = (EvaluatedModel.evaluate(model, dataset, seed) for model in (original, quantized))
+    with announced_to(report.phase):
+        before, after = (EvaluatedModel.evaluate(model, dataset, seed) for model in (original, quantized))
 
     steps.begin("measuring latency")
     comparison = compare(task, dataset, before, after, layers)
@@ -118,8 +123,12 @@ def compare(
         test_rows=len(test),
         bytes=sizes(before.model, after.model, Path(task.model), Path(task.folder)),
         metrics={name: model.evaluation.metrics for name, model in models.items()},
+        weighted_by=after.evaluation.weighted_by,
         agreement=agreement(dataset.task, dataset.y[test], before.y_pred, after.y_pred),
-        latency={name: measure_latency(model.predict, dataset.x[test]) for name, model in models.items()},
+        latency={
+            name: measure_latency(model.predict, dataset.x[test[: max(BATCH_SIZES)]])
+            for name, model in models.items()
+        },
         hardware=hardware(task.threads),
         platform=jax.default_backend(),
         layers=layers.quantized,

@@ -13,7 +13,9 @@ from jobs.contracts.features import Features
 from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.register.payload import RegisterTask
 from workers.engine.arrays import Array
+from workers.engine.data.arrow_file import is_arrow
 from workers.engine.data.dataset import UploadedColumns
+from workers.engine.data.mapped_columns import MappedColumns
 from workers.engine.data.store import file_digest, read_arrays
 from workers.engine.errors import BadData, BadModel
 from workers.engine.models.build import signature_of
@@ -115,9 +117,9 @@ def features_for(model: Any, path: Path) -> Features | None:
         raise BadModel(str(error)) from error
     if features is not None:
         shapes = [tuple(tensor.shape[1:]) for tensor in model.inputs]
-        if shapes != [(features.width,)]:
+        if shapes != [features.input_shape]:
             raise BadModel(
-                f"its pipeline makes rows of {features.width} numbers, but its inputs are {shapes}"
+                f"its pipeline makes rows of shape {features.input_shape}, but its inputs are {shapes}"
             )
     return features
 
@@ -135,21 +137,27 @@ def sample_for(model: Any, dataset: DatasetFile | None, features: Features | Non
         if x is not None and _fits(x.shape[1:], model.inputs[0].shape[1:]):
             return [x.astype(model.inputs[0].dtype)]
     if features is not None:
-        # A row without any value is valid for every pipeline.
-        return [Pipeline(features).of_json({}, RANDOM_ROWS)]
+        return [Pipeline(features).of_nothing(RANDOM_ROWS)]
     return [_random_rows(tensor) for tensor in model.inputs]
 
 
 def _first_rows(dataset: DatasetFile, features: Features | None) -> Array | None:
     if features is None:
-        x = read_arrays(Path(dataset.path)).get("x")
+        path = Path(dataset.path)
+        if is_arrow(path):
+            return MappedColumns(path).head("x", SAMPLE_ROWS)
+        x = read_arrays(path).get("x")
         return None if x is None else x[:SAMPLE_ROWS]
     columns = UploadedColumns(dataset)
     names = Pipeline(features).columns
     if not all(name in columns for name in names):
         return None
     try:
-        return Pipeline(features).of_stored({name: columns.values(name)[:SAMPLE_ROWS] for name in names})
+        pipeline = Pipeline(features)
+        size = pipeline.rows_of_window
+        x = pipeline.of_stored({name: columns.column(name)[: SAMPLE_ROWS * size] for name in names})
+        whole = len(x) // size
+        return x[: whole * size].reshape(whole, *features.input_shape) if whole else None
     # The pipeline of a model from elsewhere may take other types than these data have.
     except (BadData, BadValue):
         return None

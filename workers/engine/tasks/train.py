@@ -15,7 +15,9 @@ from jobs.contracts import monitors
 from jobs.kinds.train.payload import Choice, Measured, TrainTask
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset
+from workers.engine.data.rows import selected
 from workers.engine.evaluation.evaluate import evaluate, scores
+from workers.engine.phases import announced_to
 from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.artifacts import write_json, write_test_predictions, write_validation_predictions
 from workers.engine.tasks.export import export
@@ -34,7 +36,6 @@ from workers.engine.training.prepare import (
     predict_batch_size,
     prepare,
 )
-from workers.engine.training.training import Training
 
 
 def run(task: TrainTask, report: Report) -> dict[str, Any]:
@@ -65,7 +66,11 @@ class _TrainRun:
 
     def run(self) -> dict[str, Any]:
         self._report.phase("loading")
-        self._dataset = load_dataset(self._task.dataset, self._task.spec.data)
+        spec = self._task.spec
+        with announced_to(self._report.phase):
+            self._dataset = load_dataset(
+                self._task.dataset, spec.data, spec.texts, self._task.in_memory_bytes
+            )
         newest = checkpoint.newest_intact(self._task.resume)
         # A checkpoint of the second phase holds the results of the first, which is then not repeated.
         snapshot = None if newest is None else checkpoint.read(Path(newest.folder))
@@ -87,7 +92,8 @@ class _TrainRun:
 
     def _prepare(self, rows: Array) -> Prepared:
         task = self._task
-        return prepare(task.spec, self._dataset, rows, name=task.model_name, seed=task.spec.fit.seed)
+        with announced_to(self._report.phase):
+            return prepare(task.spec, self._dataset, rows, name=task.model_name, seed=task.spec.fit.seed)
 
     def _checkpointer(self) -> Checkpointer:
         return Checkpointer(self._parent, self._report, fence=self._task.fence)
@@ -114,18 +120,21 @@ class _TrainRun:
             hook=prepared.hook(),
             extra={"phase": FIND_PHASE},
         )
-        result = Training(plan).run(self._resumable(snapshot))
-        self._warn_if_cut_short(result)
+        result = prepared.training(plan).run(self._resumable(snapshot))
+        if prepared.chooses_epoch:
+            self._warn_if_cut_short(result)
         # An ensemble fits its weights to these predictions, so they come from a model that has not been
         # trained on the validation rows.
-        y_pred = loop.predict(validation.x, validation.batch_size)
+        with announced_to(self._report.phase):
+            y_pred = loop.predict(validation.x, validation.batch_size)
         first = FirstPhase(
             best_epoch=result.best_epoch,
             epochs=result.epochs,
             steps=result.steps,
             score=result.metrics[self._task.objective.metric],
             figures=result.metrics,
-            rates=tuple(epoch["lr"] for epoch in result.history),
+            # Trees have none.
+            rates=tuple(epoch["lr"] for epoch in result.history if "lr" in epoch),
             stopped_by=self._monitors.stop.metric if result.is_exhausted else "",
         )
         return prepared, first, [parts.validation, validation.y, y_pred]
@@ -233,23 +242,24 @@ class _TrainRun:
             extra=first.to_extra(),
             extra_arrays={"validation": validation, **first.to_arrays()},
         )
-        Training(plan).run(snapshot)
+        prepared.training(plan).run(snapshot)
         return prepared, epochs
 
     def _finish(
         self, prepared: Prepared, first: FirstPhase, epochs: int, validation: list[Array]
     ) -> dict[str, Any]:
         self._report.phase("saving")
-        exported = export(prepared, self._report, self._task.model_name, self._task.spec.fit.seed)
+        exported = export(prepared, self._report, self._task.model_name)
         # The test rows are predicted by the model as loaded from its file, which is what will be served.
         self._report.phase("evaluating")
         rows = self._dataset.parts.test
         y_true = self._dataset.y[rows]
-        y_pred = predict(
-            exported.model, self._dataset.x[rows], predict_batch_size(self._task.spec, len(rows))
-        )
+        batch_size = predict_batch_size(self._task.spec, len(rows))
+        with announced_to(self._report.phase):
+            y_pred = predict(exported.model, selected(self._dataset.x, rows), batch_size)
         labels, task = self._dataset.profile.class_labels, self._dataset.task
-        evaluation = evaluate(task, y_true, y_pred, labels, seed=self._task.spec.fit.seed)
+        weights = self._dataset.weights_of(rows)
+        evaluation = evaluate(task, y_true, y_pred, labels, self._task.spec.fit.seed, weights)
         write_json(self._report, "evaluation", "evaluation.json", evaluation)
         write_test_predictions(self._report, task, rows, y_true, y_pred, labels)
         figures = {
@@ -259,7 +269,7 @@ class _TrainRun:
         return {
             "metrics": {"test": scores(evaluation), "validation": figures},
             "score": first.score,
-            "choice": self._choice(first).model_dump(),
+            "choice": self._choice(prepared, first).model_dump(),
             "measured": {part: found.model_dump() for part, found in compared.items()},
             "best_epoch": first.best_epoch,
             "epochs": epochs,
@@ -272,7 +282,7 @@ class _TrainRun:
             "test_rows": len(rows),
         }
 
-    def _choice(self, first: FirstPhase) -> Choice:
+    def _choice(self, prepared: Prepared, first: FirstPhase) -> Choice:
         """Return the chosen epoch, with its measure and rows."""
         best = self._monitors.best
         return Choice(
@@ -283,7 +293,7 @@ class _TrainRun:
             epochs=first.epochs,
             rows=len(self._dataset.parts.validation),
             stopped_by=first.stopped_by,
-            keeps_last=self._keeps_last(),
+            keeps_last=self._keeps_last() or not prepared.chooses_epoch,
         )
 
     def _measured(
@@ -293,10 +303,11 @@ class _TrainRun:
 
         On validation rows it is that of the first phase: the second one has been trained on them.
         """
-        rows = prepared.evaluation_set(self._dataset.parts.validation)
+        parts = self._dataset.parts
+        rows = prepared.evaluation_set(parts.validation)
         metric, seed = self._task.objective.metric, self._task.spec.fit.seed
-        _, y, p = validation
+        numbers, y, p = validation
         return {
-            "validation": measure_objective(metric, rows, y, p, seed),
-            "test": measure_objective(metric, rows, *test, seed),
+            "validation": measure_objective(metric, rows, y, p, seed, self._dataset.weights_of(numbers)),
+            "test": measure_objective(metric, rows, *test, seed, self._dataset.weights_of(parts.test)),
         }

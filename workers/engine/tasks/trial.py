@@ -13,6 +13,7 @@ from jobs.contracts.events import TrialEnd
 from jobs.kinds.search.payload import TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
 from workers.engine.errors import affects_process
+from workers.engine.phases import announced_to
 from workers.engine.report import Report, TaskInterrupted
 from workers.engine.training import lockstep, pruning
 from workers.engine.training.execution import Execution, TrialContext
@@ -34,7 +35,8 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
         TaskInterrupted: a pause or stop was requested. Trials that have not started are unchanged.
         Exception: an error that affects the whole process, for example out of memory.
     """
-    dataset = MODEL_CACHE.load(task.dataset, task.spec.data)
+    with announced_to(report.phase):
+        dataset = MODEL_CACHE.load(task.dataset, task.spec, task.in_memory_bytes)
     rivals = pruning.RivalCurves(task.curves, report.curves)
     results = [
         _run_trial(task, trial, dataset, report.for_trial(trial.number), rivals) for trial in task.trials

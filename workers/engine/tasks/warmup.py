@@ -17,7 +17,8 @@ from jobs.contracts.pruning import Curve, Verdict
 from jobs.contracts.search import Objective
 from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from workers.engine.data.store import write_npz
+from workers.engine.data.arrow_file import write_columns
+from workers.engine.data.store import file_digest
 from workers.engine.report import Request
 from workers.engine.tasks import trial
 
@@ -33,7 +34,7 @@ def warm_up(folder: Path, *, threads: int) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     # Through the code of every trial, so that whatever a trial needs for the first time is ready.
-    trial.run(_task(folder, _random_dataset(folder / "made-up.npz"), threads), NullReport(str(folder)))
+    trial.run(_task(folder, _random_dataset(folder / "made-up.arrow"), threads), NullReport(str(folder)))
 
 
 class NullReport:
@@ -116,12 +117,10 @@ class NullReport:
 
 def _random_dataset(path: Path) -> DatasetFile:
     """Write random rows, (ROWS, FEATURES) float32, and class numbers, (ROWS,) int32."""
-    # In the format of `profile.arrays_to_store`, without raw columns.
     rng = np.random.default_rng(0)
     arrays = {
         "x": rng.random((ROWS, FEATURES), np.float32),
         "y": np.arange(ROWS, dtype=np.int32) % CLASSES,
-        "columns": np.array([], dtype=np.str_),
     }
     profile = Profile(
         rows=ROWS,
@@ -135,8 +134,8 @@ def _random_dataset(path: Path) -> DatasetFile:
         columns=(),
         preview=(),
     )
-    digest = write_npz(path, arrays)
-    return DatasetFile(path=str(path), digest=digest, profile=profile.model_dump(mode="json"))
+    write_columns(path, arrays, {})
+    return DatasetFile(path=str(path), digest=file_digest(path), profile=profile.model_dump(mode="json"))
 
 
 def _task(folder: Path, dataset: DatasetFile, threads: int) -> TrialTask:

@@ -13,6 +13,7 @@ from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.folds import rows_for
 from workers.engine.errors import EngineError, NanObjective
+from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.training import checkpoint, pruning
 from workers.engine.training.checkpoint import Snapshot
@@ -72,10 +73,11 @@ class Execution:
         report.log(f"execution {self.plan.execution}{fold} started: {trial.values}")
         rows = rows_for(self.plan.turn(), self.context.dataset, trial.spec)
         name = f"trial_{trial.number}_{self.plan.execution}"
-        dataset = self.context.dataset.fitted_on(rows.train)
-        prepared = self.context.models.prepare(
-            trial.spec, dataset, rows.train, name=name, seed=self.plan.seed
-        )
+        with announced_to(report.phase):
+            dataset = self.context.dataset.fitted_on(rows.train)
+            prepared = self.context.models.prepare(
+                trial.spec, dataset, rows.train, name=name, seed=self.plan.seed
+            )
         # The folder of checkpoints outlives the attempt, so a later attempt can resume from them.
         parent = Path(task.checkpoints or task.folder) / f"trial-{trial.number}"
         self._checkpointer = Checkpointer(
@@ -84,7 +86,7 @@ class Execution:
             fence=task.fence,
             execution=self.plan.execution,
         )
-        self.training = Training(self._training_plan(prepared, rows.validation))
+        self.training = prepared.training(self._training_plan(prepared, rows.validation))
         snapshot = self._read_newest_checkpoint()
         with self._report_failure():
             self.training.start(snapshot)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import jax
 
-from workers.engine.compiled.phases import announced_to
 from workers.engine.errors import EngineError
+from workers.engine.phases import announced_to
 from workers.engine.report import TaskInterrupted
 from workers.engine.training.execution import Execution
 from workers.engine.training.program_loop import ProgramLoop

@@ -3,17 +3,23 @@
 `FitLoop` supports every model on any mesh; `program_loop.ProgramLoop` is faster on one device.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from functools import partial
 from typing import Any, Protocol
 
 import keras
 import numpy as np
 
+from jobs.contracts.events import PhaseName
 from workers.engine.arrays import Array
-from workers.engine.compiled.phases import announce
-from workers.engine.data.batches import Batches
+from workers.engine.data.batches import Batch, Batches
+from workers.engine.data.prefetch import Waiting, prefetched
+from workers.engine.data.rows import Rows
 from workers.engine.killpoint import kill_point
 from workers.engine.models.variables import assign, values
+from workers.engine.phases import Repeated, announce
 
 BatchCallback = Callable[[int], None]
 """Called between batches with the number of the epoch's batches that are done."""
@@ -21,6 +27,10 @@ BatchCallback = Callable[[int], None]
 
 class Loop(Protocol):
     """Trains one model on its batches. During an epoch the model's variables may be out of date."""
+
+    @property
+    def data_wait(self) -> float | None:
+        """Share of the time of the newest epoch's steps spent in waiting for rows; None without waits."""
 
     def epoch(
         self, epoch: int, first: int, metrics: list[Array], after_batch: BatchCallback
@@ -35,8 +45,8 @@ class Loop(Protocol):
                 batches done so far to the model.
         """
 
-    def predict(self, x: Array, batch_size: int) -> Array:
-        """Return predictions with the newest weights for all rows, (rows, outputs) float32."""
+    def predict(self, x: Rows, batch_size: int) -> Array:
+        """Return predictions with the newest weights for all validation rows, (rows, outputs) float32."""
 
     def weights(self) -> list[Array]:
         """Copy the newest values of `model.variables` to the host."""
@@ -46,6 +56,9 @@ class Loop(Protocol):
 
     def load(self) -> None:
         """Read the state from the model's variables, after other code has changed them."""
+
+    def close(self) -> None:
+        """Free the rows that have been read in advance. A later epoch reads them again."""
 
     @property
     def step_mode(self) -> str:
@@ -62,11 +75,13 @@ class FitLoop:
     """Runs each epoch with one call of Keras' `fit`."""
 
     step_mode = "fit"
+    data_wait: float | None = None
 
     def __init__(self, model: Any, batches: Batches) -> None:
         self._model = model
         self._batches = batches
         self._has_trained = False
+        self._waiting = Waiting()
 
     def epoch(
         self, epoch: int, first: int, metrics: list[Array], after_batch: BatchCallback
@@ -75,21 +90,32 @@ class FitLoop:
         if not self._has_trained:
             announce("compiling")
         self._has_trained = True
-        logs = self._model.fit(
-            self._batches.draw(epoch, first),
-            steps_per_epoch=self._batches.steps - first,
-            initial_epoch=epoch - 1,
-            epochs=epoch,
-            # The batches come in the order that `Batches` has drawn, which a resumed training repeats.
-            shuffle=False,
-            verbose=0,
-            callbacks=[_AfterBatch(self._model, first, metrics, after_batch)],
-        ).history
+        began = time.perf_counter()
+        self._waiting.reset()
+        with closing(self._drawn(epoch, first)) as batches:
+            logs = self._model.fit(
+                batches,
+                steps_per_epoch=self._batches.steps - first,
+                initial_epoch=epoch - 1,
+                epochs=epoch,
+                # The batches come in the order that `Batches` has drawn, which a resumed training repeats.
+                shuffle=False,
+                verbose=0,
+                callbacks=[_AfterBatch(self._model, first, metrics, after_batch)],
+            ).history
+        if not isinstance(self._batches.x, np.ndarray):
+            self.data_wait = self._waiting.seconds / (time.perf_counter() - began)
         return {name: float(entries[-1]) for name, entries in logs.items()}
 
-    def predict(self, x: Array, batch_size: int) -> Array:
+    def _drawn(self, epoch: int, first: int) -> Generator[Batch]:
+        if isinstance(self._batches.x, np.ndarray):
+            yield from self._batches.draw(epoch, first)
+        else:
+            yield from prefetched(self._batches.makers(epoch, first), self._waiting)
+
+    def predict(self, x: Rows, batch_size: int) -> Array:
         """See `Loop.predict`."""
-        return predict(self._model, x, batch_size)
+        return predict(self._model, x, batch_size, "validating")
 
     def weights(self) -> list[Array]:
         """See `Loop.weights`."""
@@ -102,6 +128,9 @@ class FitLoop:
 
     def load(self) -> None:
         """See `Loop.load`. Each call of `fit` reads the variables, so there is nothing to do."""
+
+    def close(self) -> None:
+        """See `Loop.close`. No rows are read in advance between epochs, so there is nothing to do."""
 
     def keep_step_mode(self, mode: str) -> None:
         """See `Loop.keep_step_mode`. There is only one mode."""
@@ -127,24 +156,36 @@ class _AfterBatch(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
         self._after_batch(self._first + batch + 1)
 
 
-def predict_in_batches(call: Callable[[Array], Any], x: Array, batch_size: int) -> Array:
+def predict_in_batches(
+    call: Callable[[Array], Any], x: Rows, batch_size: int, phase: PhaseName = "evaluating"
+) -> Array:
     """Return what `call` predicts for all rows, (rows, outputs) float32, in batches of one shape.
 
     Args:
         call: predicts one batch, (batch size, …) float32.
         x: rows, (rows, …).
         batch_size: rows in a batch.
+        phase: announced while it lasts.
     """
     # The last batch is filled with repeated rows and the result is cut. So there is one compiled program, and
     # with a `batch_size` that the mesh divides, results do not depend on the number of devices.
-    parts = []
-    for start in range(0, len(x), batch_size):
-        rows = x[start : start + batch_size]
-        filled = np.resize(rows, (batch_size, *x.shape[1:])) if len(rows) < batch_size else rows
-        parts.append(np.asarray(call(filled.astype(np.float32)))[: len(rows)])
+    announce, parts = Repeated(phase), []
+    with closing(_slices(x, batch_size)) as slices:
+        for rows in slices:
+            announce()
+            filled = np.resize(rows, (batch_size, *x.shape[1:])) if len(rows) < batch_size else rows
+            parts.append(np.asarray(call(filled.astype(np.float32)))[: len(rows)])
     return np.concatenate(parts)
 
 
-def predict(model: Any, x: Array, batch_size: int) -> Array:
-    """Return a model's predictions for all rows, (rows, outputs) float32."""
-    return predict_in_batches(model.predict_on_batch, x, batch_size)
+def _slices(x: Rows, length: int) -> Generator[Array]:
+    """Yield all rows in order, `length` at once; those that are not in memory are read in advance."""
+    starts = range(0, len(x), length)
+    if isinstance(x, np.ndarray):
+        return (x[start : start + length] for start in starts)
+    return prefetched((partial(x.__getitem__, slice(start, start + length)) for start in starts), Waiting())
+
+
+def predict(model: Any, x: Rows, batch_size: int, phase: PhaseName = "evaluating") -> Array:
+    """Return a model's predictions for all rows, (rows, outputs) float32; see `predict_in_batches`."""
+    return predict_in_batches(model.predict_on_batch, x, batch_size, phase)

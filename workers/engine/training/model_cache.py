@@ -6,24 +6,28 @@ hyperparameters and learning rate those of the spec. So each shape is built, tra
 runner's lifetime.
 """
 
+import hashlib
+import json
 from collections import OrderedDict
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import keras
 
-from jobs.contracts.data import DataSpec
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.task_parts import DatasetFile
 from workers.engine.arrays import Array
 from workers.engine.compiled.cache_key import program_key
+from workers.engine.compiled.program import Program
 from workers.engine.compiled.traced_hyperparameters import TRACED_OPTIMIZER_ARGUMENTS
 from workers.engine.data.dataset import Dataset, load_dataset
+from workers.engine.models.build import Scaling
+from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.optimizer import make_optimizer, unwrap_optimizer
 from workers.engine.models.templates.site import set_traced
 from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import widened, widths_of
-from workers.engine.training.prepare import Prepared, prepare, sample_weights
+from workers.engine.training.prepare import Prepared, batches_of, prepare
 
 MAX_MODELS = 16
 MAX_BYTES = 256 << 20
@@ -34,23 +38,35 @@ MAX_BYTES = 256 << 20
 class _CachedModel:
     """A built model with the initial values of the variables that do not depend on the seed.
 
+    It has no rows: those of a fold would stay in memory while another fold is used.
+
     Attributes:
-        prepared: the model; its data and spec are replaced for each training.
-        fixed: initial values of `prepared.initial.fixed`.
+        model, scaling, initial, program: see `Prepared`.
+        fixed: initial values of `initial.fixed`.
         optimizer: initial values of the optimizer's variables.
     """
 
-    prepared: Prepared
+    model: Any
+    scaling: Scaling
+    initial: InitialValues
+    program: Program | None
     fixed: list[Array]
     optimizer: list[Array]
 
     @classmethod
     def of(cls, prepared: Prepared) -> Self:
-        return cls(prepared, values(prepared.initial.fixed), values(prepared.model.optimizer.variables))
+        return cls(
+            model=prepared.model,
+            scaling=prepared.scaling,
+            initial=prepared.initial,
+            program=prepared.program,
+            fixed=values(prepared.initial.fixed),
+            optimizer=values(prepared.model.optimizer.variables),
+        )
 
     @property
     def bytes(self) -> int:
-        variables = [*self.prepared.model.variables, *self.prepared.model.optimizer.variables]
+        variables = [*self.model.variables, *self.model.optimizer.variables]
         return sum(int(variable.value.nbytes) for variable in variables)
 
 
@@ -64,18 +80,25 @@ class ModelCache:
         self._dataset: tuple[str, Dataset] | None = None
         self._models: OrderedDict[str, _CachedModel] = OrderedDict()
 
-    def load(self, file: DatasetFile, spec: DataSpec) -> Dataset:
-        """Return a data set, split according to `spec`; the same object if it was the last one loaded.
+    def load(self, file: DatasetFile, spec: ExperimentSpec, in_memory_bytes: int | None = None) -> Dataset:
+        """Return the data set of an experiment; the same object if it was the last one loaded.
+
+        Args:
+            file, in_memory_bytes: see `load_dataset`.
+            spec: the experiment.
 
         Raises:
             BadData, BadSpec: see `load_dataset`.
         """
-        key = f"{file.digest} {spec.model_dump_json()} {file.path}"
+        # Versions of the same file may differ in the roles and types of their columns alone.
+        described = hashlib.sha256(json.dumps(file.profile, sort_keys=True).encode()).hexdigest()
+        selected = f"{spec.data.model_dump_json()} {spec.texts}"
+        key = f"{file.digest} {selected} {file.path} {described} {in_memory_bytes}"
         if self._dataset is None or self._dataset[0] != key:
             # Frees the old data set before the new one is read: two may not fit into memory.
             self._dataset = None
             self._models.clear()
-            self._dataset = (key, load_dataset(file, spec))
+            self._dataset = (key, load_dataset(file, spec.data, spec.texts, in_memory_bytes))
         return self._dataset[1]
 
     def prepare(
@@ -86,8 +109,8 @@ class ModelCache:
         Raises:
             BadLayout, BadSpec: see `prepare.prepare`.
         """
-        # On a mesh there is no program that trainings could share.
-        if spec.mesh is not None:
+        # On a mesh there is no program that trainings could share, and trees have none.
+        if spec.mesh is not None or not spec.model.info.by_gradient:
             return prepare(spec, dataset, rows, name=name, seed=seed)
         built = widened(spec, dataset.profile, len(rows))
         key = program_key(built, dataset, rows)
@@ -109,26 +132,20 @@ class ModelCache:
 
 def _reset(cached: _CachedModel, spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -> Prepared:
     """Return a cached model in the state of a new one for `spec` and `seed`."""
-    prepared = cached.prepared
-    model = prepared.model
+    model = cached.model
+    batches = batches_of(spec, dataset, rows, seed)
     widths = widths_of(spec, dataset.profile)
-    assign(prepared.initial.fixed, cached.fixed)
-    prepared.initial.redraw(seed, widths)
+    assign(cached.initial.fixed, cached.fixed)
+    cached.initial.redraw(seed, widths)
     set_traced(model, spec.model.info, spec.model.resolved())
     optimizer = model.optimizer
     assign(optimizer.variables, cached.optimizer)
     optimizer = unwrap_optimizer(optimizer)
-    wanted = make_optimizer(spec.fit, prepared.batches.steps)
+    wanted = make_optimizer(spec.fit, batches.steps)
     # With a schedule the rate is computed from the steps instead, and is part of the program.
     if isinstance(optimizer.learning_rate, keras.Variable):
         optimizer.learning_rate.assign(wanted.learning_rate)
     for name in TRACED_OPTIMIZER_ARGUMENTS:
         if hasattr(wanted, name):
             setattr(optimizer, name, getattr(wanted, name))
-    batches = replace(
-        prepared.batches,
-        seed=seed,
-        shuffle=spec.fit.shuffle,
-        weights=sample_weights(spec, dataset, dataset.y[rows]),
-    )
-    return replace(prepared, batches=batches, spec=spec, widths=widths)
+    return Prepared(model, batches, cached.scaling, spec, dataset, cached.initial, cached.program, widths)

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.contracts.pruning import Verdict
-from workers.engine.arrays import Array
+from workers.engine.arrays import Array, Floats
 from workers.engine.data.batches import Batches
+from workers.engine.data.rows import Rows
+from workers.engine.models.losses import compute_metrics
 from workers.engine.models.width_padding import Widths
 from workers.engine.report import Report
 from workers.engine.training.checkpointing import Checkpointer
@@ -29,14 +31,20 @@ class EvaluationSet:
         metrics: names of the metrics.
         scale: standard deviation of the target, (outputs,), for regression; else None.
         batch_size: rows in a batch of predictions.
+        weights: of the rows, (rows,); None if each counts once.
     """
 
-    x: Array
+    x: Rows
     y: Array
     loss: str
     metrics: tuple[str, ...]
     scale: Array | None
     batch_size: int
+    weights: Floats | None = None
+
+    def measure(self, metrics: Sequence[str], predictions: Array) -> dict[str, float]:
+        """Return the loss and some metrics of predictions for these rows, by name."""
+        return compute_metrics(self.loss, metrics, self.y, predictions, self.scale, self.weights)
 
 
 @dataclass

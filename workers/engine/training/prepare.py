@@ -1,7 +1,8 @@
 """Prepares a training: builds and compiles the model and makes its batches from a spec and a data set."""
 
 import gc
-from collections.abc import Sequence
+import pkgutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,10 @@ from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.program import Program
 from workers.engine.data.batches import Batches, batch_size_for, row_weights
 from workers.engine.data.dataset import Dataset
+from workers.engine.data.rows import Rows, StreamedRows, selected
+from workers.engine.data.weights import RowWeights, relative
 from workers.engine.errors import BadSpec
+from workers.engine.models.augment import saved_variables
 from workers.engine.models.build import (
     Scaling,
     build,
@@ -28,14 +32,18 @@ from workers.engine.models.build import (
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.losses import loss_name, metric_names
 from workers.engine.models.mesh import use_mesh
+from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import Widths
 from workers.engine.training.hooks import EpochHook, hook_for
 from workers.engine.training.loops import FitLoop, Loop, predict, predict_in_batches
-from workers.engine.training.plan import EvaluationSet
+from workers.engine.training.plan import EvaluationSet, TrainingPlan
 from workers.engine.training.program_loop import ProgramLoop
+from workers.engine.training.training import Training
 
 PREDICT_ROWS = 4096
 """Maximum batch size for predictions."""
+PREDICT_ROWS_OF_TREES = 512
+"""The same for trees: each row is in one node of each of perhaps thousands of trees."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ class Prepared:
             self.program, self.batches, x, epochs=epochs, steps_per_call=steps if steps > 1 else None
         )
 
-    def predict(self, x: Array, batch_size: int) -> Array:
+    def predict(self, x: Rows, batch_size: int) -> Array:
         """Return the model's predictions for all rows, (rows, outputs) float32."""
         if self.program is None:
             return predict(self.model, x, batch_size)
@@ -90,16 +98,43 @@ class Prepared:
         trainable, other = ([variable.value for variable in group] for group in groups)
         return predict_in_batches(lambda rows: program.predict(trainable, other, rows), x, batch_size)
 
+    @property
+    def chooses_epoch(self) -> bool:
+        """Whether the model has the weights of its best epoch, if it may; otherwise of its last one."""
+        return True
+
+    def training(self, plan: TrainingPlan) -> Training:
+        """Return the training of this model that `plan` defines."""
+        return Training(plan)
+
+    def model_to_save(self, name: str) -> Any:
+        """Return a model `m_<name>` with the trained weights, without optimizer, mesh and augmentation."""
+        # Read the weights before their mesh is replaced by a single device, for which the new model is built.
+        weights = values(saved_variables(self.model))
+        use_mesh(None, [], 1)
+        # It is not compiled: a compiled one would store its optimizer and a custom loss in the file.
+        made = build(self.spec, self.dataset.profile, self.scaling, name=name, seed=self.spec.fit.seed)
+        assign(made.variables, weights)
+        return made
+
     def evaluation_set(self, rows: Array) -> EvaluationSet:
         """Return these rows, with the spec's loss and metrics, for exact evaluation."""
+        x, weights = self.dataset.x, self.dataset.weights_of(rows)
+        # Rows of one batch are predicted by the call that trains, for which they stay on the device.
+        is_one_batch = len(rows) <= predict_batch_size(self.spec, len(rows))
+        chosen = x[rows] if is_one_batch else selected(x, rows)
+        return self._evaluation_set(chosen, self.dataset.y[rows], weights)
+
+    def _evaluation_set(self, x: Rows, y: Array, weights: RowWeights | None) -> EvaluationSet:
         fit, task = self.spec.fit, self.dataset.task
         return EvaluationSet(
-            x=self.dataset.x[rows],
-            y=self.dataset.y[rows],
+            x=x,
+            y=y,
             loss=loss_name(fit, task),
             metrics=metric_names(fit, task),
             scale=self.scaling.y_std,
-            batch_size=predict_batch_size(self.spec, len(rows)),
+            batch_size=predict_batch_size(self.spec, len(x)),
+            weights=None if weights is None else weights.values,
         )
 
     def hook(self, rates: Sequence[float] = ()) -> EpochHook:
@@ -129,6 +164,9 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     # Frees the compiled functions of models that a warm runner has built before. One collection is enough.
     keras.backend.clear_session(free_memory=False)
     gc.collect()
+    if preparation := spec.model.info.preparation:
+        without_gradients: Callable[..., Prepared] = pkgutil.resolve_name(preparation)
+        return without_gradients(spec, dataset, rows, seed=seed)
     keras.utils.set_random_seed(seed)
     x, y = dataset.take(rows)
     scaling = measure_scaling(x, y, dataset.profile)
@@ -137,20 +175,27 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     else:
         use_mesh(None, [], spec.fit.batch_size)
     model, initial = build_restartable(spec, dataset.profile, scaling, name=name, seed=seed, augmented=True)
-    batches = Batches(
-        x=x,
-        # The binary loss needs targets of the output's shape, (rows, 1).
-        y=y.astype(np.float32)[:, None] if dataset.task == "binary" else y,
-        weights=sample_weights(spec, dataset, y),
-        size=batch_size_for(spec.fit.batch_size, len(x), _shards(spec)),
-        seed=seed,
-        shuffle=spec.fit.shuffle,
-    )
+    batches = batches_of(spec, dataset, rows, seed)
     compile_model(model, spec, dataset.profile, scaling, steps=batches.steps)
     program = None
     if spec.mesh is None:
         program = Program(model, next(batches.draw(1)), program_key(spec, dataset, rows))
     return Prepared(model, batches, scaling, spec, dataset, initial, program)
+
+
+def batches_of(spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int) -> Batches:
+    """Return the batches of a training on `rows`; see `prepare`."""
+    x, y = dataset.take(rows)
+    return Batches(
+        x=x,
+        # The binary loss needs targets of the output's shape, (rows, 1).
+        y=y.astype(np.float32)[:, None] if dataset.task == "binary" else y,
+        weights=sample_weights(spec, dataset, rows),
+        size=batch_size_for(spec.fit.batch_size, len(x), _shards(spec)),
+        seed=seed,
+        shuffle=spec.fit.shuffle,
+        parts=x.parts if isinstance(x, StreamedRows) else None,
+    )
 
 
 def _variables(spec: ExperimentSpec, dataset: Dataset, scaling: Scaling) -> list[Variable]:
@@ -169,7 +214,8 @@ def _variables(spec: ExperimentSpec, dataset: Dataset, scaling: Scaling) -> list
 def predict_batch_size(spec: ExperimentSpec, rows: int) -> int:
     """Return a batch size for predicting `rows` rows that is divisible by the mesh's batch shards."""
     shards = _shards(spec)
-    limit = PREDICT_ROWS // shards * shards
+    most = PREDICT_ROWS if spec.model.info.by_gradient else PREDICT_ROWS_OF_TREES
+    limit = most // shards * shards
     return batch_size_for(limit, rows, shards)
 
 
@@ -178,16 +224,20 @@ def _shards(spec: ExperimentSpec) -> int:
     return spec.mesh.batch_shards() if spec.mesh is not None else 1
 
 
-def sample_weights(spec: ExperimentSpec, dataset: Dataset, y: Array) -> Array:
-    """Return the weight of each row of `y`, (rows,) float32.
+def sample_weights(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> Array:
+    """Return the weight of each training row, (rows,) float32: that of its class times its own.
+
+    Those of the column have the mean 1, so only their ratios count. The loss of a batch is divided by the sum
+    of its weights, which makes the same of all weights times a number.
 
     Args:
         spec: has the class weights.
-        dataset: has the class labels.
-        y: class numbers, (rows,); any targets without class weights.
+        dataset: has the class labels and the column of weights.
+        rows: numbers of the training rows, (rows,).
 
     Raises:
-        BadSpec: class weights are given for a task without classes, or for unknown classes.
+        BadSpec: class weights are given for a task without classes, or for unknown classes; or all rows have
+            weight 0.
     """
     rule = spec.fit.class_weights if spec.fit.class_weights != "none" else None
     if rule is not None and dataset.task not in ("binary", "multiclass"):
@@ -195,7 +245,9 @@ def sample_weights(spec: ExperimentSpec, dataset: Dataset, y: Array) -> Array:
     labels = dataset.profile.class_labels
     if isinstance(rule, dict) and (unknown := set(rule) - set(labels)):
         raise BadSpec(f"class_weights names {sorted(unknown)}; the classes are {', '.join(labels[:20])}")
-    return row_weights(y, len(labels), rule, labels)
+    of_classes = row_weights(dataset.y[rows], len(labels), rule, labels)
+    own = relative(dataset.weights_of(rows), len(rows))
+    return of_classes if own is None else (of_classes * own).astype(np.float32)
 
 
 def check_monitor(monitor: Monitor, prepared: Prepared) -> None:

@@ -5,6 +5,8 @@ and bitwise equal on dense ones.
 """
 
 import time
+from contextlib import closing
+from functools import partial
 
 import jax
 import numpy as np
@@ -17,6 +19,7 @@ from workers.engine.compiled.timing_results import STEP_MODES, StepMode
 from workers.engine.compiled.training_time import CallLength
 from workers.engine.compiled.vmapped import EpochInputs, EpochResult, SharedInputs, StackedState, unstacked
 from workers.engine.data.batches import Batches
+from workers.engine.data.rows import Rows
 from workers.engine.killpoint import kill_point
 from workers.engine.training.loops import BatchCallback, predict_in_batches
 
@@ -34,13 +37,16 @@ class ProgramLoop:
     Attributes:
         program: the model's compiled functions.
         call_length: number of steps in each call.
+        data_wait: see `Loop.data_wait`.
     """
+
+    data_wait: float | None = None
 
     def __init__(
         self,
         program: Program,
         batches: Batches,
-        validation_x: Array | None = None,
+        validation_x: Rows | None = None,
         *,
         epochs: int,
         steps_per_call: int | None = None,
@@ -48,10 +54,10 @@ class ProgramLoop:
         self.program = program
         self.call_length = program.call_length if steps_per_call is None else CallLength(steps_per_call)
         self._epochs, self._steps = epochs, batches.steps
-        self._feed = DeviceFeed(batches)
+        self._feed = DeviceFeed(batches, epochs)
         self._validation_x = validation_x
         self._validation_x_on_device = (
-            None if validation_x is None else jax.device_put(validation_x.astype(np.float32))
+            None if validation_x is None else jax.device_put(validation_x[:].astype(np.float32))
         )
         self._predictions: Array | None = None
         self._precomputed_logs: dict[str, float] | None = None
@@ -86,14 +92,19 @@ class ProgramLoop:
         trainable, other, optimizer, _ = self._state
         self._newest = (trainable, other, optimizer, list(metrics) or self.program.initial_metrics())
         done, newest_logs = first, None
-        for block in self._feed.blocks(epoch, first):
-            while done < block.end:
-                end = min(done + self.call_length.steps, block.end)
-                steps_left = (self._epochs - epoch + 1) * self._steps - done
-                newest_logs = self._train(block, done, end, steps_left)
-                done = end
-                kill_point("batch")
-                after_batch(done)
+        began = time.perf_counter()
+        self._feed.waiting.reset()
+        with closing(self._feed.blocks(epoch, first)) as blocks:
+            for block in blocks:
+                while done < block.end:
+                    end = min(done + self.call_length.steps, block.end)
+                    steps_left = (self._epochs - epoch + 1) * self._steps - done
+                    newest_logs = self._train(block, done, end, steps_left)
+                    done = end
+                    kill_point("batch")
+                    after_batch(done)
+        if self._feed.resident is None:
+            self.data_wait = self._feed.waiting.seconds / (time.perf_counter() - began)
         # Only the call that also predicts returns the logs; after other calls they are computed here.
         return self.program.logs(self._state) if newest_logs is None else newest_logs
 
@@ -141,13 +152,14 @@ class ProgramLoop:
         self._newest, self._precomputed_logs, self._predictions = result
         kill_point("batch")
 
-    def predict(self, x: Array, batch_size: int) -> Array:
+    def predict(self, x: Rows, batch_size: int) -> Array:
         """See `Loop.predict`."""
         # Predictions for these rows may have come with the epoch.
         if self._predictions is not None and x is self._validation_x:
             return self._predictions
         trainable, other = self._state[:2]
-        return predict_in_batches(lambda rows: self.program.predict(trainable, other, rows), x, batch_size)
+        predict = partial(self.program.predict, trainable, other)
+        return predict_in_batches(predict, x, batch_size, "validating")
 
     def weights(self) -> list[Array]:
         """See `Loop.weights`."""
@@ -156,6 +168,10 @@ class ProgramLoop:
     def sync(self) -> None:
         """See `Loop.sync`."""
         self.program.write_to_model(self._state)
+
+    def close(self) -> None:
+        """See `Loop.close`."""
+        self._feed.close()
 
     def load(self) -> None:
         """See `Loop.load`."""

@@ -9,19 +9,22 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from workers.engine.compiled.phases import announced_to
+import numpy as np
+
+from workers.engine.arrays import Array
 from workers.engine.errors import NanLoss
 from workers.engine.killpoint import kill_point
-from workers.engine.models.losses import compute_metrics
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.precision import has_changing_metrics, scaling_metrics
 from workers.engine.models.variables import values
+from workers.engine.phases import announced_to
 from workers.engine.report import TaskInterrupted
 from workers.engine.training import checkpoint
 from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.loops import FitLoop, Loop
 from workers.engine.training.plan import TrainingPlan, TrainingResult
 from workers.engine.training.training_state import (
+    WINDOWS,
     TrainingState,
     assign_narrow,
     narrow_values,
@@ -29,12 +32,17 @@ from workers.engine.training.training_state import (
     take_snapshot,
 )
 
+DATA_WAIT = "system/{}data_wait_percent"
+"""Metric of an epoch: the share of its time in which the steps waited for rows, in percent."""
 REQUEST_INTERVAL = 2.0
 """Seconds between checks for requests within an epoch."""
 
 
 class Training:
-    """Runs a `TrainingPlan` from the start or from a snapshot."""
+    """Runs a `TrainingPlan` from the start or from a snapshot.
+
+    A subclass for models that are not trained by gradient replaces the methods that read or write variables.
+    """
 
     def __init__(self, plan: TrainingPlan) -> None:
         self._plan = plan
@@ -42,9 +50,13 @@ class Training:
         self._state = TrainingState()
         self._last_check = self._state.started
         self._validation_seconds = math.inf  # until it has been measured, it may take long
+        self._loop: Loop = self._set_up()
+
+    def _set_up(self) -> Loop:
+        """Prepare the model; return the loop that trains it."""
         ensure_built(self._model)
-        self._loop: Loop = plan.loop or FitLoop(plan.model, plan.batches)
         self._optimizer_changes = has_changing_metrics(self._model.optimizer)
+        return self._plan.loop or FitLoop(self._model, self._plan.batches)
 
     def run(self, resume: Snapshot | None = None) -> TrainingResult:
         """Train to the end and restore the best epoch's weights.
@@ -61,14 +73,31 @@ class Training:
     def start(self, resume: Snapshot | None = None) -> None:
         """Prepare to train from the first epoch, or from where the snapshot was taken."""
         if resume is not None:
-            self._state = restore_snapshot(self._plan, resume, started=self._state.started)
-            self._loop.load()
+            self._state = self._restore(resume)
             # Modes differ by rounding: in another one the training would not continue as it began.
             self._loop.keep_step_mode(resume.state.get("way", ""))
+            self._keep_order(resume.state.get(WINDOWS))
             self._report_resumption(resume)
             # No epoch follows that would report its progress.
             if self.is_finished:
                 self._plan.on_progress(self._state.epoch)
+
+    def _keep_order(self, windows: list[int] | None) -> None:
+        """Keep the order of rows of the checkpoint up to the end of an epoch that has begun.
+
+        Args:
+            windows: the parts of the file in whose order the epoch began; None for any order.
+        """
+        batches, epoch = self._plan.batches, self._state.epoch + 1
+        if (windows is None) == (batches.parts is None):
+            return
+        # In another order the batches that follow would use some rows again, and others never.
+        if self._state.batch:
+            batches.keep_parts(epoch, None if windows is None else np.asarray(windows))
+        self._plan.report.log(
+            "this run has more or less memory than the one before, so its order of rows differs from epoch "
+            f"{epoch + bool(self._state.batch)} on"
+        )
 
     @property
     def is_finished(self) -> bool:
@@ -97,6 +126,14 @@ class Training:
         Raises:
             NanLoss, TaskInterrupted: see `run`.
         """
+        try:
+            self._run_epoch()
+        except BaseException:
+            # The rows of the next epoch are being read already.
+            self._loop.close()
+            raise
+
+    def _run_epoch(self) -> None:
         plan = self._plan
         self._train_and_validate(self._state.epoch + 1)
         if plan.pruning_check is not None and not self.is_finished:
@@ -105,6 +142,11 @@ class Training:
 
     def finish(self) -> TrainingResult:
         """Restore the best epoch's weights and return the result."""
+        self._loop.close()
+        self._restore_best()
+        return self._result()
+
+    def _restore_best(self) -> None:
         self._loop.sync()
         if self._state.best_weights:
             assign_narrow(self._plan, self._model.variables, self._state.best_weights)
@@ -112,7 +154,6 @@ class Training:
         else:
             # The model must have the weights that were measured, which may be averages.
             self._run_hook(self._plan.hook.before_validation)
-        return self._result()
 
     def _is_exhausted(self) -> bool:
         return self._plan.stop is not None and self._plan.stop.is_exhausted
@@ -145,9 +186,10 @@ class Training:
         began = time.monotonic()
         if self._validation_seconds > REQUEST_INTERVAL and len(data.x) > data.batch_size:
             self._plan.report.phase("validating")
-        predictions = self._loop.predict(data.x, data.batch_size)
+        with announced_to(self._plan.report.phase):
+            predictions = self._loop.predict(data.x, data.batch_size)
         self._validation_seconds = time.monotonic() - began
-        metrics = compute_metrics(data.loss, data.metrics, data.y, predictions, data.scale)
+        metrics = data.measure(data.metrics, predictions)
         return {f"val_{name}": value for name, value in metrics.items()}
 
     def _optimizer_metrics(self, epoch: int) -> dict[str, float]:
@@ -167,7 +209,7 @@ class Training:
         state.history.append(metrics)
         if plan.best is not None and plan.best.update(epoch, metrics[plan.best.metric]):
             state.improvements.append((epoch, metrics[plan.best.metric]))
-            state.best_weights = plan.widths.narrow(self._model.variables, self._loop.weights())
+            state.best_weights = self._copy_weights()
 
         def act(model: Any) -> None:
             plan.hook.after_validation(model)
@@ -177,10 +219,16 @@ class Training:
         if plan.stop is not None:
             plan.stop.update(epoch, metrics[plan.stop.metric])
         labelled = {plan.label + name: value for name, value in metrics.items()}
+        # Not part of the history, which a resumed training repeats bit for bit.
+        if (wait := self._loop.data_wait) is not None:
+            labelled[DATA_WAIT.format(plan.label)] = round(100 * wait, 3)
         # Before the checkpoint of this epoch: a training resumed from it never repeats this point.
         plan.report.metric(epoch, labelled, execution=plan.execution)
         kill_point("epoch")
         plan.on_progress(epoch)
+
+    def _copy_weights(self) -> list[Array]:
+        return self._plan.widths.narrow(self._model.variables, self._loop.weights())
 
     def after_batch(self, batch: int) -> None:
         """Check for requests, at most every `REQUEST_INTERVAL` seconds, in the middle of an epoch.
@@ -214,23 +262,38 @@ class Training:
         if state.batch:
             state.epoch_metrics = values(self._model.metrics_variables)
         step = self._plan.first_step + state.epoch * self._plan.batches.steps + state.batch
-        snapshot = take_snapshot(self._plan, state, self._loop.step_mode)
-        self._plan.checkpointer.write(snapshot, step=step, epoch=state.epoch)
+        self._plan.checkpointer.write(self._take_snapshot(), step=step, epoch=state.epoch)
+
+    def _take_snapshot(self) -> Snapshot:
+        return take_snapshot(self._plan, self._state, self._loop.step_mode)
+
+    def _restore(self, snapshot: Snapshot) -> TrainingState:
+        """Write a snapshot to the model and the plan; return the state of the training."""
+        state = restore_snapshot(self._plan, snapshot, started=self._state.started)
+        self._loop.load()
+        return state
 
     def _report_resumption(self, snapshot: Snapshot) -> None:
         """Report the digest of the weights that the loop continues with, beside that of the checkpoint."""
-        self._loop.sync()
         self._plan.report.resumed(
             epoch=self._state.epoch,
             saved=snapshot.weights,
-            loaded=checkpoint.weights_digest(narrow_values(self._plan, self._model.variables)),
+            loaded=checkpoint.weights_digest(self._current_weights()),
             execution=self._plan.execution,
         )
 
-    def _result(self) -> TrainingResult:
-        best, state = self._plan.best, self._state
+    def _current_weights(self) -> list[Array]:
+        """Return the weights as a checkpoint has them."""
+        self._loop.sync()
+        return narrow_values(self._plan, self._model.variables)
+
+    def _best_epoch(self) -> int:
+        best = self._plan.best
         # Without a tracker, or without a finite value, the last epoch counts as the best.
-        best_epoch = best.best_epoch if best is not None and best.best_epoch else state.epoch
+        return best.best_epoch if best is not None and best.best_epoch else self._state.epoch
+
+    def _result(self) -> TrainingResult:
+        best_epoch, state = self._best_epoch(), self._state
         return TrainingResult(
             epochs=state.epoch,
             best_epoch=best_epoch,

@@ -13,6 +13,12 @@ from workers.engine.training.checkpoint import Snapshot
 from workers.engine.training.early_stopping import BestTracker
 from workers.engine.training.plan import TrainingPlan
 
+WINDOWS = "windows"
+"""Key of the state of a checkpoint: the parts of the file, if the current epoch reads it in windows.
+
+See `Batches.parts`. It is absent if the rows of the epoch are in any order.
+"""
+
 
 @dataclass
 class TrainingState:
@@ -54,12 +60,23 @@ def take_snapshot(plan: TrainingPlan, state: TrainingState, step_mode: str) -> S
         state: of the training.
         step_mode: how its loop runs steps.
     """
+    arrays = {
+        checkpoint.WEIGHTS: narrow_values(plan, plan.model.variables),
+        "optimizer": narrow_values(plan, plan.model.optimizer.variables),
+    }
+    return snapshot_of(plan, state, step_mode, arrays)
+
+
+def snapshot_of(
+    plan: TrainingPlan, state: TrainingState, step_mode: str, arrays: dict[str, list[Array]]
+) -> Snapshot:
+    """Return the contents of a checkpoint with these arrays of the model; see `take_snapshot`."""
+    parts = plan.batches.parts_of(state.epoch + 1)
     # Names of groups and keys are part of the checkpoint format. `way` is the step mode; `best` is the best
     # epoch's weights among the arrays, and the tracker's state below.
     return Snapshot(
         arrays={
-            checkpoint.WEIGHTS: narrow_values(plan, plan.model.variables),
-            "optimizer": narrow_values(plan, plan.model.optimizer.variables),
+            **arrays,
             "metrics": state.epoch_metrics,
             "best": state.best_weights,
             **plan.extra_arrays,
@@ -75,6 +92,7 @@ def take_snapshot(plan: TrainingPlan, state: TrainingState, step_mode: str) -> S
             "way": step_mode,
             "verdict": None if state.verdict is None else state.verdict.model_dump(),
             "extra": plan.extra,
+            **({} if parts is None else {WINDOWS: parts.tolist()}),
         },
         history=state.history,
         lasting=frozenset({"best", *plan.extra_arrays}),
@@ -92,9 +110,14 @@ def restore_snapshot(plan: TrainingPlan, snapshot: Snapshot, *, started: float) 
     Raises:
         BadCheckpoint: the snapshot is of another model.
     """
-    stored = snapshot.state
     assign_narrow(plan, plan.model.variables, snapshot.arrays[checkpoint.WEIGHTS])
     assign_narrow(plan, plan.model.optimizer.variables, snapshot.arrays["optimizer"])
+    return restore_progress(plan, snapshot, started=started)
+
+
+def restore_progress(plan: TrainingPlan, snapshot: Snapshot, *, started: float) -> TrainingState:
+    """Write a snapshot to the plan's trackers and hook; return the state of the training."""
+    stored = snapshot.state
     if plan.best is not None and stored["best"] is not None:
         plan.best.restore(stored["best"])
     if plan.stop is not None and stored["stop"] is not None:

@@ -24,6 +24,9 @@ from workers.serving.versions.seen_sizes import Sizes
 
 Array = npt.NDArray[Any]
 _ROOT = Path(__file__).parents[3]
+# A batch that does not fit into the buffer is sent in parts, each after a turn of the event loop. The kernel
+# may allow less.
+_SEND_BUFFER_BYTES = 2**20
 # Environment variables passed to a child: paths and devices, but no tokens or addresses
 _ALLOWED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "XLA_FLAGS")
 _ALLOWED_PREFIXES = ("JAX_", "CUDA_", "NVIDIA_", "ROCR_", "HIP_")
@@ -163,6 +166,7 @@ class ChildProcess(asyncio.Protocol):
     @classmethod
     async def _start(cls, start: Callable[[int], Awaitable[Child]]) -> "ChildProcess":
         router_socket, child_socket = socket.socketpair()
+        router_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         with child_socket:
             try:
                 process = await start(child_socket.fileno())

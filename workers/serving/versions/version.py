@@ -21,7 +21,7 @@ from workers.serving.metrics import Metrics
 from workers.serving.protocols.tfs_views import State, VersionStatus
 from workers.serving.releases.artifacts import ArtifactRefused
 from workers.serving.settings import Limits
-from workers.serving.table import ServedTable, columns_of, read_table
+from workers.serving.table import ServedTable, columns_of, read_table, window_of
 from workers.serving.traffic import Traffic
 from workers.serving.versions.batcher import Answer, Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, LoadedModel
@@ -259,7 +259,9 @@ class LoadedVersion:
         self._child = child = await self._context.child_starter.start()
         loaded = await self._load_watched(child, path)
         signature = check_signature(self.approved.signature, loaded.signature)
-        self.signature = signature.model_copy(update={"columns": columns_of(self.table)})
+        self.signature = signature.model_copy(
+            update={"columns": columns_of(self.table), "window": window_of(self.table)}
+        )
         self._context.metrics.load_seconds.observe(time.monotonic() - began, model_name=self.model)
         self._batcher.attach(child, loaded.slowest)
         return child

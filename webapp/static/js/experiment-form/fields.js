@@ -1,14 +1,18 @@
 // The fields outside of rows: they show the spec and write into it; their options depend on the data set.
 
-/** @import { Direction, Objective, Origin, Spec, Version } from "./types.js" */
+/** @import { Direction, Objective, Origin, Spec, Template, Version } from "./types.js" */
 /** @import { Sheet } from "./sheet.js" */
 import { byId, closest, find, findAll } from "../elements.js";
 import { grouped } from "../trials/words.js";
 import { offer, read, show } from "./inputs.js";
 import { get, put } from "./pointer.js";
+import { TEMPLATE } from "./sheet.js";
 
 /** The fields that follow the search's objective while they are empty. */
 const FOLLOWS = ["/fit/early_stopping/monitor", "/after/retrain/monitor"];
+
+/** The steps that choose among the trials of a search. */
+const STEPS_OF_TRIALS = ["/after/retrain", "/after/ensemble"];
 
 /** @param {Version} version */
 const nameOf = ({ number, state }) => (state === "ready" ? String(number) : `${number} (${state})`);
@@ -23,6 +27,8 @@ export class Fields {
     this.sheet = sheet;
     /** The values of objects that are switched off, by pointer. @type {Map<string, unknown>} */
     this.switchedOff = new Map();
+    /** The pointers that were switched off together with the search. @type {string[]} */
+    this.offWithSearch = [];
     form.addEventListener("input", (event) => this.onInput(event));
     sheet.onChange((from) => this.follow(from));
     this.offerMetrics();
@@ -41,7 +47,8 @@ export class Fields {
     const input = closest(event, "[data-pointer]");
     const pointer = input?.dataset.pointer;
     if (toggle instanceof HTMLInputElement) this.onToggle(toggle);
-    else if (input && pointer && !input.closest("[data-row-of]")) this.onValue(pointer, read(input));
+    else if (input && pointer && !input.closest("[data-row-of], [data-preprocessing]"))
+      this.onValue(pointer, read(input));
   }
 
   /**
@@ -68,8 +75,27 @@ export class Fields {
     if (toggle.checked) {
       this.sheet.put(pointer, this.switchedOff.get(pointer) ?? this.initial(toggle), "rows");
     } else {
-      this.switchedOff.set(pointer, this.sheet.get(pointer));
-      this.sheet.put(pointer, undefined, "rows");
+      this.switchOff(pointer);
+    }
+    if (pointer === "/search") this.switchStepsOfTrials(toggle.checked);
+  }
+
+  /** @param {string} pointer */
+  switchOff(pointer) {
+    this.switchedOff.set(pointer, this.sheet.get(pointer));
+    this.sheet.put(pointer, undefined, "rows");
+  }
+
+  /**
+   * Without a search there is one model, and nothing to choose from.
+   * @param {boolean} isOn
+   */
+  switchStepsOfTrials(isOn) {
+    if (isOn) {
+      for (const pointer of this.offWithSearch) this.sheet.put(pointer, this.switchedOff.get(pointer), "rows");
+    } else {
+      this.offWithSearch = STEPS_OF_TRIALS.filter((pointer) => this.has(pointer));
+      for (const pointer of this.offWithSearch) this.switchOff(pointer);
     }
   }
 
@@ -114,9 +140,12 @@ export class Fields {
       delete spec.data.features;
       delete spec.data.task;
       delete spec.data.preprocessing;
+      delete spec.data.texts;
+      delete spec.data.window;
       delete split?.group;
       delete split?.column;
       delete split?.time;
+      delete split?.use_roles;
       if (!this.sheet.measures) return;
       delete spec.fit?.loss;
       delete spec.fit?.metrics;
@@ -129,11 +158,10 @@ export class Fields {
       if (stopping?.monitor && !this.sheet.watched.includes(stopping.monitor)) delete stopping.monitor;
       const retrain = spec.after?.retrain;
       if (retrain?.monitor && !this.sheet.watched.includes(retrain.monitor)) delete retrain.monitor;
-      const kind = this.sheet.version?.kind;
       const { template } = this.sheet;
-      if (!kind || !template || template.dataKinds.includes(kind)) return;
-      const fitting = this.sheet.known.templates.find((one) => one.dataKinds.includes(kind));
-      if (fitting) this.setKind(spec, "/model/template", fitting.name);
+      if (!template || this.sheet.takes(template)) return;
+      const fitting = this.sheet.known.templates.find((one) => this.sheet.takes(one));
+      if (fitting) this.setKind(spec, TEMPLATE, fitting.name);
     });
   }
 
@@ -150,18 +178,66 @@ export class Fields {
     if (held && !takes.length) put(spec, place, undefined);
     else if (held && typeof held === "object")
       put(spec, place, Object.fromEntries(Object.entries(held).filter(([argument]) => takes.includes(argument))));
-    put(spec, pointer, name);
+    if (pointer !== TEMPLATE) {
+      put(spec, pointer, name);
+      return;
+    }
+    const before = this.sheet.template;
+    this.sheet.setTemplate(spec, name);
+    this.dropUnused(spec);
+    this.searchArguments(spec, before);
+  }
+
+  /**
+   * Replace the rows of arguments that the chosen template lacks by those that a new search of it has.
+   * @param {Spec} spec
+   * @param {Template | undefined} before
+   */
+  searchArguments(spec, before) {
+    const { template } = this.sheet;
+    const rows = spec.search?.space;
+    if (!spec.search || !template || !Array.isArray(rows) || rows.some((row) => row?.name === "template")) return;
+    // KerasTuner's ranges differ from those of equal names: `activation` has other values.
+    const isReplaced = template.isHypermodel || before?.isHypermodel;
+    const isDropped = (/** @type {string} */ name) =>
+      before && Object.hasOwn(before.ranges, name)
+        ? isReplaced || !Object.hasOwn(template.ranges, name)
+        : template.isHypermodel && Object.hasOwn(template.searched, name);
+    const kept = rows.filter((row) => !isDropped(row?.name ?? ""));
+    if (kept.length === rows.length && !template.isHypermodel) return;
+    const names = kept.map((row) => row?.name);
+    const added = Object.entries(template.searched).filter(([name]) => !names.includes(name));
+    spec.search.space = [...added.map(([name, range]) => ({ name, ...structuredClone(range) })), ...kept];
+  }
+
+  /**
+   * Delete what has no effect on models of the chosen template, which the server would refuse.
+   * @param {Spec} spec
+   */
+  dropUnused(spec) {
+    for (const { unused, refused } of this.sheet.triedTemplates)
+      for (const pointer of Object.keys({ ...unused, ...refused }))
+        if (this.sheet.isUnused(pointer)) put(spec, pointer, undefined);
+    if (spec.search && Array.isArray(spec.search.space))
+      spec.search.space = spec.search.space.filter((row) => !this.sheet.isUnused(`/fit/${row.name}`));
   }
 
   /** @param {Origin} from */
   follow(from) {
     this.offerChoices();
-    if (from !== "field") for (const input of this.inputs) show(input, this.sheet.get(input.dataset.pointer ?? ""));
+    if (from !== "field") for (const input of this.inputs) this.showValue(input);
     for (const toggle of findAll(this.form, "[data-toggle]", HTMLInputElement))
       toggle.checked = this.has(toggle.dataset.toggle);
     for (const part of findAll(this.form, "[data-within]", HTMLElement)) part.hidden = !this.has(part.dataset.within);
     this.showArguments();
+    this.hideUnused();
     this.showSplit();
+    this.showSplitRoles();
+  }
+
+  /** @param {HTMLElement} input */
+  showValue(input) {
+    show(input, this.sheet.get(input.dataset.pointer ?? ""));
   }
 
   /** @param {string | undefined} pointer */
@@ -178,8 +254,49 @@ export class Fields {
       field.hidden = !only.split(" ").includes(kind);
       const input = find(field, "[data-pointer]", HTMLElement);
       const argument = input.dataset.pointer?.split("/").at(-1) ?? "";
-      const own = this.sheet.known.variants[place].kinds[kind]?.[argument];
+      const { kinds, options } = this.sheet.known.variants[place];
+      const own = kinds[kind]?.[argument];
+      if (input instanceof HTMLSelectElement) this.offerOptions(input, options[kind]?.[argument]);
       if (input instanceof HTMLInputElement && own !== undefined) input.placeholder = own === null ? "" : String(own);
+    }
+  }
+
+  /**
+   * Offer only the values that an argument has for the chosen template: others of the same name may have more.
+   * @param {HTMLSelectElement} input
+   * @param {unknown[] | undefined} values
+   */
+  offerOptions(input, values) {
+    const offered = values?.map((value) => JSON.stringify(value));
+    for (const option of input.options) option.hidden = !(offered?.includes(option.value) ?? true) && !option.selected;
+  }
+
+  /** Hide what has no effect on models of the chosen template, unless it is set: then its error is shown there. */
+  hideUnused() {
+    const hides = (/** @type {string} */ pointer) => this.sheet.isUnused(pointer) && !this.has(pointer);
+    for (const input of this.inputs) {
+      const field = input.closest("[data-field]");
+      if (!(field instanceof HTMLElement)) continue;
+      if (hides(input.dataset.pointer ?? "")) field.hidden = true;
+      else if (!field.dataset.only) field.hidden = false;
+    }
+    for (const group of findAll(this.form, "[data-group]", HTMLElement)) {
+      const toggles = findAll(group, "[data-toggle]", HTMLElement).map((toggle) => toggle.dataset.toggle ?? "");
+      const fields = findAll(group, ".ef-grid > [data-field] [data-pointer]", HTMLElement);
+      const pointers = toggles.length ? toggles : fields.map((field) => field.dataset.pointer ?? "");
+      if (!group.dataset.within) group.hidden = pointers.length > 0 && pointers.every(hides);
+    }
+    for (const section of findAll(this.form, "[data-section-of]", HTMLElement)) {
+      const pointer = section.dataset.sectionOf ?? "";
+      const isHidden = hides(pointer);
+      const [template] = this.sheet.triedTemplates;
+      const notice = find(section, "[data-unused]", HTMLElement);
+      notice.hidden = !isHidden;
+      notice.textContent =
+        isHidden && template
+          ? `This has no effect on ${template.label.toLowerCase()}: ${template.unused[pointer]}.`
+          : "";
+      if (isHidden) for (const group of findAll(section, "[data-group]", HTMLElement)) group.hidden = true;
     }
   }
 
@@ -225,6 +342,7 @@ export class Fields {
       measure: (input) =>
         offer(input, sheet.watched, FOLLOWS.includes(input.dataset.pointer ?? "") ? { open: "the objective" } : {}),
       loss: (input) => offer(input, sheet.measures?.losses ?? [], { open: "from the task" }),
+      template: (input) => this.offerTemplates(input),
     };
     for (const input of this.inputs) {
       const { input: kind = "", pointer = "" } = input.dataset;
@@ -236,6 +354,17 @@ export class Fields {
     for (const label of findAll(document, '[data-input="metrics"] label', HTMLElement)) {
       const box = find(label, "input", HTMLInputElement);
       label.hidden = !fitting.includes(box.value) && !box.checked;
+    }
+  }
+
+  /**
+   * Templates that do not take the data cannot be chosen.
+   * @param {HTMLSelectElement} input
+   */
+  offerTemplates(input) {
+    for (const option of input.options) {
+      const template = this.sheet.known.templates.find((one) => JSON.stringify(one.name) === option.value);
+      option.disabled = template !== undefined && !this.sheet.takes(template);
     }
   }
 
@@ -256,6 +385,22 @@ export class Fields {
       fitting.map((one) => one.id),
       { open: fitting.length ? "none" : "none with this objective yet", label },
     );
+  }
+
+  /** Show the column whose role decides the split, while the spec itself names none. */
+  showSplitRoles() {
+    const note = find(this.form, "[data-split-roles]", HTMLElement);
+    const { group, column, time, use_roles: follows = true } = this.sheet.spec.data?.split ?? {};
+    const roles = this.sheet.version?.splitRoles;
+    const decides = roles?.time ?? roles?.group ?? null;
+    note.hidden = decides === null;
+    if (decides === null) return;
+    const role = roles?.time ? "time" : "group";
+    const way = role === "time" ? `along “${decides}”` : `with equal values of “${decides}” together`;
+    if (group || column || time) note.textContent = `“${decides}” has the role ${role}; the choice above replaces it.`;
+    else if (follows)
+      note.textContent = `“${decides}” has the role ${role}: rows are split ${way}. It is an input only if Features names it.`;
+    else note.textContent = `“${decides}” has the role ${role}, which is not followed: rows are split at random.`;
   }
 
   /** Draw the share of rows in each part of the split. */

@@ -8,6 +8,23 @@ const names = (pointer) =>
     .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
 
 /**
+ * Return an entry. A column may be named like a property that every object inherits, such as `__proto__`.
+ * @param {object} here
+ * @param {string} name
+ * @returns {unknown}
+ */
+const own = (here, name) =>
+  Object.hasOwn(here, name) ? /** @type {Record<string, unknown>} */ (here)[name] : undefined;
+
+/**
+ * @param {object} here
+ * @param {string} name
+ * @param {unknown} value
+ */
+const set = (here, name, value) =>
+  Object.defineProperty(here, name, { value, writable: true, enumerable: true, configurable: true });
+
+/**
  * @param {unknown} root
  * @param {string} pointer
  * @returns {unknown}
@@ -16,7 +33,7 @@ export function get(root, pointer) {
   let here = root;
   for (const name of names(pointer)) {
     if (here === null || typeof here !== "object") return undefined;
-    here = /** @type {Record<string, unknown>} */ (here)[name];
+    here = own(here, name);
   }
   return here;
 }
@@ -32,14 +49,15 @@ export function put(root, pointer, value) {
   const last = path.pop() ?? "";
   let here = /** @type {Record<string, unknown>} */ (root);
   for (const name of path) {
-    if (here[name] === null || typeof here[name] !== "object") {
+    const held = own(here, name);
+    if (held === null || typeof held !== "object") {
       if (value === undefined) return;
-      here[name] = {};
+      set(here, name, {});
     }
-    here = /** @type {Record<string, unknown>} */ (here[name]);
+    here = /** @type {Record<string, unknown>} */ (own(here, name));
   }
   if (value === undefined) delete here[last];
-  else here[last] = value;
+  else set(here, last, value);
 }
 
 /** @param {string} pointer */

@@ -48,7 +48,8 @@ export class Problems {
    * @param {string} pointer
    */
   element(pointer) {
-    for (let here = pointer; here; here = parent(here)) {
+    // The field of the template chooses a hypermodel, too.
+    for (let here = pointer.replace(/^\/spec\/model\/name$/, "/spec/model/template"); here; here = parent(here)) {
       const found = document.getElementById(`at${here}`);
       if (found && !found.classList.contains("ef-text")) return found;
     }

@@ -265,12 +265,23 @@ export class Rows {
     const hyperparameter = chosen && JSON.parse(chosen);
     const row =
       name === "space"
-        ? { name: hyperparameter, ...structuredClone(this.sheet.rangeOf(hyperparameter)) }
+        ? { name: hyperparameter, ...structuredClone(this.sheet.rangeOf(hyperparameter)), ...this.only(hyperparameter) }
         : NEW[name](this.sheet);
     if (name === "objectives" && !rows.length) this.leadWith(/** @type {Objective} */ (row));
     else this.sheet.put(LISTS[name], [...rows, row], "rows");
     const made = document.getElementById(`at/spec${LISTS[name]}/${this.list(name).length - 1}`);
     if (made) findAll(made, "input, select", HTMLElement)[0]?.focus();
+  }
+
+  /**
+   * Return the condition of a template's argument, which other templates do not have.
+   * @param {string} name
+   * @returns {{ when?: Condition }}
+   */
+  only(name) {
+    const condition = this.sheet.conditionFor(name);
+    const isChosen = this.sheet.space.some((row) => row?.name === "template");
+    return condition?.name === "template" && isChosen ? { when: { name: condition.name, in: condition.values } } : {};
   }
 
   /**

@@ -3,6 +3,9 @@
 /** @import { Known, Origin, Parameter, Spec, Task } from "./types.js" */
 import { get, put } from "./pointer.js";
 
+/** The pointer of the field that chooses the template. */
+export const TEMPLATE = "/model/template";
+
 export class Sheet extends EventTarget {
   /**
    * @param {Spec} spec
@@ -16,7 +19,24 @@ export class Sheet extends EventTarget {
 
   /** @param {string} pointer */
   get(pointer) {
-    return get(this.spec, pointer);
+    return pointer === TEMPLATE ? this.templateName : get(this.spec, pointer);
+  }
+
+  /** The name of the template, or of the hypermodel, which a spec has in another field. */
+  get templateName() {
+    const { kind, template, name } = this.spec.model ?? {};
+    return kind === "hypermodel" ? name : template;
+  }
+
+  /**
+   * @param {Spec} spec
+   * @param {string} name
+   */
+  setTemplate(spec, name) {
+    const { args } = spec.model ?? {};
+    const isHypermodel = this.known.templates.some((one) => one.name === name && one.isHypermodel);
+    const named = isHypermodel ? { kind: "hypermodel", name } : { kind: "template", template: name };
+    spec.model = args === undefined ? named : { ...named, args };
   }
 
   /**
@@ -89,14 +109,55 @@ export class Sheet extends EventTarget {
   /** Names that a hyperparameter may have. */
   get names() {
     return [
-      ...Object.keys(this.known.variants["/model/template"].kinds[this.spec.model?.template ?? ""] ?? {}),
-      ...this.known.fitFields,
+      ...Object.keys(this.known.variants[TEMPLATE].kinds[this.templateName ?? ""] ?? {}),
+      ...this.known.fitFields.filter((name) => !this.isUnused(`/fit/${name}`)),
+      "template",
+      ...this.fittingTemplates.flatMap((one) => Object.keys(one.ranges).map((name) => `${one.name}/${name}`)),
     ];
+  }
+
+  /** The templates that take the data; all while the data are not known. */
+  get fittingTemplates() {
+    return this.known.templates.filter((one) => this.takes(one));
+  }
+
+  /** The templates that the search tries, or the chosen one. */
+  get triedTemplates() {
+    const row = this.space.find((one) => one.name === "template");
+    const names = Array.isArray(row?.values) ? row.values : [this.templateName];
+    return this.known.templates.filter((one) => names.includes(one.name));
+  }
+
+  /**
+   * Return whether a field or section has no effect on models of the templates that are tried.
+   * @param {string} pointer
+   */
+  isUnused(pointer) {
+    const covers = (/** @type {string} */ one) => pointer === one || pointer.startsWith(`${one}/`);
+    const tried = this.triedTemplates;
+    return (
+      (tried.length > 0 && tried.every((template) => Object.keys(template.unused).some(covers))) ||
+      tried.some((template) => Object.keys(template.refused).some(covers))
+    );
   }
 
   /** The chosen template, undefined if it is not known. */
   get template() {
-    return this.known.templates.find((one) => one.name === this.spec.model?.template);
+    return this.known.templates.find((one) => one.name === this.templateName);
+  }
+
+  /**
+   * Return whether a template takes the data; true while they are not known.
+   * @param {{ dataKinds: string[], smallestSide: number, refusedTasks: string[] }} template
+   */
+  takes(template) {
+    const { inputShape = [], task } = this.version ?? {};
+    // Windows make sequences of the rows of a table.
+    const kinds = this.spec.data?.window ? ["sequence"] : this.version?.kinds;
+    if (!kinds) return true;
+    const isLarge = !kinds.includes("image") || Math.min(...inputShape.slice(0, 2)) >= template.smallestSide;
+    const isTask = !template.refusedTasks.includes(this.spec.data?.task ?? task ?? "");
+    return isLarge && isTask && template.dataKinds.some((kind) => kinds.includes(kind));
   }
 
   /**
@@ -105,7 +166,14 @@ export class Sheet extends EventTarget {
    * @returns {Parameter | undefined}
    */
   rangeOf(name) {
-    return this.template?.ranges[name] ?? this.known.fitRanges[name];
+    if (name === "template") {
+      // Hypermodels take much longer than the others, so a person adds them.
+      const values = this.fittingTemplates.filter((one) => !one.isHypermodel).map((one) => one.name);
+      return { kind: "choice", values };
+    }
+    const [owner, argument] = name.split("/");
+    const other = argument && this.known.templates.find((one) => one.name === owner);
+    return other ? other.ranges[argument] : (this.template?.ranges[name] ?? this.known.fitRanges[name]);
   }
 
   /**
@@ -113,6 +181,8 @@ export class Sheet extends EventTarget {
    * @param {string} name
    */
   conditionFor(name) {
+    const owner = name.includes("/") ? name.slice(0, name.indexOf("/")) : "";
+    if (this.known.templates.some((one) => one.name === owner)) return { name: "template", values: [owner] };
     for (const [pointer, { arguments: place, kinds }] of Object.entries(this.known.variants)) {
       const own = name.slice(name.indexOf("/") + 1);
       if (`/fit/${name}` !== `${place}/${own}` || `/fit/${name}` === pointer) continue;

@@ -48,9 +48,18 @@ export interface Spec {
     target?: unknown;
     features?: unknown;
     preprocessing?: unknown;
-    split?: { validation?: number; test?: number; group?: unknown; column?: unknown; time?: unknown };
+    texts?: unknown;
+    window?: unknown;
+    split?: {
+      validation?: number;
+      test?: number;
+      group?: unknown;
+      column?: unknown;
+      time?: unknown;
+      use_roles?: unknown;
+    };
   };
-  model?: { template?: string };
+  model?: { kind?: string; template?: string; name?: string; args?: unknown };
   fit?: { metrics?: string[]; loss?: unknown; early_stopping?: { monitor?: string } };
   search?: Search;
   after?: { retrain?: { monitor?: string } };
@@ -68,9 +77,12 @@ export interface Version {
   number: number;
   state: string;
   task: string;
-  kind: string;
+  kinds?: string[];
+  inputShape?: number[];
   rows: number | null;
   columns: string[];
+  /** The column that has the role, by role; absent while the version is not ready. */
+  splitRoles?: Record<"group" | "time", string | null>;
 }
 
 export interface Task {
@@ -81,10 +93,28 @@ export interface Task {
   directions: Record<string, Direction>;
 }
 
-/** A place in the spec that chooses between kinds, each with arguments and their defaults. */
+/** A place in the spec that chooses between kinds, each with arguments, their defaults and those that are choices. */
 export interface Variant {
   arguments: string;
   kinds: Record<string, Record<string, unknown>>;
+  options: Record<string, Record<string, unknown[]>>;
+}
+
+/**
+ * A model template or a hypermodel of KerasTuner; `searched` has the ranges of a new search, `unused` has the pointers that have no effect on its models, `refused` those of steps that its models
+ * cannot take, both with the reason.
+ */
+export interface Template {
+  name: string;
+  label: string;
+  isHypermodel: boolean;
+  dataKinds: string[];
+  smallestSide: number;
+  refusedTasks: string[];
+  searched: Record<string, Parameter>;
+  ranges: Record<string, Parameter>;
+  unused: Record<string, string>;
+  refused: Record<string, string>;
 }
 
 /** The context that the server passes to the form in the element #form-context. */
@@ -96,7 +126,7 @@ export interface Known {
   variants: Record<string, Variant>;
   fitFields: string[];
   fitRanges: Record<string, Parameter>;
-  templates: { name: string; dataKinds: string[]; ranges: Record<string, Parameter> }[];
+  templates: Template[];
   searches: { id: number; label: string; objectives: Objective[] }[];
 }
 

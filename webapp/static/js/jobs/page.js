@@ -3,6 +3,7 @@ import "./curves.js";
 import "./history.js";
 import "./log.js";
 import "../trials/table.js";
+import { fetchPart } from "../connection/part.js";
 import { answers } from "../connection/server.js";
 import { isLoggedIn } from "../connection/session.js";
 import { find, findAll } from "../elements.js";
@@ -12,7 +13,6 @@ import { follow } from "./live.js";
 const QUIET = 600; // one refresh for a burst of events
 const PENDING = 1500; // until a part that the server computes is asked for again
 const STEADY = 5000; // time left moves even when nothing happens
-const UNAUTHENTICATED = 401;
 const REFRESH_EVENTS = new Set([
   "state",
   "trial",
@@ -48,8 +48,7 @@ function inUse(element) {
  */
 async function replacePart(element, address) {
   if (inUse(element) || !answers() || !isLoggedIn()) return false;
-  const response = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => null);
-  if (response?.status === UNAUTHENTICATED) document.dispatchEvent(new Event("ty:logout"));
+  const response = await fetchPart(address).catch(() => null);
   if (!response?.ok) return false;
   const fresh = document.createElement("template");
   fresh.innerHTML = await response.text();

@@ -5,34 +5,50 @@ from typing import Any
 
 import keras
 
+from jobs.contracts.profile import InputBlock
 from jobs.contracts.templates.layers import embedding_width
 from workers.engine.models.templates.site import Site
+from workers.engine.models.templates.tokens import mean_of_words, positions, token_ids
 
 
-def with_embeddings(site: Site, inputs: Any, normalized: Any) -> Any:
-    """Return the normalized input with a vector in place of each index, (rows, numbers).
+def with_embeddings(site: Site, normalized: Any, *, tokens: bool) -> Any:
+    """Return the normalized input with a vector in place of the indices of each column, (rows, numbers).
+
+    None if nothing is left of the input.
 
     Args:
         site: of the model; its profile lists the positions that are indices.
-        inputs: the model's input, (rows, positions) float32.
-        normalized: the same after the normalization.
+        normalized: the model's input after the normalization, (rows, positions), or (rows, steps, positions).
+        tokens: whether a text becomes the average of the vectors of its words; else it is left out.
     """
     if not site.profile.embedded:
         return normalized
-    return keras.layers.Concatenate(**site.named("columns"))(list(_parts(site, inputs, normalized)))
+    parts = list(_parts(site, normalized, tokens))
+    return keras.layers.Concatenate(**site.named("columns"))(parts) if parts else None
 
 
-def _parts(site: Site, inputs: Any, normalized: Any) -> Iterator[Any]:
+def _parts(site: Site, normalized: Any, tokens: bool) -> Iterator[Any]:
     start = 0
     for number, block in enumerate(site.profile.embedded, start=1):
         if block.start > start:
-            yield normalized[:, start : block.start]
-        # From the input: a 16-bit float cannot represent all indices. Unlike a layer, an operation does not
-        # cast its input to the type it computes in.
-        index = keras.ops.cast(inputs[:, block.start : block.start + 1], "int32")
-        name = f"embedding_{number}"
-        vector = keras.layers.Embedding(block.size, embedding_width(block.size), **site.named(name))(index)
-        yield keras.layers.Flatten(**site.named(f"{name}_flat"))(vector)
-        start = block.start + 1
-    if start < normalized.shape[1]:
-        yield normalized[:, start:]
+            yield positions(normalized, start, block.start)
+        if block.kind == "index":
+            vector = _vectors(site, block, number)
+            if len(normalized.shape) == 2:
+                yield keras.layers.Flatten(**site.named(f"embedding_{number}_flat"))(vector)
+            else:
+                shape = (vector.shape[1], vector.shape[3])
+                yield keras.layers.Reshape(shape, **site.named(f"embedding_{number}_flat"))(vector)
+        elif tokens:
+            yield mean_of_words(_vectors(site, block, number), token_ids(site.inputs, block))
+        start = block.start + block.positions
+    if start < normalized.shape[-1]:
+        yield positions(normalized, start, normalized.shape[-1])
+
+
+def _vectors(site: Site, block: InputBlock, number: int) -> Any:
+    """Return a vector for each index of a column, (rows, positions, width), or (rows, steps, …)."""
+    layer = keras.layers.Embedding(
+        block.size, embedding_width(block.size), **site.named(f"embedding_{number}")
+    )
+    return layer(token_ids(site.inputs, block))

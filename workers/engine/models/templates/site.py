@@ -28,11 +28,13 @@ class Site:
         precision: dtype policies of the layers.
         profile: of the data set.
         args: arguments of the template, resolved.
+        inputs: the model's input before the normalization, (rows, …) float32.
     """
 
     precision: PrecisionSpec
     profile: Profile
     args: Frozen
+    inputs: Any
 
     def named(self, name: str) -> dict[str, Any]:
         """Return the name and dtype arguments of the layer `name`."""

@@ -1,5 +1,6 @@
 """Announces phases of a training without steps, such as compiling, to a listener."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -7,6 +8,8 @@ from contextvars import ContextVar
 from jobs.contracts.events import PhaseName
 
 Listener = Callable[[PhaseName], None]
+INTERVAL = 5.0
+"""Seconds after which a phase is announced again."""
 _LISTENER: ContextVar[Listener | None] = ContextVar("_LISTENER", default=None)
 
 
@@ -27,3 +30,17 @@ def announce(phase: PhaseName) -> None:
     """Inform the listener, if any, that a phase begins. It lasts until the next progress or phase."""
     if (listener := _LISTENER.get()) is not None:
         listener(phase)
+
+
+class Repeated:
+    """Announces a phase again while it lasts: work whose duration depends on the data may take long."""
+
+    def __init__(self, phase: PhaseName) -> None:
+        self._phase: PhaseName = phase
+        self._last = time.monotonic()
+
+    def __call__(self) -> None:
+        """Announce the phase, unless that was done a short time ago."""
+        if time.monotonic() - self._last >= INTERVAL:
+            self._last = time.monotonic()
+            announce(self._phase)

@@ -1,0 +1,65 @@
+"""Starts "Find me a good model": an experiment that searches all templates that take the data."""
+
+from typing import NamedTuple
+
+from django.db import transaction
+
+from jobs.actions import experiments
+from jobs.contracts.find_model import Budget, spec_for
+from jobs.contracts.problems import Problem
+from jobs.errors import BadInput
+from jobs.models import DatasetVersion, Experiment, Job, Project, User
+
+
+class Found(NamedTuple):
+    """The experiment, and its search if it was submitted."""
+
+    experiment: Experiment
+    job: Job | None
+
+
+def read_budget(minutes: float | None, trials: int | None) -> Budget:
+    """Return the budget of these numbers.
+
+    Raises:
+        BadInput: none of them is given, or both are.
+    """
+    if (minutes is None) == (trials is None):
+        message = "give max_minutes or max_trials, one of them"
+        raise BadInput(message, [Problem("/max_minutes", message)])
+    return Budget(minutes=minutes, trials=trials)
+
+
+def find_model(
+    project: Project,
+    version: DatasetVersion,
+    budget: Budget,
+    *,
+    by: User,
+    name: str = "",
+    submitted: bool = True,
+) -> Found:
+    """Create the experiment, and submit it.
+
+    Args:
+        project: the project of the experiment.
+        version: the data.
+        budget: of the search.
+        by: the acting user.
+        name: of the experiment; empty: made from the name of the data set.
+        submitted: False creates only the experiment, to be changed before it is submitted.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        BadInput: the version is not ready, or its data do not suit the search.
+        QuotaReached: the project has too many unfinished jobs.
+    """
+    profile, slug = version.profile, version.dataset.slug
+    if profile is None:
+        message = f"{slug} v{version.number} is {version.state}; choose a version that is ready"
+        raise BadInput(message, [Problem("/version", message)])
+    spec = spec_for(slug, version.number, profile, budget)
+    with transaction.atomic():
+        experiment = experiments.create(project, name=name or f"A good model for {slug}", by=by, spec=spec)
+        job = experiments.submit(experiment, by=by) if submitted else None
+    return Found(experiment, job)

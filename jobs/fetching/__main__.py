@@ -1,0 +1,30 @@
+"""Command line of a fetch: `python -m jobs.fetching FETCH FENCE`. No address and no secret is an argument."""
+
+import os
+import resource
+import sys
+from collections.abc import Sequence
+
+import django
+
+MOST_MEMORY = 2 * 2**30
+"""Bytes of memory that the process may allocate: a server may send an endless head or error message."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run a fetch that the scheduler has claimed."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    # A core file would contain the credential.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    django.setup()
+    # These modules import models, which need `django.setup()` first.
+    from jobs.actions.fetch_attempts import Claimed
+    from jobs.fetching.download import run
+
+    fetch, fence = arguments
+    run(Claimed(int(fetch), int(fence)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,21 @@
+"""Implements the overview of a split: compares the parts of a dataset version."""
+
+from typing import Any
+
+from jobs.actions.kind_actions import KindActions, register
+from jobs.actions.tasks import dataset_of
+from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
+from jobs.kinds.split_overview.payload import SplitOverviewPayload, SplitOverviewResult, SplitOverviewTask
+from jobs.models import Attempt
+
+
+class SplitOverviewActions(KindActions[SplitOverviewPayload, SplitOverviewResult]):
+    """The overview of a split reads a dataset version, and changes no row."""
+
+    def build_task(self, attempt: Attempt, common: dict[str, Any]) -> SplitOverviewTask:
+        """Return the table of the version, and the split."""
+        payload = attempt.job.payload_as(SplitOverviewPayload)
+        return SplitOverviewTask(**common, dataset=dataset_of(attempt.job), split=payload.split)
+
+
+register(SPLIT_OVERVIEW.name, SplitOverviewActions())

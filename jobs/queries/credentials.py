@@ -1,0 +1,37 @@
+"""Reads the credentials of projects, without their secrets."""
+
+from collections.abc import Iterable
+
+from django.db.models import QuerySet
+
+from jobs.contracts.answers.credentials import CredentialOut
+from jobs.contracts.credentials import LABELS
+from jobs.models import Credential, Project
+
+
+def of_project(project: Project) -> QuerySet[Credential]:
+    """Return the credentials of a project by name."""
+    return of_projects([project])
+
+
+def of_projects(projects: Iterable[Project]) -> QuerySet[Credential]:
+    """Return the credentials of several projects by name."""
+    rows = Credential.objects.filter(project__in=list(projects)).defer("sealed")
+    return rows.select_related("created_by").order_by("name", "pk")
+
+
+def shown_credential(row: Credential) -> CredentialOut:
+    """Return the API representation of a credential."""
+    return CredentialOut(
+        name=row.name,
+        kind=row.kind,
+        place=row.place,
+        created_by=row.created_by.username,
+        created=row.created,
+    )
+
+
+def label_of(row: Credential) -> str:
+    """Return what people read in a list: the name, the kind, and where it is used."""
+    where = f", {row.place}" if row.place else ""
+    return f"{row.name} ({LABELS.get(row.kind, row.kind)}{where})"

@@ -1,0 +1,138 @@
+"""The page of uploads sends a file in parts, and continues it after the connection was cut."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from jobs import upload_files
+from jobs.actions import resumable_uploads
+from jobs.models import DatasetVersion, ResumableUpload
+from tests.browser.conftest import Watch
+from tests.browser.cutting_proxy import cutting_proxy
+from tests.browser.looking import Look
+from tests.people import People
+
+Open = Callable[..., Page]
+MIB = 2**20
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """A table of 24 MiB."""
+    file = tmp_path / "orders.csv"
+    file.write_text("id,price\n" + "".join(f"{i:07},{i % 977:03}\n" for i in range(24 * MIB // 12)))
+    return file
+
+
+def ignore_cuts(watch: Watch) -> None:
+    """Drop the errors that a cut causes: 404 is the second request to delete the same upload."""
+    for provoked in ("ERR_", "404", "409", "423"):
+        watch.ignore(provoked)
+
+
+def wait_for_half(page: Page) -> None:
+    """Wait until the server has received a third of the file, half of which is let through."""
+    deadline = time.monotonic() + 60
+    while not (found := list(ResumableUpload.objects.all())) or upload_files.received(found[0].pk) < 8 * MIB:
+        assert time.monotonic() < deadline
+        page.wait_for_timeout(20)
+
+
+def assert_received(orders: Path) -> None:
+    version = DatasetVersion.objects.select_related("upload").get(dataset__slug="orders")
+    assert version.upload is not None
+    assert version.upload.digest == hashlib.sha256(orders.read_bytes()).hexdigest()
+    assert not ResumableUpload.objects.exists()
+
+
+def test_an_upload_continues_by_itself_after_its_connection_was_cut(
+    people: People, open_as: Open, server: str, watch: Watch, orders: Path
+) -> None:
+    with cutting_proxy(urlsplit(server).port or 0) as proxy:
+        page = open_as(people.member, "/datasets/new", at=proxy.address)
+        page.set_input_files("input[type=file]", orders)
+        expect(page.locator("[data-preview] th")).to_have_count(2)
+        before, size = proxy.sent, orders.stat().st_size
+        proxy.cut_at = before + size // 2
+        page.get_by_role("button", name="Upload", exact=True).click()
+        expect(page.get_by_role("heading", name="orders v1")).to_be_visible()
+        assert proxy.cut_at is None, "nothing was cut"
+        # The first half was not sent again, except for bytes under way.
+        assert proxy.sent - before < 1.4 * size
+    ignore_cuts(watch)
+    assert_received(orders)
+
+
+def test_an_upload_is_cancelled_paused_and_continued_after_a_reload(
+    people: People, open_as: Open, look: Look, server: str, watch: Watch, orders: Path
+) -> None:
+    with cutting_proxy(urlsplit(server).port or 0) as proxy:
+        page = open_as(people.member, "/datasets/new", at=proxy.address)
+        page.set_input_files("input[type=file]", orders)
+        expect(page.locator("[data-preview] th")).to_have_count(2)
+        size = orders.stat().st_size
+        proxy.hold(size // 2)
+        page.get_by_role("button", name="Upload", exact=True).press("Enter")
+        expect(page.locator("[data-sent]")).to_contain_text("MB of 25.2 MB")
+        page.get_by_role("button", name="Cancel").press("Enter")
+        # The request that deletes it is held too.
+        proxy.release()
+        expect(page.get_by_text("The upload was cancelled.")).to_be_visible()
+        assert not ResumableUpload.objects.exists()
+        proxy.hold(size // 2)
+        page.get_by_role("button", name="Upload", exact=True).press("Enter")
+        wait_for_half(page)
+        page.get_by_role("button", name="Pause").press("Enter")
+        expect(page.get_by_text("Paused.")).to_be_visible()
+        ignore_cuts(watch)
+        look(page, "dataset-upload-paused")
+        proxy.release()
+        page.reload()
+        expect(page.get_by_role("heading", name="Unfinished uploads")).to_be_visible()
+        expect(page.locator("[data-unfinished] li")).to_contain_text("orders.csv")
+        before = proxy.sent
+        page.set_input_files("input[type=file]", orders)
+        page.get_by_role("button", name="Upload", exact=True).click()
+        expect(page.get_by_role("heading", name="orders v1")).to_be_visible()
+        assert proxy.sent - before < 0.8 * size
+    ignore_cuts(watch)
+    assert_received(orders)
+
+
+DROP = """() => {
+  const dropped = new DataTransfer();
+  for (const name of ["part-10.csv", "part-9.csv"])
+    dropped.items.add(new File(["id,price\\n1,2\\n"], name));
+  return dropped;
+}"""
+
+
+def test_dropped_files_are_one_version_in_the_order_of_their_names(people: People, open_as: Open) -> None:
+    page = open_as(people.member, "/datasets/new")
+    page.dispatch_event("[data-drop]", "drop", {"dataTransfer": page.evaluate_handle(DROP)})
+    expect(page.locator("[data-order] li")).to_have_text(["part-9.csv", "part-10.csv"])
+    page.get_by_role("button", name="Upload", exact=True).click()
+    expect(page.get_by_role("heading", name="part-9 v1")).to_be_visible()
+    version = DatasetVersion.objects.get(dataset__slug="part-9")
+    assert version.files == ["part-9.csv", "part-10.csv"]
+    assert not ResumableUpload.objects.exists()
+
+
+def test_an_upload_that_still_arrives_is_not_deleted_and_the_page_says_why(
+    people: People, open_as: Open, watch: Watch
+) -> None:
+    upload = resumable_uploads.begin(people.project, name="orders.csv", length=MIB, by=people.member)
+    page = open_as(people.member, "/datasets/new")
+    button = page.get_by_role("button", name="Delete the upload of orders.csv")
+    with upload_files.locked(upload.pk):
+        button.click()
+        expect(page.locator("#toasts")).to_contain_text(upload_files.BUSY)
+    button.click()
+    expect(button).to_have_count(0)
+    assert not ResumableUpload.objects.exists()
+    ignore_cuts(watch)

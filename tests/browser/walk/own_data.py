@@ -1,0 +1,123 @@
+"""Steps from a file of one's own to a served model: upload, roles, training, release, and a request."""
+
+import json
+import shlex
+from typing import Any, NamedTuple
+
+import httpx
+from playwright.sync_api import FilePayload, Locator, expect
+
+from tests.browser.visitor import Visitor
+from tests.browser.walk.building import at, settled, step
+from tests.browser.walk.releasing import request
+
+
+class ColumnRole(NamedTuple):
+    """The role and the type of a column on the page of a version."""
+
+    role: str
+    type: str
+
+
+def upload(who: Visitor, name: str, content: bytes) -> None:
+    """Upload a file under its own name, and wait until a worker has read it."""
+    page = who.page
+    who.go("Datasets", "Upload")
+    file: FilePayload = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+    page.get_by_label("File", exact=True).set_input_files(file)
+    if name.endswith(".csv"):
+        expect(page.locator("[data-preview] th").first).to_be_visible()
+    page.get_by_role("main").get_by_role("button", name="Upload", exact=True).click()
+    page.wait_for_url(f"**/datasets/{name.partition('.')[0]}/**")
+    until_read(who)
+
+
+def until_read(who: Visitor) -> None:
+    expect(who.page.locator(".ty-title .ty-state")).to_have_text("ready")
+    expect(who.page.get_by_role("heading", name="Columns", exact=True)).to_be_visible()
+
+
+def shown_roles(who: Visitor) -> dict[str, ColumnRole]:
+    """Return the roles and types of all columns, as the page proposes them."""
+    listed = who.page.locator("[name=column]").evaluate_all(
+        """fields => fields.map(field => [field, ...field.closest("tr").querySelectorAll("select")]
+            .map(input => input.value))"""
+    )
+    return {name: ColumnRole(role, kind) for name, role, kind in listed}
+
+
+def give_role(who: Visitor, column: str, role: str) -> None:
+    """Give a column another role in a new version of the same file."""
+    who.page.get_by_label(f"role of {column}", exact=True).select_option(label=role)
+    who.send("Create v2")
+    until_read(who)
+
+
+def train(
+    who: Visitor, template: str, *, epochs: int, learning_rate: float | None = None, features: str = ""
+) -> str:
+    """Train one model of the data set on this page, and register it; return the name of the model."""
+    page = who.page
+    who.follow(page.get_by_role("main").get_by_role("link", name="Start an experiment"))
+    settled(page)
+    if features:
+        at(page, "/data/features").fill(features)
+    step(page, "Model")
+    at(page, "/model/template").select_option(label=template)
+    step(page, "Training")
+    at(page, "/fit/epochs").fill(str(epochs))
+    if learning_rate is not None:
+        at(page, "/fit/learning_rate").fill(str(learning_rate))
+    step(page, "Search space")
+    page.get_by_label("Search hyperparameters").uncheck()
+    step(page, "Afterwards")
+    page.get_by_label("Register versions").check()
+    model = at(page, "/after/register/model").input_value()
+    settled(page)
+    who.press("Submit")
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator(".ty-job-line .ty-state")).to_have_text("completed")
+    return str(model)
+
+
+def release(trainer: Visitor, approver: Visitor, model: str) -> None:
+    """Follow the job's link to the version, request its promotion, and approve it as another person."""
+    trainer.follow(trainer.page.get_by_role("main").get_by_role("link", name=f"{model} v1", exact=True).first)
+    expect(trainer.page.get_by_label("Why")).to_be_visible()
+    request(trainer, "The first model of this file.")
+    approver.go("Approvals")
+    approver.follow(row_of(approver, model).get_by_role("link"))
+    for box in approver.page.locator("[name=accept]").all():
+        box.check()
+    approver.press("Approve")
+    expect(approver.card("Outcome").locator(".ty-state")).to_have_text("released")
+
+
+def row_of(who: Visitor, model: str) -> Locator:
+    return who.page.get_by_role("row").filter(has=who.page.get_by_role("cell", name=f"{model} v1"))
+
+
+def open_try_it(who: Visitor, model: str) -> None:
+    who.go("Endpoints", model, "Try it")
+
+
+def ask(who: Visitor) -> Locator:
+    """Send the form, and return its answer."""
+    answer = who.page.locator("#answer .ty-answer")
+    # The answer before is gone, so it cannot be taken for this one.
+    who.page.locator("#answer").evaluate("place => place.replaceChildren()")
+    with who.page.expect_response("**/predict"):
+        who.press("Predict")
+    expect(answer).to_be_visible()
+    return answer
+
+
+def asked_by_the_command(who: Visitor) -> list[Any]:
+    """Send the request of the curl command on the tab "Use it", and return the predictions."""
+    who.tab("Use it")
+    words = shlex.split(who.page.locator("#use-curl").inner_text())
+    url, body = words[2], json.loads(words[words.index("-d") + 1])
+    answer = httpx.post(url, json=body, timeout=60, trust_env=False)
+    assert answer.status_code == 200, answer.text
+    predictions: list[Any] = answer.json()["predictions"]
+    return predictions

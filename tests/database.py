@@ -1,0 +1,134 @@
+"""The test database: emptied after tests that commit, brought to an earlier version, and copied.
+
+Django deletes from every table, or truncates all of them on PostgreSQL, and then creates the content types
+and permissions of all models again, each time. Here only tables with rows are emptied; those two are kept.
+"""
+
+import fcntl
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from django.db import connection, connections, transaction
+from django.db.migrations.executor import MigrationExecutor
+from django.test import TransactionTestCase
+
+type Target = tuple[str, str]
+KEPT = {"django_content_type", "auth_permission"}
+"""Tables whose rows migrations create again after each of Django's own deletions."""
+_COPIES: dict[Target | None, sqlite3.Connection] = {}
+"""The database at versions that tests need, in memory; None is the present one."""
+_MODELS: dict[Target, Any] = {}
+_LOCKS: list[TextIO] = []
+TABLES_VARIABLE = "TRAINYARD_TEST_TABLES"
+"""The file of the tables of another run, for the tests that a test runs."""
+
+
+def empty(alias: str) -> None:
+    """Delete all rows of the models in a database, except those of `KEPT`."""
+    emptied = connections[alias]
+    names = emptied.introspection.django_table_names(only_existing=True, include_views=False)
+    quoted = {name: emptied.ops.quote_name(name) for name in names if name not in KEPT}
+    filled = " UNION ALL ".join(
+        f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {table})" for name, table in quoted.items()
+    )
+    # In one transaction: foreign keys are checked at its end, so the order of the tables does not matter.
+    with transaction.atomic(alias), emptied.cursor() as cursor:
+        cursor.execute(filled)
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"DELETE FROM {quoted[name]}")
+
+
+def _teardown(case: TransactionTestCase) -> None:
+    for alias in case._databases_names(include_mirrors=False):  # type: ignore[attr-defined]
+        empty(alias)
+
+
+def install() -> None:
+    """Let every test that commits end with `empty`."""
+    TransactionTestCase._fixture_teardown = _teardown  # type: ignore[method-assign]
+
+
+def migrate(target: Target) -> Any:
+    """Migrate to a target; return the models of that time."""
+    MigrationExecutor(connection).migrate([target])
+    if target not in _MODELS:
+        _MODELS[target] = MigrationExecutor(connection).loader.project_state([target]).apps
+    return _MODELS[target]
+
+
+def upgrade() -> None:
+    """Apply all migrations that are missing."""
+    executor = MigrationExecutor(connection)
+    latest = executor.loader.graph.leaf_nodes()
+    if executor.migration_plan(latest):
+        executor.migrate(latest)
+
+
+@contextmanager
+def earlier(target: Target) -> Iterator[Any]:
+    """Give the models of an earlier version; the database has it until the test upgrades, or the block ends.
+
+    Migrating back takes seconds. In SQLite it is done once for each version, and then copied.
+    """
+    if connection.vendor != "sqlite":
+        yield migrate(target)
+        upgrade()
+        return
+    if None not in _COPIES:
+        _copy(None)
+    if target not in _COPIES:
+        migrate(target)
+        _copy(target)
+    _restore(target)
+    try:
+        yield _MODELS[target]
+    finally:
+        _restore(None)
+
+
+def file_of_tables() -> Path:
+    """Return the file with the migrated tables, which all processes of a run copy; the first makes it."""
+    return Path(os.environ.get(TABLES_VARIABLE) or Path(os.environ["TRAINYARD_TEST_HOME"], "tables.sqlite3"))
+
+
+def copy_tables(name: str) -> bool:
+    """Begin the test database `name` with the tables of the run; False if this process has to make them."""
+    path = file_of_tables()
+    lock = path.with_suffix(".lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be making them
+    if path.exists():
+        lock.close()
+        shutil.copy(path, name)
+        return True
+    _LOCKS.append(lock)
+    return False
+
+
+def share_tables() -> None:
+    """Write the file that other processes copy, if it is this process that made the tables."""
+    if not _LOCKS:
+        return
+    connection.ensure_connection()
+    path = file_of_tables()
+    unfinished = path.with_suffix(".part")
+    with closing(sqlite3.connect(unfinished)) as file:
+        connection.connection.backup(file)
+    unfinished.chmod(0o600)
+    unfinished.rename(path)
+    _LOCKS.pop().close()
+
+
+def _copy(version: Target | None) -> None:
+    connection.ensure_connection()
+    _COPIES[version] = sqlite3.connect(":memory:", check_same_thread=False)
+    connection.connection.backup(_COPIES[version])
+
+
+def _restore(version: Target | None) -> None:
+    connection.ensure_connection()
+    _COPIES[version].backup(connection.connection)

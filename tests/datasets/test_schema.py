@@ -1,0 +1,313 @@
+"""Roles of the split, rows without a target, and the overview: over REST and on the page of a version."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.actions import artifacts, datasets
+from jobs.contracts.data import Split
+from jobs.contracts.overview import (
+    ColumnGaps,
+    Correlations,
+    Gaps,
+    Information,
+    Overview,
+    PartRows,
+    Repeats,
+    Sample,
+)
+from jobs.contracts.profile import Profile
+from jobs.models import DatasetVersion, Job
+from jobs.queries import datasets as queries
+from jobs.store import store
+from tests.datasets.making import DIGITS, PETS, SHOP, make_ready
+from tests.datasets.test_api import send
+from tests.experiments.conftest import World
+from tests.markup import squeezed
+from webapp.report_figures.overview import SECTION_TITLES, pending_titles
+
+PLACE = "/datasets/people/versions/1?project=yard"
+
+
+@pytest.fixture
+def api(world: World) -> Client:
+    return world.client(world.owner)
+
+
+def newest() -> DatasetVersion:
+    return DatasetVersion.objects.latest("pk")
+
+
+def test_group_and_time_are_roles_of_at_most_one_column_each(api: Client) -> None:
+    columns = [{"name": "age", "role": "group"}, {"name": "bmi", "role": "time"}]
+    assert send(api, columns=json.dumps(columns)).status_code == 201
+    assert newest().request["columns"] == columns
+    columns[1]["role"] = "group"
+    answer = send(api, slug="more", columns=json.dumps(columns))
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert error == {
+        "pointer": "/columns",
+        "message": "at most one column has the role group; now it is age, bmi",
+    }
+
+
+def test_at_most_one_column_of_numbers_weighs_the_rows(api: Client) -> None:
+    columns = [{"name": "age", "role": "weight"}, {"name": "bmi", "role": "weight", "type": "number"}]
+    assert send(api, columns=json.dumps(columns[:1])).status_code == 201
+    assert newest().request["columns"] == columns[:1]
+    answer = send(api, slug="more", columns=json.dumps(columns))
+    assert answer.status_code == 422
+    assert "at most one column has the role weight" in answer.json()["errors"][0]["message"]
+    answer = send(api, slug="more", columns=json.dumps([columns[0] | {"type": "category"}]))
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [
+        {
+            "pointer": "/columns/0/type",
+            "message": "'age' has the role weight, so its type is number or integer, not category",
+        }
+    ]
+
+
+def test_the_page_of_a_version_has_the_column_that_weighs_its_rows(api: Client) -> None:
+    send(api)
+    columns = [
+        {**column, "role": "weight", "reason": None} if column["name"] == "id" else column
+        for column in SHOP["columns"]
+    ]
+    make_ready(newest(), {**SHOP, "columns": columns, "weight": "id"})
+    page = squeezed(api.get(PLACE).content.decode())
+    assert "losses and metrics are weighted by it" in page
+    assert "<option selected> weight </option>" in page
+    form = {"column": ["city"], "role": ["weight"], "type": ["category"]}
+    assert api.post("/datasets/people/versions/1/roles?project=yard", form).status_code == 422
+    found = api.get("/api/v1/datasets/people/versions/1", {"project": "yard"}).json()
+    assert found["schema"]["weight"] == "id"
+
+
+def test_rows_without_a_target_are_left_out_only_if_the_request_says_so(api: Client) -> None:
+    send(api)
+    assert "rows_without_target" not in newest().request
+    assert send(api, slug="more", rows_without_target="leave_out").status_code == 201
+    assert newest().request["rows_without_target"] == "leave_out"
+    answer = send(api, slug="third", rows_without_target="perhaps")
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == "/rows_without_target"
+
+
+def test_a_version_that_was_refused_for_gaps_is_read_without_them_by_a_button(api: Client) -> None:
+    send(api, target="progression", columns=json.dumps([{"name": "age", "type": "category"}]))
+    error = {"code": "target_gaps", "message": "the target 'progression' has no value in 2 of 9 rows"}
+    datasets.record_profile_failure(newest().pk, error)
+    page = api.get(PLACE).content.decode()
+    assert "no value in 2 of 9 rows" in page and "Leave out the rows without a target" in page
+    answer = api.post("/datasets/people/versions/1/gaps?project=yard")
+    assert answer["Location"] == "/datasets/people/versions/2?project=yard"
+    assert newest().request == {
+        "source": "csv",
+        "file": "people.csv",
+        "target": "progression",
+        "columns": [{"name": "age", "type": "category"}],
+        "rows_without_target": "leave_out",
+    }
+
+
+def test_the_button_is_for_versions_that_were_refused_for_gaps(api: Client) -> None:
+    send(api)
+    datasets.record_profile_failure(newest().pk, {"code": "bad_data", "message": "the file is empty"})
+    assert "Leave out the rows without a target" not in api.get(PLACE).content.decode()
+
+
+def test_other_roles_keep_the_choice_for_rows_without_a_target(api: Client) -> None:
+    send(api, rows_without_target="leave_out")
+    make_ready(newest(), SHOP)
+    api.post("/datasets/people/versions/1/roles?project=yard", {"target": "price"})
+    assert newest().number == 2 and newest().request["rows_without_target"] == "leave_out"
+
+
+def grouped() -> dict[str, Any]:
+    columns = [
+        {**column, "role": "group", "reason": None} if column["name"] == "id" else column
+        for column in SHOP["columns"]
+    ]
+    return {**SHOP, "columns": columns}
+
+
+def test_the_page_says_how_the_roles_split_the_rows(api: Client) -> None:
+    send(api)
+    make_ready(newest(), grouped())
+    page = squeezed(api.get(PLACE).content.decode())
+    assert "id has the role group: its equal values stay in one part" in page
+    assert "<option selected> group </option>" in page
+
+
+OVERVIEW = Overview(
+    rows=400,
+    sample_rows=400,
+    gaps=Gaps(block_rows=200, columns=(ColumnGaps(column="b<c", missing=9, percent=(0, 5)),), more=3),
+    information=(Information(column="size", bits=1.5, share=0.75),),
+    correlations=Correlations(
+        columns=("size", "price"), values=((1.0, -0.5), (-0.5, None)), considered=2, numeric=2
+    ),
+    split=Split(),
+    classes=("yes", "no"),
+    parts=(
+        PartRows(part="train", rows=300, counts=(100, 200)),
+        PartRows(part="test", rows=100, counts=(40, 60)),
+    ),
+    compared_rows=100,
+    repeats=(Repeats(part="test", exact=7, exact_same_target=6, near=11),),
+)
+
+
+Give = Callable[[str], None]
+
+
+@pytest.fixture
+def give_file(tmp_path: Path) -> Callable[..., None]:
+    def give(role: str, text: str, attempt: int = 1) -> None:
+        file = tmp_path / f"{role}.json"
+        file.write_text(text)
+        job = Job.objects.profiling(newest().pk).get()
+        artifact = artifacts.adopt(store().put(file))
+        job.artifacts.create(artifact=artifact, role=role, name=file.name, attempt=attempt)
+
+    return give
+
+
+@pytest.fixture
+def give_overview(give_file: Callable[..., None]) -> Give:
+    return partial(give_file, "overview")
+
+
+def test_the_overview_is_drawn_with_tables_that_have_its_numbers(api: Client, give_overview: Give) -> None:
+    send(api)
+    make_ready(newest(), SHOP)
+    give_overview(OVERVIEW.model_dump_json())
+    page = squeezed(api.get(PLACE).content.decode())
+    for words in (
+        "Target in each part", "33.3 %", "Rows that training knows", "among 100 rows drawn at random",
+        "b&lt;c", "missing in block 2", "3 more have some", "75.0 %", "size and price: -0.50",
+        "not defined",
+    ):  # fmt: skip
+        assert words in page, words
+    assert "b<c" not in page
+    found = api.get("/api/v1/datasets/people/versions/1/overview", {"project": "yard"}).json()
+    assert found["state"] == "ready"
+    assert Overview.model_validate(found["overview"]) == OVERVIEW
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"rows": "many"}'])
+def test_a_file_that_is_no_overview_is_not_shown(api: Client, give_overview: Give, text: str) -> None:
+    send(api)
+    make_ready(newest(), SHOP)
+    give_overview(text)
+    assert "Target in each part" not in api.get(PLACE).content.decode()
+    answer = api.get("/api/v1/datasets/people/versions/1/overview", {"project": "yard"})
+    assert answer.json() == {"state": "ready", "overview": None}
+
+
+def test_the_overview_is_for_those_who_may_see_the_data_set(api: Client, world: World) -> None:
+    send(api)
+    stranger = world.client(world.stranger)
+    assert stranger.get("/api/v1/datasets/people/versions/1/overview").status_code == 404
+    assert stranger.post("/datasets/people/versions/1/gaps?project=yard").status_code == 404
+    assert world.client(world.viewer).post("/datasets/people/versions/1/gaps?project=yard").status_code == 403
+
+
+def test_columns_are_found_by_name_and_by_being_left_out(api: Client) -> None:
+    send(api)
+    more = [{"name": f"m{i}", "role": "feature", "type": "number", "dtype": "float64"} for i in range(30)]
+    make_ready(newest(), {**SHOP, "columns": [*SHOP["columns"], *more]})
+    page = api.get(PLACE).content.decode()
+    assert "Filter columns" in page and 'value="m7"' in page
+    assert "34, 1 left out" in page
+    left_out = api.get(f"{PLACE}&show=left_out").content.decode()
+    assert 'name="include" value="id"' in left_out and 'value="m7"' not in left_out
+    named = api.get(f"{PLACE}&find=M7").content.decode()
+    assert 'name="column" value="m7"' in named and 'name="column" value="m8"' not in named
+
+
+def test_dates_and_texts_have_a_picture_in_the_table_of_columns(api: Client) -> None:
+    send(api)
+    day = {"type": "date", "dtype": "datetime64[us]", "earliest": "2026-01-03T00:00:00.000000",
+           "latest": "2026-12-03T00:00:00.000000", "histogram": [3, 4]}  # fmt: skip
+    note = {
+        "type": "text",
+        "dtype": "text",
+        "min": 4,
+        "max": 90,
+        "mean": 20,
+        "histogram": [2, 5],
+        "values": ["wood"],
+    }
+    columns = [
+        *SHOP["columns"],
+        {"name": "day", "role": "feature", **day},
+        {"name": "note", "role": "feature", **note},
+    ]
+    make_ready(newest(), {**SHOP, "columns": columns})
+    page = squeezed(api.get(PLACE).content.decode())
+    assert 'aria-label="histogram of day from 2026-01-03 to 2026-12-03"' in page
+    assert 'aria-label="lengths in characters of note from 4 to 90"' in page
+    assert "wood" in page and "characters" in page
+
+
+def test_the_choice_for_rows_without_a_target_comes_with_an_address(api: Client) -> None:
+    body = {"project": "yard", "slug": "far", "url": "https://data.example.org/a.csv"}
+    for choice, status in (("perhaps", 422), ("leave_out", 201)):
+        sent = {**body, "rows_without_target": choice}
+        assert api.post("/api/v1/datasets", sent, "application/json").status_code == status
+    assert newest().request["rows_without_target"] == "leave_out"
+
+
+def test_parts_of_a_version_are_shown_while_a_worker_computes_the_others(
+    api: Client, give_overview: Give, give_file: Callable[..., None]
+) -> None:
+    send(api)
+    assert "Each part is shown" in squeezed(api.get(PLACE).content.decode())
+    give_file(
+        "sample",
+        Sample(rows=400, columns=("b<c", "y"), preview=({"b<c": "Rome", "y": None},)).model_dump_json(),
+    )
+    page = squeezed(api.get(PLACE).content.decode())
+    assert "the first 1 of 400 rows as they were read" in page and "Rome" in page and "b&lt;c" in page
+    rows = api.get("/api/v1/datasets/people/versions/1/preview", {"project": "yard"}).json()["rows"]
+    assert rows == [{"b<c": "Rome", "y": None}]
+    give_file("profile", json.dumps(SHOP))
+    page = squeezed(api.get(PLACE).content.decode())
+    assert "as they were read" not in page and "a worker compares its parts" not in page
+    assert page.count("being computed") == len(SECTION_TITLES) and "Create v2" not in page
+    give_overview(OVERVIEW.model_copy(update={"pending": ("parts", "repeats")}).model_dump_json())
+    page = squeezed(api.get(PLACE).content.decode())
+    assert page.count("being computed") == 2 and "missing in block 2" in page
+    answer = api.get("/api/v1/datasets/people/versions/1/overview", {"project": "yard"}).json()
+    assert (answer["state"], answer["overview"]["pending"]) == ("preparing", ["parts", "repeats"])
+    datasets.record_profile_failure(newest().pk, {"code": "bad_data", "message": "the file is damaged"})
+    page = api.get(PLACE).content.decode()
+    assert "missing in block 2" not in page, "parts of a file that cannot be used are not shown"
+
+
+@pytest.mark.parametrize("described", [DIGITS, PETS])
+def test_images_and_arrays_announce_no_sections_of_tables(described: dict[str, Any]) -> None:
+    profile = Profile.model_validate(described)
+    announced = pending_titles(None, profile, is_preparing=True)
+    assert announced == ["Missing values", "Target in each part", "Rows that training knows"]
+
+
+def test_sections_that_a_killed_worker_has_computed_stay_until_another_one_has_more(
+    api: Client, give_file: Callable[..., None]
+) -> None:
+    send(api)
+    give_file("overview", OVERVIEW.model_copy(update={"pending": ("repeats",)}).model_dump_json())
+    begun = Overview(rows=400, sample_rows=400, split=Split(), pending=("correlations", "parts", "repeats"))
+    give_file("overview", begun.model_dump_json(), attempt=2)
+    found = queries.overview(newest())
+    assert found is not None and found.parts == OVERVIEW.parts
+    give_file("overview", OVERVIEW.model_dump_json(), attempt=3)
+    assert queries.overview(newest()) == OVERVIEW

@@ -1,0 +1,359 @@
+"""Large files are read in parts, and give the same version and profile as small ones."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.contracts.dialect import Dialect
+from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from tests.engine.helpers import csv_file, profiled
+from workers.engine.data import csv_blocks, json_lines, spilled
+from workers.engine.data import csv_file as csv_reader
+from workers.engine.data.arrow_columns import to_arrow
+from workers.engine.data.csv_blocks import CsvLayout, NotSimple, read_blocks
+from workers.engine.data.csv_file import BadRows, read_csv
+from workers.engine.data.json_lines import read_json_lines
+from workers.engine.data.row_hashes import count_equal_rows
+from workers.engine.data.several import join
+from workers.engine.data.spilled import Spill, SpilledColumns
+from workers.engine.data.table import read_arrow, read_npz, read_parquet
+from workers.engine.data.texts import text_array
+from workers.engine.errors import BadData, TooLarge
+
+
+@pytest.fixture
+def spill(tmp_path, monkeypatch):
+    """Every column in a file, and blocks of few rows."""
+    monkeypatch.setattr(spilled, "SMALL_COLUMN_BYTES", 1)
+    monkeypatch.setattr(csv_blocks, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(csv_blocks, "SAMPLE_BYTES", 32)
+    monkeypatch.setattr(csv_blocks, "PARSED_BYTES", 16)
+    monkeypatch.setattr(csv_blocks, "MAX_ROW_BYTES", 64)
+    monkeypatch.setattr(json_lines, "PART_ROWS", 3)
+    (tmp_path / "columns").mkdir()
+    return Spill(tmp_path / "columns", threads=2, from_bytes=1)
+
+
+def assert_same(found, expected):
+    assert list(found.columns) == list(expected.columns)
+    for name, column in expected.columns.items():
+        assert found.columns[name].dtype == column.dtype, name
+        np.testing.assert_array_equal(found.columns[name], column)
+        if column.dtype.kind == "f":
+            assert found.columns[name].tobytes() == column.tobytes(), "NaN has several forms"
+    assert found.bad_rows == expected.bad_rows
+    assert found.dialect == expected.dialect
+
+
+def layout(path: Path, **dialect) -> CsvLayout:
+    names = path.read_text().partition("\n")[0].split(",")
+    return CsvLayout(path, Dialect(**dialect), names, names, 0)
+
+
+def lines(*values: str, repeat: int = 12) -> str:
+    """A column of the first value, repeated, and the others after it, beside one of numbers."""
+    body = [values[0]] * repeat + list(values[1:])
+    return "a,y\n" + "".join(f"{value},{row}\n" for row, value in enumerate(body))
+
+
+SIMPLE = {
+    "whole numbers": lines("1", "-5", "9223372036854775807"),
+    "whole numbers with gaps": lines("9007199254740993", "", "2", "NA"),
+    "numbers after whole ones": lines("1", "2.5", "3e-05", "inf"),
+    "words for missing numbers": lines("1.5", "NA", "nan", "-nan", "", "-2"),
+    "numbers that are NaN": lines("1.5", "NAN", "2"),
+    "texts after numbers": lines("1.5", "x", "-"),
+    "texts after whole numbers": lines("1", "x"),
+    "postal codes": lines("12345", "01234"),
+    "signed numbers with a zero": lines("5", "-05"),
+    "numbers with a blank and a zero": lines("5", " 05"),
+    "a zero after a number": lines("0.5", "100.005", "1e-05", "0", "-0.5"),
+    "nothing at first": lines("", "", "3"),
+    "nothing at first, then texts": lines("NA", "word"),
+    "nothing at all": lines("", "NA"),
+    "blanks": lines(" 1 ", "2 "),
+    "words with blanks": lines(" one", "two ", " NA "),
+    "moments": lines("2026-01-05 07:30", "2026-01-06 08:30"),
+    "dates with points": lines("05.01.2026", "06.01.2026"),
+    "truth values": lines("true", "false", ""),
+    "long rows": lines("x" * 55, "y" * 58),
+    "empty lines": "a,y\n" + "1,2\n\n" * 30,
+    "windows": lines("1", "2.5", "").replace("\n", "\r\n"),
+    "a delimiter at the ends": "a,y\n" + "1,2,\n" * 30,
+    "no line end at the end": lines("1", "2").rstrip("\n"),
+}
+
+
+@pytest.mark.parametrize("text", SIMPLE.values(), ids=SIMPLE)
+def test_blocks_of_a_csv_file_give_the_columns_of_the_whole(tmp_path, spill, text):
+    path = Path(csv_file(tmp_path, text))
+    expected = read_csv(path)
+    found = csv_reader._in_blocks(path, DEFAULT_LIMITS, csv_reader.DialectRequest(), spill)
+    assert found is not None
+    assert_same(found, expected)
+
+
+GENERAL = {
+    "plus signs": lines("1", "+7"),
+    "hexadecimal numbers": lines("1", "", "0x1F"),
+    "hexadecimal numbers with a sign": lines("1", "-0X1f"),
+    "hexadecimal numbers behind blanks": lines("1", " 0x1F"),
+    "a missing number with blanks": lines("1", " NA "),
+    "quotes": lines('"x, y"', "z"),
+    "quotes later": lines("x", '"one\ntwo"'),
+    "decimal commas": lines("1,5").replace(",", ";").replace("1;5", "1,5"),
+    "latin-1": lines("caf\xe9"),
+    "latin-1 later": lines("cafe", "caf\xe9"),
+    "old line ends": lines("1", "2").replace("\n", "\r"),
+    "a long row": lines("x", "y" * 500),
+}
+
+
+@pytest.mark.parametrize("text", GENERAL.values(), ids=GENERAL)
+def test_large_csv_files_that_need_the_general_reader_give_the_columns_of_small_ones(tmp_path, spill, text):
+    path = tmp_path / "data.csv"
+    path.write_bytes(text.encode("latin-1"))
+    assert_same(read_csv(path, spill=spill), read_csv(path))
+
+
+@pytest.mark.parametrize("text", [lines("1", "99999999999999999999"), lines("99999999999999999999", "1")])
+def test_whole_numbers_above_64_bits_are_refused_in_large_files_too(tmp_path, spill, text):
+    path = Path(csv_file(tmp_path, text))
+    with pytest.raises(BadData, match="column 'a' has whole numbers above"):
+        read_csv(path, spill=spill)
+
+
+def test_a_damaged_row_of_a_large_file_is_named_or_left_out(tmp_path, spill):
+    path = Path(csv_file(tmp_path, "a,y\n" + "1,2\n" * 200 + "1,2,3\n" + "3,4\n" * 200))
+    with pytest.raises(BadData, match=r"line 202 of data\.csv has 3 fields instead of 2"):
+        read_csv(path, spill=spill)
+    bad = BadRows(0.5)
+    found = read_csv(path, spill=spill, bad=bad)
+    assert_same(found, read_csv(path, bad=BadRows(0.5)))
+    assert [row[0] for row in bad.rows] == [202]
+
+
+def test_a_large_csv_file_is_refused_as_soon_as_its_columns_are_too_large(tmp_path, spill):
+    path = Path(csv_file(tmp_path, "a,y\n" + "1,2\n" * 5000))
+    with pytest.raises(BadData, match="expands to"):
+        read_csv(path, FileLimits(expanded_bytes=50_000), spill=spill)
+
+
+def test_a_long_text_of_a_large_file_is_named_with_its_row(tmp_path, spill):
+    path = Path(csv_file(tmp_path, lines("x", "y" * 50)))
+    with pytest.raises(BadData, match="50 characters in row 13"):
+        read_csv(path, FileLimits(text_characters=20), spill=spill)
+
+
+def test_a_file_of_another_form_is_left_to_the_general_reader(tmp_path, spill):
+    path = Path(csv_file(tmp_path, "a,y\n" + "1,2\n" * 50))
+    for dialect in ({"encoding": "latin-1"}, {"decimal": ",", "delimiter": ";"}):
+        with pytest.raises(NotSimple):
+            read_blocks(layout(path, **dialect), SpilledColumns(spill.folder), DEFAULT_LIMITS, 1)
+
+
+def test_random_tables_are_read_in_blocks_as_at_once(tmp_path, spill):
+    rng = np.random.default_rng(0)
+    fields = ["", "NA", "0", "7", "-3", "007", "2.5", "1e-07", " 4", "x", "true", "2026-01-05", "0x1F", "nan"]
+    read = 0
+    for number in range(60):
+        chosen = [rng.choice(fields, size=rng.integers(1, 5)) for _ in range(3)]
+        rows = [",".join(str(rng.choice(column)) for column in chosen) for _ in range(40)]
+        path = Path(csv_file(tmp_path, "a,b,c\n" + "\n".join(rows) + "\n"))
+        folder = spill.folder / str(number)
+        folder.mkdir()
+        found = csv_reader._in_blocks(path, DEFAULT_LIMITS, csv_reader.DialectRequest(), Spill(folder, 2, 1))
+        if found is not None:
+            assert_same(found, read_csv(path))
+            read += 1
+    assert read > 40
+
+
+FRAME = pd.DataFrame(
+    {
+        "whole": [1, 2, 3, 4],
+        "gaps": pd.array([1, None, 3, 4], "Int64"),
+        "truth": pd.array([True, None, False, True], "boolean"),
+        "city": pd.Categorical(["Paris", None, "Rome", "Rome"]),
+        "when": pd.to_datetime(["2026-01-05", None, "2026-01-06", "2026-01-07"], utc=True),
+        "text": ["one", None, "", "four"],
+        "a.b": [0.5, np.nan, 2.5, 3.5],
+        "y": [0, 1, 0, 1],
+    },
+    index=pd.Index(["r", "s", "t", "u"], name="row"),
+)
+
+
+def written(frame, folder, kind):
+    """Return a file of a frame in parts of two rows, and its reader."""
+    path = folder / f"data.{kind}"
+    if kind == "parquet":
+        frame.to_parquet(path, row_group_size=2)
+        return path, read_parquet
+    table = pa.Table.from_pandas(frame)
+    with pa.ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    return path, read_arrow
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_columns_of_a_large_file_of_columns_are_read_one_by_one(tmp_path, spill, kind):
+    path, read = written(FRAME, tmp_path, kind)
+    assert_same(read(path, spill=spill), read(path))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index([7, 5, 2, 9]),
+        pd.RangeIndex(4),
+        pd.MultiIndex.from_arrays([[1, 1, 2, 2], ["a", "b", "a", "b"]], names=[None, "part"]),
+    ],
+    ids=["without a name", "a range", "of two levels"],
+)
+def test_the_index_of_a_large_frame_is_no_column(tmp_path, spill, kind, index):
+    path, read = written(FRAME.set_index(index), tmp_path, kind)
+    found = read(path, spill=spill)
+    assert list(found.columns) == list(FRAME.columns)
+    assert_same(found, read(path))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.arange(24, dtype=np.uint8).reshape(4, 3, 2),
+        np.arange(8.0).reshape(4, 2),
+        np.arange(8).reshape(4, 2).astype("datetime64[s]"),
+    ],
+    ids=["images", "numbers", "times"],
+)
+def test_rows_that_are_arrays_keep_their_shape_in_a_large_table(spill, rows):
+    columns = SpilledColumns(spill.folder)
+    columns["rows"] = rows
+    found = columns.copy()
+    assert found["rows"].dtype == rows.dtype
+    np.testing.assert_array_equal(found["rows"], rows)
+    assert found.rows("rows") == 4
+    assert found.part("rows", 1, 3).to_pylist() == to_arrow(rows[1:3]).to_pylist()
+    np.testing.assert_array_equal(found.head("rows", 2), rows[:2])
+
+
+def test_texts_whose_rows_are_arrays_stay_in_memory_in_a_large_table(spill):
+    texts = text_array(["a", "", "b", "c"] * 2).reshape(4, 2)
+    columns = SpilledColumns(spill.folder)
+    columns["texts"] = texts
+    np.testing.assert_array_equal(columns["texts"], texts)
+    assert not list(spill.folder.iterdir())
+
+
+def test_large_arrays_of_images_of_several_files_are_joined(tmp_path, spill):
+    paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
+    images = np.arange(5 * 4 * 4, dtype=np.uint8).reshape(5, 4, 4)
+    for path, part in zip(paths, (slice(0, 2), slice(2, 5)), strict=True):
+        np.savez(path, image=images[part], y=np.arange(5)[part])
+    table = join(paths, lambda path, limits, _: read_npz(path, limits), DEFAULT_LIMITS, spill)
+    np.testing.assert_array_equal(table.columns["image"], images)
+    assert table.rows == 5
+
+
+def test_large_json_lines_give_the_columns_of_small_ones(tmp_path, spill):
+    path = tmp_path / "data.jsonl"
+    values = [
+        {"a": 1, "b": True, "c": "x"},
+        {"a": 2.5, "b": False, "c": 5},
+        {"a": None, "b": True, "late": 1},
+        {"b": True, "c": None},
+    ]
+    path.write_text("".join(json.dumps(value) + "\n" for value in values * 3) + "{\n")
+    assert_same(read_json_lines(path, bad=BadRows(0.5), spill=spill), read_json_lines(path, bad=BadRows(0.5)))
+
+
+def test_a_long_text_of_large_json_lines_is_named_with_its_row(tmp_path, spill):
+    path = tmp_path / "data.jsonl"
+    path.write_text('{"a": "x"}\n' * 10 + '{"a": "' + "y" * 50 + '"}\n')
+    with pytest.raises(BadData, match="50 characters in row 11"):
+        read_json_lines(path, FileLimits(text_characters=20), spill=spill)
+
+
+def test_a_large_file_has_the_digest_and_the_profile_of_a_small_one(tmp_path, monkeypatch):
+    rows = "".join(
+        f"{i},{i * 0.5},{'' if i % 7 == 0 else f'word{i % 5}'},2026-01-{i % 28 + 1:02},{i % 3 == 0}\n"
+        for i in range(500)
+    )
+    path = csv_file(tmp_path, f"id,size,word,day,y\n{rows}")
+    small = profiled(tmp_path / "small", source="csv", path=path, target="y")
+    monkeypatch.setattr(Spill, "for_size", lambda self, size: self)
+    monkeypatch.setattr(spilled, "SMALL_COLUMN_BYTES", 1)
+    monkeypatch.setattr(csv_blocks, "BLOCK_BYTES", 1024)
+    large = profiled(tmp_path / "large", source="csv", path=path, target="y")
+    assert large.digest == small.digest
+    assert large.profile == small.profile
+    names = sorted(each.name for each in (tmp_path / "large").iterdir())
+    assert [name for name in names if not name.endswith(".json")] == ["dataset.arrow"]
+    overviews = [(tmp_path / each / "overview.json").read_text() for each in ("small", "large")]
+    assert overviews[0] == overviews[1]
+
+
+def test_equal_rows_are_found_among_values_of_every_type():
+    columns = [
+        np.array([0.0, -0.0, np.nan, np.nan, 1.5, 1.5]),
+        np.array([1, 1, 2, 2, 3, 4]),
+        text_array(["a", "a", "", "", "b", "b"]),
+        np.array(["2026-01-05", "2026-01-05", "NaT", "NaT", "2026-01-05", "2026-01-05"], "datetime64[us]"),
+        np.array([True, True, False, False, True, True]),
+    ]
+    assert count_equal_rows(columns) == 2
+    assert count_equal_rows(columns[2:]) == 3
+
+
+def test_a_parquet_file_whose_columns_are_spilled_is_profiled(tmp_path, monkeypatch):
+    table = pa.table({"a": np.arange(100) / 7, "word": ["x", "y"] * 50, "y": np.arange(100) % 2})
+    pq.write_table(table, tmp_path / "d.parquet")
+    monkeypatch.setattr(Spill, "for_size", lambda self, size: self)
+    monkeypatch.setattr(spilled, "SMALL_COLUMN_BYTES", 1)
+    spilled_one = profiled(tmp_path / "p", source="parquet", path=str(tmp_path / "d.parquet"))
+    monkeypatch.undo()
+    in_memory = profiled(tmp_path / "m", source="parquet", path=str(tmp_path / "d.parquet"))
+    assert spilled_one.digest == in_memory.digest and spilled_one.profile == in_memory.profile
+
+
+def test_rows_without_a_target_are_left_out_of_large_files_as_of_small_ones(tmp_path, monkeypatch):
+    rows = "".join(f"{i},word{i % 3},{'' if i % 10 == 0 else i % 2}\n" for i in range(200))
+    task = {"source": "csv", "path": csv_file(tmp_path, f"a,b,y\n{rows}"), "rows_without_target": "leave_out"}
+    small = profiled(tmp_path / "small", **task)
+    monkeypatch.setattr(Spill, "for_size", lambda self, size: self)
+    monkeypatch.setattr(spilled, "SMALL_COLUMN_BYTES", 1)
+    large = profiled(tmp_path / "large", **task)
+    assert (large.digest, large.profile) == (small.digest, small.profile)
+    assert large.profile["rows_without_target"] == 20
+
+
+def test_large_json_lines_with_lists_of_labels_are_read_as_small_ones(tmp_path, spill):
+    path = tmp_path / "data.jsonl"
+    mixed = '{"a": 1, "y": "x"}\n'
+    path.write_text('{"a": 1, "y": ["x", "z"]}\n' * 5 + mixed + '{"a": 2, "y": []}\n{"a": 3}\n')
+    found = read_json_lines(path, bad=BadRows(0.5), spill=spill)
+    assert_same(found, read_json_lines(path, bad=BadRows(0.5)))
+    assert found.bad_rows == 1
+
+
+def test_a_table_that_is_read_in_parts_may_be_larger_than_what_is_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.engine.tasks.profile.Spill", partial(Spill, from_bytes=1000))
+    path = csv_file(tmp_path, "a,y\n" + "1.5,no\n2.5,yes\n" * 2_000)
+    size = Path(path).stat().st_size
+    limits = FileLimits(expanded_bytes=size // 2, table_bytes=10 * size)
+    assert profiled(tmp_path / "1", source="csv", path=path, limits=limits).profile["rows"] == 4_000
+    with pytest.raises(TooLarge, match="at most"):
+        less = FileLimits(expanded_bytes=size // 2, table_bytes=size // 2)
+        profiled(tmp_path / "2", source="csv", path=path, limits=less)
+    with pytest.raises(TooLarge, match="at most"):
+        profiled(tmp_path / "3", source="npy", path=path, limits=limits)

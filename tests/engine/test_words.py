@@ -1,0 +1,58 @@
+"""Texts with few different values are typed and counted as row by row."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from workers.engine.data import words as words_module
+from workers.engine.data.column_types import recognize, recognize_words
+from workers.engine.data.texts import text_array
+from workers.engine.data.words import words_of
+
+COLUMNS = {
+    "booleans": ["true", "False", "true"],
+    "booleans with gaps": ["true", "", "false", ""],
+    "numbers": ["1,234.5", "12 %", "", "12 %"],
+    "dates": ["2026-01-05", "", "2026-02-01", "2026-01-05"],
+    "german dates": ["05.01.2026", "06.01.2026"],
+    "no date after all": ["2026-01-05", "x"],
+    "categories": ["Paris", "Rome", "", "Rome"],
+    "nothing": ["", ""],
+    "texts": [f"a text of number {i} and some words" for i in range(300)],
+    "long": ["x" * 600, "y"],
+    "few long texts": ["one two three four five", "six seven eight nine"],
+}
+
+
+@pytest.mark.parametrize("texts", COLUMNS.values(), ids=COLUMNS)
+def test_words_have_the_type_and_the_values_of_their_rows(texts):
+    rows = texts * 3
+    words = words_of(pa.array(rows, pa.large_string()))
+    assert words is not None
+    column = text_array(rows)
+    np.testing.assert_array_equal(words.rows(), column)
+    np.testing.assert_array_equal(words.rows(np.array([1, 0])), column[[1, 0]])
+    expected = recognize(column)
+    values, kind = recognize_words(words)
+    assert kind == expected.type
+    if values is None:
+        assert expected.values is column
+    else:
+        assert values.dtype == expected.values.dtype
+        np.testing.assert_array_equal(values, expected.values)
+
+
+def test_words_are_numbered_over_parts_in_the_order_of_their_first_rows(monkeypatch):
+    monkeypatch.setattr(words_module, "PART_ROWS", 2)
+    found = words_of(pa.array(["b", "a", "a", "c", "b"], pa.large_string()))
+    assert found is not None
+    assert found.codes.tolist() == [0, 1, 1, 2, 0]
+    assert list(found.counts().items()) == [("b", 2), ("a", 2), ("c", 1)]
+
+
+def test_too_many_different_texts_are_no_words(monkeypatch):
+    monkeypatch.setattr(words_module, "MAX_WORDS", 3)
+    monkeypatch.setattr(words_module, "PART_ROWS", 3)
+    assert words_of(pa.array(list("aabbcc"), pa.large_string())) is not None
+    assert words_of(pa.array(list("aabbcd"), pa.large_string())) is None
+    assert words_of(pa.array(list("abcd"), pa.large_string())) is None

@@ -1,0 +1,79 @@
+""" "Find me a good model" in the browser and over REST."""
+
+from typing import Any
+
+import pytest
+
+from jobs.models import Experiment, Job
+from tests.experiments.conftest import World
+from tests.experiments.test_api import post
+
+PAGE = "/p/yard/find-model"
+FORM = {"dataset": "digits:1", "amount": "5", "unit": "minutes", "name": ""}
+
+
+def test_the_form_starts_a_search_over_all_templates_that_take_the_data(world: World) -> None:
+    answer = world.client(world.owner).post(PAGE, FORM | {"do": "submit"})
+    job = Job.objects.get(kind="search")
+    assert (answer.status_code, answer["Location"]) == (303, f"/jobs/{job.pk}")
+    assert job.revision is not None
+    search = job.revision.spec.search
+    assert search is not None
+    assert (search.space[0].name, search.max_minutes) == ("template", 5)
+
+
+def test_the_form_can_open_the_experiment_without_starting_it(world: World) -> None:
+    answer = world.client(world.owner).post(PAGE, FORM | {"do": "edit", "name": "mine"})
+    experiment = Experiment.objects.get()
+    assert answer["Location"] == f"/p/yard/experiments/{experiment.pk}/edit"
+    assert experiment.name == "mine"
+    assert not Job.objects.filter(kind="search").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"amount": ""}, "This field is required."),
+        ({"unit": "trials"}, "Give a whole number of trials from 10 to 10,000."),
+        ({"unit": "trials", "amount": "20.5"}, "Give a whole number of trials from 10 to 10,000."),
+        ({"dataset": "digits:7"}, "not one of the available choices"),
+    ],
+)
+def test_a_wrong_entry_is_shown_at_its_field_and_nothing_is_made(
+    world: World, changed: dict[str, str], message: str
+) -> None:
+    answer = world.client(world.owner).post(PAGE, FORM | changed)
+    assert answer.status_code == 422
+    assert message in answer.content.decode()
+    assert not Experiment.objects.exists()
+
+
+def test_the_page_preselects_the_data_of_its_address(world: World) -> None:
+    shown = world.client(world.owner).get(f"{PAGE}?dataset=digits&version=1").content.decode()
+    assert '<option value="digits:1" selected>' in shown
+
+
+def test_people_who_may_only_look_cannot_start_it(world: World) -> None:
+    assert world.client(world.viewer).get(PAGE).status_code == 403
+    assert world.client(world.stranger).post(PAGE, FORM).status_code == 404
+    assert not Experiment.objects.exists()
+
+
+def sent(**more: Any) -> dict[str, Any]:
+    return {"project": "yard", "dataset": "digits", "version": 1} | more
+
+
+def test_a_script_starts_it_with_a_limit_of_trials(world: World) -> None:
+    answer = post(world.client(world.owner), "/experiments/find-model", sent(max_trials=20))
+    assert answer.status_code == 202
+    assert answer.json() == {
+        "experiment": Experiment.objects.get().pk,
+        "job": Job.objects.get(kind="search").pk,
+    }
+
+
+def test_a_script_that_gives_no_limit_or_both_is_refused(world: World) -> None:
+    for given in ({}, {"max_minutes": 5, "max_trials": 20}):
+        answer = post(world.client(world.owner), "/experiments/find-model", sent(**given))
+        assert answer.status_code == 422
+        assert "max_minutes or max_trials" in answer.content.decode()

@@ -1,0 +1,280 @@
+"""Images: every format and mode becomes the same arrays, on every path, and damage is named."""
+
+import base64
+import json
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from pydantic import ValidationError
+
+from jobs.contracts.columns import ColumnOptions
+from jobs.contracts.features import Features, ImageFeature, NumberFeature, input_shape, plan_column
+from jobs.contracts.images import MAX_PIXELS, ImageShape
+from jobs.contracts.profile import Column
+from jobs.contracts.signature import InputColumn, Signature, TensorSpec
+from tests.images import picture, saved
+from workers.features.images import decode, read_header
+from workers.features.pipeline import Pipeline
+from workers.features.values import BadValue
+from workers.serving.errors import BadRequest
+from workers.serving.protocols import oip, table_rows, tfs_predict
+
+GREY = ImageShape(height=8, width=12, channels=1, fit="fit")
+COLOUR = ImageShape(height=8, width=12, channels=3, fit="fit")
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "GIF", "WEBP"])
+def test_every_format_is_decoded(kind: str) -> None:
+    found = decode(picture(kind), COLOUR)
+    assert (found.shape, found.dtype) == ((8, 12, 3), np.uint8)
+    assert found[:, :5].mean() < 20
+    assert 180 < found[:, 7:].mean() < 220
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [("PNG", "1"), ("PNG", "L"), ("PNG", "LA"), ("PNG", "P"), ("PNG", "RGBA"), ("PNG", "I;16"),
+     ("JPEG", "CMYK"), ("JPEG", "L"), ("GIF", "P"), ("WEBP", "RGBA")],
+)  # fmt: skip
+@pytest.mark.parametrize("shape", [GREY, COLOUR])
+def test_every_mode_becomes_bytes(kind: str, mode: str, shape: ImageShape) -> None:
+    found = decode(picture(kind, mode), shape)
+    assert found.shape == (8, 12, shape.channels)
+    bright = 255 if mode == "1" else 200
+    assert found[:, :4].mean() < 20
+    assert abs(found[:, 8:].mean() - bright) < 20
+
+
+def test_sixteen_bits_are_scaled_not_cut() -> None:
+    deep = np.array([[0, 257, 32_768, 65_535]], np.uint16)
+    body = saved(Image.fromarray(deep), "PNG")
+    shape = ImageShape(height=1, width=4, channels=1, fit="fit")
+    assert decode(body, shape)[0, :, 0].tolist() == [0, 1, 128, 255]
+
+
+def test_transparent_pixels_become_white() -> None:
+    clear = Image.new("RGBA", (4, 4), (10, 20, 30, 0))
+    shape = ImageShape(height=4, width=4, channels=3, fit="fit")
+    assert (decode(saved(clear, "PNG"), shape) == 255).all()
+
+
+def test_a_large_transparent_image_is_white_where_it_is_clear() -> None:
+    layered = Image.new("RGBA", (64, 64), (10, 20, 30, 0))
+    layered.paste((200, 100, 0, 255), (0, 0, 32, 64))
+    found = decode(saved(layered, "PNG"), ImageShape(height=8, width=16, channels=3, fit="fit"))
+    assert found[4, :4].max() == 0
+    assert found[4, 5].tolist() == [200, 100, 0]
+    assert found[4, 10].tolist() == [255, 255, 255]
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+def test_an_image_is_turned_upright(kind: str, orientation: int) -> None:
+    pixels = np.zeros((16, 8), np.uint8)
+    pixels[:8] = 220
+    upright = Image.fromarray(pixels)
+    inverse = {
+        2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180,
+        4: Image.Transpose.FLIP_TOP_BOTTOM, 5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_90,
+        7: Image.Transpose.TRANSVERSE, 8: Image.Transpose.ROTATE_270,
+    }  # fmt: skip
+    stored = upright if orientation == 1 else upright.transpose(inverse[orientation])
+    body = saved(stored, kind, orientation=orientation)
+    assert read_header(body)[1:3] == (8, 16)
+    found = decode(body, ImageShape(height=16, width=8, channels=1, fit="fit"))
+    assert found[:6].mean() > 200
+    assert found[10:].mean() < 20
+
+
+@pytest.mark.parametrize(
+    ("fit", "column", "row"),
+    [("stretch", [200] * 8, [200] * 8), ("fit", [0, 0, 200, 200, 200, 200, 0, 0], [200] * 8),
+     ("crop", [200] * 8, [200] * 8)],
+)  # fmt: skip
+def test_another_shape_is_stretched_cropped_or_gets_edges(
+    fit: Any, column: list[int], row: list[int]
+) -> None:
+    body = saved(Image.new("L", (16, 8), 200), "PNG")
+    found = decode(body, ImageShape(height=8, width=8, channels=1, fit=fit))[..., 0]
+    assert found[:, 4].tolist() == column
+    assert found[4].tolist() == row
+
+
+def test_a_crop_shows_the_middle() -> None:
+    pixels = np.zeros((8, 24), np.uint8)
+    pixels[:, 8:16] = 100
+    body = saved(Image.fromarray(pixels), "PNG")
+    found = decode(body, ImageShape(height=8, width=8, channels=1, fit="crop"))
+    assert (found == 100).all()
+
+
+def test_of_an_animation_the_first_frame_is_read() -> None:
+    first, second = Image.new("RGB", (8, 8), "red"), Image.new("RGB", (8, 8), "blue")
+    body = saved(first, "GIF", save_all=True, append_images=[second])
+    found = decode(body, ImageShape(height=8, width=8, channels=3, fit="fit"))
+    assert found[0, 0].tolist() == [255, 0, 0]
+
+
+def png_of(width: int, height: int) -> bytes:
+    """Return a PNG whose header states a size, without pixels."""
+    chunks = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0), b"IDAT" + zlib.compress(b"")
+    parts = [
+        struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk)) for chunk in chunks
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def webp_of(width: int, height: int) -> bytes:
+    sides = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    chunk = b"VP8X" + struct.pack("<I", 10) + bytes(4) + sides
+    return b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WEBP" + chunk
+
+
+@pytest.mark.parametrize("body", [png_of(30_000, 30_000), webp_of(16_000, 16_000), png_of(70_000, 1)])
+def test_the_pixels_of_a_huge_image_are_refused_before_they_are_decoded(body: bytes) -> None:
+    for read in (read_header, lambda given: decode(given, GREY)):
+        with pytest.raises(BadValue, match=r"pixels"):
+            read(body)
+
+
+def test_a_file_that_is_no_image_is_refused() -> None:
+    for body in (b"", b"GIF89a", b"hello", b"%!PS-Adobe", picture("TIFF"), b"II*\0" + bytes(64)):
+        with pytest.raises(BadValue, match="no image in one"):
+            decode(body, GREY)
+
+
+def test_a_truncated_image_is_damaged() -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)
+    body = saved(Image.fromarray(noise), "JPEG")
+    with pytest.raises(BadValue, match="a damaged JPEG image"):
+        decode(body[: len(body) // 2], GREY)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "GIF", "WEBP"])
+def test_damaged_bytes_give_an_image_or_are_refused(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    body = picture(kind, size=(24, 16))
+    for _ in range(150):
+        mutant = bytearray(body)
+        for place in rng.integers(0, len(mutant), rng.integers(1, 6)):
+            mutant[place] = rng.integers(0, 256)
+        try:
+            assert decode(bytes(mutant), COLOUR).shape == (8, 12, 3)
+        except BadValue:
+            continue
+
+
+def feature(channels: Any = 3) -> ImageFeature:
+    return ImageFeature(column="image", channels=channels, height=8, width=12, fit="fit")
+
+
+PIPELINE = Pipeline(Features(columns=(feature(),)))
+SIGNATURE = Signature(
+    inputs=(TensorSpec(name="input", dtype="float32", shape=(8, 12, 3)),),
+    outputs=(TensorSpec(name="output", dtype="float32", shape=(3,)),),
+    columns=(InputColumn(name="image", type="image"),),
+)
+BODIES = [picture("PNG"), picture("JPEG", size=(40, 30)), picture("WEBP", "RGBA", (9, 20))]
+STORED = np.stack([decode(body, COLOUR) for body in BODIES])
+BITS = STORED.astype(np.float32).tobytes()
+
+
+def b64(body: bytes) -> str:
+    return base64.b64encode(body).decode()
+
+
+def inferred(tensor: dict[str, Any], raw: bytes = b"") -> np.ndarray:
+    head = json.dumps({"inputs": [{"name": "image", "shape": [3], "datatype": "BYTES", **tensor}]}).encode()
+    return oip.parse_infer(head + raw, str(len(head)) if raw else None, SIGNATURE, PIPELINE).arrays[0]
+
+
+def test_stored_images_and_those_of_requests_give_equal_bits() -> None:
+    stored = PIPELINE.of_stored({"image": STORED})
+    assert stored.dtype == np.uint8
+    assert stored.astype(np.float32).tobytes() == BITS
+    rows = [{"image": {"b64": b64(body)}} for body in BODIES]
+    by_row = tfs_predict.parse_predict(json.dumps({"instances": rows}).encode(), SIGNATURE, PIPELINE)
+    columns = {"inputs": {"image": [row["image"] for row in rows]}}
+    by_column = tfs_predict.parse_predict(json.dumps(columns).encode(), SIGNATURE, PIPELINE)
+    raw = b"".join(struct.pack("<I", len(body)) + body for body in BODIES)
+    found = [
+        *(by_row.arrays[0], by_column.arrays[0]),
+        inferred({"data": [b64(body) for body in BODIES]}),
+        inferred({"parameters": {"binary_data_size": len(raw)}}, raw),
+        np.concatenate([PIPELINE.of_rows([row]) for row in rows]),
+        Pipeline(Features.model_validate_json(PIPELINE.features.model_dump_json())).of_rows(rows),
+    ]
+    assert {array.dtype for array in found} == {np.dtype(np.float32)}
+    assert {array.shape for array in found} == {(3, 8, 12, 3)}
+    assert {array.tobytes() for array in found} == {BITS}
+
+
+def test_the_pixels_themselves_are_accepted_too() -> None:
+    body = {"instances": STORED.tolist()}
+    found = tfs_predict.parse_predict(json.dumps(body).encode(), SIGNATURE, PIPELINE)
+    assert found.arrays[0].tobytes() == BITS
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"image": {"b64": "%%%"}}, "column 'image' has in row 1 a text that is not base64"),
+        ({"image": {"b64": b64(b"hello")}}, "column 'image' has in row 1 no image in one of the formats"),
+        ({"image": {"b64": b64(png_of(30_000, 30_000))}}, f"at most {MAX_PIXELS:,} pixels"),
+        ({"image": {"b64": b64(png_of(12, 8))}}, "a damaged PNG image"),
+        ({"image": {}}, 'no image of the form {"b64": "…"}'),
+        ({"image": {"b64": "", "more": 1}}, 'no image of the form {"b64": "…"}'),
+        ({"image": "abc"}, 'no image of the form {"b64": "…"}'),
+        ({"image": None}, "column 'image' has in row 1 no image"),
+        ({}, "column 'image' has in row 1 no image"),
+        ({"picture": {"b64": ""}}, "row 1 has the unknown column 'picture'; the columns are image"),
+    ],
+)
+def test_a_request_without_a_usable_image_is_refused_with_the_row(row: Any, message: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        tfs_predict.parse_predict(json.dumps({"instances": [row]}).encode(), SIGNATURE, PIPELINE)
+    assert message in str(refused.value)
+
+
+def test_too_many_bytes_are_refused_before_they_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.features.images.MAX_IMAGE_BYTES", 100)
+    with pytest.raises(BadValue, match="at most 100 are read"):
+        PIPELINE.of_rows([{"image": {"b64": "A" * 1000}}])
+    with pytest.raises(BadValue, match="at most 100 are read"):
+        PIPELINE.of_json({"image": [bytes(101)]}, 1)
+
+
+def test_a_key_that_is_given_twice_inside_of_an_image_is_refused() -> None:
+    body = b'{"instances": [{"image": {"b64": "", "b64": ""}}]}'
+    with pytest.raises(BadRequest, match="twice"):
+        tfs_predict.parse_predict(body, SIGNATURE, PIPELINE)
+
+
+def test_another_process_decodes_every_image() -> None:
+    size = table_rows.size_of(PIPELINE)
+    body = json.dumps({"instances": [{"image": {"b64": b64(BODIES[0])}}]}).encode()
+    assert len(body) < 2048
+    assert not table_rows.is_quick(body, size)
+    assert not table_rows.is_quick(b'{"inputs": []}' + BODIES[0], size, raw=len(BODIES[0]))
+    assert table_rows.is_quick(json.dumps({"instances": STORED.tolist()}).encode()[:2000], size)
+
+
+def test_a_pipeline_has_an_image_alone() -> None:
+    number = NumberFeature(column="age", type="number", fill=0.0, indicator=False)
+    with pytest.raises(ValidationError, match="no other column can be combined"):
+        Features(columns=(feature(), number))
+    with pytest.raises(ValidationError, match="cannot be encoded as NumberFeature"):
+        NumberFeature(column="image", type="image", fill=0.0, indicator=False)
+
+
+def test_an_image_has_no_options() -> None:
+    shape = {"height": 8, "width": 12, "channels": 3, "fit": "fit"}
+    column = Column.model_validate({"name": "image", "dtype": "uint8", "type": "image", "image": shape})
+    assert input_shape([plan_column(column, ColumnOptions())]) == (8, 12, 3)
+    for options in ({"encode": "pixels"}, {"encode": "hash"}, {"impute": "mean"}, {"indicator": True}):
+        with pytest.raises(ValueError, match="column 'image'"):
+            plan_column(column, ColumnOptions.model_validate(options))

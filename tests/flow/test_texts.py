@@ -1,0 +1,38 @@
+"""From reviews in JSON Lines to a served model that takes raw texts."""
+
+import pytest
+
+from tests.engine.texts import json_lines
+from tests.flow.specs import search, spec
+from tests.flow.yard import PROJECT, RunningYard
+
+pytestmark = pytest.mark.timeout(1800)
+
+
+def test_a_transformer_of_texts_is_searched_and_answers_raw_reviews(flow_yard: RunningYard) -> None:
+    flow_yard.upload("reviews", "reviews.jsonl", json_lines().encode(), target="opinion")
+    columns = flow_yard.ada.get("/datasets/reviews/versions/1", project=PROJECT)["columns"]
+    assert {column["name"]: column["type"] for column in columns}["review"] == "text"
+    space = [{"name": "learning_rate", "kind": "choice", "values": [0.01, 0.02]}]
+    body = spec(
+        "reviews",
+        model={"kind": "template", "template": "text_transformer", "args": {"dim": 16, "blocks": 1}},
+        fit={"epochs": 12, "batch_size": 32, "seed": 3},
+        search=search(metric="val_accuracy", space=space, executions_per_trial=1),
+        after={
+            "retrain": {"top": 2, "patience": 5, "epochs_cap": 12},
+            "ensemble": {"method": "weighted"},
+            "quantize": {"mode": "int8"},
+            "register": {"model": "opinions", "what": ["best", "ensemble", "quantized"]},
+        },
+    )
+    job = flow_yard.until_completed(flow_yard.submit(body))
+    versions = {entry["what"]: entry["number"] for entry in job["results"]["versions"]}
+    assert versions.keys() == {"best", "ensemble", "quantized"}
+    flow_yard.promote("opinions", versions["ensemble"])
+    asked = ["The room was GREAT!", "the view was awful, very", "", None]
+    served, answers = flow_yard.predict("opinions", [{"review": text} for text in asked])
+    assert served == versions["ensemble"]
+    (good,), (bad,), (empty,), (missing,) = answers
+    assert bad < 0.5 < good
+    assert empty == missing

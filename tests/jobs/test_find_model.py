@@ -1,0 +1,278 @@
+"""Searches over several templates: values, first trials, time limit, and the comparison of templates."""
+
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pydantic import ValidationError
+
+from jobs.actions import (
+    attempt_end,
+    attempts,
+    control,
+    external_search,
+    follow_up,
+    pipeline,
+    schedule,
+    search_changes,
+    suggest,
+    trials,
+)
+from jobs.actions.find_model import find_model
+from jobs.contracts import events as contract
+from jobs.contracts.find_model import Budget, spec_for
+from jobs.contracts.fit import FitSpec
+from jobs.contracts.suggest import Answer, Suggestion
+from jobs.contracts.templates import TEMPLATES
+from jobs.contracts.values import apply_values
+from jobs.errors import BadInput
+from jobs.kinds.external_search.payload import ExternalSearch
+from jobs.models import Attempt, DatasetVersion, Job
+from jobs.queries import events as event_log
+from jobs.queries import plan, progress, templates_tried
+from jobs.states import Desired, Outcome
+from tests.jobs.yard import PretendWorker, Yard, begun, spec
+
+BUDGET = Budget(minutes=10)
+SPACE = [
+    {"name": "template", "kind": "choice", "values": ["mlp", "linear"]},
+    {
+        "name": "mlp/units",
+        "kind": "int",
+        "min": 8,
+        "max": 64,
+        "when": {"name": "template", "in": ["mlp"]},
+    },
+]
+
+
+def searched(**more: Any) -> dict[str, Any]:
+    return {
+        "algorithm": "random",
+        "objective": {"metric": "val_accuracy", "direction": "max"},
+        "space": SPACE,
+    } | more
+
+
+def found(yard: Yard) -> Job:
+    job = find_model(yard.project, yard.dataset, BUDGET, by=yard.owner).job
+    assert job is not None
+    return job
+
+
+def test_a_value_chooses_the_template_and_its_arguments() -> None:
+    wanted = spec(model={"kind": "template", "template": "mlp", "args": {"units": 32}}, search=searched())
+    assert apply_values(wanted, {"template": "mlp", "mlp/units": 8}).model.args == {"units": 8}
+    linear = apply_values(wanted, {"template": "linear"}).model
+    assert (linear.template, linear.args) == ("linear", {})
+
+
+@pytest.mark.parametrize(
+    "values", [{"template": "linear", "mlp/units": 8}, {"template": "linear", "units": 8}]
+)
+def test_an_argument_of_another_template_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="is no argument of the template linear"):
+        apply_values(spec(), values)
+
+
+def test_a_space_that_gives_an_argument_to_other_templates_is_refused_with_its_place(yard: Yard) -> None:
+    always = [SPACE[0], {key: value for key, value in SPACE[1].items() if key != "when"}]
+    checked = plan.validate(yard.project, spec(search=searched(space=always)).to_json())
+    (problem,) = checked.problems
+    assert (problem.pointer, "make it depend on template" in problem.message) == (
+        "/spec/search/space/1",
+        True,
+    )
+
+
+def test_a_template_that_does_not_take_the_data_is_refused(yard: Yard) -> None:
+    names = {"name": "template", "kind": "choice", "values": ["mlp", "cnn"]}
+    checked = plan.validate(yard.project, spec(search=searched(space=[names])).to_json())
+    (problem,) = checked.problems
+    assert problem.pointer == "/spec/search/space/0"
+    assert problem.message.startswith("cnn needs images, but the data are vectors")
+
+
+@pytest.mark.parametrize("given", [{}, {"minutes": 5, "trials": 20}, {"minutes": 0}, {"trials": 3}])
+def test_a_budget_is_minutes_or_trials(given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Budget(**given)
+
+
+def test_the_spec_is_valid_for_the_bundled_kinds_of_data(yard: Yard) -> None:
+    for task, kind, shape in (
+        ("regression", "vector", [2]),
+        ("binary", "vector", [2]),
+        ("multiclass", "image", [8, 8]),
+    ):
+        outputs = 3 if task == "multiclass" else 1
+        changed = {"task": task, "kind": kind, "input_shape": shape, "outputs": outputs}
+        DatasetVersion.objects.update(profile_json=yard.dataset.profile_json | changed)
+        version = DatasetVersion.objects.get()
+        assert version.profile is not None
+        body = spec_for("flowers", 1, version.profile, Budget(trials=30))
+        assert plan.validate(yard.project, body).problems == []
+        assert body["search"]["max_trials"] + len(body["search"]["start_with"]) == 30
+
+
+def test_the_search_begins_once_with_the_defaults_of_each_template(yard: Yard, worker: PretendWorker) -> None:
+    job = found(yard)
+    for _ in range(2):
+        pipeline.advance_all()
+    trials = list(job.trials.order_by("number"))
+    assert {trial.source for trial in trials} == {"start"}
+    chosen = [trial.values["template"] for trial in trials]
+    assert chosen == [info.name for info in TEMPLATES.values() if "vector" in info.data_kinds]
+    assert trials[0].values["mlp/units"] == 64
+    assert suggest.claim(job.pk) is None, "the slots are taken"
+
+
+def test_data_that_are_not_ready_are_refused(yard: Yard) -> None:
+    yard.dataset.profile_json = None
+    with pytest.raises(BadInput, match="choose a version that is ready"):
+        find_model(yard.project, yard.dataset, BUDGET, by=yard.owner)
+    assert not Job.objects.exists()
+
+
+def running(yard: Yard, worker: PretendWorker, **search: Any) -> tuple[Job, list[Attempt]]:
+    """Return a search with a limit of ten minutes and two trials that a worker holds."""
+    job = yard.submit(search=searched(max_minutes=10, max_trials=40, **search), after={"retrain": {"top": 1}})
+    pipeline.advance_all()
+    claimed = suggest.claim(job.pk)
+    assert claimed is not None
+    values = ({"template": "mlp", "mlp/units": 8}, {"template": "linear"})
+    suggest.add(claimed, Answer(suggestions=tuple(Suggestion(values=each) for each in values)))
+    schedule.place()
+    return job, worker.claim_all()
+
+
+def start_earlier(job: Job, minutes: float) -> None:
+    Job.objects.filter(pk=job.pk).update(started=timezone.now() - timedelta(minutes=minutes))
+    job.refresh_from_db()
+
+
+@pytest.fixture
+def two_slots(yard: Yard) -> PretendWorker:
+    return PretendWorker(slots=2)
+
+
+def test_after_its_minutes_a_search_stops_its_trials_and_continues_with_its_steps(
+    yard: Yard, two_slots: PretendWorker
+) -> None:
+    job, (first, second) = running(yard, two_slots)
+    two_slots.run(first)
+    two_slots.report(second, contract.Started(time=time.time()), begun(second.trials.get()))
+    start_earlier(job, 9.5)
+    pipeline.advance_all()
+    assert not Job.objects.get(pk=job.pk).payload.finishing
+    assert progress.of_job(job).fraction > 0.9
+    start_earlier(job, 10.5)
+    pipeline.advance_all()
+    assert Job.objects.get(pk=job.pk).payload.finishing
+    assert attempts.renew(two_slots.row.pk, [second.pk]) == {second.pk: Desired.STOPPED}
+    assert [event["reason"] for event in event_log.read(job.pk, after=0).items if event.get("reason")] == [
+        "max_minutes"
+    ]
+
+
+def test_without_a_score_a_search_continues_beyond_its_minutes(yard: Yard, two_slots: PretendWorker) -> None:
+    job, (first, _) = running(yard, two_slots)
+    start_earlier(job, 11)
+    pipeline.advance_all()
+    assert not Job.objects.get(pk=job.pk).payload.finishing
+    two_slots.run(first)
+    pipeline.advance_all()
+    assert Job.objects.get(pk=job.pk).payload.finishing
+
+
+def test_the_minutes_of_a_running_search_can_be_changed(yard: Yard, two_slots: PretendWorker) -> None:
+    job, _ = running(yard, two_slots)
+    new = search_changes.revise(job, {"max_minutes": 20}, by=yard.owner)
+    assert new.spec.search is not None
+    assert new.spec.search.max_minutes == 20
+    (revised,) = [event for event in event_log.read(job.pk, after=0).items if event["type"] == "revised"]
+    assert "Minutes, at most: 20, previously 10" in revised["changes"]
+
+
+def test_templates_are_ranked_by_their_best_trials(yard: Yard, two_slots: PretendWorker) -> None:
+    job, (first, second) = running(yard, two_slots)
+    two_slots.run(first, score=0.7)
+    two_slots.run(second, score=0.9)
+    best, other = templates_tried.of_search(job)
+    assert (best.template, best.best_trial, best.completed, best.defaults) == ("linear", 2, 1, None)
+    assert (other.template, other.label, other.trials) == ("mlp", "Multilayer perceptron", 1)
+    assert best.best is not None and other.best is not None
+    assert best.best > other.best
+
+
+def test_a_search_of_one_template_ranks_none(yard: Yard) -> None:
+    one = searched(space=[{"name": "units", "kind": "int", "min": 8, "max": 64}])
+    assert templates_tried.of_search(yard.submit(search=one)) == []
+
+
+def all_templates(yard: Yard) -> Job:
+    """Return a search over all templates, of which a trial of trees is the best."""
+    job = found(yard)
+    pipeline.advance_all()
+    for trial in job.trials.all():
+        trial.state, trial.score = "completed", 0.9 if trial.values["template"] == "trees" else 0.5
+        trial.save()
+        trial.executions.update(state="completed", score=trial.score, best_epoch=3, epochs=5)
+    job.refresh_from_db()
+    return job
+
+
+def test_the_space_of_a_search_with_first_configurations_can_become_smaller(yard: Yard) -> None:
+    job = all_templates(yard)
+    narrower = {"space": [{"name": "template", "values": ["trees", "linear"]}]}
+    new = search_changes.revise(job, narrower, by=yard.owner)
+    assert new.spec.search is not None
+    assert {values["template"] for values in new.spec.search.start_with} == {"trees", "linear"}
+    job.refresh_from_db()
+    followed = follow_up.narrow(job, by=yard.owner)
+    assert followed.revision is not None
+    assert followed.revision.spec.search is not None
+    assert followed.revision.spec.search.start_with == ()
+
+
+def test_a_trial_of_trees_is_trained_again_without_the_settings_of_networks(yard: Yard) -> None:
+    job = all_templates(yard)
+    best = job.trials.get(values__template="trees")
+    again = trials.retrain(best, by=yard.owner)
+    assert again.revision is not None
+    assert again.revision.spec.model.template == "trees"
+    assert job.revision is not None
+    assert job.revision.spec.fit.batch_size == 32
+    assert again.revision.spec.fit.batch_size == FitSpec().batch_size
+
+
+def test_trees_are_not_tried_on_large_images(yard: Yard) -> None:
+    changed = {"kind": "image", "input_shape": [224, 224, 3]}
+    DatasetVersion.objects.update(profile_json=yard.dataset.profile_json | changed)
+    version = DatasetVersion.objects.get()
+    assert version.profile is not None
+    names = spec_for("flowers", 1, version.profile, BUDGET)["search"]["space"][0]["values"]
+    assert "trees" not in names
+    assert "resnet" in names
+
+
+def test_a_retried_search_has_its_minutes_again(yard: Yard, two_slots: PretendWorker) -> None:
+    job, (first, second) = running(yard, two_slots)
+    two_slots.run(first)
+    attempt_end.finish(second.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
+    Job.objects.filter(pk=job.pk).update(state="failed", started=timezone.now() - timedelta(minutes=60))
+    job.refresh_from_db()
+    control.retry(job, by=yard.owner)
+    pipeline.advance_all()
+    job.refresh_from_db()
+    assert not job.payload.finishing
+    assert job.trials.filter(state="queued").exists()
+
+
+def test_a_script_may_have_a_hyperparameter_named_template(yard: Yard) -> None:
+    space = [{"name": "template", "kind": "choice", "values": ["small", "large"]}]
+    asked = ExternalSearch.model_validate({"space": space})
+    job, _ = external_search.open_search(yard.project, "mine", asked, by=yard.owner)
+    assert templates_tried.of_search(job) == []

@@ -1,0 +1,26 @@
+"""The loop of the scheduler."""
+
+import threading
+
+import pytest
+
+from jobs import scheduler
+
+
+@pytest.mark.django_db
+def test_the_scheduler_goes_on_when_the_store_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise PermissionError("the folder of uploads cannot be read")
+
+    stop = threading.Event()
+    monkeypatch.setattr(scheduler, "hold_lease", lambda holder: True)
+    monkeypatch.setattr(scheduler, "tick", stop.set)
+    monkeypatch.setattr(scheduler, "COLLECTION_DELAY", 0.0)
+    monkeypatch.setattr(scheduler.datasets, "ensure_bundled", lambda: None)
+    monkeypatch.setattr(scheduler.collection.Background, "__call__", lambda self: None)
+    monkeypatch.setattr(scheduler.resumable_uploads, "collect", fail)
+    scheduler.run(stop)
+    assert stop.is_set()
+    assert "the folder of uploads cannot be read" in caplog.text

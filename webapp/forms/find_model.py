@@ -1,0 +1,56 @@
+"""The form of "Find me a good model": the data, and how long the search may take."""
+
+from typing import Any
+
+from django import forms
+from django.db.models import QuerySet
+
+from jobs.contracts.find_model import FEWEST_TRIALS, MOST_MINUTES, MOST_TRIALS, Budget
+from jobs.models import Dataset, DatasetVersion
+from jobs.queries.datasets import READY
+from webapp.forms.reading import ReadForm
+
+
+class FindModelForm(ReadForm):
+    """Reads the version of a data set and a budget in minutes or in trials."""
+
+    dataset = forms.ChoiceField(label="Data set", help_text="Versions that are ready to be used.")
+    amount = forms.FloatField(label="Limit", min_value=0.1, max_value=MOST_MINUTES, initial=10)
+    unit = forms.ChoiceField(label="Unit", choices=[("minutes", "minutes"), ("trials", "trials")])
+    name = forms.CharField(
+        label="Name", max_length=200, required=False, help_text="Empty: made from the name of the data set."
+    )
+
+    def __init__(self, datasets: QuerySet[Dataset], *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.versions = {
+            f"{dataset.slug}:{version.number}": version
+            for dataset in datasets
+            for version in dataset.versions.all()
+            if version.state == READY
+        }
+        self.fields["dataset"].choices = [(key, _label(key)) for key in self.versions]  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        """Require a whole number of trials that a search may have."""
+        values = super().clean() or self.cleaned_data
+        amount = values.get("amount")
+        is_whole = amount is not None and amount.is_integer() and FEWEST_TRIALS <= amount <= MOST_TRIALS
+        if amount is not None and values.get("unit") == "trials" and not is_whole:
+            self.add_error(
+                "amount", f"Give a whole number of trials from {FEWEST_TRIALS} to {MOST_TRIALS:,}."
+            )
+        return values
+
+    def version(self) -> DatasetVersion:
+        """Return the chosen version."""
+        return self.versions[self.cleaned_data["dataset"]]
+
+    def budget(self) -> Budget:
+        """Return the chosen budget."""
+        return Budget(**{self.cleaned_data["unit"]: self.cleaned_data["amount"]})
+
+
+def _label(key: str) -> str:
+    slug, _, number = key.rpartition(":")
+    return f"{slug} v{number}"

@@ -1,0 +1,59 @@
+"""Adds and deletes the credentials of a project."""
+
+from django.http import HttpResponse
+from django.urls import path, reverse
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions import credentials as actions
+from webapp.forms.credentials import FORMS, KINDS
+from webapp.pages.shortcuts import (
+    Request,
+    action,
+    crumbs,
+    form_page,
+    notify,
+    redirect,
+    render,
+    url,
+    valid_choice,
+)
+
+
+@form_page
+def credential_new(request: Request, project: str) -> HttpResponse:
+    """Save a credential of the kind in `?kind=`."""
+    row = access.get_project(request.user, project, Action.MANAGE)
+    kind = valid_choice(request.GET.get("kind"), FORMS, "s3")
+    form = FORMS[kind](request.POST or None)
+    status = 200
+    if request.method == "POST":
+        saved = form.apply(lambda given: form.save(row, given, by=request.user))
+        if saved is not None:
+            notify(request, f"Credential {saved.name} is saved.")
+            return redirect("project_settings", row.slug)
+        status = form.status
+    settings_page = reverse("project_settings", args=[row.slug])
+    context = {
+        "project": row,
+        "form": form,
+        "kind": kind,
+        "tabs": [(each, label, url("credential_new", row.slug, kind=each)) for each, label in KINDS],
+        "crumbs": crumbs(("Projects", reverse("projects")), (row.name, settings_page), "New credential"),
+    }
+    return render(request, "projects/credential.html", context, status=status)
+
+
+@action
+def credential_delete(request: Request, project: str, name: str) -> HttpResponse:
+    """Delete a credential."""
+    row = access.get_project(request.user, project, Action.MANAGE)
+    actions.delete(row, name, by=request.user)
+    notify(request, f"Credential {name} is deleted.")
+    return redirect("project_settings", row.slug)
+
+
+urls = [
+    path("p/<slug:project>/credentials/new", credential_new, name="credential_new"),
+    path("p/<slug:project>/credentials/<slug:name>/delete", credential_delete, name="credential_delete"),
+]

@@ -1,0 +1,134 @@
+"""The part of the page of a version with its columns, a sample of its rows and its classes."""
+
+from collections.abc import Container
+from typing import Any, NamedTuple
+
+from jobs.contracts.data import Split
+from jobs.contracts.overview import Sample
+from jobs.contracts.profile import Column, Profile
+from jobs.contracts.split_roles import resolved
+from jobs.queries import datasets as queries
+from jobs.queries.paging import Page
+from webapp.pages.pictures import Bar, histogram_bars, png_uri
+from webapp.pages.shortcuts import Request
+from webapp.templatetags import words
+
+SAMPLE_ROWS = 12
+SHOWN_COLUMNS = 100
+"""Columns on one page; an upload may have many thousand, each with a histogram."""
+SHOWN_CLASSES = 100
+
+
+class ColumnView(NamedTuple):
+    """A column with the bars of its histogram."""
+
+    column: Column
+    bars: list[Bar]
+    role: str
+    label: str
+
+
+class ClassShare(NamedTuple):
+    """A class with its share of the rows."""
+
+    label: str
+    rows: int
+    percent: float
+    width: float
+
+
+class ColumnFilter(NamedTuple):
+    """Which columns the table lists."""
+
+    text: str
+    is_left_out: bool
+
+    def fits(self, column: Column) -> bool:
+        """Return whether a column is listed."""
+        return self.text.lower() in column.name.lower() and (
+            column.reason is not None or not self.is_left_out
+        )
+
+
+def profile_context(profile: Profile, request: Request) -> dict[str, Any]:
+    """Return the columns that `?find=&show=&cursor=` choose, rows with their values, and the classes."""
+    first = _first_column(request)
+    wanted = ColumnFilter(request.GET.get("find", "").strip(), request.GET.get("show") == "left_out")
+    fitting = [column for column in profile.columns if wanted.fits(column)]
+    shown = fitting[first : first + SHOWN_COLUMNS]
+    # The images of an archive are shown as thumbnails.
+    sampled = [column for column in shown if column.type != "image"]
+    after = first + len(shown)
+    features = frozenset(profile.features)
+    columns = [_column_view(column, profile, features) for column in shown]
+    return {
+        "columns": columns,
+        "columns_page": Page(columns, str(after) if 0 < after < len(fitting) else None, len(fitting)),
+        "column_filter": wanted,
+        "column_count": len(profile.columns),
+        "left_out": sum(column.reason is not None for column in profile.columns),
+        "sample_columns": [drawn for drawn in columns if drawn.column in sampled],
+        "sample": [[_cell(row.get(c.name), c) for c in sampled] for row in profile.preview[:SAMPLE_ROWS]],
+        "balance": _class_shares(profile),
+        "more_classes": max(len(profile.class_labels) - SHOWN_CLASSES, 0),
+        "parts": queries.part_sizes(profile, Split()),
+        "split": resolved(Split(), profile),
+        "inputs": " × ".join(str(size) for size in profile.input_shape),
+    }
+
+
+def _first_column(request: Request) -> int:
+    """Return the position of the first column that is shown."""
+    given = request.GET.get("cursor", "")
+    # More digits cannot be a position, and `int` refuses thousands of them.
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 9 else 0
+
+
+def first_rows(found: Sample) -> dict[str, Any]:
+    """Return the rows that are shown until the columns are described."""
+    names = found.columns[:SHOWN_COLUMNS]
+    plain = [Column(name=name, dtype="") for name in names]
+    rows = [[_cell(row.get(c.name), c) for c in plain] for row in found.preview[:SAMPLE_ROWS]]
+    return {"columns": names, "rows": rows, "total": found.rows}
+
+
+def _column_view(column: Column, profile: Profile, features: Container[str]) -> ColumnView:
+    role = "target" if column.name == profile.target else "feature" if column.name in features else ""
+    return ColumnView(column, histogram_bars(column.histogram), role, _histogram_label(column))
+
+
+def _histogram_label(column: Column) -> str:
+    """Return the column and the range of a histogram, for readers who do not see it."""
+    low, high = words.number(column.min), words.number(column.max)
+    if column.earliest is not None and column.latest is not None:
+        low, high = column.earliest[:10], column.latest[:10]
+    what = "histogram"
+    if column.type == "text" and column.min is not None and column.max is not None:
+        what, low, high = "lengths in characters", str(round(column.min)), str(round(column.max))
+    return f"{what} of {column.name} from {low} to {high}"
+
+
+def _cell(value: Any, column: Column) -> dict[str, Any]:
+    """Return a value of the sample as an image if the column has images, else as text."""
+    if column.type == "sequence":
+        return {"image": None, "text": " × ".join(str(size) for size in column.shape) + " numbers"}
+    if len(column.shape) in (2, 3) and column.min is not None and column.max is not None:
+        return {"image": png_uri(value, column.min, column.max), "text": "image"}
+    if isinstance(value, list):
+        return {"image": None, "text": f"{len(value)} values"}
+    if column.type == "date" and value is not None:
+        # Without the time if it is midnight, and without fractions of a second.
+        return {"image": None, "text": str(value)[:19].removesuffix("T00:00:00").replace("T", " ")}
+    if value == "":
+        # A missing text or category; a missing number is null.
+        return {"image": None, "text": None}
+    is_whole = isinstance(value, float) and value.is_integer()
+    return {"image": None, "text": int(value) if is_whole else value}
+
+
+def _class_shares(profile: Profile) -> list[ClassShare]:
+    most = max(profile.class_counts, default=0)
+    return [
+        ClassShare(label, count, 100 * count / profile.rows, 100 * count / most if most else 0)
+        for label, count in zip(profile.class_labels[:SHOWN_CLASSES], profile.class_counts, strict=False)
+    ]

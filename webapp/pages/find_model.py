@@ -1,0 +1,37 @@
+"""Shows "Find me a good model": a form that starts a search over all templates that take the data."""
+
+from django.http import HttpResponse
+from django.urls import path
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions.find_model import find_model
+from jobs.queries import datasets
+from webapp.forms.find_model import FindModelForm
+from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render, url
+
+
+@form_page
+def find(request: Request, project: str) -> HttpResponse:
+    """Start the search, or open its experiment in the form; `?dataset=&version=` choose the data."""
+    home = access.get_project(request.user, project, Action.WRITE)
+    rows = datasets.listed(request.user, home).order_by("slug")
+    asked = f"{request.GET.get('dataset', '')}:{request.GET.get('version', '')}"
+    form = FindModelForm(rows, request.POST or None, initial={"dataset": asked})
+    is_submitted = request.POST.get("do") != "edit"
+    made = form.apply(
+        lambda values: find_model(
+            home, form.version(), form.budget(), by=request.user, name=values["name"], submitted=is_submitted
+        )
+    )
+    if made is not None and made.job is not None:
+        notify(request, f"Job {made.job.pk} searches a good model.")
+        return redirect("job", made.job.pk)
+    if made is not None:
+        return redirect("experiment_edit", home.slug, made.experiment.pk)
+    trail = crumbs(("Experiments", url("experiments", home.slug)), "Find a good model")
+    context = {"form": form, "project": home, "crumbs": trail}
+    return render(request, "experiments/find_model.html", context, status=form.status if form.errors else 200)
+
+
+urls = [path("p/<slug:project>/find-model", find, name="find_model")]

@@ -1,0 +1,89 @@
+"""Prepares the table of a model's layers: sorted by any column, and in pages."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jobs.contracts.model_reports.model_summary import GraphNode, ModelSummary
+
+PAGE = 100
+
+
+class Column(NamedTuple):
+    """A column: its name in `?sort=`, its label, whether it holds numbers, and the value to sort by."""
+
+    name: str
+    label: str
+    is_number: bool
+    value: Callable[[GraphNode], Any]
+
+
+class Header(NamedTuple):
+    """The head of a column: the order that a click sets, and the `aria-sort` of the present order."""
+
+    label: str
+    is_number: bool
+    sort: str
+    aria: str
+
+
+class Row(NamedTuple):
+    """A node and the names of those whose outputs it takes."""
+
+    node: GraphNode
+    inputs: list[str]
+
+
+class Page(NamedTuple):
+    """Some rows, with the cursor of the next ones, in the shape that `{% pager %}` shows."""
+
+    items: list[Row]
+    total: int
+    next: str | None
+
+
+def _elements(node: GraphNode) -> float:
+    """Return the number of values of the first output; a size that varies counts as 1."""
+    product = 1.0
+    for size in node.output_shapes[0] if node.output_shapes else ():
+        product *= size or 1
+    return product
+
+
+COLUMNS = (
+    Column("layer", "Layer", False, lambda node: node.path),
+    Column("kind", "Kind", False, lambda node: node.kind),
+    Column("output", "Output", False, _elements),
+    Column("parameters", "Parameters", True, lambda node: node.parameters),
+    Column("memory", "Weights", True, lambda node: node.bytes),
+    Column(
+        "row", "Outputs of a row", True, lambda node: -1 if node.output_bytes is None else node.output_bytes
+    ),
+)
+SORTS = tuple(sign + column.name for column in COLUMNS for sign in ("", "-"))
+
+
+def context(summary: ModelSummary, sort: str, cursor: str | None) -> dict[str, Any]:
+    """Return the context of the table. An unknown order is that of the graph; a wrong cursor is the start."""
+    nodes = summary.graph or ()
+    rows = list(nodes)
+    sort = sort if sort in SORTS else ""
+    for column in COLUMNS:
+        if sort.removeprefix("-") == column.name:
+            rows.sort(key=column.value, reverse=sort.startswith("-"))
+    start = int(cursor) if cursor is not None and cursor.isdecimal() and len(cursor) < 7 else 0
+    end = start + PAGE
+    shown = [Row(node, [nodes[at].name for at in node.inputs]) for node in rows[start:end]]
+    return {
+        "headers": [_header(column, sort) for column in COLUMNS],
+        "layers": Page(shown, len(rows), str(end) if end < len(rows) else None),
+    }
+
+
+def _header(column: Column, sort: str) -> Header:
+    """Return the head of a column. Numbers are sorted from the largest first."""
+    if sort.removeprefix("-") != column.name:
+        first = f"-{column.name}" if column.is_number or column.name == "output" else column.name
+        return Header(column.label, column.is_number, first, "none")
+    is_down = sort.startswith("-")
+    other = column.name if is_down else f"-{column.name}"
+    return Header(column.label, column.is_number, other, "descending" if is_down else "ascending")

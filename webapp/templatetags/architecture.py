@@ -1,0 +1,72 @@
+"""Template tags that show the layers of a model."""
+
+from typing import Any
+
+from django import template
+
+from jobs.contracts.model_reports.model_summary import Shape
+from webapp.report_figures.architecture import Box
+from webapp.templatetags import words
+
+register = template.Library()
+NAME, DETAIL = 26, 32
+"""Maximum number of characters in the first line of a box, and in the others."""
+
+
+@register.filter
+def shape(sizes: Shape | None) -> str:
+    """Show the shape of a tensor, such as `rows × 28 × 28`."""
+    if sizes is None:
+        return words.NONE
+    first, *rest = sizes or (1,)
+    # Only the first axis is that of the rows; others of unknown size have any.
+    names = [
+        "rows" if first is None else str(first),
+        *("any" if size is None else str(size) for size in rest),
+    ]
+    return " × ".join(names)
+
+
+@register.filter
+def shapes(found: tuple[Shape, ...]) -> str:
+    """Show the shapes of several tensors."""
+    return ", ".join(map(shape, found)) or words.NONE
+
+
+@register.filter
+def box_name(box: Box) -> str:
+    """Return the name of a box: of its layer, or the number of copies of its block."""
+    if box.kind != "block":
+        return box.title
+    return f"{box.number} × {box.detail or f'block of {box.period} layers'}"
+
+
+@register.inclusion_tag("components/architecture_box.html")
+def architecture_box(box: Box) -> dict[str, Any]:
+    """Show a box of a drawing."""
+    kinds = box.title if box.kind == "block" and not box.detail else ""
+    detail = kinds or f"{'' if box.kind == 'block' else box.detail} → {shapes(box.shapes)}".strip()
+    tip = [box_name(box), kinds or box.detail, f"output {shapes(box.shapes)}"]
+    tip.append(f"outputs of one row: {words.byte_size(box.output_bytes)}")
+    if box.calls > 1:
+        tip.append(f"called {box.calls} times")
+    return {
+        "box": box,
+        "name": _cut(("+ " if box.key else "") + box_name(box), NAME),
+        "detail": _cut(detail, DETAIL),
+        "figures": _figures(box),
+        "tip": "; ".join(tip),
+    }
+
+
+def _figures(box: Box) -> str:
+    if box.parameters:
+        count = f"{box.parameters:,}".replace(",", "\u202f")
+        return f"{count} par. · {words.byte_size(box.bytes)}"
+    if box.kind == "model":
+        return f"{box.period} layers inside"
+    return f"called {box.calls} times" if box.calls > 1 else "no parameters"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

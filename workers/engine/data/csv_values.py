@@ -1,0 +1,75 @@
+"""Converts the texts of a CSV column to its values: numbers if all of them are, else texts."""
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from jobs.contracts.dialect import Dialect
+from jobs.contracts.file_limits import FileLimits
+from workers.engine.arrays import Array
+from workers.engine.data.texts import check_lengths, text_array
+from workers.engine.errors import BadData
+
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "null", "NULL", "None", "<NA>")
+"""Fields that mean a missing value."""
+WHOLE = r"^[+-]?[0-9]+$"
+LEADING_ZERO = r"^[+-]?0[0-9]"
+DECIMAL_COMMA = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+)(,[0-9]+)?([eE][+-]?[0-9]+)?( ?%)?$"
+
+
+def cleaned(texts: Any) -> Any:
+    """Return fields, an Arrow array, without spaces around them, and null for missing ones."""
+    import pyarrow.compute as pc
+    from pyarrow import array, scalar, string
+
+    texts = pc.utf8_trim_whitespace(texts)
+    # Again, since a space may surround the word.
+    return pc.if_else(pc.is_in(texts, value_set=array(MISSING)), scalar(None, string()), texts)
+
+
+def column_of(name: str, chunked: Any, dialect: Dialect, limits: FileLimits) -> Array:
+    """Return a column of texts as numbers if all of them are, else as texts with "" for missing ones.
+
+    Whole numbers with a leading zero, such as postal codes, stay texts.
+    """
+    import pyarrow.compute as pc
+    from pyarrow import ArrowInvalid, float64, int64
+
+    texts = cleaned(chunked)
+    if dialect.decimal == "," and all_match(texts, DECIMAL_COMMA):
+        texts = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
+    if texts.null_count < len(texts) and not any_match(texts, LEADING_ZERO):
+        try:
+            if texts.null_count == 0:
+                with contextlib.suppress(ArrowInvalid):
+                    return np.asarray(pc.cast(texts, int64()).to_numpy())
+                if all_match(texts, WHOLE):
+                    # Arrow does not read the sign of +7.
+                    with contextlib.suppress(ArrowInvalid):
+                        unsigned = pc.replace_substring_regex(texts, r"^\+", "")
+                        return np.asarray(pc.cast(unsigned, int64()).to_numpy())
+                    raise BadData(
+                        f"column {name!r} has whole numbers above {np.iinfo(np.int64).max}, the largest "
+                        "integer of 64 bits with a sign; write it with a decimal point, or leave it out"
+                    )
+            return np.asarray(pc.cast(texts, float64()).to_numpy(zero_copy_only=False))
+        except ArrowInvalid:
+            pass
+    column = text_array("" if text is None else text for text in texts.to_pylist())
+    check_lengths(name, column, limits.text_characters)
+    return column
+
+
+def all_match(texts: Any, pattern: str) -> bool:
+    """Return whether all texts that are not null match a pattern, and there are some."""
+    import pyarrow.compute as pc
+
+    return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=1).as_py())
+
+
+def any_match(texts: Any, pattern: str) -> bool:
+    """Return whether a text matches a pattern."""
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.match_substring_regex(texts, pattern), min_count=0).as_py())

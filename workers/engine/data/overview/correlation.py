@@ -1,0 +1,60 @@
+"""Computes Pearson's correlations of numeric columns, of the rows that have both values."""
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from jobs.contracts.overview import CORRELATED_COLUMNS, Correlations
+from workers.engine.arrays import Array
+
+MIN_ROWS = 3
+LEAST_VARIANCE = 1e-9
+"""Of standardized columns. Below it, the rows that both columns have are constant in one of them."""
+
+
+def correlations(names: list[str], columns: list[Array], numeric: int) -> Correlations | None:
+    """Return the correlations of the columns with the largest ones; None of fewer than two columns.
+
+    Args:
+        names: of the columns.
+        columns: numbers with NaN for missing ones, (rows,) each.
+        numeric: number of numeric columns in the table.
+    """
+    if len(names) < 2:
+        return None
+    # The products are small: threads would wait for each other longer than they compute.
+    with threadpool_limits(limits=1, user_api="blas"):
+        found = correlate(columns)
+    others = np.abs(np.nan_to_num(found))
+    np.fill_diagonal(others, 0)
+    order = np.argsort(-others.max(axis=1), kind="stable")[:CORRELATED_COLUMNS]
+    shown = found[np.ix_(order, order)]
+    values = tuple(tuple(None if np.isnan(r) else round(float(r), 3) for r in row) for row in shown)
+    return Correlations(
+        columns=tuple(names[i] for i in order), values=values, considered=len(names), numeric=numeric
+    )
+
+
+def correlate(columns: list[Array]) -> Array:
+    """Return Pearson's r of each pair of columns, (columns, columns); NaN where it is not defined."""
+    standardized = np.stack([_standardized(column) for column in columns])
+    known = ~np.isnan(standardized)
+    z, has = np.nan_to_num(standardized), known.astype(np.float64)
+    rows = has @ has.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # [i, j]: of column i, over the rows in which j is known too.
+        mean = (z @ has.T) / rows
+        variance = (z**2 @ has.T) / rows - mean**2
+        r = ((z @ z.T) / rows - mean * mean.T) / np.sqrt(variance * variance.T)
+    defined = (rows >= MIN_ROWS) & (variance > LEAST_VARIANCE) & (variance.T > LEAST_VARIANCE)
+    return np.where(defined, np.clip(r, -1, 1), np.nan)
+
+
+def _standardized(column: Array) -> Array:
+    known = column[~np.isnan(column)]
+    largest = float(np.abs(known).max()) if len(known) else 0.0
+    # The square of a larger number may be infinite.
+    scaled = column / (largest or 1.0)
+    known = known / (largest or 1.0)
+    std = float(known.std()) if len(known) else 0.0
+    # Of a constant column, rounding alone would remain.
+    return (scaled - known.mean()) / std if std > 1e-12 else np.where(np.isnan(column), np.nan, 0.0)

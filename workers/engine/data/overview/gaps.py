@@ -1,0 +1,40 @@
+"""Finds where the columns of a table have missing values."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from jobs.contracts.overview import BLOCKS, GAP_COLUMNS, ColumnGaps, Gaps
+from workers.engine.arrays import Array
+from workers.engine.data.encode import missing
+
+
+def gaps(columns: Mapping[str, Array], counts: Mapping[str, int]) -> Gaps | None:
+    """Return the missing-value map of a table; None if no value is missing.
+
+    Args:
+        columns: by name, (rows, …) each.
+        counts: the number of missing values of each.
+    """
+    found = sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])
+    if not found:
+        return None
+    rows = len(columns[found[0]])
+    size = math.ceil(rows / BLOCKS)
+    shown = [
+        ColumnGaps(column=name, missing=counts[name], percent=_percent(missing(columns[name]), size))
+        for name in found[:GAP_COLUMNS]
+    ]
+    return Gaps(block_rows=size, columns=tuple(shown), more=len(found) - len(shown))
+
+
+def _percent(absent: Array, size: int) -> tuple[int, ...]:
+    """Return the share of missing values in each block. A block with any has at least 1 %."""
+    starts = np.arange(0, len(absent), size)
+    sums = [np.count_nonzero(absent[start : start + size]) for start in starts]
+    lengths = np.diff([*starts, len(absent)])
+    return tuple(
+        min(max(round(100 * int(count) / int(length)), 1), 99 if count < length else 100) if count else 0
+        for count, length in zip(sums, lengths, strict=True)
+    )

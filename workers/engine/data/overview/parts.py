@@ -1,0 +1,51 @@
+"""Describes the target in each part of a split."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from jobs.contracts.data import Task
+from jobs.contracts.overview import CLASSES, PartRows
+from workers.engine.arrays import Array
+from workers.engine.data.split import Parts
+from workers.engine.data.statistics import class_counts
+from workers.engine.report import finite_or_none
+
+
+def most_frequent(counts: Sequence[int]) -> list[int]:
+    """Return the numbers of the most frequent classes, in the order of the classes."""
+    order = sorted(range(len(counts)), key=lambda number: -counts[number])
+    return sorted(order[:CLASSES])
+
+
+def balance(y: Array, task: Task, outputs: int, parts: Parts, classes: Sequence[int]) -> tuple[PartRows, ...]:
+    """Return the target of each part: rows of each class, or the distribution of a number.
+
+    Args:
+        y: targets, (rows, …).
+        task: kind of prediction.
+        outputs: number of classes or labels.
+        parts: row numbers of the parts.
+        classes: numbers of the classes that are listed.
+    """
+    found = []
+    for name in ("train", "validation", "test"):
+        rows = getattr(parts, name)
+        if task == "regression":
+            found.append(PartRows(part=name, rows=len(rows), **_distribution(y[rows][:, 0])))
+        else:
+            counts = class_counts(y[rows], task, outputs)
+            found.append(
+                PartRows(part=name, rows=len(rows), counts=tuple(counts[number] for number in classes))
+            )
+    return tuple(found)
+
+
+def _distribution(values: Array) -> dict[str, float | None]:
+    numbers = values.astype(np.float64)
+    return {
+        "mean": finite_or_none(numbers.mean()),
+        "std": finite_or_none(numbers.std()),
+        "min": finite_or_none(numbers.min()),
+        "max": finite_or_none(numbers.max()),
+    }

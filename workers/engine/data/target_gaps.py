@@ -1,0 +1,66 @@
+"""Leaves out the rows of a table that have no target, if their sender has chosen to."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from jobs.contracts.data import RowsWithoutTarget
+from workers.engine.arrays import Array
+from workers.engine.data.encode import missing
+from workers.engine.data.schema import Schema, with_role
+from workers.engine.data.spilled import editable, head
+from workers.engine.data.table import Table
+from workers.engine.data.texts import is_text
+from workers.engine.data.weights import check_weights
+from workers.engine.errors import BadData, TargetGaps
+
+
+class Kept(NamedTuple):
+    """The rows that have a target, and the number of the others."""
+
+    schema: Schema
+    left_out: int
+
+
+def with_target(schema: Schema, choice: RowsWithoutTarget, read: Table) -> Kept:
+    """Return a table without the rows that have no target.
+
+    Args:
+        schema: the table with the types of its columns.
+        choice: whether such rows may be left out.
+        read: the table as it was read, before its texts became values of these types.
+
+    Raises:
+        TargetGaps: there are such rows, which may not be left out.
+        BadData: no row has a target, or a row that has one lacks a weight; see `check_weights`.
+    """
+    gaps = missing(schema.table.columns[schema.target])
+    count = int(gaps.sum())
+    if not count:
+        _check_weights(schema, gaps)
+        return Kept(schema, 0)
+    rows = len(gaps)
+    if count == rows:
+        raise BadData(f"the target {schema.target!r} has no value in any row; choose another target")
+    if choice == "refuse":
+        raise TargetGaps(
+            f"the target {schema.target!r} has no value in {count:,} of {rows:,} rows, the first in row "
+            f"{int(np.argmax(gaps)) + 1}; choose to leave these rows out (rows_without_target = leave_out), "
+            "or upload a file in which they have a target"
+        )
+    _check_weights(schema, gaps)
+    columns = editable(schema.table.columns)
+    for name, column in schema.table.columns.items():
+        columns[name] = column[~gaps]
+    # Gaps among true and false make them the numbers 1 and 0, whose classes would have other names.
+    was_text = is_text(head(read.columns, schema.target, 1))
+    if was_text and schema.columns[schema.target].type == "boolean":
+        columns[schema.target] = columns[schema.target].astype(bool)
+    return Kept(replace(schema, table=replace(schema.table, columns=columns)), count)
+
+
+def _check_weights(schema: Schema, gaps: Array) -> None:
+    # With the rows that are left out still in the table, so that the message has the row of the file.
+    if (weight := with_role(schema.columns, "weight")) is not None:
+        check_weights(weight, schema.table.columns[weight], schema.columns[weight].type, ~gaps)
