@@ -102,7 +102,7 @@ class UploadInProgress:
             self._renewing = asyncio.create_task(self._renew(self._held))
 
     def _hold(self, user: User, form: str | None) -> None:
-        """Reserve room. The thread itself notes it: a request can be cancelled before its thread has answered."""
+        """Reserve room. The thread notes it: a request can be cancelled before its thread has answered."""
         size = max(0, (self._announced or self.received) - FORM_BYTES)
         if (project := _project(user, self._scope, form)) is not None:
             self._held = EarlyReservation(uploads.reserve(project, size), project.pk)
