@@ -9,6 +9,7 @@ import traceback
 from typing import Any
 
 from django.db import transaction
+from django.db.models import BigIntegerField
 
 from jobs import queue
 from jobs.actions import results
@@ -20,6 +21,7 @@ from jobs.errors import Conflict, NotFound, StaleState
 from jobs.kinds import PIPELINE
 from jobs.models import Attempt, Job, TrialDecision
 from jobs.queries import outcomes, steps
+from jobs.queries.prepared import Parameter, PreparedQuery
 from jobs.states import (
     FINAL,
     OPEN,
@@ -36,12 +38,19 @@ NO_TRIAL_COMPLETED = {
     "message": "no trial was completed, so there is no model to continue with",
 }
 
+_LOCKED = PreparedQuery(lambda: Job.objects.locked().filter(pk=Parameter("pk", BigIntegerField())))
+# `advance` reads the rest of each row under a lock.
+_OPEN_ROOTS = PreparedQuery(lambda: Job.objects.roots().filter(state__in=OPEN).only("pk").order_by("pk"))
+
 
 def advance(root: Job) -> None:
     """Do the next step of a root job, if there is one to do."""
     with transaction.atomic():
         # The scheduler, a chief and a user's request may advance the same root at the same time.
-        root = Job.objects.locked().get(pk=root.pk)
+        locked = _LOCKED.rows(pk=root.pk)
+        if not locked:
+            return  # deleted since it was listed
+        root = locked[0]
         if root.state in FINAL or root.state == JobState.DRAFT:
             return
         if root.desired != Desired.RUNNING:
@@ -188,9 +197,7 @@ def complete(root: Job) -> None:
 
 def advance_all() -> None:
     """Advance every open root job; a root whose advance raises an unexpected error fails with that error."""
-    # `advance` reads the rest of each row under a lock.
-    open_roots = Job.objects.roots().filter(state__in=OPEN).only("pk")
-    for_each(open_roots.order_by("pk"), advance, on_error=_fail_internally)
+    for_each(_OPEN_ROOTS.rows(), advance, on_error=_fail_internally)
 
 
 def advance_one(root: Job) -> None:

@@ -13,22 +13,24 @@ from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import IntegrityError, transaction
-from django.db.models import Count, F, QuerySet, Sum
+from django.db.models import DateTimeField, Exists, F, OuterRef, Q, QuerySet, prefetch_related_objects
 
 from jobs import clock, queue
 from jobs.actions.job_locks import lock_root
 from jobs.actions.transition import move
 from jobs.errors import StaleState
-from jobs.kinds import kinds_that
 from jobs.models import Attempt, Job, Trial, Worker
-from jobs.models.job import JobQuerySet
-from jobs.queries import batches, quotas
+from jobs.queries import batches, open_attempts, quotas
 from jobs.queries.devices import fitting_workers, no_worker, why_none_fits, with_meshes
+from jobs.queries.prepared import Parameter, PreparedQuery
 from jobs.queries.waiting import CHOOSING_FAILED, CHOOSING_TRIALS, at_limit, slots_of
-from jobs.states import FINAL, WAITING, Desired, JobState
+from jobs.states import OPEN, WAITING, Desired, JobState
 
 UNREAD = ("results_json", "progress", "warnings", "error")
 """Columns of jobs that may be large and that no placement depends on."""
+
+PLACEABLE = OPEN - {JobState.PAUSED, JobState.STOPPING}
+"""States of jobs that may wait for slots, or whose trials may."""
 
 UNCLAIMED_SECONDS = 15.0
 """A worker has this time to claim an attempt; then its work is placed again."""
@@ -87,14 +89,15 @@ class Candidate:
 
 def place() -> int:
     """Place as many candidates as possible and record why the others wait; return how many were placed."""
-    # An idle installation runs only these two queries, twice a second.
-    if not (_waiting().exists() or _waiting_trials().exists()):
-        return 0
     # Used slots are read before waiting rows. The slot of an attempt that ends in between is then free in the
     # next pass. In the other order, waiting trials would overtake those that the attempt releases.
-    pools, used, running = _pools(), _used_slots(), _running_attempts()
+    taken = open_attempts.read()
     jobs = _waiting_jobs()
-    waiting = sorted([*_candidates(jobs), *_next_batches(pools)], key=Candidate.order)
+    # An idle installation runs only these two queries, twice a second.
+    if not jobs:
+        return 0
+    pools, used, running = _pools(taken.slots_of_worker), taken.slots_of_project, taken.of_search
+    waiting = sorted([*_candidates(jobs), *_next_batches(jobs, pools)], key=Candidate.order)
     placed = 0
     for candidate in waiting:
         job = candidate.job
@@ -153,46 +156,45 @@ def _invalid_spec(error: ValueError) -> str:
     return f"Its spec is invalid: {error}"[:500]
 
 
-def _pools() -> dict[str, LivePool]:
-    """Return the pools with their live workers, by name."""
+def _pools(taken: dict[int, int]) -> dict[str, LivePool]:
+    """Return the pools with their live workers, by name; `taken` are the slots in use, by worker."""
     pools: dict[str, LivePool] = defaultdict(LivePool)
-    taken = dict(Attempt.objects.open().values_list("worker").annotate(Sum("slots")))
-    for worker in Worker.objects.filter(lease_until__gt=clock.now()).exclude(
-        state__in=(Worker.State.LOST, Worker.State.GONE)
-    ):
+    for worker in _LIVE.rows(now=clock.now()):
         if worker.state == Worker.State.DRAINING:
             pools[worker.pool].draining += 1
         else:
             # A worker whose disk is full keeps its attempts, but gets no more.
-            free = 0 if worker.info.get("no_space") else worker.slots - taken.get(worker.pk, 0)
+            free = 0 if worker.info.get("no_space") else worker.slots - taken[worker.pk]
             pools[worker.pool].workers.append(LiveWorker(worker, free))
     return pools
-
-
-def _used_slots() -> dict[int | None, int]:
-    """Return the number of slots in use, by the project's key."""
-    rows = Attempt.objects.open().values_list("job__project").annotate(Sum("slots"))
-    return defaultdict(int, dict(rows))
-
-
-def _running_attempts() -> dict[int, int]:
-    """Return the number of open attempts of each search; each trains one trial at a time."""
-    held = Attempt.objects.open().filter(job__kind__in=kinds_that(lambda facts: facts.has_trials))
-    return defaultdict(int, dict(held.values_list("job").annotate(Count("pk"))))
-
-
-def _waiting() -> JobQuerySet:
-    return Job.objects.filter(state__in=WAITING, desired=Desired.RUNNING)
 
 
 def _waiting_trials() -> QuerySet[Trial]:
     """Return the trials that wait for placement. A chief assigns the trials of external searches."""
     trials = Trial.objects.filter(job__revision__isnull=False, job__desired=Desired.RUNNING)
-    return trials.exclude(job__state__in=(*FINAL, JobState.PAUSED, JobState.STOPPING)).waiting()
+    return trials.filter(job__state__in=PLACEABLE).waiting()
+
+
+def _jobs() -> QuerySet[Job]:
+    """Return the jobs that wait, and the searches with waiting trials."""
+    own_trials = Trial.objects.filter(job=OuterRef("pk")).waiting()
+    # The states are compared first, by their index: few jobs are unfinished.
+    rows = Job.objects.filter(state__in=PLACEABLE, desired=Desired.RUNNING)
+    rows = rows.filter(Q(state__in=WAITING) | Q(Exists(own_trials), revision__isnull=False))
+    return with_meshes(rows).select_related("project").defer(*UNREAD)
+
+
+_LIVE = PreparedQuery(
+    lambda: Worker.objects.filter(lease_until__gt=Parameter("now", DateTimeField())).exclude(
+        state__in=(Worker.State.LOST, Worker.State.GONE)
+    )
+)
+_JOBS = PreparedQuery(_jobs)
+_TRIALS = PreparedQuery(lambda: _waiting_trials().order_by("job", "number"))
 
 
 def _waiting_jobs() -> list[Job]:
-    return list(with_meshes(_waiting()).select_related("project").defer(*UNREAD))
+    return _JOBS.rows()
 
 
 def _candidates(jobs: Iterable[Job]) -> list[Candidate]:
@@ -201,12 +203,14 @@ def _candidates(jobs: Iterable[Job]) -> list[Candidate]:
     return [Candidate(job) for job in jobs if not job.facts.has_trials and not job.payload.task_done]
 
 
-def _next_batches(pools: dict[str, LivePool]) -> Iterator[Candidate]:
+def _next_batches(jobs: Iterable[Job], pools: dict[str, LivePool]) -> Iterator[Candidate]:
     """Split the waiting trials of each search into batches, one per attempt."""
     trials: dict[int, list[Trial]] = defaultdict(list)
-    for trial in _waiting_trials().order_by("job", "number"):
+    for trial in _TRIALS.rows():
         trials[trial.job_id].append(trial)
-    searches = Job.objects.select_related("project", "revision").in_bulk(trials)
+    # Trials that were created after the jobs were read wait for the next pass.
+    searches = {job.pk: job for job in jobs if job.pk in trials}
+    prefetch_related_objects([*searches.values()], "revision")
     for pk, search in searches.items():
         concurrency = 0
         # `place` reports an invalid spec.

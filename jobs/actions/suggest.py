@@ -2,11 +2,12 @@
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Count, F, Max, Q, Sum
+from django.db.models import BigIntegerField, CharField, Count, DateTimeField, F, Max, Q
 
 from jobs import clock, hints, queue
 from jobs.actions import events, rung_promotion
@@ -18,8 +19,9 @@ from jobs.contracts.suggest import Answer, Suggestion
 from jobs.errors import StaleFence
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
-from jobs.queries import batches, outcomes, warm_start
+from jobs.queries import batches, outcomes, trial_totals, warm_start
 from jobs.queries.devices import fitting_workers
+from jobs.queries.prepared import Parameter, PreparedQuery
 from jobs.queries.waiting import CHOOSING_FAILED
 from jobs.states import FINAL, TRIAL_FINAL, Desired, TrialState
 
@@ -37,6 +39,19 @@ COLUMNS = ("number", "state", "values", "score", "source", "bracket", "rung", "e
 
 COPIED = ("state", "score", "best_epoch", "epochs", "metrics", "best")
 """Fields of an execution that are copied to the execution of a duplicate trial."""
+
+_LIVE = PreparedQuery(
+    lambda: Worker.objects.live_at(Parameter("now", DateTimeField())).filter(
+        pool=Parameter("pool", CharField())
+    )
+)
+_HELD_BY_OTHERS = PreparedQuery(
+    lambda: (
+        Attempt.objects.open()
+        .exclude(job=Parameter("search", BigIntegerField()))
+        .values_list("worker_id", "slots")
+    )
+)
 
 
 class SuggestionClaim(NamedTuple):
@@ -74,7 +89,7 @@ def _trials_to_create(root: Job, search: SearchSpec) -> int:
     """
     concurrency = _concurrency(root, search)
     if not search.info.needs_results and (per_attempt := batches.trials_in_target(root)) is not None:
-        wanted, waiting = concurrency * per_attempt, root.trials.waiting().count()
+        wanted, waiting = concurrency * per_attempt, trial_totals.waiting(root)
         return wanted - waiting if 2 * waiting <= wanted else 0
     # Paused trials of a running search wait at a rung and use no slot.
     return concurrency - root.trials.exclude(state__in=[*TRIAL_FINAL, TrialState.PAUSED]).count()
@@ -82,12 +97,13 @@ def _trials_to_create(root: Job, search: SearchSpec) -> int:
 
 def _concurrency(root: Job, search: SearchSpec) -> int:
     """Return how many attempts of a search could run at once."""
-    live = list(Worker.objects.live(root.pool))
+    live = _LIVE.rows(pool=root.pool, now=clock.estimate())
     fitting = fitting_workers(root, live)
-    taken = Attempt.objects.open().filter(worker__in=fitting).exclude(job=root)
-    held: dict[int | None, int] = dict(taken.values_list("worker").annotate(Sum("slots")))
+    held: dict[int, int] = defaultdict(int)
+    for worker_id, slots in _HELD_BY_OTHERS.rows(search=root.pk):
+        held[worker_id] += slots
     # Each worker on its own: an attempt needs all of its slots on one.
-    capacity = sum(max(worker.slots - held.get(worker.pk, 0), 0) // root.slots for worker in fitting)
+    capacity = sum(max(worker.slots - held[worker.pk], 0) // root.slots for worker in fitting)
     # At least one with a live worker: its trial waits in the queue while no slots are free, and shows why.
     concurrency = max(capacity, 1 if live else 0)
     return min(search.parallel_trials or concurrency, concurrency)
@@ -98,7 +114,7 @@ def _wanted(root: Job, search: SearchSpec) -> int:
     wanted = _trials_to_create(root, search)
     if search.info.has_rungs:
         return wanted
-    return min(wanted, outcomes.trials_planned(root) - root.trials.filter(source="algorithm").count())
+    return min(wanted, outcomes.trials_planned(root) - trial_totals.suggested(root))
 
 
 def is_over(root: Job, search: SearchSpec) -> bool:
@@ -110,7 +126,7 @@ def is_over(root: Job, search: SearchSpec) -> bool:
             return True
         # A trial that was run again may still wait for a decision at the end of its rung.
         return not any(trial.waits_at_rung for trial in root.trials.filter(state=TrialState.PAUSED))
-    made = root.trials.filter(source="algorithm").count()
+    made = trial_totals.suggested(root)
     # With rungs, promotions follow after the last new trial; then only the algorithm knows when it is over.
     return not search.info.has_rungs and made >= outcomes.trials_planned(root)
 

@@ -1,4 +1,5 @@
-from functools import cached_property
+import json
+from functools import cached_property, lru_cache
 
 from django.db import models
 
@@ -56,4 +57,11 @@ class Revision(models.Model):
     @cached_property
     def spec(self) -> ExperimentSpec:
         """Return the spec."""
-        return ExperimentSpec.model_validate(self.spec_json)
+        return _parsed(json.dumps(self.spec_json))
+
+
+# The scheduler asks for the same few specs at each pass, every time from new rows. The content is the key, so
+# that no process can have an old spec. Specs are immutable, so callers may share them.
+@lru_cache(maxsize=64)
+def _parsed(content: str) -> ExperimentSpec:
+    return ExperimentSpec.model_validate(json.loads(content))

@@ -1,6 +1,8 @@
+import datetime as dt
 from typing import Self
 
 from django.db import models
+from django.db.models import Expression
 
 from jobs import clock
 
@@ -11,8 +13,12 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
     def live(self, pool: str | None = None) -> Self:
         """Return the workers that accept work, of one pool or of all pools."""
         # The lease is checked too, since `state` changes only at the scheduler's next sweep.
-        rows = self.filter(state=Worker.State.UP, lease_until__gt=clock.estimate())
+        rows = self.live_at(clock.estimate())
         return rows if pool is None else rows.filter(pool=pool)
+
+    def live_at(self, now: dt.datetime | Expression) -> Self:
+        """Return the workers that accept work at a time by the database's clock."""
+        return self.filter(state=Worker.State.UP, lease_until__gt=now)
 
 
 class Worker(models.Model):

@@ -135,8 +135,10 @@ def _usual_seconds(kind: str, starts: float, root: Job) -> float:
     """Return the median duration of the latest completed jobs of a kind, or of `starts` runner starts."""
     latest = Job.objects.filter(
         kind=kind, state=JobState.COMPLETED, started__isnull=False, finished__isnull=False
-    ).order_by("-finished")[:NEWEST]
-    durations = [seconds_between(job.started, job.finished) for job in latest]
+    ).order_by("-finished")
+    # Only these columns: results may be large.
+    times = latest.values_list("started", "finished")[:NEWEST]
+    durations = [seconds_between(started, finished) for started, finished in times]
     if durations:
         return median(durations)
     first = root.attempts.filter(claimed__isnull=False).order_by("number").first()

@@ -16,6 +16,7 @@ from jobs.kinds.search.payload import TrialTask
 from jobs.models import Attempt, Job, MetricSeries, Trial, User
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown
+from jobs.queries import open_attempts
 from jobs.states import Outcome
 from jobs.store import LocalStore
 from tests.jobs.test_trial_continues import keep
@@ -73,13 +74,16 @@ def test_trials_released_during_placement_are_not_overtaken(
     pipeline.advance_all()
     suggest_from_grid(attempt.job)
     assert attempt.job.trials.waiting().exists()
-    look = schedule._pools
+    look = open_attempts.read
 
-    def lost_meanwhile() -> dict[str, schedule.LivePool]:
+    def lost_afterwards() -> open_attempts.OpenAttempts:
+        taken = look()
         attempt_end.finish(attempt.pk, Outcome.LOST)
-        return look()
+        return taken
 
-    monkeypatch.setattr(schedule, "_pools", lost_meanwhile)
+    monkeypatch.setattr(open_attempts, "read", lost_afterwards)
+    assert schedule.place() == 0
+    monkeypatch.setattr(open_attempts, "read", look)
     schedule.place()
     (again,) = solo.claim_all()
     assert again.trials.order_by("number").first() == held[0]

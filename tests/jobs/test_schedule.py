@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from jobs import clock
-from jobs.actions import attempt_end, leases, pipeline, schedule, suggest, workers
+from jobs.actions import attempt_end, leases, pipeline, schedule, suggest, trials, workers
 from jobs.models import Artifact, Attempt, Job, JobArtifact, Project, Worker
 from jobs.queries import disk_use, jobs, plan, queue, waiting
 from jobs.queries.devices import mesh_of
@@ -117,6 +117,25 @@ def test_more_waiting_jobs_take_no_more_statements(yard: Yard) -> None:
         yard.submit(resources={"slots": 2})
         yard.submit(**gpu_mesh(2))
     assert statements() == few
+
+
+def test_a_pass_over_waiting_trials_costs_six_statements(
+    yard: Yard, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    search = yard.submit(search={**SEARCH, "parallel_trials": 1})
+    worker = PretendWorker(slots=1)
+    pipeline.advance_all()
+    suggest_from_grid(search)
+    schedule.place()
+    (attempt,) = worker.claim_all()
+    trials.queue_by_hand(search, {"units": 48}, by=yard.owner)
+    trials.queue_by_hand(search, {"units": 64}, by=yard.owner)
+    schedule.place()  # writes why they wait, and compiles the queries
+    # Open attempts, jobs, trials, their search's revision, live workers, durations of the newest trials.
+    # PostgreSQL is also asked for the time.
+    with django_assert_max_num_queries(7 if connection.vendor == "postgresql" else 6):
+        assert schedule.place() == 0
+    assert attempt.job.trials.waiting().count() == 2
 
 
 def test_priority_comes_before_age(yard: Yard) -> None:

@@ -74,9 +74,10 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
 
 
 def _is_time_over(root: Job) -> bool:
-    if root.payload.finishing or root.children.exists():
+    # Few searches have a limit; without one, this costs no statement.
+    if root.payload.finishing or search_time.seconds_left(root, clock.estimate()) != 0.0:
         return False
-    return search_time.seconds_left(root, clock.now()) == 0.0
+    return not root.children.exists()
 
 
 # `trial` is a Trial. Its type is Any because mypy does not know the attributes that `Prefetch` adds.

@@ -1,0 +1,37 @@
+"""Reads which slots the open attempts occupy, in one query."""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from jobs.kinds import KINDS
+from jobs.models import Attempt
+from jobs.queries.prepared import PreparedQuery
+
+_OPEN = PreparedQuery(
+    lambda: Attempt.objects.open().values_list("worker_id", "job_id", "job__project_id", "job__kind", "slots")
+)
+
+
+class OpenAttempts(NamedTuple):
+    """The open attempts of all jobs.
+
+    Attributes:
+        slots_of_worker: the number of slots in use, by the worker's key.
+        slots_of_project: the same, by the project's key.
+        of_search: the number of open attempts, by the search's key; each trains one trial at a time.
+    """
+
+    slots_of_worker: dict[int, int]
+    slots_of_project: dict[int | None, int]
+    of_search: dict[int, int]
+
+
+def read() -> OpenAttempts:
+    """Return the sums over the open attempts; a key without any has 0."""
+    found = OpenAttempts(defaultdict(int), defaultdict(int), defaultdict(int))
+    for worker, job, project, kind, slots in _OPEN.rows():
+        found.slots_of_worker[worker] += slots
+        found.slots_of_project[project] += slots
+        if KINDS[kind].has_trials:
+            found.of_search[job] += 1
+    return found

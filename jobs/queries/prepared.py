@@ -1,0 +1,87 @@
+"""Keeps the SQL of queries that run many times a second, because building it takes longer than running it.
+
+The SQL depends on the database's vendor and on nothing that changes while a process runs, so each process
+compiles it once for the default database. No rows are kept: every call reads the database.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db.models import Expression, Field, Model, QuerySet
+from django.db.models.sql.compiler import SQLCompiler
+from django.db.transaction import TransactionManagementError
+
+
+class Parameter(Expression):
+    """The place of a value that each call of a prepared query passes; it is never NULL."""
+
+    def __init__(self, name: str, output_field: "Field[Any, Any]") -> None:
+        super().__init__(output_field=output_field)
+        self.name = name
+
+    def as_sql(self, compiler: SQLCompiler, connection: Any) -> tuple[str, tuple[Any, ...]]:  # noqa: ARG002
+        """Return a placeholder with this object as its value, which `PreparedQuery` replaces."""
+        return "%s", (self,)
+
+
+class PreparedQuery[M: Model, Row]:
+    """A query whose SQL is compiled at its first use.
+
+    Args:
+        build: returns the queryset, with a `Parameter` for each value that differs between calls. A condition
+            on other values, such as the states of a job, is compiled into the SQL.
+    """
+
+    def __init__(self, build: Callable[[], QuerySet[M, Row]]) -> None:
+        self._build = build
+        self._compiled: dict[str, tuple[QuerySet[M, Row], SQLCompiler, str, Sequence[Any]]] = {}
+
+    def rows(self, **values: object) -> list[Row]:
+        """Run the query with a value for each of its parameters.
+
+        Raises:
+            TypeError: a parameter has no value or None, or a value has no parameter.
+            TransactionManagementError: the query locks rows, and there is no transaction.
+        """
+        queryset, compiler, sql, parameters = self._get()
+        current = connections[DEFAULT_DB_ALIAS]
+        if queryset.query.select_for_update and not current.in_atomic_block:
+            raise TransactionManagementError("rows can be locked only inside a transaction")
+        bound = _bind(parameters, values, current)
+        # A copy for each call: threads share the compiled query, but each has its own connection.
+        own = copy.copy(compiler)
+        own.connection = current
+        vars(own)["as_sql"] = lambda *_args, **_options: (sql, bound)
+        query = copy.copy(queryset.query)
+        vars(query)["get_compiler"] = lambda *_args, **_options: own
+        fresh = type(queryset)(queryset.model, query=query, using=DEFAULT_DB_ALIAS)
+        vars(fresh).update((name, vars(queryset)[name]) for name in ("_iterable_class", "_fields"))
+        return list(fresh)
+
+    def _get(self) -> tuple[QuerySet[M, Row], SQLCompiler, str, Sequence[Any]]:
+        vendor = connection.vendor
+        # Two threads may both compile it; the results are equal.
+        if vendor not in self._compiled:
+            queryset = self._build()
+            compiler = queryset.query.get_compiler(using=DEFAULT_DB_ALIAS)
+            sql, parameters = compiler.as_sql()
+            self._compiled[vendor] = queryset, compiler, sql, tuple(parameters)
+        return self._compiled[vendor]
+
+
+def _bind(parameters: Sequence[Any], values: dict[str, object], current: Any) -> tuple[Any, ...]:
+    """Return the values for the database, in the order of the placeholders."""
+    names = {each.name for each in parameters if isinstance(each, Parameter)}
+    if names != values.keys():
+        raise TypeError(f"the query has the parameters {sorted(names)}, not {sorted(values)}")
+    # `column = NULL` is never true, and `IS NULL` is another statement.
+    if missing := sorted(name for name, value in values.items() if value is None):
+        raise TypeError(f"{', '.join(missing)}: None is not a value of a prepared query")
+    return tuple(
+        each.output_field.get_db_prep_value(values[each.name], current)
+        if isinstance(each, Parameter)
+        else each
+        for each in parameters
+    )

@@ -1,0 +1,138 @@
+"""Queries whose SQL is compiled once. On PostgreSQL, `test_on_postgres` runs them too."""
+
+import datetime as dt
+from threading import Thread
+
+import pytest
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db.models import BigIntegerField, CharField, Count, DateTimeField, QuerySet
+from django.db.models.sql.compiler import SQLCompiler
+from django.db.transaction import TransactionManagementError
+from django.test.utils import CaptureQueriesContext
+
+from jobs import clock
+from jobs.models import Job, Worker
+from jobs.queries.devices import with_meshes
+from jobs.queries.prepared import Parameter, PreparedQuery
+from jobs.states import WAITING
+from tests.jobs.yard import PretendWorker, Yard
+
+MINUTE = dt.timedelta(minutes=1)
+
+
+def in_state() -> QuerySet[Job, tuple[int, str]]:
+    """Return jobs of one state, whose value each call passes."""
+    return Job.objects.filter(state=Parameter("state", CharField())).values_list("pk", "kind").order_by("pk")
+
+
+def by_pk() -> QuerySet[Job]:
+    """Return one job, locked."""
+    return Job.objects.locked().filter(pk=Parameter("pk", BigIntegerField()))
+
+
+def test_each_call_passes_its_own_parameters_and_reads_the_database_again(yard: Yard) -> None:
+    query = PreparedQuery(in_state)
+    assert query.rows(state="queued") == []
+    first, second = yard.submit(), yard.submit()
+    assert query.rows(state="queued") == [(first.pk, "train"), (second.pk, "train")]
+    Job.objects.filter(pk=first.pk).update(state="running")
+    assert query.rows(state="running") == [(first.pk, "train")]
+    assert query.rows(state="queued") == [(second.pk, "train")]
+
+
+def test_the_sql_is_compiled_once(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    yard.submit()
+    query = PreparedQuery(in_state)
+    query.rows(state="queued")
+    monkeypatch.setattr(SQLCompiler, "as_sql", lambda *_: pytest.fail("compiled again"))
+    assert len(query.rows(state="queued")) == 1
+    assert query.rows(state="failed") == []
+
+
+def test_a_vendor_has_its_own_sql(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+
+    def build() -> QuerySet[Job, tuple[int, str]]:
+        built.append(connection.vendor)
+        return in_state()
+
+    own, query = connection.vendor, PreparedQuery(build)
+    for vendor in (own, "other", own, "other"):
+        monkeypatch.setattr(connections[DEFAULT_DB_ALIAS], "vendor", vendor)
+        assert query.rows(state="queued") == []
+    assert built == [own, "other"]
+
+
+def test_times_are_compared_in_the_database_s_own_form(yard: Yard) -> None:
+    worker = PretendWorker()
+    query = PreparedQuery(
+        lambda: Worker.objects.filter(lease_until__gt=Parameter("now", DateTimeField())).order_by("pk")
+    )
+    (found,) = query.rows(now=clock.now())
+    assert (found.pk, found.lease_until) == (worker.row.pk, Worker.objects.get().lease_until)
+    assert query.rows(now=found.lease_until - MINUTE)
+    assert query.rows(now=found.lease_until + MINUTE) == []
+
+
+def test_rows_have_their_joins_annotations_and_deferred_columns(yard: Yard) -> None:
+    job = yard.submit()
+    query = PreparedQuery(
+        lambda: with_meshes(Job.objects.filter(state__in=WAITING)).select_related("project").defer("error")
+    )
+    (found,) = query.rows()
+    assert found == job
+    assert vars(found)["mesh_json"] is None
+    assert found.get_deferred_fields() == {"error"}
+    with CaptureQueriesContext(connection) as later:
+        assert found.project == yard.project
+        assert found.payload_json == job.payload_json
+    assert len(later) == 0
+
+
+def test_a_slice_and_an_aggregate_are_compiled_too(yard: Yard) -> None:
+    jobs = [yard.submit() for _ in range(3)]
+    newest = PreparedQuery(lambda: Job.objects.order_by("-pk").values_list("pk", flat=True)[:2])
+    assert newest.rows() == [jobs[2].pk, jobs[1].pk]
+    states = PreparedQuery(lambda: Job.objects.order_by().values_list("state").annotate(Count("pk")))
+    assert states.rows() == [("queued", 3)]
+
+
+def test_none_is_refused_as_no_comparison_with_null_is_true(yard: Yard) -> None:
+    with pytest.raises(TypeError, match="state: None is not a value of a prepared query"):
+        PreparedQuery(in_state).rows(state=None)
+
+
+def test_missing_and_unknown_parameters_are_refused(yard: Yard) -> None:
+    query = PreparedQuery(in_state)
+    for values in ({}, {"states": "queued"}, {"state": "queued", "pk": 1}):
+        with pytest.raises(TypeError, match=r"the query has the parameters \['state'\]"):
+            query.rows(**values)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_are_locked_only_inside_a_transaction() -> None:
+    with pytest.raises(TransactionManagementError):
+        PreparedQuery(by_pk).rows(pk=1)
+
+
+def test_a_parameter_may_be_used_twice(yard: Yard) -> None:
+    job, key = yard.submit(), Parameter("pk", BigIntegerField())
+    query = PreparedQuery(lambda: Job.objects.filter(pk__gte=key, pk__lte=key))
+    assert query.rows(pk=job.pk) == [job]
+    assert query.rows(pk=job.pk + 1) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_threads_share_the_sql_but_not_the_connection() -> None:
+    PretendWorker()
+    query = PreparedQuery(lambda: Worker.objects.filter(name=Parameter("name", CharField())))
+    found: list[Worker] = query.rows(name="w")
+
+    def read() -> None:
+        found.extend(query.rows(name="w"))
+        connection.close()
+
+    thread = Thread(target=read)
+    thread.start()
+    thread.join(30)
+    assert len(found) == 2
