@@ -8,6 +8,10 @@ from typing import Any
 
 os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 
+from workers.runner.libraries import import_keras
+
+import_keras()
+
 from jobs.kinds.search.payload import TrialTask
 from tests.engine.helpers import RecordingReport
 from workers.engine.compiled.timing_results import TimingResults
