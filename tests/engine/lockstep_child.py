@@ -12,10 +12,10 @@ from workers.runner.libraries import import_keras
 
 import_keras()
 
-from jobs.kinds.search.payload import TrialTask
-from tests.engine.helpers import RecordingReport
-from workers.engine.compiled.timing_results import TimingResults
-from workers.engine.tasks import trial
+from jobs.kinds.search.payload import TrialTask  # noqa: E402  Keras comes first
+from tests.engine.helpers import RecordingReport  # noqa: E402
+from workers.engine.compiled.timing_results import TimingResults  # noqa: E402
+from workers.engine.tasks import trial  # noqa: E402
 
 
 class PrintingReport(RecordingReport):
