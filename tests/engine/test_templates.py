@@ -49,7 +49,7 @@ def variants(info):
 
 
 def sizes(info, args):
-    """Return the names of the numbers that say how often something is repeated, or how wide it is."""
+    """Return the names of the counts and widths of a template."""
     without = {"kernel_steps"} if info.name == "sequence" and args.get("kind") != "conv" else set()
     fields = info.arguments.model_fields.items()
     return [name for name, field in fields if field.annotation is int and name not in without]
