@@ -12,8 +12,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 @pytest.fixture(scope="session", autouse=True)
 def compiled_once() -> None:
     """Compile programs that many tests use only once, for all processes of this run."""
-    from workers.runner.libraries import configure_jax
+    from workers.runner.libraries import configure_jax, import_keras
 
+    import_keras()  # without scikit-learn and pandas, as a runner does: a second less
     configure_jax(str(Path(os.environ["TRAINYARD_TEST_HOME"], "compiled")), "default")
 
 

@@ -8,10 +8,14 @@ from typing import Any
 
 os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 
-from jobs.kinds.search.payload import TrialTask
-from tests.engine.helpers import RecordingReport
-from workers.engine.compiled.timing_results import TimingResults
-from workers.engine.tasks import trial
+from workers.runner.libraries import import_keras
+
+import_keras()
+
+from jobs.kinds.search.payload import TrialTask  # noqa: E402  Keras comes first
+from tests.engine.helpers import RecordingReport  # noqa: E402
+from workers.engine.compiled.timing_results import TimingResults  # noqa: E402
+from workers.engine.tasks import trial  # noqa: E402
 
 
 class PrintingReport(RecordingReport):

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from workers.runner.environment import Environment
+from workers.runner.libraries import import_keras
 
 Environment(threads=1, platform="cpu", simulated_devices=4).apply()
+import_keras()
 
 from jobs.contracts.encoding import encoded  # noqa: E402  the environment comes first
 from jobs.contracts.mesh import MeshSpec  # noqa: E402

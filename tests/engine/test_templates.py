@@ -48,15 +48,24 @@ def variants(info):
     return [{}, others | {name: not f.default for name, f in fields if f.annotation is bool}]
 
 
+def sizes(info, args):
+    """Return the names of the counts and widths of a template."""
+    without = {"kernel_steps"} if info.name == "sequence" and args.get("kind") != "conv" else set()
+    fields = info.arguments.model_fields.items()
+    return [name for name, field in fields if field.annotation is int and name not in without]
+
+
+def switches(args):
+    return {name: value for name, value in args.items() if type(value) is not int}
+
+
 # Models of KerasTuner's hypermodels are large; see `test_hypermodels`.
 NETWORKS = [info for info in TEMPLATES.values() if info.by_gradient and not info.is_hypermodel]
 CASES = [(info, args) for info in NETWORKS for args in variants(info)]
 IDS = [f"{info.name} {args}" for info, args in CASES]
 GRU = pytest.param(TEMPLATES["sequence"], {"kind": "gru", "layers": 2}, id="gru")
-TRAINED = [
-    (info, {name: 2 if type(value) is int else value for name, value in args.items()}) for info, args in CASES
-]
-"""With two of everything that can be repeated: the time to compile grows with it."""
+TRAINED = [(info, {**dict.fromkeys(sizes(info, args), 2), **switches(args)}) for info, args in CASES]
+"""With two of everything that can be repeated, also among the defaults: the time to compile grows with it."""
 
 
 @pytest.mark.parametrize(
