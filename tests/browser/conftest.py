@@ -223,16 +223,32 @@ def yard(tmp_path_factory: pytest.TempPathFactory, migrated: Path | None) -> Ite
         yield made
 
 
+@pytest.fixture(scope="package")
+def contexts_of_people(yard: RunningYard, chromium: Browser) -> Iterator[dict[str, SharedContext]]:
+    """A context for each user of the installation, which one test after the other borrows."""
+    made: dict[str, SharedContext] = {}
+    yield made
+    for shared in made.values():
+        shared.close()
+
+
 @pytest.fixture
-def cast(yard: RunningYard, chromium: Browser, watch: Watch, look: Look) -> Iterator[Cast]:
+def cast(
+    yard: RunningYard,
+    chromium: Browser,
+    contexts_of_people: dict[str, SharedContext],
+    watch: Watch,
+    look: Look,
+) -> Iterator[Cast]:
     """The users of the installation, who log in when they are first named."""
     links: dict[str, str] = yard.call("tests.flow.people", "logins")
-    contexts: list[BrowserContext] = []
 
     def enter(name: str) -> Visitor:
-        context = new_context(chromium, yard.urls["web"])
+        if name not in contexts_of_people:
+            contexts_of_people[name] = SharedContext(chromium, yard.urls["web"])
+        context = contexts_of_people[name].lend()
+        assert context is not None
         context.set_default_timeout(PATIENCE)
-        contexts.append(context)
         page = context.new_page()
         watch.follow(page)
         visitor = Visitor(page, look)
@@ -242,6 +258,6 @@ def cast(yard: RunningYard, chromium: Browser, watch: Watch, look: Look) -> Iter
     expect.set_options(timeout=PATIENCE)
     yield Cast(enter)
     expect.set_options(timeout=PAGE_TIMEOUT)
-    for context in contexts:
-        context.close()
+    for shared in contexts_of_people.values():
+        shared.take_back()
     watch.assert_quiet()

@@ -37,9 +37,7 @@ class SharedContext:
             if page is not self._lasting:
                 page.close()
         self._context.clear_cookies()
-        self._session.send(
-            "Storage.clearDataForOrigin", {"origin": self._address, "storageTypes": "all"}
-        )
+        self._session.send("Storage.clearDataForOrigin", {"origin": self._address, "storageTypes": "all"})
         self._is_lent = False
 
     def close(self) -> None:
