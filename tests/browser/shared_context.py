@@ -32,11 +32,10 @@ class SharedContext:
         return self._context
 
     def take_back(self) -> None:
-        """Close the pages, and delete everything but the cache of the server's files."""
+        """Close the pages, and delete cookies and stored data; the cache of the server's files stays."""
         for page in self._context.pages:
             if page is not self._lasting:
                 page.close()
-        self._context.clear_cookies()
         self._session.send("Storage.clearDataForOrigin", {"origin": self._address, "storageTypes": "all"})
         self._is_lent = False
 
