@@ -21,7 +21,8 @@ from django.db import connection
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 from jobs.models import User
-from tests.browser.looking import WIDE, Look, look_at
+from tests.browser.looking import Look, look_at
+from tests.browser.shared_context import SharedContext, new_context
 from tests.browser.visitor import Visitor
 from tests.browser.walk.cast import PATIENCE, Cast
 from tests.flow.yard import RunningYard, open_yard
@@ -35,7 +36,9 @@ REQUIRED = os.environ.get("TRAINYARD_REQUIRE_BROWSER") == "1"
 FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
     *("--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--process-per-site",
 ]
+"""One renderer process for all pages of a context: its compiled scripts serve the next page, too."""
 START_SECONDS = 60
 PAGE_TIMEOUT = 60_000  # ms, for each wait
 
@@ -119,6 +122,13 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="package")
+def shared_context(server: str, chromium: Browser) -> Iterator[SharedContext]:
+    shared = SharedContext(chromium, server)
+    yield shared
+    shared.close()
+
+
 @pytest.fixture
 def people(transactional_db: None) -> People:
     """Create the known users in committed transactions, so that the server sees them."""
@@ -165,7 +175,7 @@ def watch() -> Watch:
 
 @pytest.fixture
 def open_as(
-    server: str, chromium: Browser, watch: Watch, transactional_db: None
+    server: str, chromium: Browser, shared_context: SharedContext, watch: Watch, transactional_db: None
 ) -> Iterator[Callable[..., Page]]:
     """Open a page as a user, or anonymously for None; `goto` accepts relative addresses.
 
@@ -174,8 +184,10 @@ def open_as(
     contexts: list[BrowserContext] = []
 
     def open_page(user: User | None, path: str = "/", *, at: str = server) -> Page:
-        context = chromium.new_context(base_url=at, viewport=WIDE, reduced_motion="reduce")
-        contexts.append(context)
+        context = shared_context.lend() if at == server else None
+        if context is None:
+            context = new_context(chromium, at)
+            contexts.append(context)
         if user is not None:
             morsel = browser_of(user).cookies[settings.SESSION_COOKIE_NAME]
             context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": morsel.value, "url": at}])
@@ -186,6 +198,7 @@ def open_as(
         return page
 
     yield open_page
+    shared_context.take_back()
     for context in contexts:
         context.close()
     watch.assert_quiet()
@@ -210,16 +223,32 @@ def yard(tmp_path_factory: pytest.TempPathFactory, migrated: Path | None) -> Ite
         yield made
 
 
+@pytest.fixture(scope="package")
+def contexts_of_people(yard: RunningYard, chromium: Browser) -> Iterator[dict[str, SharedContext]]:
+    """A context for each user of the installation, which one test after the other borrows."""
+    made: dict[str, SharedContext] = {}
+    yield made
+    for shared in made.values():
+        shared.close()
+
+
 @pytest.fixture
-def cast(yard: RunningYard, chromium: Browser, watch: Watch, look: Look) -> Iterator[Cast]:
+def cast(
+    yard: RunningYard,
+    chromium: Browser,
+    contexts_of_people: dict[str, SharedContext],
+    watch: Watch,
+    look: Look,
+) -> Iterator[Cast]:
     """The users of the installation, who log in when they are first named."""
     links: dict[str, str] = yard.call("tests.flow.people", "logins")
-    contexts: list[BrowserContext] = []
 
     def enter(name: str) -> Visitor:
-        context = chromium.new_context(base_url=yard.urls["web"], viewport=WIDE, reduced_motion="reduce")
+        if name not in contexts_of_people:
+            contexts_of_people[name] = SharedContext(chromium, yard.urls["web"])
+        context = contexts_of_people[name].lend()
+        assert context is not None
         context.set_default_timeout(PATIENCE)
-        contexts.append(context)
         page = context.new_page()
         watch.follow(page)
         visitor = Visitor(page, look)
@@ -229,6 +258,6 @@ def cast(yard: RunningYard, chromium: Browser, watch: Watch, look: Look) -> Iter
     expect.set_options(timeout=PATIENCE)
     yield Cast(enter)
     expect.set_options(timeout=PAGE_TIMEOUT)
-    for context in contexts:
-        context.close()
+    for shared in contexts_of_people.values():
+        shared.take_back()
     watch.assert_quiet()

@@ -153,6 +153,7 @@ def test_a_drag_across_curves_zooms_and_the_zoom_is_in_the_address(people: Peopl
     low, high = ends_of(curves, "x")
     assert 1 < low < high < 8
     page.locator("ty-curves .u-over").dblclick()
+    expect(page).not_to_have_url(re.compile(r"ax\.curves\.xrange="))
     assert ends_of(curves, "x") == [1, 8]
 
 

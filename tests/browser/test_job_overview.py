@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from jobs.contracts.analysis import Importance, ImportanceAnswer, Influence
-from jobs.models import Analysis, Execution, Job, Trial
+from jobs.models import Execution, Job, Trial
 from tests.browser.conftest import Held
+from tests.browser.importances import store_importance
 from tests.browser.looking import NARROW, Look
 from tests.people import People
 from tests.seeded import seed_search
@@ -30,24 +30,7 @@ TEXT_AND_BUTTONS = """(line) => {
 def analysed(people: People, **fields: str) -> Job:
     """Return a search whose importance is known."""
     search = seed_search(people.project, by=people.owner, trials=40, **fields)
-    shares = {"learning_rate": 0.61, "units": 0.2, "optimizer": 0.05}
-    influences = {
-        "learning_rate": Influence(verdict="lower", correlation=-0.5, low=-0.7, high=-0.2, trials=38),
-        "units": Influence(verdict="unclear", correlation=0.1, low=-0.2, high=0.4, trials=38),
-        "optimizer": Influence(verdict="choice", best=("adam", "rmsprop"), trials=38),
-    }
-    found = ImportanceAnswer(
-        used=38,
-        trees=64,
-        explained=0.8,
-        importances=tuple(
-            Importance(name=name, alone=share, spread=0.01, impurity=share, influence=influences[name])
-            for name, share in shares.items()
-        ),
-    )
-    trials = search.trials.scored().count()
-    kind = Analysis.Kind.IMPORTANCE
-    Analysis.objects.create(job=search, kind=kind, trials=trials, result=found.model_dump(mode="json"))
+    store_importance(search)
     return search
 
 

@@ -8,6 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from jobs.actions import events
 from jobs.models import Job, MetricSeries
+from tests.browser.importances import store_importance
 from tests.browser.looking import NARROW, Look, check_accessibility
 from tests.people import People
 from tests.seeded import SPACE, seed_search
@@ -28,7 +29,12 @@ def all_drawn(page: Page) -> None:
     expect(page.locator(".ty-tile[aria-busy=true]")).to_have_count(0)
 
 
-def charts_of(search: Job, people: People, open_as: Open, query: str = "") -> Page:
+def charts_of(
+    search: Job, people: People, open_as: Open, query: str = "", *, is_analysed: bool = True
+) -> Page:
+    """Open the charts of a search; unless it is analysed, the server computes the importance now."""
+    if is_analysed:
+        store_importance(search)
     page = open_as(people.owner, f"/jobs/{search.pk}?tab=charts{query}")
     expect(page.locator("ty-trials tbody tr").first).to_be_visible()
     return page
@@ -37,7 +43,8 @@ def charts_of(search: Job, people: People, open_as: Open, query: str = "") -> Pa
 def test_every_chart_is_in_the_grid_and_enlarged_is_read_by_keyboard_and_as_a_table(
     people: People, open_as: Open
 ) -> None:
-    page = charts_of(seed_search(people.project, by=people.owner, trials=60), people, open_as)
+    search = seed_search(people.project, by=people.owner, trials=60)
+    page = charts_of(search, people, open_as, is_analysed=False)
     expect(page.locator(".ty-tile")).to_have_count(len(BY_ECHARTS) + len(BY_UPLOT))
     for name in BY_ECHARTS:
         page.locator(f"[data-enlarge={name}]").click()
