@@ -42,7 +42,8 @@ def broker_url(redis_url: str) -> str:
 
 def make_app() -> Celery:
     """Create the Celery app: early acknowledgement, no prefetch, JSON only, no results."""
-    app = Celery("trainyard", broker=broker_url(settings.TRAINYARD_REDIS_URL))
+    # No fixups: that for Django loads the whole project in each message consumer, whose tasks use no model.
+    app = Celery("trainyard", broker=broker_url(settings.TRAINYARD_REDIS_URL), fixups=())
     app.conf.update(
         accept_content=["json"],
         task_serializer="json",

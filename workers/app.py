@@ -1,6 +1,15 @@
-"""The Celery application of a node's message consumer: `celery -A workers.app worker`."""
+"""The Celery application of a node's message consumer: `celery -A workers.app worker`.
 
+It reads Django's settings but loads none of its apps, which would take most of the time of a start.
+"""
+
+import logging
 import os
+from typing import Any
+
+from celery import signals
+from django.conf import settings
+from django.utils.module_loading import import_string
 
 from jobs.queue import app
 from workers import tasks
@@ -11,5 +20,13 @@ from workers.runner.parent_death import die_with_parent
 # from the queue of the pool and could not deliver them.
 if node := os.environ.get(NODE_PID_VARIABLE):
     die_with_parent(int(node))
+
+
+@signals.setup_logging.connect  # type: ignore[untyped-decorator]
+def log_like_other_parts(loglevel: int, **_: Any) -> None:
+    """Format lines by the settings; Celery would use its own format."""
+    import_string(settings.LOGGING_CONFIG)(settings.LOGGING)
+    logging.getLogger().setLevel(loglevel)
+
 
 __all__ = ["app", "tasks"]

@@ -10,17 +10,17 @@ pytestmark = pytest.mark.timeout(1800)
 
 
 def test_a_transformer_of_texts_is_searched_and_answers_raw_reviews(flow_yard: RunningYard) -> None:
-    flow_yard.upload("reviews", "reviews.jsonl", json_lines().encode(), target="opinion")
+    flow_yard.upload("reviews", "reviews.jsonl", json_lines(240).encode(), target="opinion")
     columns = flow_yard.ada.get("/datasets/reviews/versions/1", project=PROJECT)["columns"]
     assert {column["name"]: column["type"] for column in columns}["review"] == "text"
-    space = [{"name": "learning_rate", "kind": "choice", "values": [0.01, 0.02]}]
+    space = [{"name": "learning_rate", "kind": "choice", "values": [0.02, 0.03]}]
     body = spec(
         "reviews",
-        model={"kind": "template", "template": "text_transformer", "args": {"dim": 16, "blocks": 1}},
-        fit={"epochs": 12, "batch_size": 32, "seed": 3},
+        model={"kind": "template", "template": "text_transformer", "args": {"dim": 8, "blocks": 1}},
+        fit={"epochs": 8, "batch_size": 32, "seed": 3},
         search=search(metric="val_accuracy", space=space, executions_per_trial=1),
         after={
-            "retrain": {"top": 2, "patience": 5, "epochs_cap": 12},
+            "retrain": {"top": 2, "patience": 5, "epochs_cap": 8},
             "ensemble": {"method": "weighted"},
             "quantize": {"mode": "int8"},
             "register": {"model": "opinions", "what": ["best", "ensemble", "quantized"]},

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from workers.engine.compiled import compile_lock
 from workers.runner.parent_death import die_with_parent
 
 EPOCH = 0.02
@@ -204,6 +205,11 @@ class FakeRunner:
         folder = Path(task["compile_cache"])
         (folder / name).write_text("program")
         self.send("log", line=json.dumps(sorted(each.name for each in folder.iterdir())))
+
+    def do_lock(self, task: dict[str, Any], name: str) -> None:
+        """Open the file of a lock in the compile cache, leave it there, and report whether it can be used."""
+        descriptor = compile_lock.open_lock(Path(task["compile_cache"]) / name)
+        self.send("log", line=json.dumps(descriptor is not None))
 
     def do_eat(self, task: dict[str, Any], mebibytes: int) -> None:
         self.ballast.append(os.urandom(mebibytes * 2**20))

@@ -193,11 +193,11 @@ def test_a_runner_that_locks_its_files_does_not_stop_the_supervisor(folders: Fol
 async def test_runners_of_a_project_share_a_compile_cache_and_others_cannot_enter_it(
     bench: Bench, folders: Folders
 ) -> None:
-    await bench.run(["cache", "first"], attempt=1, root=1)
+    await bench.run(["cache", "first"], ["lock", ".lock"], attempt=1, root=1)
     runner = next(iter(bench.node.pool._idle))
     await bench.node.pool.discard(runner)
-    await bench.run(["cache", "second"], attempt=2, root=1)
-    assert json.loads(reported(bench, 2)[0]) == ["first", "second"]
+    await bench.run(["cache", "second"], ["lock", ".lock"], attempt=2, root=1)
+    assert [json.loads(line) for line in reported(bench, 2)] == [[".lock", "first", "second"], True]
     cache = bench.node.compile_caches / "job-1"
     await bench.run(["read", str(cache), str(cache / "first")], attempt=3, root=2)
     assert json.loads(reported(bench, 3)[0]) == []

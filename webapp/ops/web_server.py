@@ -5,6 +5,7 @@
 
 import argparse
 import faulthandler
+import gc
 import os
 import signal
 import socket
@@ -35,6 +36,7 @@ def main() -> None:
     # The supervisor asks a server that does not answer for its stacks before it kills it.
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     sys.setswitchinterval(SWITCH_SECONDS)
+    gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     from django.conf import settings  # once the module is named
 

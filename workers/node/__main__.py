@@ -1,6 +1,7 @@
 """Command line of the worker node: `python -m workers.node --pool P --slots N [--name NAME]`."""
 
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -11,6 +12,7 @@ import django
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a node until a signal ends it."""
+    gc.disable()  # until the apps are loaded: the last of them enables it
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     django.setup()

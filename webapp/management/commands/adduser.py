@@ -12,6 +12,7 @@ from webapp.ops.home import Home
 
 class Command(BaseCommand):
     help = "Create a user if there is none of that name, and print a one-time login link."
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user")

@@ -14,6 +14,7 @@ from webapp.ops.home import Home
 
 class Command(BaseCommand):
     help = "Writes database, keys and artifacts to a tar file. Trainyard may be running."
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, help="the new tar file; an existing one is replaced")

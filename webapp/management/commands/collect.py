@@ -11,6 +11,7 @@ class Command(BaseCommand):
         "Deletes files that nothing refers to, and objects that were deleted more than seven days ago. "
         "Trainyard may be running; its scheduler does the same every hour."
     )
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="only report the files")

@@ -9,6 +9,7 @@ class Command(BaseCommand):
         "Switch the single-person rule of a project: people may approve the promotion requests that they "
         "make from then on. On the pages, no one can switch it on for their own requests."
     )
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("project", help="the slug of the project")

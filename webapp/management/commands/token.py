@@ -12,6 +12,7 @@ UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days
 
 class Command(BaseCommand):
     help = "Create an API token for a user and print only the token to stdout."
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user")

@@ -23,7 +23,7 @@ import keras
 import numpy as np
 from jax.experimental import serialize_executable
 
-from workers.engine.compiled import cache
+from workers.engine.compiled import cache, compile_lock
 from workers.engine.phases import announce
 
 log = logging.getLogger(__name__)
@@ -76,11 +76,19 @@ class AheadOfTimeFunction:
         body = {"name": self._name, "shapes": shapes, "tree": str(tree), "fingerprint": fingerprint()}
         # `whole-` sets these files apart from those of JAX's own cache in the same folder.
         key = f"whole-{json_digest(body)}"
-        if (stored := programs.get(key)) is not None and (program := _deserialize(stored)) is not None:
+        if (program := _load(programs, key)) is not None:
             return program
+        # Runners that start together need the same program.
+        with compile_lock.first(programs.folder / f".{key}.lock") as is_first:
+            if is_first:
+                return self._compile(arguments, programs, key)
+        # The first one has stored it, unless it was killed or its programs cannot be stored.
+        return _load(programs, key) or self._compile(arguments, programs, key)
+
+    def _compile(self, arguments: tuple[Any, ...], programs: cache.FileCache, key: str) -> Callable[..., Any]:
         # On CPU, XLA cannot serialize a program that came out of JAX's own cache.
         with cache.bypass_jax_cache():
-            compiled = self._jit.lower(*arguments).compile()
+            compiled: Callable[..., Any] = self._jit.lower(*arguments).compile()
         if (serialized := _serialize(compiled)) is not None:
             programs.put(key, serialized)
         return compiled
@@ -152,6 +160,12 @@ def _serialize(compiled: Any) -> bytes | None:
         log.warning("a compiled program cannot be stored for later processes", exc_info=True)
         return None
     return hashlib.sha256(program).digest() + program
+
+
+def _load(programs: cache.FileCache, key: str) -> Callable[..., Any] | None:
+    """Return the program stored under `key`, or None if there is none that can be used."""
+    stored = programs.get(key)
+    return None if stored is None else _deserialize(stored)
 
 
 def _deserialize(stored: bytes) -> Callable[..., Any] | None:

@@ -21,14 +21,14 @@ _BYPASS_JAX = ContextVar("_BYPASS_JAX", default=False)
 
 
 class FileCache(CacheInterface):  # type: ignore[misc,unused-ignore]
-    """Stores each program in a file named by its key."""
+    """Stores each program in a file of `folder`, named by its key."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = self._path = folder  # JAX's messages read `_path`
+        self.folder = self._path = folder  # JAX's messages read `_path`
 
     def get(self, key: str) -> bytes | None:
         """Return the program stored under `key`, or None."""
-        file = self._folder / key
+        file = self.folder / key
         try:
             program = file.read_bytes()
             # The node deletes the files with the oldest modification times.
@@ -42,10 +42,10 @@ class FileCache(CacheInterface):  # type: ignore[misc,unused-ignore]
         """Store a program; replace the file if there is one."""
         # A runner may be killed while it writes, so the file gets its name only when it is complete. The file
         # that it replaces is a damaged program or an older timing result.
-        unfinished = self._folder / f".{secrets.token_hex(8)}"
+        unfinished = self.folder / f".{secrets.token_hex(8)}"
         try:
             unfinished.write_bytes(value)
-            unfinished.replace(self._folder / key)
+            unfinished.replace(self.folder / key)
         # Full disk, or the folder was removed: the program is compiled again next time.
         except OSError:
             with suppress(OSError):
