@@ -1,7 +1,7 @@
 """Checks who may decide a promotion request, and names the members who could.
 
-The sessions of other people are not known here. A person is taken to log in as the last time: with a password,
-whose issuers are stored, or with the login link that was used last.
+The sessions of other people are not known here. A person is taken to log in as the last time: with a
+password, whose issuers are stored, or with the login link that was used last.
 """
 
 from collections.abc import Collection, Iterator
@@ -14,9 +14,9 @@ from jobs.queries import authors as authorship
 
 SHOWN = 5
 NOBODY = (
-    "No member of {project} could decide it now. Add an independent person with the role approver in the settings "
-    "of the project. Logged in by a link from the page People, that person could decide nothing of the link's "
-    "maker; a link of the operator (manage.py adduser) has no such maker."
+    "No member of {project} could decide it now. Add an independent person with the role approver in the "
+    "settings of the project. Logged in by a link from the page People, that person could decide nothing of "
+    "the link's maker; a link of the operator (manage.py adduser) has no such maker."
 )
 
 

@@ -13,7 +13,8 @@ from django.test import Client
 from jobs import upload_files
 from jobs.actions import datasets, experiments, resumable_uploads
 from jobs.contracts.columns import ColumnRequest
-from jobs.models import DatasetVersion, ResumableUpload
+from jobs.models import DatasetVersion, Job, ResumableUpload
+from jobs.queries.devices import no_worker
 from tests.datasets.making import DIABETES, DIGITS, SHOP, make_ready
 from tests.datasets.test_api import CSV
 from tests.experiments.conftest import World
@@ -74,7 +75,15 @@ def test_a_missing_text_is_shown_like_a_missing_number(browser: Client) -> None:
 
 def test_a_preparing_version_waits_and_then_reloads(browser: Client) -> None:
     address = upload(browser)
-    assert "hx-trigger" in browser.get(address).content.decode()
+    page = browser.get(address)
+    assert "hx-trigger" in page.content.decode()
+    assert "It waits for a worker, which reads the file." in text_of(page)
+    assert "No scheduler runs; start one with: manage.py scheduler" in text_of(page)
+    hold = Job.objects.filter(kind="profile", state="queued")
+    hold.update(why_waiting=no_worker("default"))
+    assert "No worker runs in pool default; start one with: manage.py worker" in text_of(browser.get(address))
+    hold.update(state="running")
+    assert "A worker is reading it." in text_of(browser.get(address))
     make_ready(DatasetVersion.objects.get(dataset__slug="some-people"), DIABETES)
     answer = browser.get(address, headers={"HX-Request": "true"})
     assert answer["HX-Refresh"] == "true"

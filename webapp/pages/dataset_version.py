@@ -15,6 +15,7 @@ from jobs.contracts.dialect import ReadOptions
 from jobs.contracts.profile import Column, Profile
 from jobs.models import DatasetVersion
 from jobs.queries import datasets as queries
+from jobs.queries.jobs import reasons_to_wait
 from webapp.forms import dialects
 from webapp.forms import images as image_options
 from webapp.pages.dataset_columns import first_rows, profile_context
@@ -77,7 +78,7 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         # Without the profiles, which can be large.
         "versions": dataset.versions.order_by("-number").defer("profile_json"),
         "profile": profile,
-        "job": queries.profile_job(version),
+        **_job_context(version),
         **_fetch_context(version),
         "used_by": queries.used_by(request.user, dataset)[:10],
         "may_write": access.can(request.user, dataset.project, Action.WRITE),
@@ -105,6 +106,14 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
     if is_partial(request) and version.state != DatasetVersion.State.PREPARING:
         response["HX-Refresh"] = "true"
     return response
+
+
+def _job_context(version: DatasetVersion) -> dict[str, Any]:
+    """Return the job that reads a version, and why it waits."""
+    job = queries.profile_job(version)
+    if job is None:
+        return {"job": None}
+    return {"job": job, "why_waiting": reasons_to_wait([job])[job.pk]}
 
 
 def _computed_context(request: Request, version: DatasetVersion, profile: Profile | None) -> dict[str, Any]:

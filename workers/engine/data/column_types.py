@@ -161,9 +161,7 @@ def _converted_texts(column: Array, kind: ColumnType, name: str) -> Array:
     if found is None:
         accepts = {known: check for known, check, _ in _CONVERSIONS}.get(kind, _is_number)
         is_absent = operator.not_ if kind == "boolean" else is_gap
-        rows = (
-            row for row, text in enumerate(column.tolist()) if not is_absent(text) and not accepts(text)
-        )
+        rows = (row for row, text in enumerate(column.tolist()) if not is_absent(text) and not accepts(text))
         if (row := next(rows, None)) is None:
             raise BadData(f"column {name!r} is not of type {kind}: no format of dates fits all of its rows")
         raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")

@@ -70,7 +70,8 @@ class BadRows:
             number, reason, text = self.rows[0]
             raise BadData(
                 f"{found:,} of {rows + found:,} rows of {name} cannot be read; at most a share of "
-                f"{self.allowed:g} is left out. The first is line {number}: {reason}: {_shown(text)}; {REMEDY}"
+                f"{self.allowed:g} is left out. The first is line {number}: {reason}: {_shown(text)}; "
+                f"{REMEDY}"
             )
 
     def write(self, path: Path) -> None:
