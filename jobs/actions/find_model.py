@@ -5,6 +5,7 @@ from typing import NamedTuple
 from django.db import transaction
 
 from jobs.actions import experiments, job_warnings
+from jobs.contracts import names
 from jobs.contracts.find_model import Budget, spec_for, streamed_out
 from jobs.contracts.problems import Problem
 from jobs.contracts.resources import Resources
@@ -68,9 +69,12 @@ def find_model(
     spec = spec_for(slug, version.number, profile, budget, room)
     reasons = streamed_out(profile, room)
     with transaction.atomic():
-        experiment = experiments.create(project, name=name or f"A good model for {slug}", by=by, spec=spec)
+        experiment = experiments.create(
+            project, name=name or names.search_of_templates(slug), by=by, spec=spec
+        )
         job = experiments.submit(experiment, by=by) if submitted else None
         if job is not None:
             for reason in reasons:
                 job_warnings.add(job.pk, code="template_left_out", message=reason)
+            job.refresh_from_db(fields=["warnings"])
     return Found(experiment, job, reasons)

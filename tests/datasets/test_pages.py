@@ -44,6 +44,15 @@ def test_the_list_names_every_data_set_with_its_state(browser: Client) -> None:
     assert "preparing" in page
 
 
+def test_who_has_no_project_for_data_reads_what_to_do(browser: Client, world: World) -> None:
+    assert "Your own data belong to a project" not in text_of(browser.get("/datasets"))
+    viewer = world.client(world.viewer)
+    for address in ("/datasets", "/datasets/new"):
+        page = viewer.get(address)
+        assert 'href="/projects/new"' in page.content.decode()
+        assert "in which you may add data" in text_of(page)
+
+
 def test_a_version_of_images_shows_pictures_balance_and_split(browser: Client) -> None:
     page = browser.get("/datasets/digits/versions/1").content.decode()
     assert page.count("data:image/png;base64,") == 3

@@ -110,7 +110,10 @@ async def test_an_upload_that_needs_too_much_memory_fails_with_the_limit(
 @pytest.mark.parametrize(
     ("cap", "remedy"),
     [
-        (2 * GIB, "Have the operator raise TRAINYARD_LIMIT_MEMORY_GIB on the workers, and read the file again"),
+        (
+            2 * GIB,
+            "Have the operator raise TRAINYARD_LIMIT_MEMORY_GIB on the workers, and read the file again",
+        ),
         (GIB, "Have the operator start the worker with fewer slots"),
     ],
 )

@@ -94,11 +94,13 @@ class TaskLimits:
         """Return the end of a task that used more than `cap` bytes of memory."""
         remedy = _raise("memory_gib")
         if cap < int(self.memory_gib * GIB):
-            remedy = "start the worker with fewer slots (--slots), which share its memory, or on a larger machine"
+            remedy = (
+                "start the worker with fewer slots (--slots), which share its memory, or on a larger machine"
+            )
         message = (
-            f"this task used more than {cap / GIB:.3g} GiB of memory, the most that a run may use here. Have the "
-            f"operator {remedy}, and read the file again; or upload one that needs less: fewer columns or rows, "
-            "shorter texts, smaller images, or a table as Parquet"
+            f"this task used more than {cap / GIB:.3g} GiB of memory, the most that a run may use here. Have "
+            f"the operator {remedy}, and read the file again; or upload one that needs less: fewer columns or "
+            "rows, shorter texts, smaller images, or a table as Parquet"
         )
         return AttemptEnd(Outcome.FAILED, "out_of_memory", message)
 
