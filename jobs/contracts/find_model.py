@@ -52,8 +52,8 @@ class Budget(Frozen):
 
 STREAMED = (
     "{name} is not searched: this table has {size:.1f} GiB with its columns encoded, more than the "
-    "{room:.1f} GiB that a run has for rows, and {name} needs all of them in memory. Leave out columns, or give "
-    "workers more memory, to search it"
+    "{room:.1f} GiB that a run has for rows, and {name} needs all of them in memory. Leave out columns, or "
+    "give workers more memory, to search it"
 )
 
 

@@ -54,7 +54,7 @@ def free_name(job: Job) -> str:
 
 
 def model_name_for(job: Job) -> str:
-    """Return the name of the registered model that fits a job: that of its spec, else of its experiment or data.
+    """Return the name of the registered model that fits a job: of its spec, else of its experiment or data.
 
     A retrained trial gets the name that fits its search. A name that a model of another project has gets the
     job's number.

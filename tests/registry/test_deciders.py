@@ -17,7 +17,7 @@ def test_the_requester_reads_who_could_decide(yard: Yard) -> None:
     User.objects.filter(pk=yard.approver.pk).update(is_active=False)
     own = promotions.request(yard.version(), stage="staging", by=yard.owner)
     with pytest.raises(
-        Forbidden, match="Another person must decide. No member of vision could decide it now"
+        Forbidden, match=r"Another person must decide\. No member of vision could decide it now"
     ):
         promotions.approve(own, by=yard.owner)
 

@@ -99,8 +99,8 @@ class TaskLimits:
             )
         message = (
             f"this task used more than {cap / GIB:.3g} GiB of memory, the most that a run may use here. Have "
-            f"the operator {remedy}, and read the file again; or upload one that needs less: fewer columns or "
-            "rows, shorter texts, smaller images, or a table as Parquet"
+            f"the operator {remedy}, and read the file again; or upload one that needs less: fewer columns "
+            "or rows, shorter texts, smaller images, or a table as Parquet"
         )
         return AttemptEnd(Outcome.FAILED, "out_of_memory", message)
 
