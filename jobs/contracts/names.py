@@ -18,5 +18,5 @@ def search_of_templates(dataset: str) -> str:
 
 
 def model(name: str, dataset: str) -> str:
-    """Return what a model of an experiment is named after: its name, or the data set if that was proposed."""
+    """Return the name after which a model is named: the experiment's, or its data's if it was proposed."""
     return dataset if name in {proposed.format(dataset=dataset) for proposed in _PROPOSED} else name

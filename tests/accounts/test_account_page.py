@@ -1,4 +1,4 @@
-"""The account page says what is enough to log in, and the page of people whom a login link connects."""
+"""Account names the ways to log in, and the page of people names the persons that a login link connects."""
 
 from tests.markup import text_of
 from tests.people import People, browser_of
