@@ -57,11 +57,11 @@ function figures(plan) {
   const devices = plan.devices === 1 ? "1 device" : `${plan.devices} ${plan.device_kind} devices`;
   return [
     ["Runs", trials],
-    ["Epochs", limit ? "as many as the time allows" : epochs(plan)],
+    ["Epochs", limit ? "as time allows" : epochs(plan)],
     ["Slots", `${plan.slots} (${plan.free_slots} free)`],
     ["Devices", devices],
     ["Memory per device", bytes(plan.memory_per_device)],
-    ["Time", limit ? `${limit} for the search, then its steps` : hours(plan)],
+    ["Time", limit ? `${limit}, then the steps` : hours(plan)],
   ];
 }
 
