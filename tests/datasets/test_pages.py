@@ -98,6 +98,24 @@ def test_a_preparing_version_waits_and_then_reloads(browser: Client) -> None:
     assert answer["HX-Refresh"] == "true"
 
 
+def test_a_file_with_damaged_rows_is_read_again_with_a_share_that_may_be_left_out(browser: Client) -> None:
+    address = upload(browser)
+    version = DatasetVersion.objects.get(dataset__slug="some-people")
+    assert "Damaged rows" not in text_of(browser.get(address))
+    DatasetVersion.objects.filter(pk=version.pk).update(
+        state="failed", error={"message": "line 2 has 3 fields"}
+    )
+    assert "Damaged rows" in text_of(browser.get(address))
+    roles = "/datasets/some-people/versions/1/roles?project=yard"
+    assert (
+        browser.post(roles, {"max_bad_share": "2"}).status_code != 303
+        or version.dataset.versions.count() == 1
+    )
+    browser.post(roles, {"max_bad_share": "0.25"})
+    made = version.dataset.versions.get(number=2)
+    assert made.request["reading"]["max_bad_share"] == 0.25
+
+
 def test_a_data_set_without_a_slug_is_named_after_its_file(browser: Client) -> None:
     assert upload(browser) == "/datasets/some-people/versions/1?project=yard"
 

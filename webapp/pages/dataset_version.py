@@ -18,6 +18,7 @@ from jobs.queries import datasets as queries
 from jobs.queries.jobs import reasons_to_wait
 from webapp.forms import dialects
 from webapp.forms import images as image_options
+from webapp.forms.dialects import BAD_ROWS_HINT
 from webapp.pages.dataset_columns import first_rows, profile_context
 from webapp.pages.dataset_lookup import dataset_of, home_of, project_for, version_of
 from webapp.pages.dataset_split import split_context
@@ -35,6 +36,8 @@ from webapp.pages.shortcuts import (
 from webapp.report_figures import overview
 
 MEGABYTE = 1e6
+WITH_BAD_ROWS = ("csv", "json_lines", "images")
+"""Sources whose rows are left out if they are damaged."""
 
 
 class Sheet(NamedTuple):
@@ -96,6 +99,8 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         # The columns of tables are edited in their own table.
         "has_other_settings": profile is None or not profile.has_pipeline or profile.images is not None,
         "image_fits": image_options.FITS,
+        "bad_share": _bad_share(version),
+        "bad_rows_hint": BAD_ROWS_HINT,
         "array": _array_of_two_axes(profile),
         "bad_rows": queries.bad_rows(version),
         "crumbs": crumbs(("Datasets", url("datasets")), dataset.slug, f"v{number}"),
@@ -184,6 +189,13 @@ def _array_of_two_axes(profile: Profile | None) -> Column | None:
         return None
     found = (column for column in profile.columns if column.name in profile.features)
     return next((column for column in found if len(column.shape) == 2), None)
+
+
+def _bad_share(version: DatasetVersion) -> str | None:
+    """Return the share of rows that may be left out, to be changed if the file could not be read."""
+    if version.state != DatasetVersion.State.FAILED or version.request.get("source") not in WITH_BAD_ROWS:
+        return None
+    return f"{ReadOptions.model_validate(version.request.get('reading', {})).max_bad_share:g}"
 
 
 def _has_file(version: DatasetVersion) -> bool:

@@ -30,7 +30,7 @@ from workers.engine.errors import BadData
 from workers.engine.formulas import quoted
 
 SHOWN_CHARACTERS = 80
-REMEDY = "correct the file, or upload it with a larger share in Damaged rows (max_bad_share)"
+REMEDY = "correct the file, or read it with a larger share in Damaged rows (max_bad_share)"
 
 
 @dataclass
