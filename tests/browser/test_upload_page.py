@@ -130,7 +130,7 @@ def test_leaving_in_the_middle_asks_first_and_the_upload_can_be_continued_afterw
         page.set_input_files("input[type=file]", orders)
         page.get_by_role("button", name="Upload", exact=True).click()
         expect(page.get_by_role("heading", name="orders v1")).to_be_visible()
-        # The form begins anew after the browser's Back.
+        # The form is empty again after the browser's Back.
         page.go_back()
         page.set_input_files(
             "input[type=file]", {"name": "b.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n"}
