@@ -63,6 +63,8 @@ ALLOWED: dict[Role, frozenset[Action]] = {
 UNAVAILABLE_ROLES = frozenset({Role.TRAINER})
 """Roles that cannot be given yet, since nothing needs the permission that they add."""
 
+SECOND_FACTOR = "second_factor_required"
+"""The code of the error for who lacks one."""
 NEEDS_SECOND_FACTOR = frozenset({A.APPROVE, A.SERVE, A.MANAGE})
 """Actions that take a second factor where the installation requires one."""
 
@@ -97,7 +99,7 @@ def second_factor_required() -> Forbidden:
     """Return the error for an action that takes a second factor."""
     return Forbidden(
         "Set up a second factor on the page Account first: approvers and administrators need one.",
-        code="second_factor_required",
+        code=SECOND_FACTOR,
     )
 
 

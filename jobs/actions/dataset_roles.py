@@ -1,5 +1,7 @@
 """Changes how the file of a version is read, in a new version of the same file."""
 
+from typing import TypedDict
+
 from django.db import transaction
 
 from jobs import access
@@ -14,6 +16,14 @@ from jobs.models import DatasetVersion, Fetch, User
 State = Fetch.State
 
 
+class _Changes(TypedDict):
+    """How a file is read in another way; None as before."""
+
+    dialect: DialectRequest | None
+    images: ImageOptions | None
+    max_bad_share: float | None
+
+
 def set_roles(
     version: DatasetVersion,
     roles: Roles,
@@ -21,6 +31,7 @@ def set_roles(
     by: User,
     dialect: DialectRequest | None = None,
     images: ImageOptions | None = None,
+    max_bad_share: float | None = None,
 ) -> DatasetVersion:
     """Change roles, types, the dialect or the size of images in a new version of the same file.
 
@@ -32,6 +43,7 @@ def set_roles(
         by: who changes them.
         dialect: how the file is written; None as for `version`.
         images: the size of the images; None as for `version`.
+        max_bad_share: the share of the rows that may be left out; None as for `version`.
 
     Raises:
         Forbidden: `by` may not write in the project.
@@ -39,18 +51,19 @@ def set_roles(
         Conflict: the version has no file.
         QuotaReached: the project has too many uploads in progress.
     """
+    changes: _Changes = {"dialect": dialect, "images": images, "max_bad_share": max_bad_share}
     row = Fetch.objects.filter(version=version, state=State.DONE).first()
     if row is None:
-        return datasets.set_roles(version, roles, by=by, dialect=dialect, images=images)
+        return datasets.set_roles(version, roles, by=by, **changes)
     if version.upload_id is not None:
         with transaction.atomic():
-            made = datasets.set_roles(version, roles, by=by, dialect=dialect, images=images)
+            made = datasets.set_roles(version, roles, by=by, **changes)
             _note_same_file(row, made)
         return made
     dataset = version.dataset
     access.require(by, dataset.project, access.Action.WRITE)
     assert dataset.project is not None  # noqa: S101 - bundled data sets have no fetched versions
-    reading = datasets.changed_reading(version, dialect, images)
+    reading = datasets.changed_reading(version, **changes)
     request = FetchRequest(
         url=url_of(row),
         mode="reference",

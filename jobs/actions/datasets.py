@@ -342,6 +342,7 @@ def set_roles(
     by: User,
     dialect: DialectRequest | None = None,
     images: ImageOptions | None = None,
+    max_bad_share: float | None = None,
 ) -> DatasetVersion:
     """Change roles, types, dialect or size in a new version of the same file, since versions never change.
 
@@ -351,6 +352,7 @@ def set_roles(
         by: who changes them.
         dialect: how the file is written; None as for `version`.
         images: the size of the images; None as for `version`.
+        max_bad_share: the share of the rows that may be left out; None as for `version`.
 
     Raises:
         Forbidden: `by` may not write in the project.
@@ -372,7 +374,7 @@ def set_roles(
         version.request.get("file", ""),
         tuple((file.artifact, name) for file, name in zip(further, version.files[1:], strict=True)),
     )
-    reading = changed_reading(version, dialect, images)
+    reading = changed_reading(version, dialect, images, max_bad_share)
     with transaction.atomic():
         if dataset.project is not None:
             # A worker reads the file again.
@@ -381,11 +383,14 @@ def set_roles(
 
 
 def changed_reading(
-    version: DatasetVersion, dialect: DialectRequest | None, images: ImageOptions | None
+    version: DatasetVersion,
+    dialect: DialectRequest | None,
+    images: ImageOptions | None,
+    max_bad_share: float | None,
 ) -> ReadOptions:
     """Return how the file of a version is read, with the options that are not None."""
     reading = ReadOptions.model_validate(version.request.get("reading", {}))
-    changes = {"dialect": dialect, "images": images}
+    changes = {"dialect": dialect, "images": images, "max_bad_share": max_bad_share}
     return reading.model_copy(update={name: each for name, each in changes.items() if each is not None})
 
 

@@ -4,18 +4,25 @@ from typing import NamedTuple
 
 from django.db import transaction
 
-from jobs.actions import experiments
-from jobs.contracts.find_model import Budget, spec_for
+from jobs.actions import experiments, job_warnings
+from jobs.contracts import names
+from jobs.contracts.find_model import Budget, spec_for, streamed_out
 from jobs.contracts.problems import Problem
+from jobs.contracts.resources import Resources
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion, Experiment, Job, Project, User
+from jobs.queries import workers
+
+RESOURCES = Resources()
+"""Those of the search, which chooses none."""
 
 
 class Found(NamedTuple):
-    """The experiment, and its search if it was submitted."""
+    """The experiment, its search if it was submitted, and why templates are not among those it searches."""
 
     experiment: Experiment
     job: Job | None
+    left_out: tuple[str, ...] = ()
 
 
 def read_budget(minutes: float | None, trials: int | None) -> Budget:
@@ -58,8 +65,16 @@ def find_model(
     if profile is None:
         message = f"{slug} v{version.number} is {version.state}; choose a version that is ready"
         raise BadInput(message, [Problem("/version", message)])
-    spec = spec_for(slug, version.number, profile, budget)
+    room = workers.row_memory(RESOURCES)
+    spec = spec_for(slug, version.number, profile, budget, room)
+    reasons = streamed_out(profile, room)
     with transaction.atomic():
-        experiment = experiments.create(project, name=name or f"A good model for {slug}", by=by, spec=spec)
+        experiment = experiments.create(
+            project, name=name or names.search_of_templates(slug), by=by, spec=spec
+        )
         job = experiments.submit(experiment, by=by) if submitted else None
-    return Found(experiment, job)
+        if job is not None:
+            for reason in reasons:
+                job_warnings.add(job.pk, code="template_left_out", message=reason)
+            job.refresh_from_db(fields=["warnings"])
+    return Found(experiment, job, reasons)

@@ -15,9 +15,9 @@ from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.gate.payload import GateResult
 from jobs.models import Decision, Endpoint, Job, ModelVersion, PromotionRequest, User
 from jobs.queries import gate_rules
+from jobs.queries.deciders import require_independent
 from jobs.queries.gates import Gate
 from jobs.queries.gates import read as read_gates
-from jobs.queries.promotions import require_independent
 from jobs.store import sha256_of, store
 
 State = PromotionRequest.State

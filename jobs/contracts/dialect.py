@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from jobs.contracts.base import Frozen
+from jobs.contracts.gap_words import is_gap
 from jobs.contracts.images import ImageOptions
 
 Delimiter = Literal[",", ";", "\t", "|"]
@@ -38,8 +39,10 @@ _MARKS: tuple[tuple[bytes, Encoding], ...] = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _NUMBER = re.compile(r"[+-]?(\d+|\d{1,3}([.,]\d{3})+)([.,]\d+)?([eE][+-]?\d+)?")
-_DECIMAL_COMMA = re.compile(r"[+-]?\d*(\.\d{3})*,\d+")
-_DECIMAL_POINT = re.compile(r"[+-]?\d*(,\d{3})*\.\d+")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*(\.\d{3})*,\d+([eE][+-]?\d+)?( ?%)?")
+_DECIMAL_POINT = re.compile(r"[+-]?\d*(,\d{3})*\.\d+([eE][+-]?\d+)?( ?%)?")
+_MAYBE_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
+"""Numbers such as 1.234, whose sign may also divide thousands."""
 
 
 class Dialect(Frozen):
@@ -154,12 +157,21 @@ def _delimiter_of(text: str) -> Delimiter:
 
 
 def _decimal_of(rows: Sequence[Sequence[str]], delimiter: str) -> Decimal:
-    """Return the decimal sign of most numbers; a comma only where it does not divide fields."""
+    """Return the decimal sign of most numbers; a comma only where it does not divide fields.
+
+    Numbers that may have thousands decide only where there are no others: one column of 1.234 would
+    otherwise outvote a column of 12,5 with gaps.
+    """
     if delimiter == ",":
         return "."
     fields = [field for row in rows for field in row]
-    commas = sum(_DECIMAL_COMMA.fullmatch(field) is not None for field in fields)
-    return "," if commas > sum(_DECIMAL_POINT.fullmatch(field) is not None for field in fields) else "."
+    clear = [field for field in fields if not _MAYBE_THOUSANDS.fullmatch(field)]
+    for known in (clear, fields):
+        commas = sum(_DECIMAL_COMMA.fullmatch(field) is not None for field in known)
+        points = sum(_DECIMAL_POINT.fullmatch(field) is not None for field in known)
+        if commas or points:
+            return "," if commas > points else "."
+    return "."
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
@@ -173,7 +185,9 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     begins = [
         _is_number(first[column])
         for column in range(len(first))
-        if _are_numbers([row[column] for row in others if column < len(row)])
+        # A word such as "k.A." is no name, and no number.
+        if not (first[column] and is_gap(first[column]))
+        and _are_numbers([row[column] for row in others if column < len(row)])
     ]
     return not begins or not all(begins)
 
@@ -184,5 +198,5 @@ def _is_number(field: str) -> bool:
 
 def _are_numbers(fields: Sequence[str]) -> bool:
     """Return whether all fields with a value, of which there are some, are numbers."""
-    known = [field for field in fields if field]
+    known = [field for field in fields if not is_gap(field)]
     return bool(known) and all(map(_is_number, known))

@@ -12,22 +12,28 @@ from pydantic import Field, model_validator
 
 from jobs.contracts import measures
 from jobs.contracts.base import Frozen
+from jobs.contracts.encoding import NUMBER_BYTES
+from jobs.contracts.file_limits import GIB
 from jobs.contracts.hyperparameters import Value
 from jobs.contracts.model import model_json
 from jobs.contracts.profile import Profile
+from jobs.contracts.search import UNCOUNTED_TRIALS
 from jobs.contracts.searchable import TEMPLATE
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.templates.info import TemplateInfo
 
 FEWEST_TRIALS = 10
-MOST_TRIALS = 10_000
-"""The limit of trials of a search with a limit of minutes."""
+MOST_TRIALS = UNCOUNTED_TRIALS
+"""The limit of trials of a search, also of one with a limit of minutes, which ends before."""
 MOST_MINUTES = 100_000
 RETRAINED = 5
 """How many of the best trials are trained again and become members of the ensemble."""
 EPOCHS, PATIENCE = 100, 10
 SMALL = 1_000
 """Rows. Smaller data are trained with smaller batches, so that an epoch has enough steps."""
+ROW_MEMORY = GIB
+"""The size from which the encoded rows of a table are taken to be read from its file while a model trains, if
+no worker reports it."""
 LEARNING_RATE = {"kind": "float", "min": 1e-4, "max": 3e-2, "sampling": "log"}
 
 
@@ -44,11 +50,43 @@ class Budget(Frozen):
         return self
 
 
-def suitable(profile: Profile) -> list[TemplateInfo]:
-    """Return the templates that take the data, in the order of the registry.
+STREAMED = (
+    "{name} is not searched: this table has {size:.1f} GiB with its columns encoded, more than the "
+    "{room:.1f} GiB that a run has for rows, and {name} needs all of them in memory. Leave out columns, or "
+    "give workers more memory, to search it"
+)
 
-    Those that read the words of texts in their order are left out: all trials take the same input.
+
+def _encoded_bytes(profile: Profile) -> int:
+    """Return the size of the rows of a table with all features encoded; 0 for other data."""
+    is_table = profile.has_pipeline and profile.images is None
+    return profile.rows * math.prod(profile.input_shape) * NUMBER_BYTES if is_table else 0
+
+
+def suitable(profile: Profile, row_memory: int = ROW_MEMORY) -> list[TemplateInfo]:
+    """Return the templates that are searched, in the order of the registry.
+
+    Those that read the words of texts in their order are left out: all trials take the same input. So are
+    those that need all rows in memory, if these are more than it holds.
+
+    Args:
+        profile: of the data.
+        row_memory: the largest size of encoded rows that a run keeps in memory.
     """
+    is_streamed = _encoded_bytes(profile) > row_memory
+    return [info for info in _of_kind(profile) if info.by_gradient or not is_streamed]
+
+
+def streamed_out(profile: Profile, row_memory: int = ROW_MEMORY) -> tuple[str, ...]:
+    """Return why templates are not searched that would be, if the table were smaller."""
+    kept = suitable(profile, row_memory)
+    size, room = _encoded_bytes(profile) / GIB, row_memory / GIB
+    left_out = (info.name for info in _of_kind(profile) if info not in kept)
+    return tuple(STREAMED.format(name=name, size=size, room=room) for name in left_out)
+
+
+def _of_kind(profile: Profile) -> list[TemplateInfo]:
+    """Return the templates that take such data, whatever the number of rows."""
     inputs = math.prod(profile.input_shape)
     return [
         info
@@ -59,7 +97,9 @@ def suitable(profile: Profile) -> list[TemplateInfo]:
     ]
 
 
-def spec_for(dataset: str, version: int, profile: Profile, budget: Budget) -> dict[str, Any]:
+def spec_for(
+    dataset: str, version: int, profile: Profile, budget: Budget, row_memory: int = ROW_MEMORY
+) -> dict[str, Any]:
     """Return the spec of the search, as JSON.
 
     Args:
@@ -67,8 +107,9 @@ def spec_for(dataset: str, version: int, profile: Profile, budget: Budget) -> di
         version: the number of its version.
         profile: of that version.
         budget: of the search. The steps after it come on top.
+        row_memory: the largest size of encoded rows that a run keeps in memory.
     """
-    templates = suitable(profile)
+    templates = suitable(profile, row_memory)
     first = list(_defaults(templates))
     trials = MOST_TRIALS if budget.trials is None else max(budget.trials - len(first), 1)
     is_regression = profile.task == "regression"

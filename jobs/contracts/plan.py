@@ -97,6 +97,10 @@ class Plan(Frozen):
     distinct: int | None
     space: str
     summary: tuple[Line, ...]
+    max_minutes: float | None = Field(
+        description="the time limit of a search that it alone ends; the numbers of trials, executions and "
+        "epochs are then bounds that are seldom reached"
+    )
     executions: int
     epochs: int
     epochs_likely: int | None
@@ -159,6 +163,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
         distinct=space.distinct if space is not None else None,
         space=str(space or ""),
         summary=summary(spec.search.space) if spec.search is not None else (),
+        max_minutes=spec.search.time_limit if spec.search is not None else None,
         executions=executions,
         epochs=epochs,
         epochs_likely=expected.likely_epochs,

@@ -15,6 +15,8 @@ from jobs.contracts.rungs import Bracket, RungOptions, total_epochs
 from jobs.contracts.search_space import Space, Value, check_space, value_errors
 from jobs.contracts.space_size import GRID_LIMIT, grid_size
 
+UNCOUNTED_TRIALS = 10_000
+"""With a time limit, so many trials or more are only a bound: the search is over before."""
 Direction = Literal["min", "max"]
 Duplicates = Literal["replace", "answer", "train"]
 if TYPE_CHECKING:
@@ -208,6 +210,11 @@ class SearchSpec(Frozen):
             TypeError: the algorithm has no rungs.
         """
         return self.options_as(RungOptions)
+
+    @property
+    def time_limit(self) -> float | None:
+        """Return the minutes after which a search ends, if they alone end it; None if its trials may."""
+        return self.max_minutes if self.max_trials >= UNCOUNTED_TRIALS else None
 
     def trials_planned(self, epochs: int) -> int:
         """Return how many trials will run; a grid or brackets may need fewer than `max_trials`.

@@ -107,7 +107,11 @@ def _detail(job: Job, why_waiting: str, made: list[ArtifactOut], registered: lis
     now = progress.of_job(job)
     # A search stores its results only when it ends; until then they are computed from its trials.
     results = job.results_json or (outcomes.results(job).to_json() if job.facts.has_trials else {})
-    warnings = [warning for member in (job, *job.children.all()) for warning in member.warnings]
+    warnings = [
+        {**warning, "job": member.pk, "step": member.public_kind if member.pk == job.pk else member.label}
+        for member in (job, *job.children.all())
+        for warning in member.warnings
+    ]
     return JobOut(
         id=job.pk,
         kind=job.public_kind,
@@ -127,6 +131,8 @@ def _detail(job: Job, why_waiting: str, made: list[ArtifactOut], registered: lis
             fraction=round(now.fraction, 4),
             eta_seconds=None if now.eta_seconds is None else round(now.eta_seconds, 1),
             phase=now.phase,
+            time_limited=now.max_minutes is not None,
+            max_minutes=now.max_minutes,
         ),
         why_waiting=why_waiting,
         attempt=job.fence,

@@ -38,7 +38,8 @@ class Progress(NamedTuple):
     """`done` of `total` units.
 
     `fraction` includes running executions and later steps. `eta_seconds` is None if it is unknown. `phase` is
-    the activity of a running task while its progress is not known, such as compiling.
+    the activity of a running task while its progress is not known, such as compiling. `max_minutes` is the
+    limit of a search that time alone ends: `total` is then only a bound.
     """
 
     done: float
@@ -47,6 +48,7 @@ class Progress(NamedTuple):
     fraction: float
     eta_seconds: float | None
     phase: PhaseName | None = None
+    max_minutes: float | None = None
 
 
 def of_job(job: Job) -> Progress:
@@ -70,7 +72,8 @@ def of_job(job: Job) -> Progress:
     fraction = later_steps.fraction(job, own)
     # Only a completed job is shown as 100 %: its last units may be done before its state changes.
     phase = job.progress.get("phase") if job.state == JobState.RUNNING else None
-    return Progress(done, total, unit, min(fraction, 0.99), eta, phase)
+    limit = outcomes.search_of(job).time_limit if job.facts.has_trials and not job.payload.finishing else None
+    return Progress(done, total, unit, min(fraction, 0.99), eta, phase, limit)
 
 
 def _counted(job: Job) -> tuple[float, float, str]:

@@ -6,6 +6,7 @@ from django.db.models import Count, Max, Q, QuerySet, prefetch_related_objects
 from django.utils.text import slugify
 
 from jobs import access
+from jobs.contracts import names
 from jobs.contracts.answers.base import SignatureOut
 from jobs.contracts.answers.registry import LineageOut, ModelOut, ReleaseOut, VersionOut
 from jobs.kinds.train.payload import TrainPayload
@@ -53,7 +54,7 @@ def free_name(job: Job) -> str:
 
 
 def model_name_for(job: Job) -> str:
-    """Return the name of the registered model that fits a job: that of its spec, else of its experiment.
+    """Return the name of the registered model that fits a job: of its spec, else of its experiment or data.
 
     A retrained trial gets the name that fits its search. A name that a model of another project has gets the
     job's number.
@@ -74,8 +75,10 @@ def _search_of(job: Job) -> Job | None:
 
 
 def _name_from(job: Job) -> str:
-    name = slugify(job.experiment.name if job.experiment is not None else job.title)
-    return name[:63].strip("-_")
+    name = job.experiment.name if job.experiment is not None else job.title
+    if job.revision is not None:
+        name = names.model(name, str(job.revision.spec_json.get("data", {}).get("dataset", "")))
+    return slugify(name)[:63].strip("-_")
 
 
 def versions_of(model: RegisteredModel) -> QuerySet[ModelVersion]:

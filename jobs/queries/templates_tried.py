@@ -42,7 +42,7 @@ def of_search(search: Job) -> list[TemplateResultOut]:
 def _result(name: str, tried: Sequence[_Tried], objective: Objective) -> TemplateResultOut:
     completed = [each for each in tried if each.state == TrialState.COMPLETED and each.score is not None]
     best = min(completed, key=lambda each: _cost(each.score, objective), default=None)
-    first = next((each for each in completed if each.source == "start"), None)
+    first = next((each for each in tried if each.source == "start"), None)
     return TemplateResultOut(
         template=name,
         label=TEMPLATES[name].label,
@@ -53,7 +53,9 @@ def _result(name: str, tried: Sequence[_Tried], objective: Objective) -> Templat
         seconds=sum(each.seconds for each in tried),
         best_trial=best.number if best is not None else None,
         best=best.score if best is not None else None,
-        defaults=first.score if first is not None else None,
+        defaults=first.score if first in completed else None,
+        defaults_trial=first.number if first is not None else None,
+        defaults_state=first.state if first is not None else None,
     )
 
 

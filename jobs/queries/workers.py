@@ -10,6 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from jobs import clock
 from jobs.contracts.answers.workers import WarmProcessOut, WorkerInfoOut, WorkerOut
+from jobs.contracts.find_model import ROW_MEMORY
+from jobs.contracts.resources import Resources
 from jobs.contracts.warm_processes import Warm
 from jobs.errors import NotFound
 from jobs.models import Attempt, Job, Trial, User, Worker
@@ -81,6 +83,16 @@ def kept_warm(worker: Worker) -> list[Warm]:
         return _WARM.validate_python(worker.info.get("warm", []))
     except ValidationError:
         return []
+
+
+def row_memory(resources: Resources) -> int:
+    """Return the largest size of a table's rows that every live worker of a pool keeps in memory in a run.
+
+    Workers report it for one slot. Without one, and for those of earlier releases, it is `ROW_MEMORY`.
+    """
+    found = (worker.info.get("row_memory_bytes") for worker in Worker.objects.live(resources.pool))
+    known = [size for size in found if isinstance(size, int)]
+    return min(known, default=ROW_MEMORY)
 
 
 def listed(*, pool: str | None = None, state: str | None = None) -> QuerySet[Worker]:

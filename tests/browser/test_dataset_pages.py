@@ -42,6 +42,25 @@ def test_the_first_rows_of_a_file_are_shown_before_its_upload(
     expect(page.get_by_role("heading", name="orders v1")).to_be_visible()
 
 
+def test_a_wide_table_does_not_widen_the_form_of_an_upload(
+    people: People, open_as: Open, look: Look, tmp_path: Path
+) -> None:
+    file = tmp_path / "rents-with-a-name-that-is-longer-than-the-field.csv"
+    names = ";".join(f"a column with number {i}" for i in range(20))
+    file.write_text(f"{names}\n" + ";".join(["12,5"] * 20) + "\n")
+    page = open_as(people.member, "/datasets/new")
+    page.set_input_files("input[type=file]", file)
+    expect(page.locator("[data-preview] th")).to_have_count(20)
+    page.get_by_text("Images", exact=True).click()
+    look(page, "dataset-upload-wide")
+    for name in ("Target", "Task"):
+        page.get_by_label(name, exact=True).scroll_into_view_if_needed()
+    target, task = (page.get_by_label(name, exact=True).bounding_box() for name in ("Target", "Task"))
+    assert target is not None
+    assert task is not None
+    assert target["y"] == task["y"]
+
+
 @pytest.fixture
 def shop(people: People) -> DatasetVersion:
     dataset = factories.make_dataset("shop", project=people.project, by=people.member)

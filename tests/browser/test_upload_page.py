@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 
 from jobs import upload_files
 from jobs.actions import resumable_uploads
@@ -100,6 +100,44 @@ def test_an_upload_is_cancelled_paused_and_continued_after_a_reload(
         page.get_by_role("button", name="Upload", exact=True).click()
         expect(page.get_by_role("heading", name="orders v1")).to_be_visible()
         assert proxy.sent - before < 0.8 * size
+    ignore_cuts(watch)
+    assert_received(orders)
+
+
+def test_leaving_in_the_middle_asks_first_and_the_upload_can_be_continued_afterwards(
+    people: People, open_as: Open, server: str, watch: Watch, orders: Path
+) -> None:
+    with cutting_proxy(urlsplit(server).port or 0) as proxy:
+        page = open_as(people.member, "/datasets/new", at=proxy.address)
+        page.set_input_files("input[type=file]", orders)
+        expect(page.locator("[data-preview] th")).to_have_count(2)
+        proxy.hold(orders.stat().st_size // 2)
+        page.get_by_role("button", name="Upload", exact=True).click()
+        wait_for_half(page)
+        asked: list[str] = []
+
+        def leave(dialog: Dialog) -> None:
+            asked.append(dialog.type)
+            dialog.accept()
+
+        page.on("dialog", leave)
+        proxy.release()
+        page.get_by_role("navigation", name="Main").get_by_role("link", name="Tokens").click()
+        page.wait_for_url("**/tokens")
+        assert asked == ["beforeunload"]
+        page.go_back()
+        expect(page.locator("[data-unfinished] li")).to_contain_text("orders.csv")
+        page.set_input_files("input[type=file]", orders)
+        page.get_by_role("button", name="Upload", exact=True).click()
+        expect(page.get_by_role("heading", name="orders v1")).to_be_visible()
+        # The form is empty again after the browser's Back.
+        page.go_back()
+        page.set_input_files(
+            "input[type=file]", {"name": "b.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n"}
+        )
+        page.get_by_role("button", name="Upload", exact=True).click()
+        expect(page.get_by_role("heading", name="b v1")).to_be_visible()
+        assert asked == ["beforeunload"]
     ignore_cuts(watch)
     assert_received(orders)
 

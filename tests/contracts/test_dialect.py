@@ -76,3 +76,20 @@ def test_what_a_person_knows_is_not_detected() -> None:
     given = {"delimiter": ",", "encoding": "latin-1", "decimal": ",", "header": False}
     found = detect(b"a;b\n1;2\n", is_all=True, given=DialectRequest.model_validate(given)).dialect
     assert found.model_dump() == given
+
+
+@pytest.mark.parametrize("word", ["k.A.", "n/a", "-", "N.A.", "keine Angabe"])
+def test_words_for_missing_numbers_change_neither_the_decimal_sign_nor_the_header(word: str) -> None:
+    found = dialect_of(f"{word};1,5;1\n2,5;{word};2\n3,5;{word};3\n")
+    assert (found.decimal, found.header) == (",", False)
+    assert dialect_of(f"size;rate\n{word};2\n2,5;{word}\n").header
+
+
+def test_thousands_do_not_outvote_decimal_commas() -> None:
+    rows = "".join(f"1.{i:03};{'12,5' if i == 7 else 'k.A.'}\n" for i in range(20))
+    assert dialect_of(f"people;size\n{rows}").decimal == ","
+    assert dialect_of("a;b\n1.234;2\n3.456;1\n").decimal == "."
+
+
+def test_decimals_with_a_percent_sign_show_the_decimal_sign() -> None:
+    assert dialect_of("a;b\n12,5 %;x\n7,25%;y\n").decimal == ","

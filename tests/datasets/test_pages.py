@@ -13,7 +13,8 @@ from django.test import Client
 from jobs import upload_files
 from jobs.actions import datasets, experiments, resumable_uploads
 from jobs.contracts.columns import ColumnRequest
-from jobs.models import DatasetVersion, ResumableUpload
+from jobs.models import DatasetVersion, Job, ResumableUpload
+from jobs.queries.devices import no_worker
 from tests.datasets.making import DIABETES, DIGITS, SHOP, make_ready
 from tests.datasets.test_api import CSV
 from tests.experiments.conftest import World
@@ -41,6 +42,15 @@ def test_the_list_names_every_data_set_with_its_state(browser: Client) -> None:
     for slug in ("digits", "iris", "diabetes"):
         assert f'href="/datasets/{slug}"' in page
     assert "preparing" in page
+
+
+def test_who_has_no_project_for_data_reads_what_to_do(browser: Client, world: World) -> None:
+    assert "Your own data belong to a project" not in text_of(browser.get("/datasets"))
+    viewer = world.client(world.viewer)
+    for address in ("/datasets", "/datasets/new"):
+        page = viewer.get(address)
+        assert 'href="/projects/new"' in page.content.decode()
+        assert "in which you may add data" in text_of(page)
 
 
 def test_a_version_of_images_shows_pictures_balance_and_split(browser: Client) -> None:
@@ -74,10 +84,34 @@ def test_a_missing_text_is_shown_like_a_missing_number(browser: Client) -> None:
 
 def test_a_preparing_version_waits_and_then_reloads(browser: Client) -> None:
     address = upload(browser)
-    assert "hx-trigger" in browser.get(address).content.decode()
+    page = browser.get(address)
+    assert "hx-trigger" in page.content.decode()
+    assert "It waits for a worker, which reads the file." in text_of(page)
+    assert "No scheduler runs; start one with: manage.py scheduler" in text_of(page)
+    hold = Job.objects.filter(kind="profile", state="queued")
+    hold.update(why_waiting=no_worker("default"))
+    assert "No worker runs in pool default; start one with: manage.py worker" in text_of(browser.get(address))
+    hold.update(state="running")
+    assert "A worker is reading it." in text_of(browser.get(address))
     make_ready(DatasetVersion.objects.get(dataset__slug="some-people"), DIABETES)
     answer = browser.get(address, headers={"HX-Request": "true"})
     assert answer["HX-Refresh"] == "true"
+
+
+def test_a_file_with_damaged_rows_is_read_again_with_a_share_that_may_be_left_out(browser: Client) -> None:
+    address = upload(browser)
+    version = DatasetVersion.objects.get(dataset__slug="some-people")
+    assert "Damaged rows" not in text_of(browser.get(address))
+    DatasetVersion.objects.filter(pk=version.pk).update(
+        state="failed", error={"message": "line 2 has 3 fields"}
+    )
+    assert "Damaged rows" in text_of(browser.get(address))
+    roles = "/datasets/some-people/versions/1/roles?project=yard"
+    browser.post(roles, {"max_bad_share": "2"})
+    assert version.dataset.versions.count() == 1
+    browser.post(roles, {"max_bad_share": "0.25"})
+    made = version.dataset.versions.get(number=2)
+    assert made.request["reading"]["max_bad_share"] == 0.25
 
 
 def test_a_data_set_without_a_slug_is_named_after_its_file(browser: Client) -> None:

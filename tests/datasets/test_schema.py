@@ -270,6 +270,7 @@ def test_parts_of_a_version_are_shown_while_a_worker_computes_the_others(
     api: Client, give_overview: Give, give_file: Callable[..., None]
 ) -> None:
     send(api)
+    Job.objects.filter(kind="profile").update(state="running")
     assert "Each part is shown" in squeezed(api.get(PLACE).content.decode())
     give_file(
         "sample",

@@ -11,11 +11,13 @@ import pytest
 from jobs.contracts.dialect import Dialect, DialectRequest
 from jobs.contracts.file_limits import FileLimits
 from tests.engine.helpers import profiled
+from workers.engine.data.column_types import convert
 from workers.engine.data.csv_file import BadRows, read_csv
 from workers.engine.data.json_lines import read_json_lines
 from workers.engine.data.statistics import describe_column
 from workers.engine.data.store import read_arrays
 from workers.engine.data.table import Table, read_array, read_arrow, read_npz
+from workers.engine.data.texts import text_array
 from workers.engine.errors import BadData, DamagedFile
 
 FRAME = pa.table({"a": [1, 2, None], "city": ["Paris", None, "Rome"], "y": [0, 1, 0]})
@@ -93,7 +95,8 @@ def test_damaged_rows_are_left_out_up_to_a_share_and_written_to_a_file(tmp_path:
             ["22", "3 fields instead of 2", "7,8,9"],
             ["23", "1 fields instead of 2", "21"],
         ]
-    with pytest.raises(BadData, match=r"2 of 22 rows of data.csv cannot be read; at most a share of 0.05"):
+    refused = r"2 of 22 rows of data.csv cannot be read; at most a share of 0.05.* Damaged rows"
+    with pytest.raises(BadData, match=refused):
         read_csv(path, bad=BadRows(0.05))
 
 
@@ -200,6 +203,42 @@ def test_numbers_with_a_decimal_comma_have_their_values(tmp_path: Path, values, 
     text = "a;b;y\n" + "".join(f"{value};7,5;{i}\n" for i, value in enumerate(values))
     file = profiled(tmp_path, source="csv", path=str(file_of(tmp_path, text)))
     np.testing.assert_array_equal(read_arrays(Path(file.path))["column_0"], expected)
+
+
+@pytest.mark.parametrize("word", ["k.A.", "n/a", "-", "?", "Unbekannt"])
+@pytest.mark.parametrize(
+    ("first", "second", "day"), [("1.234,5", "12,5 %", "24.12.2026"), ("1234.5", "12.5 %", "2026-12-24")]
+)
+def test_words_for_missing_values_are_gaps_between_numbers_and_dates(
+    tmp_path: Path, word: str, first: str, second: str, day: str
+) -> None:
+    rows = [f"{first};{word};{day};{word};{word}", f"{word};{second};{word};red;{word}"] * 3
+    text = "size;rate;day;colour;nothing;y\n" + "".join(f"{row};{i}\n" for i, row in enumerate(rows))
+    file = profiled(tmp_path, source="csv", path=str(file_of(tmp_path, text)))
+    kinds = {column["name"]: (column["type"], column["missing"]) for column in file.profile["columns"]}
+    assert kinds.pop("y") == ("integer", 0)
+    gap = (3, 6) if word == "n/a" else (0, 0)
+    assert kinds == {
+        "size": ("number", 3),
+        "rate": ("number", 3),
+        "day": ("date", 3),
+        "colour": ("category", gap[0]),
+        "nothing": ("number" if gap[1] else "category", gap[1]),
+    }
+    arrays = read_arrays(Path(file.path))
+    np.testing.assert_array_equal(arrays["column_0"][:2], [1234.5, np.nan])
+    np.testing.assert_array_equal(arrays["column_1"][:2], [np.nan, 12.5])
+
+
+def test_a_postal_code_with_a_gap_stays_a_text(tmp_path: Path) -> None:
+    table = read_csv(file_of(tmp_path, "code;size\n01234;1,5\n-;2,5\n"))
+    assert table.columns["code"].tolist() == ["01234", "-"]
+
+
+def test_a_word_for_a_missing_number_is_a_gap_where_a_person_chose_the_type(tmp_path: Path) -> None:
+    assert np.isnan(convert(text_array(["1.5", "k.A."]), "number", "size")[1])
+    with pytest.raises(BadData, match="row 2 has -"):
+        convert(text_array(["true", "-"]), "boolean", "gift")
 
 
 def test_whole_numbers_with_a_plus_sign_are_whole_numbers(tmp_path: Path) -> None:

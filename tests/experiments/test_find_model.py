@@ -69,6 +69,7 @@ def test_a_script_starts_it_with_a_limit_of_trials(world: World) -> None:
     assert answer.json() == {
         "experiment": Experiment.objects.get().pk,
         "job": Job.objects.get(kind="search").pk,
+        "left_out": [],
     }
 
 

@@ -282,7 +282,9 @@ def test_a_repeated_warning_is_shown_once_with_the_results(job: Job, worker: Pre
     warned = contract.Warned(time=time.time(), code="cap", message="The best epoch is the last one.")
     worker.report(attempt, contract.Started(time=time.time()), warned, warned)
     job.refresh_from_db()
-    assert shown.detail(job).results["warnings"] == [{"code": "cap", "message": warned.message}]
+    assert shown.detail(job).results["warnings"] == [
+        {"code": "cap", "message": warned.message, "job": job.pk, "step": job.public_kind}
+    ]
     assert sum(event["type"] == "warning" for event in all_events(job)) == 2
 
 

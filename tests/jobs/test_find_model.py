@@ -29,11 +29,13 @@ from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.values import apply_values
 from jobs.errors import BadInput
 from jobs.kinds.external_search.payload import ExternalSearch
-from jobs.models import Attempt, DatasetVersion, Job
+from jobs.models import Attempt, DatasetVersion, Job, Worker
 from jobs.queries import events as event_log
-from jobs.queries import plan, progress, templates_tried
+from jobs.queries import jobs, plan, progress, templates_tried
 from jobs.states import Desired, Outcome
 from tests.jobs.yard import PretendWorker, Yard, begun, spec
+from tests.markup import text_of
+from tests.people import browser_of
 
 BUDGET = Budget(minutes=10)
 SPACE = [
@@ -127,6 +129,58 @@ def test_the_search_begins_once_with_the_defaults_of_each_template(yard: Yard, w
     assert chosen == [info.name for info in TEMPLATES.values() if "vector" in info.data_kinds]
     assert trials[0].values["mlp/units"] == 64
     assert suggest.claim(job.pk) is None, "the slots are taken"
+
+
+def test_trees_are_left_out_of_a_table_that_is_larger_than_the_memory_for_rows(
+    yard: Yard, worker: PretendWorker
+) -> None:
+    table = {"has_pipeline": True, "rows": 1_000_000, "kind": "vector", "input_shape": [100]}
+    DatasetVersion.objects.update(profile_json=yard.dataset.profile_json | table)
+    yard.dataset.refresh_from_db()
+    size = 400_000_000
+    for reported, names in (
+        ({}, True),
+        ({"row_memory_bytes": size}, True),
+        ({"row_memory_bytes": size - 1}, False),
+    ):
+        Worker.objects.update(info=reported)
+        made = find_model(yard.project, yard.dataset, BUDGET, by=yard.owner)
+        assert made.job is not None
+        assert made.job.revision is not None
+        search = made.job.revision.spec.search
+        assert search is not None
+        assert ("trees" in search.space[0].grid()) is names
+        told = [warning["message"] for warning in jobs.detail(made.job).results["warnings"]]
+        assert told == list(made.left_out)
+        assert (
+            any(message.startswith("trees is not searched: this table has 0.4 GiB") for message in told)
+            is not names
+        )
+        control.kill(made.job, by=yard.owner)
+
+
+def test_a_search_that_time_alone_ends_names_no_number_of_trials(yard: Yard, worker: PretendWorker) -> None:
+    job = found(yard)
+    assert progress.of_job(job).max_minutes == BUDGET.minutes
+    shown = jobs.detail(job).progress
+    assert (shown.time_limited, shown.max_minutes) == (True, BUDGET.minutes)
+    page = browser_of(yard.owner).get(f"/jobs/{job.pk}")
+    text = text_of(page)
+    assert "10000" not in text.replace(",", "")
+    assert "10004" not in text
+    assert "limit 10 min" in text
+    assert job.experiment is not None
+    experiment = text_of(
+        browser_of(yard.owner).get(f"/p/{yard.project.slug}/experiments/{job.experiment.pk}")
+    )
+    assert "10 min long" in experiment
+    assert "up to 10000 trials" not in experiment
+    checked = plan.validate(yard.project, job.revision.spec.to_json() if job.revision else {})
+    assert checked.plan is not None
+    assert checked.plan.max_minutes == BUDGET.minutes
+    counted = find_model(yard.project, yard.dataset, Budget(trials=30), by=yard.owner).job
+    assert counted is not None
+    assert not jobs.detail(counted).progress.time_limited
 
 
 def test_data_that_are_not_ready_are_refused(yard: Yard) -> None:

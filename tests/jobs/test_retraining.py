@@ -73,8 +73,9 @@ def test_the_warning_is_on_the_job_its_root_and_in_the_results_with_the_next_ste
     for job in (training, search):
         job = Job.objects.get(pk=job.pk)
         [warning] = job_queries.detail(job).results["warnings"]
-        assert warning["code"] == "worse_than_trial"
+        assert (warning["code"], warning["job"]) == ("worse_than_trial", training.pk)
         text = text_of(browser_of(people.owner).get(f"/jobs/{job.pk}"))
+        assert (f"{training.label.capitalize()} :" in text) is (job.pk == search.pk)
         assert "on 90 test rows accuracy is 0.48 (95 % interval 0.4 to 0.56)" in text
         assert "trial 4 reached 0.94 ± 0.04 on validation rows" in text
         assert "Do not promote it before you know why" in text

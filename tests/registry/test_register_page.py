@@ -7,6 +7,7 @@ import pytest
 from jobs.actions.payloads import change_payload
 from jobs.kinds.train.payload import SourceTrial
 from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel
+from jobs.queries import registry
 from tests import factories
 from tests.markup import text_of
 from tests.people import People, browser_of
@@ -102,3 +103,23 @@ def test_a_project_at_its_quota_of_unfinished_jobs_registers_nothing(
     assert answer.status_code == 422
     assert "its quota is 1" in answer.content.decode()
     assert not ModelVersion.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("iris model", "iris"),
+        ("A good model for iris", "iris"),
+        ("iris search", "iris"),
+        ("Iris v3", "iris-v3"),
+    ],
+)
+def test_a_model_of_an_experiment_with_a_proposed_name_is_named_after_its_data(
+    people: People, name: str, model: str
+) -> None:
+    experiment = factories.make_experiment(name, project=people.project, by=people.owner)
+    job = factories.make_job(experiment=experiment, by=people.owner, kind="train", state="completed")
+    assert job.revision is not None
+    job.revision.spec_json["data"] = {"dataset": "iris"}
+    assert registry.model_name_for(job) == model
+    assert registry.free_name(job) == model

@@ -65,7 +65,7 @@ def test_the_death_of_a_limited_runner_has_its_cause(status: int, code: str) -> 
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("out_of_memory", "this task used more than 4 GiB of memory: "),
+        ("out_of_memory", "this task used more than 4 GiB of memory, "),
         ("file_limit", "this task wrote a file of more than 8 GiB: "),
         ("bad_data", "no column"),
     ],
@@ -109,10 +109,18 @@ async def test_an_upload_that_needs_too_much_memory_fails_with_the_limit(
 
 @pytest.mark.parametrize(
     ("cap", "remedy"),
-    [(2 * GIB, "have the operator raise TRAINYARD_LIMIT_MEMORY_GIB"), (GIB, "give the workers fewer slots")],
+    [
+        (
+            2 * GIB,
+            "Have the operator raise TRAINYARD_LIMIT_MEMORY_GIB on the workers, and read the file again",
+        ),
+        (GIB, "Have the operator start the worker with fewer slots"),
+    ],
 )
 def test_the_remedy_for_too_little_memory_is_that_of_the_smaller_limit(cap: int, remedy: str) -> None:
-    assert remedy in TaskLimits(memory_gib=2.0).out_of_memory(cap).message
+    message = TaskLimits(memory_gib=2.0).out_of_memory(cap).message
+    assert remedy in message
+    assert "or upload one that needs less: fewer columns" in message
 
 
 async def test_a_runner_with_limits_serves_no_other_task(bench: Bench) -> None:

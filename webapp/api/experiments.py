@@ -161,7 +161,7 @@ def find_good_model(request: HttpRequest, body: FindModelIn) -> Status[FoundOut]
     budget = read_budget(body.max_minutes, body.max_trials)
     made = find_model(project, version, budget, by=actor(request), name=body.name, submitted=body.submit)
     job = made.job.pk if made.job is not None else None
-    return Status(202, FoundOut(experiment=made.experiment.pk, job=job))
+    return Status(202, FoundOut(experiment=made.experiment.pk, job=job, left_out=list(made.left_out)))
 
 
 @router.get("/experiments/{id}", response=ExperimentOut)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from jobs.contracts.dialect import Dialect, DialectRequest, detect
 
+BAD_ROWS_HINT = "The share that may be left out, such as 0.01. They are listed in a file."
 SHOWN_ROWS = 8
 SHOWN_COLUMNS = 50
 """A sample of 64 KiB may have as many fields, and each is an element of the page."""

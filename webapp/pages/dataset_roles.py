@@ -38,9 +38,18 @@ def set_roles(request: Request, slug: str, number: int) -> HttpResponse:
         version.request.get("rows_without_target", ""),
     )
     images = _chosen_images(given, version)
-    made = dataset_roles.set_roles(version, roles, by=request.user, dialect=dialect, images=images)
+    share = _chosen_share(given)
+    made = dataset_roles.set_roles(
+        version, roles, by=request.user, dialect=dialect, images=images, max_bad_share=share
+    )
     notify(request, f"{made} is read with these settings by a worker.")
     return redirect(url("dataset_version", slug, made.number, project=home_of(dataset)))
+
+
+def _chosen_share(given: QueryDict) -> float | None:
+    """Return the share of damaged rows in the form, which only a version that could not be read has."""
+    share = given.get("max_bad_share")
+    return None if share is None else actions.read_options({}, share).max_bad_share
 
 
 def _chosen_images(given: QueryDict, version: DatasetVersion) -> ImageOptions | None:

@@ -214,7 +214,7 @@ def _show_upload(
         "dialect_fields": dialects.fields(request.POST),
         "image_fields": image_options.fields(request.POST),
         "image_fits": image_options.FITS,
-        "bad_rows_hint": "The share that may be left out, such as 0.01. They are listed in a file.",
+        "bad_rows_hint": dialects.BAD_ROWS_HINT,
         "problems": problems,
         "wrong": {problem.pointer: problem.message for problem in problems},
         "tasks": get_args(Task),

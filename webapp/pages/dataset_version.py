@@ -15,8 +15,10 @@ from jobs.contracts.dialect import ReadOptions
 from jobs.contracts.profile import Column, Profile
 from jobs.models import DatasetVersion
 from jobs.queries import datasets as queries
+from jobs.queries.jobs import reasons_to_wait
 from webapp.forms import dialects
 from webapp.forms import images as image_options
+from webapp.forms.dialects import BAD_ROWS_HINT
 from webapp.pages.dataset_columns import first_rows, profile_context
 from webapp.pages.dataset_lookup import dataset_of, home_of, project_for, version_of
 from webapp.pages.dataset_split import split_context
@@ -34,6 +36,8 @@ from webapp.pages.shortcuts import (
 from webapp.report_figures import overview
 
 MEGABYTE = 1e6
+WITH_BAD_ROWS = ("csv", "json_lines", "images")
+"""Sources whose rows are left out if they are damaged."""
 
 
 class Sheet(NamedTuple):
@@ -77,7 +81,7 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         # Without the profiles, which can be large.
         "versions": dataset.versions.order_by("-number").defer("profile_json"),
         "profile": profile,
-        "job": queries.profile_job(version),
+        **_job_context(version),
         **_fetch_context(version),
         "used_by": queries.used_by(request.user, dataset)[:10],
         "may_write": access.can(request.user, dataset.project, Action.WRITE),
@@ -95,6 +99,8 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         # The columns of tables are edited in their own table.
         "has_other_settings": profile is None or not profile.has_pipeline or profile.images is not None,
         "image_fits": image_options.FITS,
+        "bad_share": _bad_share(version),
+        "bad_rows_hint": BAD_ROWS_HINT,
         "array": _array_of_two_axes(profile),
         "bad_rows": queries.bad_rows(version),
         "crumbs": crumbs(("Datasets", url("datasets")), dataset.slug, f"v{number}"),
@@ -105,6 +111,14 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
     if is_partial(request) and version.state != DatasetVersion.State.PREPARING:
         response["HX-Refresh"] = "true"
     return response
+
+
+def _job_context(version: DatasetVersion) -> dict[str, Any]:
+    """Return the job that reads a version, and why it waits."""
+    job = queries.profile_job(version)
+    if job is None:
+        return {"job": None}
+    return {"job": job, "why_waiting": reasons_to_wait([job])[job.pk]}
 
 
 def _computed_context(request: Request, version: DatasetVersion, profile: Profile | None) -> dict[str, Any]:
@@ -175,6 +189,13 @@ def _array_of_two_axes(profile: Profile | None) -> Column | None:
         return None
     found = (column for column in profile.columns if column.name in profile.features)
     return next((column for column in found if len(column.shape) == 2), None)
+
+
+def _bad_share(version: DatasetVersion) -> str | None:
+    """Return the share of rows that may be left out, to be changed if the file could not be read."""
+    if version.state != DatasetVersion.State.FAILED or version.request.get("source") not in WITH_BAD_ROWS:
+        return None
+    return f"{ReadOptions.model_validate(version.request.get('reading', {})).max_bad_share:g}"
 
 
 def _has_file(version: DatasetVersion) -> bool:

@@ -11,6 +11,7 @@ from django.urls import path
 from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
+from jobs.contracts import names
 from jobs.contracts.formats.importing import READERS
 from jobs.contracts.problems import Problem
 from jobs.contracts.templates import TEMPLATES
@@ -47,7 +48,7 @@ def new(request: Request, project: str) -> HttpResponse:
         request.user, home, request.GET.get("dataset", ""), request.GET.get("version", "")
     )
     spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""))
-    return _show(request, home, None, {"name": f"{slug} search", "spec": _text(spec)})
+    return _show(request, home, None, {"name": names.experiment(slug), "spec": _text(spec)})
 
 
 @form_page

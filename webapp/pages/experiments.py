@@ -101,6 +101,7 @@ def _detail_page(
         "project": experiment.project,
         "experiment": experiment,
         "revisions": revisions,
+        "search_limit": _seconds_of_search(revisions[0].revision) if revisions else None,
         "space": _describe_space(revisions[0].revision) if revisions else (),
         "jobs": list(queries.root_jobs(experiment)[:20]),
         "job_count": queries.root_jobs(experiment).count(),
@@ -120,6 +121,14 @@ def _describe_space(revision: Revision) -> tuple[Line, ...]:
         search = revision.spec.search
         return summary(search.space) if search is not None else ()
     return ()
+
+
+def _seconds_of_search(revision: Revision) -> float | None:
+    """Return the time limit of a search that it alone ends; None for others, and for an invalid spec."""
+    with suppress(ValidationError):
+        search = revision.spec.search
+        return search.time_limit * 60 if search is not None and search.time_limit is not None else None
+    return None
 
 
 def in_project(

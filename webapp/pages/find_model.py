@@ -28,6 +28,8 @@ def find(request: Request, project: str) -> HttpResponse:
         notify(request, f"Job {made.job.pk} searches a good model.")
         return redirect("job", made.job.pk)
     if made is not None:
+        for reason in made.left_out:
+            notify(request, f"{reason}.", level="info")
         return redirect("experiment_edit", home.slug, made.experiment.pk)
     trail = crumbs(("Experiments", url("experiments", home.slug)), "Find a good model")
     context = {"form": form, "project": home, "crumbs": trail}

@@ -13,7 +13,7 @@ from jobs.access import Action
 from jobs.actions import promotions
 from jobs.errors import BadInput, Conflict, Forbidden, TrainyardError
 from jobs.models import PromotionRequest
-from jobs.queries import endpoints, gate_rules, gates, home, paging, versions
+from jobs.queries import deciders, endpoints, gate_rules, gates, home, paging, versions
 from jobs.queries import promotions as queries
 from webapp.forms.registry import DecisionForm
 from webapp.pages.shortcuts import (
@@ -94,7 +94,7 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "is_open": is_open,
         "is_live": is_open or row.state == PromotionRequest.State.APPROVED,
         "is_pending": row.state == PromotionRequest.State.PENDING,
-        "why_not": queries.decision_refusal(row, user) if is_open else None,
+        "why_not": deciders.decision_refusal(row, user) if is_open else None,
         "may_withdraw": is_open
         and (row.requested_by_id == user.pk or access.can(user, row.model.project, Action.MANAGE)),
         "form": DecisionForm(open_gates=gates.not_evaluated(found)),

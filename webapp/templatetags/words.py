@@ -118,6 +118,8 @@ def progress(values: Any) -> dict[str, Any]:
         "percent": round(100 * min(share, 1)),
         # All units may be done while steps after them are still to come.
         "with_steps": round(100 * share) < round(100 * counted),
+        # The number of trials is then only a bound.
+        "limit": None if (minutes := of("max_minutes")) is None else duration(minutes * 60),
         "left": None if left is None else duration(left),
         "phase": PHASES.get(of("phase") or "", ""),
     }

@@ -32,7 +32,7 @@ from workers.node.suggestion_process import SuggestionProcess
 from workers.node.suggestions import Suggestions
 from workers.node.warm_processes import list_warm_processes, with_memory
 from workers.runner.environment import Environment
-from workers.supervise.attempt import NodeContext
+from workers.supervise.attempt import NodeContext, in_memory_bytes, row_memory
 from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.backoff import Backoff
 from workers.supervise.devices import Devices
@@ -90,6 +90,14 @@ class NodeResources:
             no_gpu=self.inventory.accelerators.problem,
         )
 
+    def info(self) -> dict[str, Any]:
+        """Return the facts of the machine, with the memory for rows of a table in a run of one slot."""
+        return {
+            **self.inventory.info(),
+            "isolation": self.isolation._asdict(),
+            "row_memory_bytes": row_memory(memory_per_slot(self.slots), in_memory_bytes()),
+        }
+
     def isolate(self) -> None:
         """Give runners users of their own if this service may. It starts processes: call it in a thread."""
         self.pool.isolation, self.isolation = isolate(self.settings, self.folder)
@@ -111,7 +119,7 @@ class NodeResources:
                 pool=settings.pool,
                 slots=self.slots,
                 devices=self.inventory.devices(),
-                info={**self.inventory.info(), "isolation": self.isolation._asdict()},
+                info=self.info(),
             )
         )
         return worker.pk
@@ -195,8 +203,7 @@ class Membership:
             self.lost.set()
 
     def _info(self) -> dict[str, Any]:
-        info = self._resources.inventory.info()
-        info["isolation"] = self._resources.isolation._asdict()
+        info = self._resources.info()
         info["consumer"] = {
             "pid": self.consumer.pid,
             "proven": self.consumer.proven,

@@ -60,6 +60,16 @@ def in_memory_bytes(environment: Mapping[str, str] = os.environ) -> int | None:
     return int(text)
 
 
+def row_memory(cap: int, given: int | None) -> int:
+    """Return the size up to which the rows of a table are kept in memory.
+
+    Args:
+        cap: the memory that the run may use, in bytes.
+        given: the size that the environment sets.
+    """
+    return int(cap * IN_MEMORY_SHARE) if given is None else given
+
+
 @dataclass(frozen=True)
 class NodeContext:
     """The resources that all attempts on this node share."""
@@ -261,8 +271,7 @@ class AttemptSupervisor:
 
     def _in_memory_bytes(self, cap: int) -> int:
         """Return the size up to which the rows of a table are kept in memory by a runner with this cap."""
-        given = self._node.in_memory_bytes
-        return int(cap * IN_MEMORY_SHARE) if given is None else given
+        return row_memory(cap, self._node.in_memory_bytes)
 
     async def _withdraw(self, task: Task, folder: Path, access: RunnerAccess) -> bool:
         """Withdraw a runner's access to the files of the task; return whether it has none left."""

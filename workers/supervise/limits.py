@@ -92,10 +92,17 @@ class TaskLimits:
 
     def out_of_memory(self, cap: int) -> AttemptEnd:
         """Return the end of a task that used more than `cap` bytes of memory."""
-        used = f"used more than {cap / GIB:.3g} GiB of memory"
+        remedy = _raise("memory_gib")
         if cap < int(self.memory_gib * GIB):
-            return self._end("out_of_memory", used, "give the workers fewer slots, each with more memory")
-        return self._end("out_of_memory", used, _raise("memory_gib"))
+            remedy = (
+                "start the worker with fewer slots (--slots), which share its memory, or on a larger machine"
+            )
+        message = (
+            f"this task used more than {cap / GIB:.3g} GiB of memory, the most that a run may use here. Have "
+            f"the operator {remedy}, and read the file again; or upload one that needs less: fewer columns "
+            "or rows, shorter texts, smaller images, or a table as Parquet"
+        )
+        return AttemptEnd(Outcome.FAILED, "out_of_memory", message)
 
     def end_of_failure(self, event: Failed, cap: int) -> AttemptEnd:
         """Return the end for the failure that a limited runner reported."""

@@ -75,3 +75,4 @@ class FoundOut(Answer):
 
     experiment: int
     job: int | None = Field(description="Its search; null if it was not submitted.")
+    left_out: list[str] = Field(description="Why templates are not searched, for a table larger than memory.")

@@ -44,6 +44,11 @@ class ProgressOut(Answer):
     phase: PhaseName | None = Field(
         description="Work without measurable progress, such as compiling; null while units are counted."
     )
+    time_limited: bool = Field(
+        description="Whether its time limit alone ends this search; `total` is then a bound that it seldom "
+        "reaches."
+    )
+    max_minutes: float | None = Field(description="That limit; null for others.")
 
 
 class JobOut(Answer):

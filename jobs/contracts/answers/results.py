@@ -38,10 +38,15 @@ class MadeVersionOut(TypedDict):
 
 
 class WarningOut(TypedDict):
-    """Something that the user should know."""
+    """Something that the user should know.
+
+    `job` is the id of the step to which it belongs: the job itself or one after it. `step` is its name.
+    """
 
     code: str
     message: str
+    job: int
+    step: str
 
 
 class GateResultOut(TypedDict):

@@ -160,6 +160,10 @@ class TemplateResultOut(Answer):
     best_trial: int | None = Field(description="The best completed trial; null if there is none.")
     best: float | None = Field(description="Its score.")
     defaults: float | None = Field(description="The score of the template's default configuration.")
+    defaults_trial: int | None = Field(
+        description="The trial with that configuration; null if there is none yet."
+    )
+    defaults_state: str | None = Field(description="Its state: one that was pruned or failed has no score.")
 
 
 class AnswerOut(Answer):

@@ -60,6 +60,9 @@ class WorkerInfoOut(TypedDict, total=False):
     runners: int
     no_space: str
     isolation: IsolationOut
+    row_memory_bytes: Annotated[
+        int, Field(description="The size up to which a run of one slot keeps the rows of a table in memory.")
+    ]
     no_gpu: Annotated[str, Field(description="Why GPUs of the machine are not used.")]
 
 

@@ -26,6 +26,10 @@ class UploadForm {
     this.pauseButton.addEventListener("click", () => (this.#isPaused ? this.#resume() : this.#pause("Paused.")));
     find(form, "[data-cancel]", HTMLButtonElement).addEventListener("click", () => this.#cancel());
     window.addEventListener("online", () => this.#isPaused && this.bar.place.dataset.lost && this.#resume());
+    // A paused upload, and one whose connection was lost, are listed on this page and can be continued.
+    addEventListener("beforeunload", (event) => {
+      if (this.#transfer && !this.#isPaused) event.preventDefault();
+    });
     this.input.addEventListener("change", () => this.#order());
     this.#acceptDrops(find(form, "[data-drop]", HTMLElement));
   }
@@ -152,6 +156,7 @@ class UploadForm {
    * @param {string[]} uploads their ids; empty if the form has them
    */
   #post(uploads) {
+    this.#transfer = null;
     this.#setBusy(true);
     for (const name of ["[data-pause]", "[data-cancel]"]) find(this.form, name, HTMLButtonElement).hidden = true;
     this.bar.announce("Uploaded; checking the file …");

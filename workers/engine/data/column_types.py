@@ -1,13 +1,16 @@
 """Recognizes the type of a column and converts its values: numbers and dates that were written as texts."""
 
+import operator
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from jobs.contracts.columns import ColumnType
 from jobs.contracts.features import MAX_ONE_HOT
+from jobs.contracts.gap_words import is_gap
 from workers.engine.arrays import Array
 from workers.engine.data.texts import is_text, text_array
 from workers.engine.data.words import Words
@@ -58,8 +61,8 @@ def _recognize_texts(column: Array) -> TypedColumn:
     if not len(known):
         return TypedColumn(np.full(len(column), np.nan), "number")
     # Nearly every column fails at its first values, so the whole of it is seldom tried.
-    head = known[:KNOWN_AT_FIRST].tolist()
-    for kind, accepts, convert in _CONVERSIONS:
+    head = _without_gaps(known)
+    for kind, accepts, convert in _CONVERSIONS if head else ():
         if all(map(accepts, head)) and (found := convert(column)) is not None:
             return TypedColumn(found, kind)
     return TypedColumn(column, "text" if _is_prose(known) else "category")
@@ -71,20 +74,28 @@ def recognize_words(words: Words) -> tuple[Array | None, ColumnType]:
     if not is_known.any():
         return np.full(len(words.codes), np.nan), "number"
     head = _first_known(words)
-    for kind, accepts, convert in _CONVERSIONS:
+    for kind, accepts, convert in _CONVERSIONS if head else ():
         if all(map(accepts, head)) and (found := convert(words.values)) is not None:
             return found[words.codes], kind
     rows = np.bincount(words.codes, minlength=len(words.values))[is_known]
     return None, "text" if _is_prose(words.values[is_known], rows) else "category"
 
 
+def _without_gaps(texts: Array) -> list[str]:
+    """Return the first values that are no words for a gap."""
+    parts = (texts[start : start + KNOWN_AT_FIRST] for start in range(0, len(texts), KNOWN_AT_FIRST))
+    known = (text for part in parts for text in part.tolist() if not is_gap(text))
+    return list(islice(known, KNOWN_AT_FIRST))
+
+
 def _first_known(words: Words) -> list[str]:
-    """Return the values of the first rows that have one."""
+    """Return the values of the first rows that have one, which is no word for a gap."""
+    is_known = np.asarray([not is_gap(text) for text in words.values.tolist()], bool)
     for count in (10 * KNOWN_AT_FIRST, len(words.codes)):
-        texts = words.rows(slice(count))
-        if len(known := texts[texts != ""]) >= KNOWN_AT_FIRST:
+        codes = words.codes[:count]
+        if len(known := codes[is_known[codes]]) >= KNOWN_AT_FIRST:
             break
-    return [str(text) for text in known[:KNOWN_AT_FIRST].tolist()]
+    return [str(text) for text in words.values[known[:KNOWN_AT_FIRST]].tolist()]
 
 
 def _is_prose(texts: Array, rows: Array | None = None) -> bool:
@@ -149,7 +160,8 @@ def _converted_texts(column: Array, kind: ColumnType, name: str) -> Array:
     found = converters[kind](column)
     if found is None:
         accepts = {known: check for known, check, _ in _CONVERSIONS}.get(kind, _is_number)
-        rows = (row for row, text in enumerate(column.tolist()) if text and not accepts(text))
+        is_absent = operator.not_ if kind == "boolean" else is_gap
+        rows = (row for row, text in enumerate(column.tolist()) if not is_absent(text) and not accepts(text))
         if (row := next(rows, None)) is None:
             raise BadData(f"column {name!r} is not of type {kind}: no format of dates fits all of its rows")
         raise BadData(f"column {name!r} is not of type {kind}: row {row + 1} has {column[row]!s}")
@@ -182,13 +194,16 @@ def _is_number(text: str) -> bool:
 
 
 def _as_numbers(column: Array) -> Array | None:
-    """Return the numbers of texts such as "1,234.5" and "12 %" (12); None if there are others."""
+    """Return the numbers of texts such as "1,234.5" and "12 %" (12), NaN for words such as "-"; None if there
+    are other texts.
+    """
     found = np.full(len(column), np.nan)
     for row, text in enumerate(column.tolist()):
         if text:
-            if not _is_number(text):
+            if _is_number(text):
+                found[row] = float(text.strip().rstrip("%").replace(",", ""))
+            elif not is_gap(text):
                 return None
-            found[row] = float(text.strip().rstrip("%").replace(",", ""))
     return found
 
 
@@ -200,7 +215,7 @@ def _as_dates(column: Array) -> Array | None:
     """Return the dates of texts in one format, datetime64 in UTC; None if no format fits all of them."""
     import pandas as pd
 
-    texts = pd.Series([text or None for text in column.tolist()], dtype=object)
+    texts = pd.Series([None if is_gap(text) else text for text in column.tolist()], dtype=object)
     for form in ("ISO8601", *DATE_FORMATS):
         try:
             moments = pd.to_datetime(texts, format=form, utc=True)

@@ -30,6 +30,7 @@ from workers.engine.errors import BadData
 from workers.engine.formulas import quoted
 
 SHOWN_CHARACTERS = 80
+REMEDY = "correct the file, or read it with a larger share in Damaged rows (max_bad_share)"
 
 
 @dataclass
@@ -69,7 +70,8 @@ class BadRows:
             number, reason, text = self.rows[0]
             raise BadData(
                 f"{found:,} of {rows + found:,} rows of {name} cannot be read; at most a share of "
-                f"{self.allowed:g} is left out. The first is line {number}: {reason}: {_shown(text)}"
+                f"{self.allowed:g} is left out. The first is line {number}: {reason}: {_shown(text)}; "
+                f"{REMEDY}"
             )
 
     def write(self, path: Path) -> None:
@@ -266,7 +268,7 @@ def _read(
     except ArrowInvalid as error:
         if bad.rows:
             number, reason, text = _with_lines(bad.rows, path, dialect, empty_lines)[-1]
-            raise BadData(f"line {number} of {path.name} has {reason}: {_shown(text)}") from error
+            raise BadData(f"line {number} of {path.name} has {reason}: {_shown(text)}; {REMEDY}") from error
         raise
     if bad.rows:
         bad.rows = _with_lines(bad.rows, path, dialect, empty_lines)

@@ -7,6 +7,7 @@ import numpy as np
 
 from jobs.contracts.dialect import Dialect
 from jobs.contracts.file_limits import FileLimits
+from jobs.contracts.gap_words import GAP_WORDS
 from workers.engine.arrays import Array
 from workers.engine.data.texts import check_lengths, text_array
 from workers.engine.errors import BadData
@@ -37,8 +38,10 @@ def column_of(name: str, chunked: Any, dialect: Dialect, limits: FileLimits) -> 
     from pyarrow import ArrowInvalid, float64, int64
 
     texts = cleaned(chunked)
-    if dialect.decimal == "," and all_match(texts, DECIMAL_COMMA):
-        texts = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
+    if dialect.decimal == "," and not any_match(texts, LEADING_ZERO):
+        numbers = without_gap_words(texts)
+        if all_match(numbers, DECIMAL_COMMA):
+            texts = pc.replace_substring(pc.replace_substring(numbers, ".", ""), ",", ".")
     if texts.null_count < len(texts) and not any_match(texts, LEADING_ZERO):
         try:
             if texts.null_count == 0:
@@ -59,6 +62,15 @@ def column_of(name: str, chunked: Any, dialect: Dialect, limits: FileLimits) -> 
     column = text_array("" if text is None else text for text in texts.to_pylist())
     check_lengths(name, column, limits.text_characters)
     return column
+
+
+def without_gap_words(texts: Any) -> Any:
+    """Return texts, an Arrow array, with null for words such as "k.A." and "-"."""
+    import pyarrow.compute as pc
+    from pyarrow import array, scalar, string
+
+    words = pc.is_in(pc.utf8_lower(texts), value_set=array(sorted(GAP_WORDS)))
+    return pc.if_else(words, scalar(None, string()), texts)
 
 
 def all_match(texts: Any, pattern: str) -> bool:

@@ -50,17 +50,18 @@ function epochs(plan) {
  * @returns {[string, string][]}
  */
 function figures(plan) {
-  const trials = plan.summary.length
-    ? `${count(plan.trials)} trials × ${plan.executions / plan.trials}`
-    : "one training";
+  // The number of trials is then only a bound.
+  const limit = plan.max_minutes === null ? null : `${count(plan.max_minutes)} min`;
+  const number = limit ? `trials for ${limit}` : `${count(plan.trials)} trials`;
+  const trials = plan.summary.length ? `${number} × ${plan.executions / plan.trials}` : "one training";
   const devices = plan.devices === 1 ? "1 device" : `${plan.devices} ${plan.device_kind} devices`;
   return [
     ["Runs", trials],
-    ["Epochs", epochs(plan)],
+    ["Epochs", limit ? "as time allows" : epochs(plan)],
     ["Slots", `${plan.slots} (${plan.free_slots} free)`],
     ["Devices", devices],
     ["Memory per device", bytes(plan.memory_per_device)],
-    ["Time", hours(plan)],
+    ["Time", limit ? `${limit}, then the steps` : hours(plan)],
   ];
 }
 
@@ -83,7 +84,7 @@ function details(plan) {
     ...plan.summary.map(
       ({ name, takes, when }) => /** @type {[string, string]} */ ([name, when ? `${takes}, when ${when}` : takes]),
     ),
-    ["Executions", count(plan.executions)],
+    ["Executions", plan.max_minutes === null ? count(plan.executions) : "as many as the time allows"],
     ["Retrained", count(plan.retrainings)],
     ["Epoch chosen by", plan.epoch_chosen_by],
     ["Stopped early by", plan.stopped_by ?? "nothing"],

@@ -166,6 +166,8 @@ export interface Plan {
   memory_per_device: number | null;
   device_hours: number | null;
   device_hours_likely: number;
+  /** the limit of a search that time alone ends */
+  max_minutes: number | null;
   largest: Record<string, unknown>;
   steps: string[];
   space: string;

@@ -1,0 +1,21 @@
+"""Words that people write where a number or a date is missing."""
+
+GAP_WORDS = frozenset(
+    {
+        *("-", "--", "---", "–", "—", ".", "..", "...", "…", "?", "/", "*", "#n/a", "#na"),
+        *("na", "n/a", "n.a.", "n. a.", "n.a", "nan", "null", "none", "nil", "nd", "n.d.", "n/d"),
+        *("missing", "unknown", "not available", "not applicable", "no answer", "no data"),
+        *("k.a.", "k. a.", "k.a", "ka", "k/a", "keine angabe", "keine angaben", "unbekannt", "fehlt"),
+        *("n.v.", "n. v.", "n/v", "nicht verfügbar", "entfällt", "s.o.", "s.d.", "s/d", "n.c."),
+    }
+)
+"""In lower case. Between numbers or dates they are missing values; between other words they are words, since
+`none` and `missing` may be categories."""
+LONGEST = max(map(len, GAP_WORDS))
+
+
+def is_gap(field: str) -> bool:
+    """Return whether a field is empty, or a word for a missing number or date."""
+    word = field.strip()
+    # Most fields are longer, and are not compared.
+    return not word or (len(word) <= LONGEST and word.lower() in GAP_WORDS)

@@ -1,0 +1,49 @@
+"""A refused decision names the members who could decide, or the next step if none could."""
+
+import pytest
+
+from jobs.actions import people, promotions
+from jobs.errors import Forbidden
+from jobs.models import Role, User
+from jobs.queries import deciders
+from tests.registry.conftest import Yard
+
+
+def test_the_requester_reads_who_could_decide(yard: Yard) -> None:
+    promotion = yard.request()
+    User.objects.filter(pk=yard.second_approver.pk).update(is_active=False)
+    with pytest.raises(Forbidden, match=r"roles: approver, admin. approver or owner could decide it\."):
+        promotions.approve(promotion, by=yard.member)
+    User.objects.filter(pk=yard.approver.pk).update(is_active=False)
+    own = promotions.request(yard.version(), stage="staging", by=yard.owner)
+    with pytest.raises(
+        Forbidden, match=r"Another person must decide\. No member of vision could decide it now"
+    ):
+        promotions.approve(own, by=yard.owner)
+
+
+def test_who_logs_in_by_a_link_of_the_requester_is_not_named(yard: Yard) -> None:
+    root = User.objects.create_superuser("root")
+    invited = people.add_person("invited", by=root)
+    yard.project.memberships.create(user=invited, role=Role.APPROVER)
+    promotion = promotions.request(yard.version(), stage="staging", by=root)
+    assert "invited" in deciders.who_could(promotion)
+    link = people.create_login_link(invited, by=root)
+    people.use_login_link(link.rsplit("/", 1)[-1])
+    assert "invited" not in deciders.who_could(promotion)
+    people.use_login_link(people.create_login_link(invited, by=None).rsplit("/", 1)[-1])
+    assert "invited" in deciders.who_could(promotion)
+    # A password counts instead of the links.
+    User.objects.filter(pk=invited.pk).update(password="x")
+    assert "invited" not in deciders.who_could(promotion)
+
+
+def test_who_made_the_version_is_not_named(yard: Yard) -> None:
+    assert "owner" not in deciders.who_could(yard.request(yard.version(by=yard.owner)))
+
+
+def test_many_names_are_counted(yard: Yard) -> None:
+    for number in range(6):
+        person = User.objects.create(username=f"a{number}", password="x")
+        yard.project.memberships.create(user=person, role=Role.APPROVER)
+    assert deciders.who_could(yard.request()) == "a0, a1, a2, a3 or 5 others could decide it."
