@@ -10,9 +10,9 @@ COPY . /srv/trainyard
 RUN chmod -R a+rX,go-w /srv/trainyard
 
 FROM python:3.13-slim
-# pg_dump and pg_restore are needed by `manage.py backup` and `restore`.
+# pg_dump and pg_restore are needed by `manage.py backup` and `restore`, bubblewrap by code of users.
 RUN apt-get update \
- && apt-get install -y --no-install-recommends postgresql-client \
+ && apt-get install -y --no-install-recommends bubblewrap postgresql-client \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --uid 10001 --create-home --home-dir /var/lib/trainyard trainyard \
  && install -d -o trainyard -g trainyard -m 0700 /data

@@ -1,0 +1,146 @@
+"""The levels that this machine offers to a worker that is root and to one without privileges."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from jobs.contracts.fork import Confinement
+from jobs.contracts.sandbox import Level, LevelState
+from tests.sandbox.exercise import Results, exercise
+from workers.isolation import kernel
+from workers.isolation.users import RunnerUser, RunnerUsers, UidRange
+from workers.isolation.view import CODE_ROOT, View
+from workers.sandbox import landlock
+from workers.sandbox.launch import Owner
+from workers.sandbox.levels import find_levels
+
+VARIABLE = "TRAINYARD_REQUIRE_SANDBOXES"
+"""With `1`, no level may be skipped that the machine could offer to a worker that is root."""
+UIDS = UidRange(60600, 61100)
+WORKERS = ("root", "user")
+CASES = [(worker, level) for worker in WORKERS for level in Level]
+TIMEOUT = 240
+
+
+@dataclass
+class Cases:
+    """Exercises each level once, when the first test asks for it."""
+
+    users: RunnerUsers
+    _results: dict[tuple[str, Level], Results] = field(default_factory=dict)
+    _states: dict[str, tuple[LevelState, ...]] = field(default_factory=dict)
+
+    def results(self, worker: str, level: Level) -> Results:
+        """Return the results of a level; skip the test if the machine does not offer it."""
+        self.require(worker, level)
+        if (worker, level) not in self._results:
+            with claimed(self.users) as user:
+                owner = Owner(user.uid, user.uid)
+                self._results[worker, level] = exercise(level, owner, python())
+        return self._results[worker, level]
+
+    def require(self, worker: str, level: Level) -> None:
+        """Skip the test if the machine does not offer a level."""
+        if os.geteuid() != 0 and worker == "root":
+            pytest.skip("needs root")
+        if worker not in self._states:
+            self._find(worker)
+        state = next(each for each in self._states[worker] if each.level is level)
+        if not state.offered:
+            reason = f"a worker that is {worker} has no {level}: {state.reason}"
+            if os.environ.get(VARIABLE) == "1" and worker == "root" and _is_possible(level):
+                pytest.fail(f"{reason} ({VARIABLE}=1)")
+            pytest.skip(reason)
+
+    def _find(self, worker: str) -> None:
+        if worker == "root":
+            with claimed(self.users) as user:
+                self._states[worker] = find_levels(lambda: Owner(user.uid, user.uid), python())
+            return
+        found = json.loads(as_user("tests.sandbox.unprivileged", *Level, users=self.users))
+        self._states[worker] = tuple(map(LevelState.model_validate, found["states"]))
+        for level, results in found["results"].items():
+            self._results[worker, Level(level)] = Results.from_json(results)
+
+
+def _is_possible(level: Level) -> bool:
+    """Return whether the kernel allows a level to root. bubblewrap can be installed."""
+    if level is Level.LANDLOCK:
+        return landlock.version() > 0
+    return level is Level.PROCESS or bool(kernel.effective_capabilities() >> kernel.CAP_SYS_ADMIN & 1)
+
+
+class claimed:  # noqa: N801  read as a function
+    """A user id that no other process of the machine has."""
+
+    def __init__(self, users: RunnerUsers) -> None:
+        self._users = users
+
+    def __enter__(self) -> RunnerUser:
+        self._user = self._users.claim()
+        return self._user
+
+    def __exit__(self, *_: object) -> None:
+        self._user.end_processes()
+        self._user.release()
+
+
+def as_user(module: str, *arguments: str, users: RunnerUsers) -> str:
+    """Run a module as a user without privileges, and return its output."""
+    command = [sys.executable, "-m", module, *arguments]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CODE_ROOT)}
+    if os.geteuid() != 0:
+        return _run(command, environment)
+    with claimed(users) as user:
+        hidden, visible = View.of((), ())
+        confinement = Confinement(uid=user.uid, group=user.uid, hidden=hidden, visible=visible)
+        confined = ["workers.isolation.run_confined", confinement.model_dump_json()]
+        return _run([*command[:2], *confined, *command[2:]], environment)
+
+
+def _run(command: list[str], environment: dict[str, str]) -> str:
+    ended = subprocess.run(
+        command, env=environment, cwd="/", capture_output=True, text=True, timeout=TIMEOUT, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def python() -> str:
+    """Return a Python that any user can run: that of the tests may be in the closed home of a user."""
+    own = Path(sys.executable).resolve()
+    closed = [each for each in own.parents if not each.stat().st_mode & 0o001]
+    return (shutil.which("python3", path="/usr/bin:/usr/local/bin") if closed else None) or sys.executable
+
+
+@pytest.fixture(scope="session")
+def users(tmp_path_factory: pytest.TempPathFactory) -> RunnerUsers:
+    return RunnerUsers(UIDS, tmp_path_factory.mktemp("users"))
+
+
+@pytest.fixture(scope="session")
+def cases(users: RunnerUsers) -> Cases:
+    return Cases(users)
+
+
+@pytest.fixture(params=CASES, ids=lambda case: "-".join(case))
+def case(request: pytest.FixtureRequest, cases: Cases) -> Results:
+    worker, level = request.param
+    return cases.results(worker, level)
+
+
+@pytest.fixture
+def owner(users: RunnerUsers) -> Iterator[Owner | None]:
+    """The user of a run, if the tests are run by root."""
+    if os.geteuid() != 0:
+        yield None
+        return
+    with claimed(users) as user:
+        yield Owner(user.uid, user.uid)

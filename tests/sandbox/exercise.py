@@ -1,0 +1,313 @@
+"""Runs the attacks of `hostile.py` at one level, and collects what succeeded.
+
+Tests call it as root, or as a user without privileges through `unprivileged.py`.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jobs.contracts.sandbox import MIB, Level, Limits, SandboxRequest
+from workers.sandbox import seccomp
+from workers.sandbox.launch import Owner, Streams, launch_at
+from workers.sandbox.process import SandboxProcess
+from workers.sandbox.watch import Watch
+
+HOSTILE = Path(__file__).with_name("hostile.py")
+SECRET = {"TRAINYARD_SECRET": "secret", "DATABASE_URL": "postgres://secret"}
+CLAIM = Callable[[], Owner | None]
+# Seconds, for a busy machine.
+WAIT = 60.0
+OPEN_FILES = 64
+ROOTS = (Level.BUBBLEWRAP, Level.NAMESPACES)
+"""The levels at which a run has a root folder of its own."""
+LIMITS = Limits(
+    memory_of_all=128 * MIB, processes_of_all=8, disk_of_all=8 * MIB, output_of_all=MIB, file_bytes=64 * MIB,
+    open_files=OPEN_FILES, cpu_seconds=10,
+)  # fmt: skip
+
+
+@dataclass
+class Bomb:
+    """The end of a run that used too much."""
+
+    breach: str | None
+    message: str
+    used: int
+    received: int
+    left: int
+    status: int
+
+
+@dataclass
+class Results:
+    """What happened at one level."""
+
+    record: dict[str, Any]
+    attacks: dict[str, dict[str, bool]]
+    own: dict[str, bool]
+    facts: dict[str, Any]
+    connections: dict[str, bool]
+    connections_record: dict[str, Any]
+    threads: int
+    shared_memory: int
+    bombs: dict[str, Bomb] = field(default_factory=dict)
+    harmless: Bomb | None = None
+    left: dict[str, int] = field(default_factory=dict)
+    statuses: dict[str, int] = field(default_factory=dict)
+    temporary_left: bool = False
+
+    def as_json(self) -> str:
+        """Return it for another process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Results":
+        """Read the results of another process."""
+        fields = json.loads(text)
+        fields["bombs"] = {name: Bomb(**bomb) for name, bomb in fields["bombs"].items()}
+        fields["harmless"] = Bomb(**fields["harmless"])
+        return cls(**fields)
+
+
+class Yard:
+    """An installation with secrets and servers, beside the folders of a run."""
+
+    def __init__(self, root: Path, stack: ExitStack, owner: Owner | None) -> None:
+        root.chmod(0o711)
+        self.root = root
+        self.home, self.own, self.inputs = root / "home", root / "own", root / "inputs"
+        self.open_to_all = root / "open"
+        self.owner = owner
+        for folder, mode in ((self.home, 0o700), (self.own, 0o700), (self.inputs, 0o755)):
+            folder.mkdir()
+            folder.chmod(mode)
+        self.open_to_all.mkdir()
+        self.open_to_all.chmod(0o777)
+        artifacts = self.home / "artifacts" / "ab"
+        artifacts.mkdir(parents=True)
+        self.private = [self.home / name for name in ("release.key", "secret.key", "db.sqlite3")]
+        self.private.append(artifacts / "abcd")
+        for file in self.private:
+            file.write_text("secret")
+            file.chmod(0o600)
+        (self.inputs / "hostile.py").write_bytes(HOSTILE.read_bytes())
+        (self.inputs / "hostile.py").chmod(0o644)
+        if owner is not None:
+            os.chown(self.own, *owner)
+        self.dashboard, self.broker = (
+            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)
+        )
+        # In a folder that is open to all, so that only the sandbox keeps it from the run.
+        self.socket = self.open_to_all / "redis.sock"
+        local = stack.enter_context(socket.socket(socket.AF_UNIX))
+        local.bind(str(self.socket))
+        local.listen()
+        self.socket.chmod(0o777)
+        self.abstract = f"trainyard-test-{os.getpid()}"
+        hidden = stack.enter_context(socket.socket(socket.AF_UNIX))
+        hidden.bind(f"\0{self.abstract}")
+        hidden.listen()
+        ignore = (
+            "import signal, time; signal.signal(signal.SIGUSR1, signal.SIG_IGN); print(1, flush=True); "
+            "time.sleep(300)"
+        )
+        self.victim = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", ignore], env=SECRET, stdout=subprocess.PIPE
+        )
+        stack.callback(self.victim.wait)
+        stack.callback(self.victim.kill)
+        assert self.victim.stdout is not None
+        stack.callback(self.victim.stdout.close)
+        self.victim.stdout.readline()
+
+    def request(self, **changes: Any) -> SandboxRequest:
+        return SandboxRequest(
+            readable=(str(self.inputs),), writable=(str(self.own),), folder=str(self.own),
+            environment={"GIVEN": "1"}, limits=LIMITS.model_copy(update=changes.pop("limits", {})), **changes,
+        )  # fmt: skip
+
+    def targets(self, level: Level) -> dict[str, Any]:
+        """Return the targets of the attacks."""
+        closed = [self.home, self.inputs, Path(sys.prefix)]
+        private = list(self.private)
+        folders = [self.home, self.home / "artifacts"]
+        # At the level `process`, files that are open to all users stay open.
+        if level is not Level.PROCESS:
+            closed.append(self.open_to_all)
+            folders.append(self.open_to_all)
+            private.append(Path("/etc/shadow"))
+        allowed = {"GIVEN", "PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "LC_CTYPE"}
+        column = seccomp.MACHINES[os.uname().machine].column
+        return {
+            "private": list(map(str, private)), "folders": list(map(str, folders)),
+            "closed": list(map(str, closed)),
+            "unchangeable": [str(self.inputs / "hostile.py"), str(self.private[0])],
+            "ports": [each.getsockname()[1] for each in (self.dashboard, self.broker)],
+            "socket": str(self.socket), "abstract": self.abstract, "victim": self.victim.pid,
+            "worker": os.getpid(), "allowed": sorted(allowed), "readable": str(self.inputs / "hostile.py"),
+            "calls": {name: each[column] for name, each in seccomp._ALWAYS.items() if each[column]},
+            "limits": {"memory": LIMITS.memory_of_all, "open_files": OPEN_FILES},
+        }  # fmt: skip
+
+
+@contextmanager
+def yard(owner: Owner | None) -> Iterator[Yard]:
+    with ExitStack() as stack:
+        root = Path(tempfile.mkdtemp(prefix="trainyard-sandbox-"))
+        stack.callback(shutil.rmtree, root, ignore_errors=True)
+        yield Yard(root, stack, owner)
+
+
+class Exercise:
+    """Starts attacks at one level."""
+
+    def __init__(self, yard: Yard, level: Level, python: str) -> None:
+        self.yard, self.level, self.python = yard, level, python
+
+    def start(
+        self, attack: str, given: object = None, *, output: bool = True, **changes: Any
+    ) -> SandboxProcess:
+        """Start an attack."""
+        code = str(self.yard.inputs / "hostile.py")
+        command = [self.python, "-I", "-S", code, attack, json.dumps(given or {})]
+        pipe = subprocess.PIPE if output else subprocess.DEVNULL
+        with (self.yard.home / "release.key").open() as inherited:
+            os.set_inheritable(inherited.fileno(), True)
+            os.environ.update(SECRET)
+            try:
+                return launch_at(
+                    self.level, self.yard.request(**changes), command, owner=self.yard.owner,
+                    streams=Streams(stdout=pipe, stderr=pipe), scratch=self.yard.root,
+                )  # fmt: skip
+            finally:
+                for name in SECRET:
+                    del os.environ[name]
+
+    def run(self, attack: str, given: object = None, **changes: Any) -> tuple[Any, SandboxProcess]:
+        """Run an attack, and return its output."""
+        with self.start(attack, given, **changes) as process:
+            status = process.wait(WAIT)
+            assert process.stdout is not None
+            assert process.stderr is not None
+            printed = process.stdout.read()
+            assert status == 0, process.stderr.read().decode()
+        return json.loads(printed), process
+
+    def explode(self, attack: str, size: int = 48 * MIB) -> Bomb:
+        """Run an attack on a resource until the watch ends it."""
+        received: list[bytes] = []
+        with self.start(attack, {"size": size}) as process:
+            watch = Watch(process, [str(self.yard.own)], interval=0.05)
+            assert process.stdout is not None
+            watch.read(process.stdout, received.append)
+            watch.start()
+            status = watch.wait(WAIT)
+            ended = watch.ended
+        left = self.remaining(attack)
+        for file in self.yard.own.iterdir():
+            file.unlink()
+        if ended is None:
+            return Bomb(None, "", 0, sum(map(len, received)), left, status)
+        return Bomb(ended.breach, ended.message, ended.used, sum(map(len, received)), left, status)
+
+    def remaining(self, attack: str, *, seconds: float = 5.0) -> int:
+        """Return how many processes of an attack are left, and kill them."""
+        deadline = time.monotonic() + seconds
+        marker = [str(self.yard.inputs / "hostile.py").encode(), attack.encode()]
+        while (found := list(_running(marker))) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for pid in found:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        return len(found)
+
+
+def _running(marker: list[bytes]) -> Iterator[int]:
+    """Yield the pids of processes with these words in their command lines, without those that have ended."""
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            words = (folder / "cmdline").read_bytes().split(b"\0") if folder.name.isdecimal() else []
+            if all(word in words for word in marker) and b"State:\tZ" not in (folder / "status").read_bytes():
+                yield int(folder.name)
+
+
+def exercise(level: Level, owner: Owner | None, python: str = sys.executable) -> Results:
+    """Run all attacks at a level."""
+    with yard(owner) as place:
+        printed, process = Exercise(place, level, python).run("attacks", place.targets(level))
+    # Another one: at the weakest level, attacks may have deleted its files.
+    with yard(owner) as place:
+        each = Exercise(place, level, python)
+        allowed, other = (one.getsockname()[1] for one in (place.dashboard, place.broker))
+        asked = {"allowed_port": allowed, "port": other, "abstract": place.abstract}
+        connections, connected = each.run("connections", asked, network=True, ports=(allowed,))
+        threads = {"processes_of_all": 1}
+        forks = each.run("count_forks", {"most": 80}, limits=threads)[0]
+        shared = each.run("shared_memory", {"most": 40})[0] if level in ROOTS else 0
+        results = Results(
+            process.record.model_dump(mode="json"), printed["succeeded"], printed["own"], printed["facts"],
+            connections, connected.record.model_dump(mode="json"), forks, shared,
+        )  # fmt: skip
+        for bomb in ("memory", "files_in_memory", "hidden", "fork", "disk", "deleted", "flood"):
+            results.bombs[bomb] = each.explode(bomb)
+        results.harmless = each.explode("neglect")
+        _end_in_ways(each, results)
+        results.temporary_left = process.temporary.exists()
+    return results
+
+
+def _end_in_ways(each: Exercise, results: Results) -> None:
+    with each.start("survive") as process:
+        results.statuses["survive"] = process.wait(WAIT)
+        results.left["its own end"] = each.remaining("survive")
+    with each.start("stay") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+        results.left["a kill"] = each.remaining("stay", seconds=0)
+        results.statuses["stay"] = process.wait(WAIT)
+    with each.start("stay") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        # As the supervisor ends a runner, and the kernel one that uses too much memory.
+        os.killpg(process.pid, signal.SIGKILL)
+        results.left["a kill of the process outside"] = each.remaining("stay")
+    with each.start("large_file", limits={"file_bytes": MIB}) as process:
+        results.statuses["large file"] = process.wait(WAIT)
+        results.left["large"] = (each.yard.own / "large").stat().st_size
+    results.left["its worker"] = _outlive(each)
+
+
+def _outlive(each: Exercise) -> int:
+    """Kill a worker, and return how many processes of its sandbox are left."""
+    reading, writing = os.pipe()
+    worker = os.fork()
+    if worker == 0:
+        os.close(reading)
+        try:
+            process = each.start("stay")
+            assert process.stdout is not None
+            os.write(writing, process.stdout.readline())
+            signal.pause()
+        finally:
+            os._exit(1)
+    os.close(writing)
+    try:
+        assert os.read(reading, 16) == b"ready\n"
+    finally:
+        os.close(reading)
+        os.kill(worker, signal.SIGKILL)
+        os.waitpid(worker, 0)
+    return each.remaining("stay")

@@ -1,0 +1,326 @@
+"""Code of an attacker, which runs in sandboxes: `python hostile.py ATTACK JSON`.
+
+All attacks are bounded, so that a sandbox that does not hold harms no machine. It needs only the standard
+library of any Python 3.9, since it also runs with the Python of the system.
+"""
+
+import ctypes
+import errno
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+MIB = 2**20
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def works(attack, *arguments):
+    """Return whether an attack succeeded."""
+    try:
+        return attack(*arguments) is not False
+    except (OSError, ValueError):
+        return False
+
+
+def read(path):
+    with open(path, "rb") as file:
+        file.read(1)
+
+
+def create(path):
+    with open(path, "x") as file:
+        file.write("x")
+
+
+def change_mode(path):
+    os.chmod(path, 0o777)
+    return os.stat(path).st_mode & 0o777 == 0o777
+
+
+def change_times(path):
+    os.utime(path, (1, 1))
+    return os.stat(path).st_mtime == 1
+
+
+def connect(family, address, protocol=0):
+    with socket.socket(family, socket.SOCK_STREAM, protocol) as client:
+        client.settimeout(5)
+        client.connect(address)
+
+
+def connect_while_sending(address):
+    fast_open = 0x20000000
+    # It must block: otherwise it is reported as unfinished.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as client:
+        client.sendto(b"x", fast_open, address)
+
+
+def call(number):
+    """Return whether a call of the kernel was not refused. Its arguments are wrong, so it has no effect."""
+    ctypes.set_errno(0)
+    libc.syscall(ctypes.c_long(number), ctypes.c_long(-1), None, None, None, None)
+    return ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS)
+
+
+def trace(pid):
+    attach, detach = 16, 17
+    if libc.ptrace(attach, pid, None, None) != 0:
+        return False
+    os.waitpid(pid, 0)
+    libc.ptrace(detach, pid, None, None)
+    return True
+
+
+def read_memory(pid):
+    with open(f"/proc/{pid}/mem", "rb"):
+        pass
+
+
+def become_root():
+    os.setuid(0)
+    return os.geteuid() == 0 and status("CapEff") != 0
+
+
+def status(name):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1], 16) for line in file if line.startswith(f"{name}:"))
+
+
+def raise_limit(name, value):
+    resource.setrlimit(name, (value, value))
+
+
+def open_files(limit):
+    copies = []
+    try:
+        while len(copies) <= limit:
+            copies.append(os.dup(0))
+    finally:
+        for copy in copies:
+            os.close(copy)
+
+
+def attacks(given):
+    """Print which attacks succeeded, by the guarantee that should refuse them."""
+    victim, limits = given["victim"], given["limits"]
+    own = {
+        "file": works(create, "own"),
+        "temporary": works(create, os.environ["TMPDIR"] + "/own"),
+        "readable": works(read, given["readable"]),
+        "home": os.path.isdir(os.environ["HOME"]),
+        "process": subprocess.run([sys.executable, "-S", "-c", "print(1)"], capture_output=True).stdout
+        == b"1\n",
+    }
+    found = {
+        "read": {path: works(read, path) for path in given["private"]}
+        | {f"{path}/": works(os.listdir, path) for path in given["folders"]},
+        "write": {f"{path}/new": works(create, f"{path}/new") for path in given["closed"]}
+        | {f"chmod {path}": works(change_mode, path) for path in given["unchangeable"]}
+        | {f"utime {path}": works(change_times, path) for path in given["unchangeable"]}
+        | {f"truncate {path}": works(os.truncate, path, 0) for path in given["unchangeable"]}
+        | {f"remove {path}": works(os.unlink, path) for path in given["unchangeable"]},
+        "network": {
+            **{
+                f"port {port}": works(connect, socket.AF_INET, ("127.0.0.1", port)) for port in given["ports"]
+            },
+            "socket file": works(connect, socket.AF_UNIX, given["socket"]),
+            "abstract socket": works(connect, socket.AF_UNIX, "\0" + given["abstract"]),
+            "packets": works(socket.socket, socket.AF_PACKET, socket.SOCK_RAW),
+            "host of a virtual machine": works(socket.socket, 40, socket.SOCK_STREAM),
+        },
+        "signal": {
+            "signal": works(os.kill, victim, signal.SIGUSR1),
+            "limits": works(resource.prlimit, victim, resource.RLIMIT_NOFILE, (64, 64)),
+            "priority": works(os.setpriority, os.PRIO_PROCESS, victim, 19),
+            "cores": works(os.sched_setaffinity, victim, {0}),
+        },
+        "memory_of_others": {
+            "trace": trace(victim),
+            "environment": works(read, f"/proc/{victim}/environ"),
+            "environment of the parent": works(read, f"/proc/{given['worker']}/environ"),
+            "memory": works(read_memory, victim),
+            "root": works(os.listdir, f"/proc/{victim}/root/"),
+        },
+        "see_processes": {"list": str(victim) in os.listdir("/proc")},
+        "privileges": {
+            "root": works(become_root),
+            "groups": works(os.setgroups, [0]),
+            "capabilities": status("CapEff") != 0 or status("CapPrm") != 0,
+            "new privileges": status("NoNewPrivs") != 1,
+        },
+        "calls": {name: call(number) for name, number in given["calls"].items()},
+        "environment": {name: True for name in os.environ if name not in given["allowed"]},
+        "descriptors": {
+            os.readlink(f"/proc/self/fd/{name}"): True
+            for name in os.listdir("/proc/self/fd")
+            if int(name) > 2 and os.path.exists(f"/proc/self/fd/{name}")
+        },
+        "limits": {
+            "memory": works(raise_limit, resource.RLIMIT_DATA, limits["memory"] + MIB),
+            "core": works(raise_limit, resource.RLIMIT_CORE, 1),
+            "cpu": works(raise_limit, resource.RLIMIT_CPU, 10**6),
+            "open files": works(open_files, limits["open_files"]),
+        },
+    }
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+    print(
+        json.dumps({"succeeded": found, "own": own, "facts": {"uid": os.getuid(), "groups": os.getgroups()}})
+    )
+
+
+def connections(given):
+    """Print which connections were made with network: to the one allowed port and to others."""
+    mptcp = 262
+    print(
+        json.dumps(
+            {
+                "allowed": works(connect, socket.AF_INET, ("127.0.0.1", given["allowed_port"])),
+                "other": works(connect, socket.AF_INET, ("127.0.0.1", given["port"])),
+                "other by MPTCP": works(connect, socket.AF_INET, ("127.0.0.1", given["port"]), mptcp),
+                "other while sending": works(connect_while_sending, ("127.0.0.1", given["port"])),
+                "abstract socket": works(connect, socket.AF_UNIX, "\0" + given["abstract"]),
+            }
+        )
+    )
+
+
+def hold():
+    time.sleep(60)
+
+
+def memory(given):
+    """Allocate memory in several processes, each of which is below its own limit."""
+    for _ in range(3):
+        if os.fork() == 0:
+            block = bytearray(given["size"])
+            for place in range(0, len(block), 4096):
+                block[place] = 1
+            hold()
+    hold()
+
+
+def files_in_memory(given):
+    """Fill memory that belongs to no process."""
+    files = [os.memfd_create("bomb") for _ in range(8)]
+    for file in files:
+        os.write(file, b"x" * (given["size"] // 2))
+    hold()
+
+
+def hidden(given):
+    """Fill memory that belongs to no process, and keep the worker from measuring it."""
+    set_dumpable = 4
+    libc.prctl(set_dumpable, 0, 0, 0, 0)
+    files_in_memory(given)
+
+
+def neglect(given):
+    """Leave children that have ended, as many harmless programs do."""
+    for _ in range(3):
+        if os.fork() == 0:
+            os._exit(0)
+    time.sleep(1)
+
+
+def shared_memory(given):
+    """Print how many MiB fit into the file system for shared memory."""
+    written = 0
+    try:
+        with open("/dev/shm/bomb", "wb", buffering=0) as file:
+            while written < given["most"]:
+                written += file.write(b"x" * MIB) // MIB
+    except OSError:
+        pass
+    print(written)
+
+
+def fork(given):
+    for _ in range(7):
+        os.fork()
+    hold()
+
+
+def count_forks(given):
+    """Print how many processes can be started at one time."""
+    started = 0
+    try:
+        while started < given["most"]:
+            if os.fork() == 0:
+                hold()
+            started += 1
+    except OSError:
+        pass
+    print(started, flush=True)
+
+
+def disk(given):
+    for number in range(32):
+        with open(f"bomb-{number}", "wb") as file:
+            file.write(b"x" * MIB)
+    hold()
+
+
+def deleted(given):
+    """Fill a disk with files that have no name."""
+    files = []
+    for number in range(32):
+        files.append(open(f"bomb-{number}", "wb"))
+        os.unlink(f"bomb-{number}")
+        files[-1].write(b"x" * MIB)
+        files[-1].flush()
+    hold()
+
+
+def large_file(given):
+    with open("large", "wb") as file:
+        for _ in range(64):
+            file.write(b"x" * MIB)
+
+
+def flood(given):
+    for _ in range(1024):
+        os.write(1, b"x" * MIB)
+
+
+def leave_behind():
+    """Start a process that has left the session, ignores signals, and has no parent of the sandbox."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                signal.signal(number, signal.SIG_IGN)
+            try:
+                os.setsid()
+            except OSError:
+                pass
+            os.close(1)
+            hold()
+        os._exit(0)
+    os.wait()
+
+
+def survive(given):
+    leave_behind()
+    # The last process must have left before this one ends.
+    time.sleep(0.2)
+
+
+def stay(given):
+    """Ignore every signal that can be ignored, also that of the death of the parent."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    libc.prctl(1, 0, 0, 0, 0)
+    leave_behind()
+    print("ready", flush=True)
+    hold()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](json.loads(sys.argv[2]))

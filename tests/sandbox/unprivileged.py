@@ -1,0 +1,27 @@
+"""Runs attacks as a worker without privileges: `python -m tests.sandbox.unprivileged LEVEL …`.
+
+It prints the levels that it finds and the results of the given ones that are offered, as JSON.
+"""
+
+import json
+import sys
+
+from jobs.contracts.sandbox import Level
+from tests.sandbox.exercise import exercise
+from workers.sandbox.levels import find_levels
+
+
+def main() -> None:
+    states = find_levels()
+    results = {
+        state.level: exercise(state.level, None).as_json()
+        for state in states
+        if state.offered and state.level in map(Level, sys.argv[1:])
+    }
+    sys.stdout.write(
+        json.dumps({"states": [state.model_dump(mode="json") for state in states], "results": results})
+    )
+
+
+if __name__ == "__main__":
+    main()

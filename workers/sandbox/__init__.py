@@ -1,0 +1,7 @@
+"""Runs code of users in a sandbox (Linux; elsewhere only the level `process`).
+
+`levels` finds by trying which levels the machine offers, `launch` starts a command at one of them, and
+`watch` ends it above its limits. The started process executes `enter`, which confines itself and then becomes
+the command. `enter` and the modules that it imports need only the standard library, so that it starts
+quickly.
+"""

@@ -1,0 +1,222 @@
+"""The process that becomes a command in a sandbox: `enter.main(DESCRIPTOR, STAGE)`, see `launch`.
+
+The plan is read from an open file, since command lines can be read by all users of a machine. The process
+that the worker started stays outside of the sandbox, and ends with the status of the command when all
+processes of the sandbox have ended. At the level `bubblewrap`, it executes bubblewrap, which executes the
+stage `inner`.
+"""
+
+import os
+import resource
+import signal
+import sys
+from collections.abc import Sequence
+
+from workers.sandbox import kernel, landlock, monitor, mounts, seccomp
+from workers.sandbox.plan import Plan
+
+CANNOT_START, NOT_FOUND = 125, 127
+"""Exit statuses: the sandbox, or the command in it, could not be started. The reason is on standard error."""
+STREAMS = 3
+
+
+def main(descriptor: int, stage: str) -> None:
+    """Run the stage `outer` or `inner` of a plan."""
+    try:
+        plan = Plan.read(descriptor)
+        if stage == "inner":
+            os.close(descriptor)
+            # Bubblewrap itself must not be in the group of the command.
+            os.setsid()
+            become(plan)
+        else:
+            _start(plan, descriptor)
+    except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
+        fail(error)
+
+
+def fail(error: Exception) -> None:
+    """End this process with the reason on standard error."""
+    reason = f"{type(error).__name__}: {error}"
+    if not isinstance(error, OSError | NotImplementedError):
+        # Only for errors of this program: it takes a while to import.
+        import traceback
+
+        reason = traceback.format_exc()
+    os.write(2, f"the sandbox could not be started: {reason}\n".encode())
+    os._exit(CANNOT_START)
+
+
+def _start(plan: Plan, descriptor: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if plan.cgroup is not None:
+        with open(f"{plan.cgroup}/cgroup.procs", "w") as file:  # noqa: PTH123  pathlib is not imported
+            file.write("0")
+    if plan.level == "bubblewrap":
+        if not plan.privileged:
+            become_user(plan)
+        os.execv(plan.program[0], [*plan.program])  # noqa: S606
+    os.close(descriptor)
+    if plan.level == "namespaces":
+        _run_in_namespaces(plan)
+    else:
+        _run_in_group(plan)
+
+
+def _run_in_namespaces(plan: Plan) -> None:
+    """Run the command below a first process in new namespaces, with which the kernel ends all others."""
+    flags = kernel.NAMESPACES & ~(kernel.NEW_USER | (kernel.NEW_NETWORK if plan.network else 0))
+    if plan.privileged:
+        kernel.unshare(flags)
+    else:
+        become_user(plan)
+        uid, gid = os.geteuid(), os.getegid()
+        kernel.unshare(flags | kernel.NEW_USER)
+        kernel.map_own_user(uid, gid)
+    # After the changes of user and capabilities, which remove the setting.
+    kernel.die_with_parent(plan.parent)
+    reading, writing = os.pipe()
+    first = os.fork()
+    if first == 0:
+        _guarded(_be_first, plan, writing)
+    os.close(writing)
+    monitor.close_all_but(reading)
+    status = monitor.wait_for(first)
+    reported = os.read(reading, 16)
+    monitor.end_like(int(reported) if reported else status)
+
+
+def _be_first(plan: Plan, writing: int) -> None:
+    # Its parent is in another PID namespace, where pids are not visible.
+    kernel.die_with_parent(0)
+    if not plan.network:
+        kernel.enable_loopback()
+    mounts.enter(plan.mounts, plan.base, plan.shared_memory)
+    command = os.fork()
+    if command == 0:
+        os.close(writing)
+        os.setsid()
+        _guarded(become, plan)
+    kernel.drop_capabilities()
+    monitor.close_all_but(writing)
+    os.write(writing, str(monitor.wait_for(command)).encode())
+    os._exit(0)
+
+
+def _run_in_group(plan: Plan) -> None:
+    """Run the command below a guardian, which ends the remaining processes when the command ends.
+
+    This process can be killed at any time: the guardian then gets a signal, and ends all others.
+    """
+    if sys.platform == "linux":
+        kernel.become_subreaper()
+        kernel.die_with_parent(plan.parent)
+    outside = os.getpid()
+    guardian = os.fork()
+    if guardian == 0:
+        _guarded(_guard, plan, outside)
+    monitor.close_all_but()
+    status = monitor.wait_for(guardian)
+    # A guardian that was killed has left its processes to this one.
+    monitor.end_descendants(plan.uid)
+    monitor.end_like(status)
+
+
+def _guard(plan: Plan, parent: int) -> None:
+    # A signal to the group of the outer process must not reach this one.
+    os.setsid()
+    # Blocked until the group is known: otherwise a process could be left.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    if sys.platform == "linux":
+        kernel.become_subreaper()
+        kernel.die_with_parent(parent, signal.SIGTERM)
+    own = os.getpid()
+    command = os.fork()
+    if command == 0:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        os.setpgid(0, 0)
+        _guarded(become, plan, own)
+    group = monitor.Group(command, plan.uid)
+    monitor.close_all_but()
+    signal.signal(signal.SIGTERM, lambda *_: group.end())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    monitor.end_like(group.wait())
+
+
+def _guarded(run: object, *arguments: object) -> None:
+    """Call a function in a forked process, which never returns to the code of its parent."""
+    try:
+        run(*arguments)  # type: ignore[operator]
+    except Exception as error:  # noqa: BLE001  see `main`
+        fail(error)
+    os._exit(CANNOT_START)
+
+
+def become(plan: Plan, parent: int | None = None) -> None:
+    """Confine this process, and execute the command.
+
+    Args:
+        plan: the plan.
+        parent: the pid of a parent with which the process dies.
+    """
+    _close_files(plan.keep)
+    _set_limits(plan)
+    # The user of the run may not be able to open the folders that the rules name.
+    rules = None
+    if plan.landlock_version:
+        rules = landlock.create(plan.landlock, ports=plan.ports, landlock=plan.landlock_version)
+    # Before bubblewrap, or in the first process of the namespaces, there was a reason to stay root.
+    if plan.uid is not None and os.geteuid() != plan.uid:
+        become_user(plan)
+    if sys.platform == "linux":
+        kernel.drop_capabilities()
+        if parent is not None:
+            kernel.die_with_parent(parent)
+    os.umask(0o077 if plan.uid is not None else 0o022)
+    os.chdir(plan.folder)
+    if rules is not None:
+        landlock.restrict(rules)
+    if plan.seccomp is not None:
+        seccomp.apply(seccomp.Options(**plan.seccomp))
+    try:
+        os.execvpe(plan.command[0], [*plan.command], plan.environment)  # noqa: S606
+    except OSError as error:
+        os.write(2, f"{plan.command[0]}: {error.strerror}\n".encode())
+        os._exit(NOT_FOUND)
+
+
+def become_user(plan: Plan) -> None:
+    """Become the user of the run alone, without other groups."""
+    if plan.uid is None or plan.gid is None:
+        return
+    try:
+        os.setgroups([])
+        os.setresgid(plan.gid, plan.gid, plan.gid)
+        os.setresuid(plan.uid, plan.uid, plan.uid)
+    except PermissionError as error:
+        raise PermissionError(error.errno, "the worker is root, but may not become another user") from error
+    if sys.platform == "linux":
+        kernel.allow_own_proc()
+
+
+def _close_files(keep: Sequence[int]) -> None:
+    last = STREAMS - 1
+    for descriptor in sorted(keep):
+        os.closerange(last + 1, descriptor)
+        os.set_inheritable(descriptor, True)
+        last = descriptor
+    os.closerange(last + 1, max(last + 1, os.sysconf("SC_OPEN_MAX")))
+
+
+def _set_limits(plan: Plan) -> None:
+    limits = list(plan.limits)
+    if plan.threads is not None:
+        limits.append(("RLIMIT_NPROC", plan.threads, plan.threads))
+    for name, soft, hard in limits:
+        number = getattr(resource, name, None)
+        if number is None:  # another system
+            continue
+        _, present = resource.getrlimit(number)
+        if present != resource.RLIM_INFINITY:
+            soft, hard = min(soft, present), min(hard, present)
+        resource.setrlimit(number, (soft, hard))

@@ -1,0 +1,155 @@
+"""The process of a sandbox as the worker sees it."""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from jobs.contracts.sandbox import Level, SandboxRecord
+from workers.isolation.users import end_processes
+from workers.sandbox import usage
+
+END_TIMEOUT = 5.0
+"""Seconds until processes that were asked to end are killed."""
+
+
+class SandboxProcess:
+    """A command in a sandbox. Its end is the end of all its processes.
+
+    Attributes:
+        record: the sandbox that the run really has.
+        temporary: its temporary folder on the machine.
+    """
+
+    def __init__(
+        self, started: subprocess.Popen[bytes], record: SandboxRecord, temporary: Path, cgroup: Path | None
+    ) -> None:
+        self._started = started
+        self._cgroup = cgroup
+        self.record = record
+        self.temporary = temporary
+
+    @property
+    def pid(self) -> int:
+        """The process outside of the sandbox; those inside are its descendants."""
+        return self._started.pid
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        """The standard input, if it is a pipe."""
+        return self._started.stdin
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """The standard output, if it is a pipe."""
+        return self._started.stdout
+
+    @property
+    def stderr(self) -> IO[bytes] | None:
+        """The standard error, if it is a pipe."""
+        return self._started.stderr
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status of the command, minus the number of the signal that ended it; None if it runs."""
+        return exit_status(self.record.level, self._started.returncode)
+
+    def poll(self) -> int | None:
+        """Return `returncode` of now."""
+        self._started.poll()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end, and return `returncode`.
+
+        Raises:
+            subprocess.TimeoutExpired: it still runs.
+        """
+        status = exit_status(self.record.level, self._started.wait(timeout))
+        assert status is not None  # noqa: S101  it has ended
+        return status
+
+    def terminate(self) -> None:
+        """End all processes, without waiting for it, as each signal does that kills the outer process."""
+        self._started.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End all processes, and wait until they have ended."""
+        if self._cgroup is not None:
+            with contextlib.suppress(OSError):
+                (self._cgroup / "cgroup.kill").write_text("1")
+        with contextlib.ExitStack() as handles:
+            inner = [handles.enter_context(_opened(pid)) for pid in usage.children(self.pid)]
+            self.terminate()
+            self._wait_briefly()
+            for handle in inner:
+                _wait_for(handle)
+        if self.record.uid is not None:
+            end_processes(self.record.uid)
+
+    def _wait_briefly(self) -> None:
+        try:
+            self._started.wait(END_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._started.kill()
+            self._started.wait()
+
+    def close(self) -> None:
+        """End it if it runs, and delete its temporary folder."""
+        if self.poll() is None:
+            self.kill()
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        # Folders may be nested deeper than Python can follow.
+        with contextlib.suppress(RecursionError):
+            shutil.rmtree(self.temporary, ignore_errors=True)
+        if self._cgroup is not None:
+            with contextlib.suppress(OSError):
+                self._cgroup.rmdir()
+
+    def __enter__(self) -> "SandboxProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextlib.contextmanager
+def _opened(pid: int) -> Iterator[int | None]:
+    """Open a handle of a process, which is valid also after its end; None if it has ended."""
+    try:
+        handle = os.pidfd_open(pid)
+    except (OSError, AttributeError):  # other systems have none
+        handle = None
+    try:
+        yield handle
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _wait_for(handle: int | None) -> None:
+    """Wait for the process that ends all others when the outer one has ended: it ends last."""
+    if handle is None:
+        return
+    # It might have been stopped by a run that has its user.
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(handle, signal.SIGCONT)
+    if not select.select([handle], [], [], END_TIMEOUT)[0]:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+
+
+def exit_status(level: Level, status: int | None) -> int | None:
+    """Return the exit status of a command by that of the process outside of its sandbox."""
+    # Bubblewrap reports a signal as a shell does.
+    if level is Level.BUBBLEWRAP and status is not None and 128 < status < 128 + signal.NSIG:
+        return 128 - status
+    return status

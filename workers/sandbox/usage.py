@@ -1,0 +1,179 @@
+"""Measures the processes of a sandbox, and their files. Reads /proc and folders: call it in a thread."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+_HELPERS = 2
+"""How many generations of processes, beginning with the started one, are not the command's."""
+_BLOCK = 512
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108  only its size is read
+_NESTED = 200
+"""Folders in folders. Deeper ones cannot be opened by the paths of the system."""
+
+
+class Unmeasurable(Exception):
+    """The run has folders whose size cannot be measured."""
+
+
+def processes(outer: int) -> list[int]:
+    """Return the pids of the processes of a sandbox.
+
+    All are descendants of the process that the worker started, also those whose parents have ended: the first
+    process of the PID namespace, or the subreaper, has become their parent.
+    """
+    found: list[int] = []
+    generation, depth = [outer], 0
+    seen = {outer}
+    while generation:
+        depth += 1
+        generation = [child for pid in generation for child in children(pid) if child not in seen]
+        seen.update(generation)
+        if depth >= _HELPERS:
+            found += generation
+    return found
+
+
+def memory(pids: Iterable[int], *, limit: int, private_files: bool) -> int:
+    """Return the bytes of memory of processes, with files that are only in memory.
+
+    Args:
+        pids: the processes.
+        limit: the precise sum is slow, and measured only if the resident memory is above this.
+        private_files: /dev/shm belongs to these processes alone.
+    """
+    pids = list(pids)
+    files = _files_in_memory(pids, private_files=private_files)
+    rough = sum(_rough_memory(pid) for pid in pids) + files
+    if rough <= limit:
+        return rough
+    own, shared = 0, 0
+    for pid in pids:
+        proportional = _fields(f"/proc/{pid}/smaps_rollup")
+        if "Pss" in proportional:
+            own += proportional.get("Pss_Anon", 0) + proportional.get("SwapPss", 0)
+            shared += proportional.get("Pss_Shmem", 0)
+        else:  # it has ended, or may not be read
+            own += _rough_memory(pid)
+    # A file in memory that is also mapped is counted once.
+    return own + max(shared, files)
+
+
+def _rough_memory(pid: int) -> int:
+    status = _fields(f"/proc/{pid}/status")
+    return sum(status.get(name, 0) for name in ("RssAnon", "RssShmem", "VmSwap"))
+
+
+def _fields(path: str) -> dict[str, int]:
+    """Return the fields of a file in /proc that are given in kB, in bytes."""
+    try:
+        lines = Path(path).read_text().splitlines()
+    except (OSError, ValueError):
+        return {}
+    parts = (line.split() for line in lines if line.endswith(" kB"))
+    return {each[0].rstrip(":"): int(each[1]) * 1024 for each in parts if len(each) == 3}
+
+
+def _files_in_memory(pids: list[int], *, private_files: bool) -> int:
+    total = sum(size for size, in_memory in _deleted_files(pids) if in_memory)
+    for pid in pids if private_files else ():
+        # All see the same, but the first ones may have ended.
+        with contextlib.suppress(OSError):
+            system = os.statvfs(f"/proc/{pid}/root{_SHARED_MEMORY}")
+            return total + (system.f_blocks - system.f_bfree) * system.f_frsize
+    return total
+
+
+def is_hidden(pids: Iterable[int]) -> bool:
+    """Return whether a process keeps its open files from the worker, as it can if both have one user."""
+    for pid in pids:
+        try:
+            os.scandir(f"/proc/{pid}/fd").close()
+        except PermissionError:
+            # One that has ended, and was not waited for, has no files, and belongs to root.
+            if not _has_ended(pid):
+                return True
+        except OSError:  # it does not exist any more
+            continue
+    return False
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def _deleted_files(pids: Iterable[int]) -> Iterator[tuple[int, bool]]:
+    """Yield the size of each open file without a name, and whether it is in memory."""
+    seen: set[tuple[int, int]] = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    name = os.readlink(entry.path)  # noqa: PTH115  the text, not a path
+                    if not name.endswith(" (deleted)"):
+                        continue
+                    facts = os.stat(entry.path)  # noqa: PTH116
+                    key = (facts.st_dev, facts.st_ino)
+                    if stat.S_ISREG(facts.st_mode) and key not in seen:
+                        seen.add(key)
+                        yield facts.st_blocks * _BLOCK, name.startswith("/memfd:")
+
+
+def disk(folders: Iterable[str], pids: Iterable[int]) -> int:
+    """Return the bytes in folders, and of deleted files that processes hold open.
+
+    Raises:
+        Unmeasurable: a folder cannot be read.
+    """
+    deleted = sum(size for size, in_memory in _deleted_files(pids) if not in_memory)
+    return deleted + sum(_folder_bytes(folder) for folder in folders)
+
+
+def _folder_bytes(folder: str) -> int:
+    total = 0
+    folders = [(folder, 0)]
+    # A file with several names is counted once.
+    seen: set[tuple[int, int]] = set()
+    while folders:
+        path, depth = folders.pop()
+        if depth > _NESTED:
+            raise Unmeasurable(f"folders are nested more than {_NESTED} deep")
+        for entry in _entries(path):
+            try:
+                facts = entry.stat(follow_symlinks=False)
+            except OSError:  # it was removed
+                continue
+            key = (facts.st_dev, facts.st_ino)
+            if key not in seen:
+                seen.add(key)
+                total += facts.st_blocks * _BLOCK
+            if stat.S_ISDIR(facts.st_mode):
+                folders.append((entry.path, depth + 1))
+    return total
+
+
+def _entries(path: str) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(path) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):  # it was removed
+        return []
+    except OSError as error:
+        raise Unmeasurable(f"a folder cannot be read ({error.strerror})") from error
+
+
+def children(pid: int) -> Iterator[int]:
+    """Yield the pids of the children of a process."""
+    # Each thread has a list of the children that it started.
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  names
+    except OSError:
+        return
+    for task in tasks:
+        with contextlib.suppress(OSError, ValueError):
+            yield from map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())

@@ -1,0 +1,161 @@
+"""Watches a sandbox and ends it above its limits. The kernel has limits for each process, but not for all."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import IO, Self
+
+from jobs.contracts.sandbox import MIB, Breach, Ended, Level
+from workers.sandbox import usage
+from workers.sandbox.process import SandboxProcess
+
+# Seconds between two measurements.
+INTERVAL = 0.1
+WALK_PAUSES = 10
+"""The time between two measurements of its folders, in multiples of the time that one takes."""
+HIDDEN_MEASUREMENTS = 10
+"""After so many measurements in sequence, a process that cannot be measured is one that hides."""
+CHUNK = 2**16
+
+
+class Watch:
+    """Measures a sandbox in a thread of its own until it ends.
+
+    Args:
+        process: the sandbox.
+        writable: the folders in which it may write, beside its temporary one.
+        interval: seconds between two measurements.
+    """
+
+    def __init__(
+        self, process: SandboxProcess, writable: Iterable[str], *, interval: float = INTERVAL
+    ) -> None:
+        self._process = process
+        self._folders = (*writable, str(process.temporary))
+        self._interval = interval
+        self._limits = process.record.limits
+        self._printed = 0
+        self._lock = threading.Lock()
+        self._next_walk = 0.0
+        self._hidden = 0
+        self._stopped = threading.Event()
+        self._readers: list[threading.Thread] = []
+        self._thread = threading.Thread(target=self._follow, name=f"watch of {process.pid}", daemon=True)
+        self.ended: Ended | None = None
+        """Why it was ended; None if it was not."""
+
+    def start(self) -> Self:
+        """Begin to watch."""
+        self._thread.start()
+        return self
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end of the sandbox and of its output, and return its exit status.
+
+        Raises:
+            subprocess.TimeoutExpired: it still runs.
+        """
+        status = self._process.wait(timeout)
+        self.stop()
+        return status
+
+    def stop(self) -> None:
+        """End watching, after all output of the sandbox is read."""
+        for reader in self._readers:
+            reader.join()
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def read(self, stream: IO[bytes], receive: Callable[[bytes], object]) -> None:
+        """Read a stream of the sandbox in a thread, up to the limit of its output.
+
+        Args:
+            stream: its output.
+            receive: is called with each part, in that thread.
+        """
+        reader = threading.Thread(target=self._read, args=(stream, receive), daemon=True)
+        self._readers.append(reader)
+        reader.start()
+
+    def count_output(self, size: int) -> int:
+        """Count bytes that the sandbox has printed; return how many of them are within the limit."""
+        with self._lock:
+            allowed = max(0, min(size, self._limits.output_of_all - self._printed))
+            self._printed += size
+            printed = self._printed
+        if allowed < size:
+            self._end(Breach.OUTPUT, printed, self._limits.output_of_all)
+        return allowed
+
+    def check(self) -> Ended | None:
+        """Measure once, and end the sandbox if it is above a limit."""
+        process, limits = self._process, self._limits
+        level = process.record.level
+        pids = usage.processes(process.pid)
+        if len(pids) > limits.processes_of_all:
+            self._end(Breach.PROCESSES, len(pids), limits.processes_of_all)
+            return self.ended
+        private = level in (Level.BUBBLEWRAP, Level.NAMESPACES)
+        memory = usage.memory(pids, limit=limits.memory_of_all, private_files=private)
+        if memory > limits.memory_of_all:
+            self._end(Breach.MEMORY, memory, limits.memory_of_all)
+        elif self._is_hidden(pids):
+            text = "a process hides its open files, so its memory could not be measured"
+            self._end(Breach.MEMORY, memory, limits.memory_of_all, text)
+        elif time.monotonic() >= self._next_walk:
+            self._check_disk(pids)
+        return self.ended
+
+    def _is_hidden(self, pids: list[int]) -> bool:
+        # A process that is just being started is hidden for a moment.
+        self._hidden = self._hidden + 1 if usage.is_hidden(pids) else 0
+        return self._hidden >= HIDDEN_MEASUREMENTS
+
+    def _check_disk(self, pids: list[int]) -> None:
+        began = time.monotonic()
+        limit = self._limits.disk_of_all
+        try:
+            used = usage.disk(self._folders, pids)
+        except usage.Unmeasurable as error:
+            self._end(Breach.DISK, limit + 1, limit, f"its disk space could not be measured: {error}")
+            return
+        if used > limit:
+            self._end(Breach.DISK, used, limit)
+        ended = time.monotonic()
+        # A walk over very many files must not take much of the worker's time.
+        self._next_walk = ended + WALK_PAUSES * (ended - began)
+
+    def _follow(self) -> None:
+        try:
+            while not self._stopped.wait(self._interval):
+                if self._process.poll() is not None or self.check() is not None:
+                    break
+        except BaseException:
+            # Without a watch it must not run.
+            self._process.kill()
+            raise
+
+    def _read(self, stream: IO[bytes], receive: Callable[[bytes], object]) -> None:
+        # Until its end, also above the limit: the sandbox must not wait for a reader when it is ended.
+        while chunk := stream.read1(CHUNK):  # type: ignore[attr-defined]
+            if allowed := self.count_output(len(chunk)):
+                receive(chunk[:allowed])
+
+    def _end(self, breach: Breach, used: int, limit: int, message: str | None = None) -> None:
+        with self._lock:
+            if self.ended is not None:
+                return
+            text = message or _message(breach, limit)
+            self.ended = Ended(breach=breach, used=used, limit=limit, message=f"this run was ended: {text}")
+        self._process.kill()
+
+
+def _message(breach: Breach, limit: int) -> str:
+    size = f"{limit / MIB:.6g} MiB"
+    return {
+        Breach.MEMORY: f"its processes used more than {size} of memory together",
+        Breach.PROCESSES: f"it had more than {limit} processes at one time",
+        Breach.DISK: f"its files used more than {size} of disk space",
+        Breach.OUTPUT: f"it printed more than {size}",
+    }[breach]
