@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jobs.contracts.code import MAX_TEXT, CodeArgument, CodeEntry, EntryKind
-from workers.code_reader.modules import Module, constant
+from workers.code_reader.modules import Module, constant, shown
 from workers.code_reader.scripts import script_of
 
 type Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -190,6 +190,6 @@ def _registered(module: Module, node: Function | ast.ClassDef) -> str | None:
         positional = [] if call is None else call.args
         package = constant(positional[0] if positional else given.get("package"))
         own = constant(positional[1] if len(positional) > 1 else given.get("name"))
-        shown = package if isinstance(package, str) else DEFAULT_PACKAGE
-        return f"{shown}>{own if isinstance(own, str) else node.name}"[:MAX_TEXT]
+        home = package if isinstance(package, str) else DEFAULT_PACKAGE
+        return shown(f"{home}>{own if isinstance(own, str) else node.name}")
     return None

@@ -47,7 +47,7 @@ class Module:
                 tree = ast.parse(file.text, filename=file.path)
         except SyntaxError as error:
             problem = CodeProblem(
-                path=file.path, line=error.lineno, column=error.offset, message=error.msg[:MAX_TEXT]
+                path=file.path, line=error.lineno, column=error.offset, message=shown(error.msg)
             )
             raise Unreadable(problem) from error
         except (RecursionError, MemoryError, ValueError) as error:
@@ -66,7 +66,7 @@ class Module:
         lines[-1] = lines[-1][: node.end_col_offset]
         lines[0] = lines[0][node.col_offset :]
         text = " ".join(b"".join(lines).decode("utf-8", "replace").split())
-        return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+        return shown(text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…")
 
     def full_name(self, node: ast.expr) -> str:
         """Return the full name of a name or an attribute, such as `keras.layers.Layer`; empty for others."""
@@ -91,6 +91,12 @@ def _imports(tree: ast.Module) -> dict[str, str]:
             for alias in node.names:
                 found[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
     return found
+
+
+def shown(text: str) -> str:
+    """Return a text from the code that can be stored and shown: short, and without control characters."""
+    # An escape in a constant may be a NUL or half a character, which no database and no JSON accepts.
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text[:MAX_TEXT])
 
 
 def constant(node: ast.expr | None) -> object:

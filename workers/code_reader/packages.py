@@ -3,8 +3,9 @@
 import re
 import tomllib
 
-from jobs.contracts.code import MAX_FOUND, MAX_TEXT, CodePackages, CodeProblem
+from jobs.contracts.code import MAX_FOUND, CodePackages, CodeProblem
 from workers.code_reader.files import SourceFile
+from workers.code_reader.modules import shown
 
 _COMMENT = re.compile(r"(^|\s)#.*$")
 _PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
@@ -27,7 +28,7 @@ def requirements(file: SourceFile) -> CodePackages:
     # A backslash at the end of a line continues it.
     joined = re.sub(r"\\\r?\n", " ", _text(file))
     lines = (_COMMENT.sub("", line).strip() for line in joined.splitlines())
-    wanted = [line[:MAX_TEXT] for line in lines if line]
+    wanted = [shown(line) for line in lines if line]
     return CodePackages(path=file.path, requirements=wanted[:MAX_FOUND])
 
 
@@ -42,7 +43,7 @@ def project(file: SourceFile) -> CodePackages | None:
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.search(message := str(error))
         line, column = (int(place[1]), int(place[2])) if place else (None, None)
-        raise _unreadable(file, message[:MAX_TEXT], line, column) from error
+        raise _unreadable(file, shown(message), line, column) from error
     except RecursionError as error:
         raise _unreadable(file, "is nested too deeply") from error
     if table is None:
@@ -53,8 +54,8 @@ def project(file: SourceFile) -> CodePackages | None:
     python = table.get("requires-python")
     return CodePackages(
         path=file.path,
-        requirements=[each[:MAX_TEXT] for each in wanted][:MAX_FOUND],
-        python=python[:MAX_TEXT] if isinstance(python, str) else None,
+        requirements=[shown(each) for each in wanted][:MAX_FOUND],
+        python=shown(python) if isinstance(python, str) else None,
     )
 
 

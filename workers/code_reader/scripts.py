@@ -2,8 +2,8 @@
 
 import ast
 
-from jobs.contracts.code import MAX_FOUND, MAX_TEXT, CodeArgument, CodeEntry
-from workers.code_reader.modules import Module, constant
+from jobs.contracts.code import MAX_FOUND, CodeArgument, CodeEntry
+from workers.code_reader.modules import Module, constant, shown
 
 ADD = "add_argument"
 NO_VALUE = {"store_true": "False", "store_false": "True", "count": "0"}
@@ -59,11 +59,11 @@ def _argument(module: Module, call: ast.Call) -> CodeArgument | None:
     default = module.source(given.get("default"))
     if default is None and name.startswith("-") and constant(given.get("required")) is not True:
         default = NO_VALUE.get(str(constant(given.get("action"))), "None")
-    shown = constant(given.get("help"))
+    described = constant(given.get("help"))
     return CodeArgument(
-        name=name[:MAX_TEXT],
+        name=shown(name),
         default=default,
         annotation=module.source(given.get("type")),
-        help=shown[:MAX_TEXT] if isinstance(shown, str) else None,
+        help=shown(described) if isinstance(described, str) else None,
         choices=module.source(given.get("choices")),
     )
