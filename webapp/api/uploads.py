@@ -142,6 +142,28 @@ FORMS: dict[str, dict[str, Any]] = {
             "sha256": TEXT | {"description": "The digest of the file; it is verified."},
         },
     },
+    "CodeUpload": {
+        "type": "object",
+        "title": "CodeUpload",
+        "description": "A version of code.",
+        "required": ["project"],
+        "properties": {
+            "project": TEXT,
+            "name": TEXT
+            | {"description": "Versions with one name follow each other; by default that of the file."},
+            "file": {
+                "type": "array",
+                "items": FILE,
+                "description": "Python files and what belongs to them, or one zip, tar or tar.gz of them.",
+            },
+            "path": {
+                "type": "array",
+                "items": TEXT,
+                "description": "The path of each `file`, such as `layers/dense.py`, or of `text`; by default its name.",
+            },
+            "text": TEXT | {"description": "Instead of `file`: one Python file, by default `model.py`."},
+        },
+    },
     "ModelUpload": {
         "type": "object",
         "title": "ModelUpload",
