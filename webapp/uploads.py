@@ -132,12 +132,14 @@ def received_code(request: HttpRequest) -> Iterator[SentCode]:
             "The form has no code." if not files else "The form has two kinds of code.",
             [Problem("/text" if files else "/file", message)],
         )
+    if text:
+        (path,) = _paths(request, [PASTED])
+        # Browsers end the lines of a text field with two characters.
+        lines = text.replace("\r\n", "\n")
+        with written_code([(path, lines if lines.endswith("\n") else f"{lines}\n")], "text") as sent:
+            yield sent
+        return
     with ExitStack() as open_files:
-        if text:
-            place = open_files.enter_context(_pasted(text))
-            paths = _paths(request, [PASTED])
-            yield SentCode([Received(place, paths[0])], "text", _proposed_name(paths))
-            return
         paths = _paths(request, [file.name or "upload" for file in files])
         places = [open_files.enter_context(_on_disk(file)) for file in files]
         named = [Received(place, path) for place, path in zip(places, paths, strict=True)]
@@ -159,13 +161,21 @@ def _proposed_name(paths: list[str]) -> str:
 
 
 @contextmanager
-def _pasted(text: str) -> Iterator[Path]:
-    with tempfile.NamedTemporaryFile(prefix="upload-") as copy:
-        # Browsers end the lines of a text field with two characters.
-        lines = text.replace("\r\n", "\n")
-        copy.write((lines if lines.endswith("\n") else f"{lines}\n").encode())
-        copy.flush()
-        yield Path(copy.name)
+def written_code(texts: list[tuple[str, str]], field: str) -> Iterator[SentCode]:
+    """Yield texts, each after its path, as files that exist until the block ends.
+
+    Args:
+        texts: at least one.
+        field: the field of the request that has them.
+    """
+    with tempfile.TemporaryDirectory(prefix="upload-") as folder:
+        files = []
+        for number, (path, text) in enumerate(texts):
+            place = Path(folder, str(number))
+            # Half of a character, which JSON can express, becomes a question mark.
+            place.write_bytes(text.encode(errors="replace"))
+            files.append(Received(place, path))
+        yield SentCode(files, field, _proposed_name([path for path, _ in texts]))
 
 
 def arrived(request: HttpRequest, user: User) -> list[ResumableUpload]:

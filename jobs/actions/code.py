@@ -115,9 +115,7 @@ def _existing(project: Project, digest: str) -> CodeVersion | None:
     version = found.filter(project=project, digest=digest).first()
     if version is not None and version.deletion is not None:
         until = f"{version.deletion.until:%Y-%m-%d}"
-        raise Conflict(
-            f"{version} has the same files. It was deleted: restore it, which is possible until {until}."
-        )
+        raise Conflict(f"{version} has the same files and was deleted: it can be restored until {until}.")
     return version
 
 

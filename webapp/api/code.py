@@ -20,9 +20,10 @@ from webapp import code_reader
 from webapp.api import uploads
 from webapp.api.auth import actor
 from webapp.api.idempotency import begin, idempotent_upload
-from webapp.api.media import form_text, require_multipart
+from webapp.api.media import form_text, is_multipart
 from webapp.api.paging import NEWEST, Page, Paging, paginate
-from webapp.uploads import received_code
+from webapp.json_text import read_json
+from webapp.uploads import received_code, written_code
 
 router = Router(by_alias=True)
 SORTS = NEWEST | {"name": "name"}
@@ -53,7 +54,7 @@ def list_code(request: HttpRequest, paging: Query[Paging], wanted: Query[CodeFil
 @router.post(
     "/code",
     response={200: CodeVersionOut, 201: CodeVersionOut},
-    openapi_extra=uploads.described("CodeUpload"),
+    openapi_extra=uploads.described("CodeUpload", "CodeIn"),
 )
 @idempotent_upload
 def create_code(request: HttpRequest) -> Status[CodeVersionOut]:
@@ -61,10 +62,15 @@ def create_code(request: HttpRequest) -> Status[CodeVersionOut]:
 
     The same files have the same digest: the version that exists is returned with status 200.
     """
-    require_multipart(request)
-    project = access.get_project(actor(request), form_text(request, "project"), access.Action.WRITE)
-    name = form_text(request, "name", "")
-    with received_code(request) as sent, code_reader.checked(sent.files, sent.field) as (files, found):
+    if is_multipart(request):
+        slug, name = form_text(request, "project"), form_text(request, "name", "")
+        given = received_code(request)
+    else:
+        body = uploads.parsed(read_json(request.body), uploads.CodeIn)
+        slug, name = body.project, body.name
+        given = written_code([(file.path, file.text) for file in body.files], "files")
+    project = access.get_project(actor(request), slug, access.Action.WRITE)
+    with given as sent, code_reader.checked(sent.files, sent.field) as (files, found):
         name = actions.check_name(name or sent.proposed_name)
         stored = actions.store_files(project, files, found)
     begin(request)

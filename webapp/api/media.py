@@ -45,16 +45,6 @@ def is_multipart(request: HttpRequest) -> bool:
     raise UnsupportedMediaType(f"The body has the type {kind}; send {MULTIPART} or application/json.")
 
 
-def require_multipart(request: HttpRequest) -> None:
-    """Require that the body is a multipart form.
-
-    Raises:
-        UnsupportedMediaType: it is not.
-    """
-    if (kind := request.content_type or "nothing") != MULTIPART:
-        raise UnsupportedMediaType(f"The body has the type {kind}; send {MULTIPART}.")
-
-
 def form_text(request: HttpRequest, name: str, default: str | None = None) -> str:
     """Return a text field of a multipart form.
 

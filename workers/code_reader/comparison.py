@@ -2,7 +2,6 @@
 
 import difflib
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from jobs.contracts.code import (
     FileDifference,
 )
 from workers.code_reader.files import lines_of, text_of
-from workers.code_reader.limits import OutOfTime, at_most
+from workers.code_reader.limits import Budget, OutOfTime, at_most
 
 FILE_SECONDS = 2.0
 ALL_SECONDS = 8.0
@@ -33,16 +32,16 @@ type Block = tuple[str, int, int, int, int]
 
 def compare(request: CompareRequest) -> Comparison:
     """Return the differences of all files, with at most so many lines that a page can show them."""
-    left = MOST_LINES_OF_ALL
+    left, budget = MOST_LINES_OF_ALL, Budget(ALL_SECONDS)
     files = []
     for file in request.files:
-        found = _compare(file, left)
+        found = _compare(file, left, budget)
         left -= sum(len(hunk) for hunk in found.hunks)
         files.append(found)
     return Comparison(files=files)
 
 
-def _compare(file: ComparedFile, left: int) -> FileDifference:
+def _compare(file: ComparedFile, left: int, budget: Budget) -> FileDifference:
     change = "changed" if file.old and file.new else "added" if file.new else "removed"
     old, new = _lines(file.old), _lines(file.new)
     if old is None or new is None:
@@ -50,11 +49,11 @@ def _compare(file: ComparedFile, left: int) -> FileDifference:
     if _is_large(file.old) or _is_large(file.new):
         note = f"It has more than {MAX_SHOWN_BYTES:,} bytes."
         return FileDifference(path=file.path, change=change, note=note)
-    blocks, note = _matched(old, new)
+    blocks, note = _matched(old, new, budget)
     counted = [block for block in blocks if block[0] != "equal"]
     added = sum(block[4] - block[3] for block in counted)
     removed = sum(block[2] - block[1] for block in counted)
-    hunks, is_cut = _shown(blocks, old, new, min(MOST_LINES, max(left, 0)))
+    hunks, is_cut = _shown(blocks, old, new, min(MOST_LINES, max(left, 0)), budget)
     if not note and not counted:
         note = "Only the ends of its lines differ."
     return FileDifference(
@@ -81,14 +80,14 @@ def _lines(place: str | None) -> list[str] | None:
     return lines_of(text)
 
 
-def _matched(old: list[str], new: list[str]) -> tuple[list[Block], str]:
+def _matched(old: list[str], new: list[str], budget: Budget) -> tuple[list[Block], str]:
     """Return the equal and the changed blocks, and a note if matching took too long."""
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     inner_old, inner_new = old[start : len(old) - end], new[start : len(new) - end]
     note = ""
     try:
-        if time.process_time() > ALL_SECONDS:
+        if budget.is_spent:
             raise OutOfTime
         with at_most(FILE_SECONDS):
             matcher = difflib.SequenceMatcher(None, inner_old, inner_new)
@@ -123,7 +122,7 @@ def _joined(blocks: list[Block]) -> list[Block]:
 
 
 def _shown(
-    blocks: list[Block], old: list[str], new: list[str], most: int
+    blocks: list[Block], old: list[str], new: list[str], most: int, budget: Budget
 ) -> tuple[list[list[DifferenceLine]], bool]:
     """Return the changed lines with their surroundings, and whether there are more."""
     hunks: list[list[DifferenceLine]] = [[]]
@@ -131,7 +130,7 @@ def _shown(
     for number, block in enumerate(blocks):
         kind, a, b, c, _ = block
         if kind != "equal":
-            lines = list(_changed(block, old, new))
+            lines = list(_changed(block, old, new, budget))
         else:
             before = 0 if number == 0 else min(CONTEXT, b - a)
             after = 0 if number == len(blocks) - 1 else min(CONTEXT, b - a)
@@ -157,11 +156,11 @@ def _same(old: list[str], here: int, there: int) -> DifferenceLine:
     return DifferenceLine(change="same", old=here + 1, new=there + 1, text=old[here])
 
 
-def _changed(block: Block, old: list[str], new: list[str]) -> Iterator[DifferenceLine]:
+def _changed(block: Block, old: list[str], new: list[str], budget: Budget) -> Iterator[DifferenceLine]:
     _, a, b, c, d = block
     # Lines are paired in their order, if there are as many of them: then each may have changed a little.
     pairs = b - a if b - a == d - c else 0
-    marks = [_marks(old[a + i], new[c + i]) for i in range(pairs)] if pairs else []
+    marks = [_marks(old[a + i], new[c + i], budget) for i in range(pairs)] if pairs else []
     for i in range(a, b):
         own = marks[i - a][0] if marks else []
         yield DifferenceLine(change="removed", old=i + 1, new=None, text=old[i], marks=own)
@@ -170,10 +169,10 @@ def _changed(block: Block, old: list[str], new: list[str]) -> Iterator[Differenc
         yield DifferenceLine(change="added", old=None, new=i + 1, text=new[i], marks=own)
 
 
-def _marks(old: str, new: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+def _marks(old: str, new: str, budget: Budget) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return the places of the words that differ; none if the lines have little in common."""
     words, others = _WORD.findall(old), _WORD.findall(new)
-    if max(len(words), len(others)) > MOST_WORDS or time.process_time() > ALL_SECONDS:
+    if max(len(words), len(others)) > MOST_WORDS or budget.is_spent:
         return [], []
     matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
     if matcher.quick_ratio() < 0.5 or matcher.ratio() < 0.5:

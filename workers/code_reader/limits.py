@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -32,6 +33,18 @@ def apply() -> None:
         _, hard = resource.getrlimit(kind)
         allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (allowed, allowed))
+
+
+class Budget:
+    """So many seconds of processor time from now on."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.process_time() + seconds
+
+    @property
+    def is_spent(self) -> bool:
+        """Return whether no time is left."""
+        return time.process_time() > self._end
 
 
 @contextmanager

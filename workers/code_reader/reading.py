@@ -1,7 +1,6 @@
 """Collects the files of a version, and looks for the parts that Trainyard knows."""
 
 import platform
-import time
 from pathlib import Path
 
 from jobs.contracts.code import (
@@ -18,6 +17,7 @@ from jobs.contracts.code import (
 from workers.code_reader import packages
 from workers.code_reader.definitions import Definitions
 from workers.code_reader.files import SourceFile, collect
+from workers.code_reader.limits import Budget
 from workers.code_reader.modules import Module, Unreadable
 
 PARSE_SECONDS = 10.0
@@ -56,12 +56,12 @@ def _find(files: list[SourceFile], left_out: int) -> CodeFound:
 
 
 def _parse(files: list[SourceFile]) -> tuple[list[Module], list[CodeProblem]]:
-    modules, problems = [], []
+    modules, problems, budget = [], [], Budget(PARSE_SECONDS)
     for file in files:
         if len(file.body) > MAX_PARSED_BYTES:
             message = f"has more than {MAX_PARSED_BYTES:,} bytes, so nothing is looked for in it"
             problems.append(CodeProblem(path=file.path, message=message))
-        elif time.process_time() > PARSE_SECONDS:
+        elif budget.is_spent:
             message = "was not read: the files before it took too long"
             problems.append(CodeProblem(path=file.path, message=message))
         else:
