@@ -67,7 +67,7 @@ def test_every_line_of_both_files_is_shown_once_and_in_order(tmp_path: Path) -> 
         shown = lines(difference(tmp_path, "".join(f"{e}\n" for e in old), "".join(f"{e}\n" for e in new)))
         for change, number, text in [("removed", 1, old), ("added", 2, new)]:
             assert all(line[3] == text[line[number] - 1] for line in shown if line[0] == change)  # type: ignore[operator]
-        # What is not shown is equal in both.
+        # Lines that are not shown are equal in both.
         hidden_old = [text for place, text in enumerate(old, 1) if place not in {line[1] for line in shown}]
         hidden_new = [text for place, text in enumerate(new, 1) if place not in {line[2] for line in shown}]
         assert hidden_old == hidden_new

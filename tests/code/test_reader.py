@@ -1,4 +1,4 @@
-"""What is found in code without executing it, and the files that are refused."""
+"""The functions and classes that are found in code without executing it, and files that are refused."""
 
 import subprocess
 import sys
