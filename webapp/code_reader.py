@@ -59,7 +59,7 @@ class ReaderEnded(Exception):
 def checked(
     received: Sequence[tuple[Path, str]], field: str
 ) -> Iterator[tuple[list[CheckedFile], CodeFound]]:
-    """Yield the files of a version, which exist until the block ends, and what was found in them.
+    """Yield the files of a version, which exist until the block ends, and the findings about them.
 
     Args:
         received: single files, or one archive: each with the path that its sender gave it.

@@ -1,4 +1,4 @@
-"""Declares code of users: its limits, what is found in it, and the messages of the reader process."""
+"""Declares code of users: its limits, the findings about it, and the messages of the reader process."""
 
 from typing import Annotated, Literal
 
@@ -81,7 +81,7 @@ class CodePackages(Frozen):
 
 
 class CodeFound(Frozen):
-    """All that was found in a version without executing it."""
+    """The findings about a version, made without executing it."""
 
     python: str = Field("", description="The version of Python whose grammar was used.")
     entries: list[CodeEntry] = []

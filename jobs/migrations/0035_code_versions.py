@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(help_text='versions with one name follow each other', max_length=100)),
                 ('digest', models.CharField(max_length=64)),
                 ('bytes', models.PositiveBigIntegerField()),
-                ('found_json', models.JSONField(db_column='found', default=dict, help_text='what the reader found in it')),
+                ('found_json', models.JSONField(db_column='found', default=dict, help_text='the findings of the reader')),
                 ('created', models.DateTimeField(auto_now_add=True)),
                 ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('deletion', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='+', to='jobs.deletion')),

@@ -14,7 +14,7 @@ class CodeVersion(models.Model):
     name = models.CharField(max_length=MAX_NAME, help_text="versions with one name follow each other")
     digest = models.CharField(max_length=64)
     bytes = models.PositiveBigIntegerField()
-    found_json = models.JSONField(default=dict, db_column="found", help_text="what the reader found in it")
+    found_json = models.JSONField(default=dict, db_column="found", help_text="the findings of the reader")
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
     deletion = deletion_key()
@@ -33,7 +33,7 @@ class CodeVersion(models.Model):
 
     @property
     def found(self) -> CodeFound:
-        """Return what was found in it without executing it."""
+        """Return the findings, which were made without executing it."""
         return CodeFound.model_validate(self.found_json)
 
 

@@ -80,7 +80,7 @@ def create_code(request: HttpRequest) -> Status[CodeVersionOut]:
 
 @router.get("/code/{code}", response=CodeVersionOut)
 def get_code(request: HttpRequest, code: str, project: str | None = None) -> CodeVersionOut:
-    """Return a version of code by its digest, with what was found in it."""
+    """Return a version of code by its digest, with the findings about it."""
     return queries.shown(_version(request, code, project))
 
 

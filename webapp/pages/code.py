@@ -138,7 +138,7 @@ def _address(version: CodeVersion, **query: str) -> str:
 
 @page
 def version_page(request: Request, code: str) -> HttpResponse:
-    """Show a version: its files, one of them with its source, and what was found in it."""
+    """Show a version: its files, one of them with its source, and the findings about it."""
     version = _version_of(request, code)
     files, found = queries.files_of(version), version.found
     file = _chosen(version, files, request.GET.get("file"))

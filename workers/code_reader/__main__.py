@@ -24,7 +24,7 @@ def answer(text: str) -> Reading | Highlighted | Comparison | ReaderRefusal:
     """Return the answer to a request in JSON."""
     request = REQUEST.validate_json(text)
     try:
-        # Each kind imports what it needs alone: this process lives for a fraction of a second.
+        # Each kind imports its own modules alone: this process lives for a fraction of a second.
         match request:
             case ReadRequest():
                 from workers.code_reader.reading import read

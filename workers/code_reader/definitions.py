@@ -15,7 +15,7 @@ FUNCTIONS: dict[str, tuple[EntryKind, str]] = {
     "load_data": ("load_data", "split"),
     "preprocess": ("preprocess", "…"),
 }
-"""By the name of a function: what it is, and its one argument."""
+"""By the name of a function: its kind, and its one argument."""
 HYPERMODEL = "HyperModel"
 KERAS_CLASSES: dict[str, EntryKind] = {
     "Layer": "layer",
@@ -52,7 +52,7 @@ class Definitions:
                     self._classes.setdefault(node.name, _Class(module, node))
 
     def entries_of(self, module: Module) -> list[CodeEntry]:
-        """Return what one module offers, in the order of its lines."""
+        """Return the entries of one module, in the order of its lines."""
         found = list(self._in(module))
         if (script := script_of(module)) is not None:
             found.append(script)

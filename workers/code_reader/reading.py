@@ -25,7 +25,7 @@ PARSE_SECONDS = 10.0
 
 
 def read(request: ReadRequest) -> Reading:
-    """Return the files of a version and what is found in them.
+    """Return the files of a version and the findings about them.
 
     Raises:
         BadArchive: a file is refused; the message names it and the reason.

@@ -12,7 +12,7 @@ class CodeSummaryOut(Answer):
     digest: str = Field(description="Of the sorted paths and contents: the same files have the same digest.")
     name: str
     project: str
-    entries: list[str] = Field(description="Names of what was found: functions, classes and scripts.")
+    entries: list[str] = Field(description="Names of the functions, classes and scripts that were found.")
     problems: int = Field(description="Number of places that cannot be read as Python.")
     packages: bool = Field(description="Whether it lists packages that it needs.")
     files: int
@@ -22,7 +22,7 @@ class CodeSummaryOut(Answer):
 
 
 class CodeVersionOut(CodeSummaryOut):
-    """A version of code with all that was found in it. Nothing in it was executed."""
+    """A version of code with all findings. Nothing in it was executed."""
 
     python: str = Field(description="The version of Python whose grammar was used.")
     found: Stored[list[CodeEntry]] = Field(description="Functions, classes and scripts.")
