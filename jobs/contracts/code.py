@@ -19,7 +19,11 @@ MAX_PARSED_BYTES = 2**20
 """Larger Python files are kept, but nothing is looked for in them."""
 MAX_FOUND = 200
 """Entries, problems and requirements of each kind that are kept of one version."""
-MAX_TEXT = 300
+MAX_ARGUMENTS = 100
+"""Arguments of one entry that are kept."""
+MAX_ARGUMENTS_OF_ALL = 1_000
+"""Arguments of all entries of one version that are kept."""
+MAX_TEXT = 200
 """Characters of a name, a default value or a message that was found."""
 MAX_SHOWN_BYTES = 512 * 2**10
 """Larger files are not shown in the browser, and not compared line by line."""
@@ -56,6 +60,7 @@ class CodeEntry(Frozen):
     path: str
     line: int
     arguments: list[CodeArgument] = []
+    more_arguments: int = Field(0, description="Number of arguments that are not listed.")
     methods: list[str] = Field([], description="Of a HyperModel: those of build and fit that it defines.")
     registered: str | None = Field(
         None, description="The name under which Keras saves a class or a function; null if not registered."

@@ -97,6 +97,13 @@ if __name__ == "__main__":
     assert script.note.startswith("1 argument(s)")
 
 
+def test_the_arguments_that_are_kept_are_bounded(tmp_path: Path) -> None:
+    many = ", ".join(f"a{number}=1" for number in range(150))
+    source = "".join(f"@register_keras_serializable()\ndef f{number}({many}): ...\n" for number in range(12))
+    found = read_files(tmp_path, {"model.py": source}).found.entries
+    assert [(len(each.arguments), each.more_arguments) for each in found] == [(100, 50)] * 10 + [(0, 150)] * 2
+
+
 def test_a_syntax_error_is_named_with_its_place_and_other_files_are_read(tmp_path: Path) -> None:
     found = read_files(tmp_path, {"bad.py": "x = 1\ny = (2\n", "model.py": MODEL}).found
     (problem,) = found.problems

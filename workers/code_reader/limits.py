@@ -11,7 +11,7 @@ from types import FrameType
 CPU_SECONDS = 20
 WALL_SECONDS = 60
 """The caller may have died and would not end this process."""
-MEMORY_BYTES = 2 * 2**30
+MEMORY_BYTES = 3 * 2**29
 FILE_BYTES = 128 * 2**20
 """Of the answer, and of each file that is written."""
 

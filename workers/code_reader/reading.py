@@ -4,6 +4,8 @@ import platform
 from pathlib import Path
 
 from jobs.contracts.code import (
+    MAX_ARGUMENTS,
+    MAX_ARGUMENTS_OF_ALL,
     MAX_FOUND,
     MAX_PARSED_BYTES,
     CodeEntry,
@@ -48,7 +50,7 @@ def _find(files: list[SourceFile], left_out: int) -> CodeFound:
     wanted = _packages(files, problems)
     return CodeFound(
         python=".".join(platform.python_version_tuple()[:2]),
-        entries=entries[:MAX_FOUND],
+        entries=_bounded(entries[:MAX_FOUND]),
         problems=problems[:MAX_FOUND],
         packages=wanted,
         left_out=left_out,
@@ -82,6 +84,17 @@ def _entries(modules: list[Module], problems: list[CodeProblem]) -> list[CodeEnt
             message = "is nested too deeply to look for anything in it"
             problems.append(CodeProblem(path=module.path, message=message))
     return found
+
+
+def _bounded(entries: list[CodeEntry]) -> list[CodeEntry]:
+    """Return the entries with so many arguments that lists of versions can load them."""
+    left, bounded = MAX_ARGUMENTS_OF_ALL, []
+    for entry in entries:
+        kept = entry.arguments[: min(MAX_ARGUMENTS, left)]
+        left -= len(kept)
+        more = len(entry.arguments) - len(kept)
+        bounded.append(entry.model_copy(update={"arguments": kept, "more_arguments": more}))
+    return bounded
 
 
 def _packages(files: list[SourceFile], problems: list[CodeProblem]) -> CodePackages | None:

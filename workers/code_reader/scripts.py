@@ -2,7 +2,7 @@
 
 import ast
 
-from jobs.contracts.code import MAX_FOUND, CodeArgument, CodeEntry
+from jobs.contracts.code import CodeArgument, CodeEntry
 from workers.code_reader.modules import Module, constant, shown
 
 ADD = "add_argument"
@@ -39,7 +39,7 @@ def _arguments(module: Module) -> tuple[list[CodeArgument], int]:
     ]
     calls.sort(key=lambda node: (node.lineno, node.col_offset))
     found, dynamic = [], 0
-    for call in calls[:MAX_FOUND]:
+    for call in calls:
         argument = _argument(module, call)
         if argument is None:
             dynamic += 1
