@@ -257,7 +257,7 @@ def test_the_lines_are_those_of_the_file(tmp_path: Path, text: str, name: str) -
 
 def test_words_of_python_have_classes(tmp_path: Path) -> None:
     (line,) = highlighted(tmp_path, "def build_model(hp): return 'a'").lines
-    assert {("k", "def"), ("nf", "build_model"), ("s1", "a")} <= set(line)
+    assert {("k", "def"), ("nf", "build_model"), ("s1", "'a'")} <= set(line)
 
 
 def test_what_takes_too_long_is_shown_without_classes(

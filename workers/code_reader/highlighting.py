@@ -36,28 +36,44 @@ def highlight(request: HighlightRequest) -> Highlighted:
     kind = LEXERS.get(Path(request.path).suffix)
     if kind is None:
         return Highlighted(lines=_plain(text), is_complete=True)
-    lines: list[list[Run]] = [[]]
-    done = 0
+    styled = _StyledLines()
     try:
         with at_most(SECONDS):
             # Lexers strip and end lines by themselves otherwise, and numbers of lines would differ.
             for kind_of_run, run in kind(stripnl=False, ensurenl=False).get_tokens(text):
-                _add(lines, _css_class(kind_of_run), run)
-                done += len(run)
+                styled.add(_css_class(kind_of_run), run)
     except OutOfTime:
-        rest = _plain(text[done:])
-        lines[-1] += rest[0]
-        return Highlighted(lines=[*lines, *rest[1:]], is_complete=False)
-    return Highlighted(lines=lines, is_complete=True)
+        styled.add("", text[styled.length :])
+        return Highlighted(lines=styled.runs(), is_complete=False)
+    return Highlighted(lines=styled.runs(), is_complete=True)
 
 
-def _add(lines: list[list[Run]], css_class: str, text: str) -> None:
-    """Append a run, which may have several lines."""
-    for number, part in enumerate(text.split("\n")):
-        if number:
-            lines.append([])
-        if part:
-            lines[-1].append((css_class, part))
+class _StyledLines:
+    """Collects runs by line. It is valid after each of its steps: an alarm may come between any two."""
+
+    def __init__(self) -> None:
+        self._lines: list[list[tuple[str, list[str]]]] = [[]]
+
+    @property
+    def length(self) -> int:
+        """Return the number of characters, with the ends of lines."""
+        texts = (part for line in self._lines for _, parts in line for part in parts)
+        return sum(map(len, texts)) + len(self._lines) - 1
+
+    def add(self, css_class: str, text: str) -> None:
+        """Append a run, which may have several lines. Neighbours of one class become one run."""
+        for number, part in enumerate(text.split("\n")):
+            if number:
+                self._lines.append([])
+            line = self._lines[-1]
+            if part and line and line[-1][0] == css_class:
+                line[-1][1].append(part)
+            elif part:
+                line.append((css_class, [part]))
+
+    def runs(self) -> list[list[Run]]:
+        """Return the runs of each line."""
+        return [[(css_class, "".join(parts)) for css_class, parts in line] for line in self._lines]
 
 
 def _css_class(kind: _TokenType) -> str:
