@@ -172,8 +172,7 @@ def written_code(texts: list[tuple[str, str]], field: str) -> Iterator[SentCode]
         files = []
         for number, (path, text) in enumerate(texts):
             place = Path(folder, str(number))
-            # Half of a character, which JSON can express, becomes a question mark.
-            place.write_bytes(text.encode(errors="replace"))
+            place.write_bytes(text.encode())
             files.append(Received(place, path))
         yield SentCode(files, field, _proposed_name([path for path, _ in texts]))
 

@@ -12,7 +12,8 @@ from jobs.actions import artifacts, audit, quotas
 from jobs.contracts.code import MAX_NAME, CodeFound
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict
-from jobs.models import CodeFile, CodeVersion, Project, User
+from jobs.models import Artifact, CodeFile, CodeVersion, Project, User
+from jobs.queries import disk_use
 from jobs.store import StoredFile, sha256_of, store
 
 
@@ -59,7 +60,9 @@ def store_files(project: Project, files: Sequence[CheckedFile], found: CodeFound
         QuotaReached: the files do not fit into the disk quota of the project.
     """
     contents = [sha256_of(file.place) for file in files]
-    quotas.require_room_on_disk(project, sum(stored.bytes for stored in contents))
+    wanted = [Artifact(digest=stored.digest, bytes=stored.bytes) for stored in contents]
+    # Versions of one model share most of their files.
+    quotas.require_room_on_disk(project, disk_use.added_by(wanted, project.pk))
     for file, stored in zip(files, contents, strict=True):
         store().put(file.place, size=stored.bytes)
     pairs = tuple(zip(files, contents, strict=True))

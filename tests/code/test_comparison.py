@@ -40,6 +40,12 @@ def test_a_changed_line_is_shown_with_its_surroundings_and_its_words(tmp_path: P
     assert marks == [[(5, 7)], [(5, 8)]]
 
 
+def test_the_lines_before_the_first_change_and_after_the_last_are_three(tmp_path: Path) -> None:
+    old = "".join(f"{number}\n" for number in range(1, 10))
+    shown = lines(difference(tmp_path, old, old.replace("5", "five")))
+    assert [text for _, _, _, text in shown] == ["2", "3", "4", "5", "five", "6", "7", "8"]
+
+
 def test_changes_that_are_far_apart_have_parts_of_their_own(tmp_path: Path) -> None:
     old = [f"{number}" for number in range(40)]
     new = ["first", *old[:20], "middle", *old[20:], "last"]
