@@ -34,6 +34,7 @@ from jobs.contracts.code import (
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, TrainyardError
 from jobs.models import CodeFile
+from jobs.models.digests import text_digest
 from jobs.queries.code import Pair
 from jobs.store import store
 from webapp.child_processes import inherited_environment
@@ -89,7 +90,7 @@ def highlighted(file: CodeFile) -> Highlighted:
     """Return the lines of a file of text, with styles if they can be found in a moment."""
     place = store().path(file.artifact_id)
     # The styles depend on the end of the name.
-    key = f"code:{file.artifact_id}:{Path(file.path).suffix[:20]!r}"
+    key = f"code:{file.artifact_id}:{text_digest(Path(file.path).suffix)}"
     request = HighlightRequest(place=str(place), path=file.path)
     try:
         return _cached(key, Highlighted, lambda: _ask(request, Highlighted))

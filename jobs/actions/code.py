@@ -103,6 +103,7 @@ def create(project: Project, *, name: str, code: StoredCode, by: User) -> Create
 
 
 def _insert(version: CodeVersion, code: StoredCode) -> None:
+    quotas.locked(version.project)
     # In one order in all transactions, since each locks the rows of its artifacts.
     adopted = {stored.digest: artifacts.adopt(stored) for stored in sorted({each for _, each in code.files})}
     quotas.require_room_for_artifact(version.project, *adopted.values())

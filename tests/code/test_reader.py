@@ -49,7 +49,7 @@ def test_bases_are_found_through_other_files_and_other_names(tmp_path: Path) -> 
     base = "from keras_tuner import HyperModel as HM\nclass Base(HM):\n    def __init__(self, units=8): ...\n"
     files = {
         "base.py": base,
-        "net.py": "from base import Base\nclass Net(Base):\n    def build(self, hp): ...\n",
+        "net.py": "from base import Base\nclass Mid(Base): ...\nclass Net(Mid):\n    def build(self, hp): ...\n",
     }
     found = entries(tmp_path, files)["Net"]
     assert (found.kind, found.methods, [each.name for each in found.arguments]) == (
