@@ -47,11 +47,8 @@ def test_functions_classes_and_layers_are_found_with_their_arguments(tmp_path: P
 
 def test_bases_are_found_through_other_files_and_other_names(tmp_path: Path) -> None:
     base = "from keras_tuner import HyperModel as HM\nclass Base(HM):\n    def __init__(self, units=8): ...\n"
-    files = {
-        "base.py": base,
-        "net.py": "from base import Base\nclass Mid(Base): ...\nclass Net(Mid):\n    def build(self, hp): ...\n",
-    }
-    found = entries(tmp_path, files)["Net"]
+    net = "from base import Base\nclass Mid(Base): ...\nclass Net(Mid):\n    def build(self, hp): ...\n"
+    found = entries(tmp_path, {"base.py": base, "net.py": net})["Net"]
     assert (found.kind, found.methods, [each.name for each in found.arguments]) == (
         "hypermodel", ["build"], ["units"],
     )  # fmt: skip
