@@ -42,9 +42,9 @@ def of_same_name(version: CodeVersion) -> QuerySet[CodeVersion]:
 
 
 def others(version: CodeVersion) -> QuerySet[CodeVersion]:
-    """Return the other versions of the project, those with the same name first, newest first."""
+    """Return the other versions of the project, newest first."""
     rows = CodeVersion.objects.filter(project=version.project).exclude(pk=version.pk)
-    return rows.select_related("created_by").order_by("-pk")
+    return rows.select_related("project", "created_by").order_by("-pk")
 
 
 def files_of(version: CodeVersion) -> list[CodeFile]:
@@ -52,24 +52,35 @@ def files_of(version: CodeVersion) -> list[CodeFile]:
     return sorted(version.files.select_related("artifact"), key=lambda file: file.path)
 
 
-def file_of(version: CodeVersion, path: str) -> CodeFile:
-    """Return a file of a version.
+def chosen_file(version: CodeVersion, files: Sequence[CodeFile], named: str | None) -> CodeFile:
+    """Return a file by its path; without one that of the first entry, else the first Python file.
 
     Raises:
-        NotFound: it has no such file.
+        NotFound: the version has no such file.
     """
-    file = version.files.select_related("artifact").filter(path=path).first()
-    if file is None:
-        raise NotFound(f"{version} has no file {path[:100]!r}.")
-    return file
-
-
-def first_shown(version: CodeVersion, files: Sequence[CodeFile]) -> CodeFile | None:
-    """Return the file that a page shows first: that of the first entry, else the first Python file."""
     by_path = {file.path: file for file in files}
+    if named:
+        if named not in by_path:
+            raise NotFound(f"{version} has no file {named[:100]!r}.")
+        return by_path[named]
     wanted = [entry.path for entry in version.found.entries]
-    wanted += [file.path for file in files if file.path.endswith(".py")]
-    return next((by_path[path] for path in wanted if path in by_path), None)
+    # Every version has a Python file.
+    wanted += [path for path in by_path if path.endswith(".py")]
+    return next(by_path[path] for path in wanted if path in by_path)
+
+
+def compared_by_default(version: CodeVersion) -> CodeVersion:
+    """Return the version before one with the same name, else the one before it, else the newest other.
+
+    Raises:
+        NotFound: the project has no other version.
+    """
+    rows = others(version)
+    before = rows.filter(pk__lt=version.pk)
+    found = before.filter(name=version.name).first() or before.first() or rows.first()
+    if found is None:
+        raise NotFound(f"{version.project.slug} has no other version of code.")
+    return found
 
 
 class Pair(NamedTuple):
@@ -134,14 +145,15 @@ def shown_files(version: CodeVersion) -> CodeFilesOut:
     return CodeFilesOut(items=[CodeFileOut(**_file(file)) for file in files_of(version)])
 
 
-def shown_text(version: CodeVersion, path: str) -> CodeTextOut:
-    """Return a file with its text.
+def shown_text(version: CodeVersion, named: str | None) -> CodeTextOut:
+    """Return a file with its text; without a name, the one that the page of the version shows first.
 
     Raises:
         NotFound: the version has no such file.
         Conflict: it is not text, or larger than is shown.
     """
-    file = file_of(version, path)
+    file = chosen_file(version, files_of(version), named)
+    path = file.path
     if file.lines is None:
         raise Conflict(
             f"{path!r} is not text. Its bytes are the artifact {file.artifact_id}.", code="not_text"

@@ -80,10 +80,12 @@ def test_files_and_their_text_are_read(api: Client) -> None:
     digest = send(api, ("code.zip", zipped({"model.py": MODEL, "vocabulary.bin": b"\0"}))).json()["digest"]
     files = api.get(f"{CODE}/{digest}/files").json()["items"]
     assert [(each["path"], each["lines"]) for each in files] == [("model.py", 23), ("vocabulary.bin", None)]
-    assert api.get(f"{CODE}/{digest}/text", {"path": "model.py"}).json()["text"] == MODEL
-    refused = api.get(f"{CODE}/{digest}/text", {"path": "vocabulary.bin"})
+    assert api.get(f"{CODE}/{digest}/text", {"file": "model.py"}).json()["text"] == MODEL
+    assert api.get(f"{CODE}/{digest}/text").json()["path"] == "model.py"
+    assert api.get(f"{CODE}/{digest}/differences").status_code == 404, "there is no other version"
+    refused = api.get(f"{CODE}/{digest}/text", {"file": "vocabulary.bin"})
     assert (refused.status_code, refused.json()["code"]) == (409, "not_text")
-    assert api.get(f"{CODE}/{digest}/text", {"path": "other.py"}).status_code == 404
+    assert api.get(f"{CODE}/{digest}/text", {"file": "other.py"}).status_code == 404
     artifact = api.get(f"/api/v1/artifacts/{files[0]['digest']}")
     assert b"".join(artifact.streaming_content) == MODEL.encode()  # type: ignore[attr-defined]
     assert "attachment" in artifact["Content-Disposition"]
@@ -98,6 +100,7 @@ def test_versions_are_compared(api: Client) -> None:
     )  # fmt: skip
     assert [line["text"] for line in found["files"][0]["hunks"][0]] == ["x = 1", "x = 2"]
     assert [line["marks"] for line in found["files"][0]["hunks"][0]] == [[[4, 5]], [[4, 5]]]
+    assert api.get(f"{CODE}/{new['digest']}/differences").json() == found, "the one before it"
     missing = api.get(f"{CODE}/{new['digest']}/differences", {"old": "0" * 64})
     assert missing.status_code == 404
 

@@ -98,18 +98,23 @@ def list_code_files(request: HttpRequest, code: str, project: str | None = None)
 
 
 @router.get("/code/{code}/text", response=CodeTextOut)
-def get_code_text(request: HttpRequest, code: str, path: str, project: str | None = None) -> CodeTextOut:
-    """Return a file of a version as text."""
-    return queries.shown_text(_version(request, code, project), path)
+def get_code_text(
+    request: HttpRequest, code: str, file: str | None = None, project: str | None = None
+) -> CodeTextOut:
+    """Return a file of a version as text; without `file`, the one that its page shows first."""
+    return queries.shown_text(_version(request, code, project), file)
 
 
 @router.get("/code/{code}/differences", response=CodeDifferencesOut)
 def get_code_differences(
-    request: HttpRequest, code: str, old: str, project: str | None = None
+    request: HttpRequest, code: str, old: str | None = None, project: str | None = None
 ) -> CodeDifferencesOut:
-    """Return the differences between a version and another one of its project, `old`."""
+    """Return the differences between a version and another one of its project, `old`.
+
+    Without `old`, it is the one before it with the same name, else the one before it, else the newest other.
+    """
     new = _version(request, code, project)
-    before = access.get_code(actor(request), old, new.project)
+    before = access.get_code(actor(request), old, new.project) if old else queries.compared_by_default(new)
     pairs, equal = queries.different_files(before, new)
     found = code_reader.compared(pairs, f"{before.digest}:{new.digest}")
     return CodeDifferencesOut(old=before.digest, new=new.digest, equal=equal, files=found.files)

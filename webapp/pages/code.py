@@ -1,6 +1,5 @@
 """Lists versions of code, accepts new ones, and shows and compares them. Nothing in them is executed."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpResponse
@@ -141,7 +140,7 @@ def version_page(request: Request, code: str) -> HttpResponse:
     """Show a version: its files, one of them with its source, and the findings about it."""
     version = _version_of(request, code)
     files, found = queries.files_of(version), version.found
-    file = _chosen(version, files, request.GET.get("file"))
+    file = queries.chosen_file(version, files, request.GET.get("file"))
     context = {
         "version": version,
         "files": [(each, _address(version, file=each.path), each == file) for each in files],
@@ -158,18 +157,9 @@ def version_page(request: Request, code: str) -> HttpResponse:
     return render(request, "code/version.html", context)
 
 
-def _chosen(version: CodeVersion, files: Sequence[CodeFile], named: str | None) -> CodeFile | None:
-    if not named:
-        return queries.first_shown(version, files)
-    for file in files:
-        if file.path == named:
-            return file
-    raise NotFound(f"{version} has no file {named[:100]!r}.")
-
-
-def _source(file: CodeFile | None) -> dict[str, Any]:
+def _source(file: CodeFile) -> dict[str, Any]:
     """Return the lines of a file for the page, or why they are not shown."""
-    if file is None or file.lines is None:
+    if file.lines is None:
         return {"why_hidden": "It is not text."}
     if file.artifact.bytes > MAX_SHOWN_BYTES:
         return {"why_hidden": "It is too large to be shown here."}
@@ -188,12 +178,11 @@ def _line(version: CodeVersion, file: str, line: int | None) -> str:
 def compare(request: Request, code: str) -> HttpResponse:
     """Show the differences between a version and an earlier one, `?old=`, by default the one before it."""
     new_version = _version_of(request, code)
-    offered = list(queries.others(new_version)[:MOST_OTHERS])
-    old_version = _compared_with(request, new_version, offered)
+    old_version = _compared_with(request, new_version)
     context: dict[str, Any] = {
         "new": new_version,
         "old": old_version,
-        "offered": offered,
+        "offered": queries.others(new_version)[:MOST_OTHERS],
         "back": _address(new_version),
         "crumbs": crumbs(("Code", url("code")), (str(new_version), _address(new_version)), "Compare"),
     }
@@ -208,14 +197,13 @@ def compare(request: Request, code: str) -> HttpResponse:
     return render(request, "code/compare.html", context)
 
 
-def _compared_with(
-    request: Request, version: CodeVersion, offered: Sequence[CodeVersion]
-) -> CodeVersion | None:
+def _compared_with(request: Request, version: CodeVersion) -> CodeVersion | None:
     if digest := request.GET.get("old"):
         return access.get_code(request.user, digest, version.project)
-    before = [each for each in offered if each.pk < version.pk]
-    of_name = [each for each in before if each.name == version.name]
-    return next(iter([*of_name, *before, *offered]), None)
+    try:
+        return queries.compared_by_default(version)
+    except NotFound:
+        return None
 
 
 urls = [
