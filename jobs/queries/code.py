@@ -73,13 +73,13 @@ def compared_by_default(version: CodeVersion) -> CodeVersion:
     """Return the version before one with the same name, else the one before it, else the newest other.
 
     Raises:
-        NotFound: the project has no other version.
+        Conflict: the project has no other version.
     """
     rows = others(version)
     before = rows.filter(pk__lt=version.pk)
     found = before.filter(name=version.name).first() or before.first() or rows.first()
     if found is None:
-        raise NotFound(f"{version.project.slug} has no other version of code.")
+        raise Conflict(f"{version.project.slug} has no other version of code to compare with.")
     return found
 
 

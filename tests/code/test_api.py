@@ -82,7 +82,7 @@ def test_files_and_their_text_are_read(api: Client) -> None:
     assert [(each["path"], each["lines"]) for each in files] == [("model.py", 23), ("vocabulary.bin", None)]
     assert api.get(f"{CODE}/{digest}/text", {"file": "model.py"}).json()["text"] == MODEL
     assert api.get(f"{CODE}/{digest}/text").json()["path"] == "model.py"
-    assert api.get(f"{CODE}/{digest}/differences").status_code == 404, "there is no other version"
+    assert api.get(f"{CODE}/{digest}/differences").status_code == 409, "there is no other version"
     refused = api.get(f"{CODE}/{digest}/text", {"file": "vocabulary.bin"})
     assert (refused.status_code, refused.json()["code"]) == (409, "not_text")
     assert api.get(f"{CODE}/{digest}/text", {"file": "other.py"}).status_code == 404

@@ -11,7 +11,7 @@ from jobs.actions import code as actions
 from jobs.actions.code import Created
 from jobs.contracts.code import MAX_BYTES, MAX_FILES, MAX_SHOWN_BYTES, CodeEntry, CodeFound
 from jobs.contracts.problems import Problem
-from jobs.errors import NotFound, TrainyardError
+from jobs.errors import Conflict, TrainyardError
 from jobs.models import CodeFile, CodeVersion
 from jobs.queries import code as queries
 from jobs.queries.paging import page_of
@@ -202,7 +202,7 @@ def _compared_with(request: Request, version: CodeVersion) -> CodeVersion | None
         return access.get_code(request.user, digest, version.project)
     try:
         return queries.compared_by_default(version)
-    except NotFound:
+    except Conflict:
         return None
 
 
