@@ -18,6 +18,8 @@ from jobs import clock
 from jobs.errors import Forbidden, NotFound
 from jobs.models import (
     Artifact,
+    CodeFile,
+    CodeVersion,
     Dataset,
     DatasetVersion,
     Deletion,
@@ -44,7 +46,7 @@ class Action(StrEnum):
 
     VIEW = "view"
     WRITE = "write"  # experiments, jobs, datasets, models, promotion requests
-    RUN_CODE = "run_code"  # upload and run custom training code
+    RUN_CODE = "run_code"  # run own training code
     APPROVE = "approve"  # decide promotion requests
     SERVE = "serve"  # roll back and change the versions of an endpoint
     MANAGE = "manage"  # the project itself and its members
@@ -252,6 +254,11 @@ def visible_dataset_versions(user: User) -> QuerySet[DatasetVersion]:
     return rows.filter(_visible_or_shared(user, "dataset__project"))
 
 
+def visible_code(user: User) -> QuerySet[CodeVersion]:
+    """Return the versions of code that `user` may see."""
+    return CodeVersion.objects.filter(_visible(user))
+
+
 def visible_models(user: User) -> QuerySet[RegisteredModel]:
     """Return the registered models that `user` may see."""
     return RegisteredModel.objects.filter(_visible(user))
@@ -295,6 +302,7 @@ def visible_artifacts(user: User) -> QuerySet[Artifact]:
         | Q(pk__in=data.filter(upload__isnull=False).values("upload"))
         | Q(pk__in=data.filter(table__isnull=False).values("table"))
         | Q(pk__in=FurtherFile.objects.filter(version__in=data).values("artifact"))
+        | Q(pk__in=CodeFile.objects.filter(version__in=visible_code(user)).values("artifact"))
     )
 
 
@@ -371,6 +379,26 @@ def get_dataset_version(
     if version is None:
         raise NotFound(f"Data set {slug!r} has no version {number}.")
     return version
+
+
+def get_code(
+    user: User, digest: str, project: Project | None = None, action: Action = Action.VIEW
+) -> CodeVersion:
+    """Return a version of code by digest, with its project: that of `project`, or else the only visible one.
+
+    Raises:
+        NotFound: there is no such version, or several projects have it.
+    """
+    rows = visible_code(user).select_related("project", "created_by").filter(digest=digest)
+    if project is not None:
+        rows = rows.filter(project=project)
+    found = list(rows[:2])
+    if not found:
+        raise NotFound(f"There is no code with the digest {digest[:64]!r}.")
+    if len(found) > 1:
+        raise NotFound(f"Several projects have the code {digest[:8]}: give the project.", code="ambiguous")
+    require(user, found[0].project, action)
+    return found[0]
 
 
 def visible_uploads(user: User) -> QuerySet[ResumableUpload]:

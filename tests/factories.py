@@ -7,9 +7,12 @@ from typing import Any
 
 from django.utils import timezone
 
+from jobs.actions import artifacts
 from jobs.models import (
     Artifact,
     Attempt,
+    CodeFile,
+    CodeVersion,
     Dataset,
     DatasetVersion,
     Endpoint,
@@ -29,6 +32,7 @@ from jobs.models import (
     Worker,
 )
 from jobs.states import JobState, TrialState
+from jobs.store import store
 
 _numbers = itertools.count(1)
 
@@ -116,6 +120,20 @@ def profile(**changes: Any) -> dict[str, Any]:
         "preview": [{"width": 1.0, "height": 2.0, "label": "a"}],
         **changes,
     }
+
+
+def make_code(
+    name: str = "", *, project: Project, by: User, path: str = "model.py", source: str = ""
+) -> CodeVersion:
+    """Make a version of code with one stored file."""
+    name = name or f"code {next(_numbers)}"
+    source = source or f"# {name}, {next(_numbers)}\n"
+    artifact = artifacts.adopt(store().put_blocks([source.encode()]))
+    version = CodeVersion.objects.create(
+        project=project, name=name, digest=artifact.digest, bytes=artifact.bytes, created_by=by
+    )
+    CodeFile.objects.create(version=version, path=path, artifact=artifact, lines=source.count("\n"))
+    return version
 
 
 def make_experiment(name: str = "", *, project: Project, by: User, spec: Any = None) -> Experiment:

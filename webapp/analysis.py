@@ -1,7 +1,6 @@
 """Analyses a search in a short-lived process, so that the web process does not import its libraries."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -14,12 +13,11 @@ from jobs.actions import analyses
 from jobs.contracts.answers.search_results import ImportanceOut
 from jobs.models import Analysis, Job
 from jobs.queries import importance
+from webapp.child_processes import inherited_environment
 
 PROGRAM = (sys.executable, "-m", "workers.engine.analysis")
 # Shorter than the lease of `analyses.claim`, so that no second process computes the same analysis.
 TIMEOUT_SECONDS = 100.0
-# All others are left out: the environment of the web process may hold the database's password.
-INHERITED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 
 # The lease limits each search to one computation; this limits the web process to one for all searches.
 _slot = threading.BoundedSemaphore(1)
@@ -90,7 +88,6 @@ def run_process(request: str) -> dict[str, Any]:
         SubprocessError: it timed out or failed.
         ValueError: its output is not JSON.
     """
-    environment = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
     ended = subprocess.run(  # noqa: S603 - the command is fixed
         PROGRAM,
         input=request,
@@ -99,7 +96,7 @@ def run_process(request: str) -> dict[str, Any]:
         timeout=TIMEOUT_SECONDS,
         check=True,
         cwd=settings.BASE_DIR,
-        env=environment,
+        env=inherited_environment(),
     )
     answer: dict[str, Any] = json.loads(ended.stdout)
     return answer

@@ -41,6 +41,7 @@ ENTRIES = (
     Entry("Approvals", "clipboard-check", "approvals", counts="approvals", under=("approval",)),
     Entry("Endpoints", "rocket", "endpoints", under=("endpoint",)),
     Entry("Datasets", "database", "datasets", under=("dataset",)),
+    Entry("Code", "code", "code"),
     Entry("Workers", "server-2", "workers", under=("worker",)),
     Entry("Storage", "server", "storage", under=("storage", "deletion")),
     Entry("Projects", "folder", "projects", under=("project",)),

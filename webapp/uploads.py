@@ -1,10 +1,11 @@
 """Provides an uploaded file as a path, for pages and the API. Django has streamed it to disk already."""
 
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
@@ -12,11 +13,24 @@ from django.http import HttpRequest
 
 from jobs import access
 from jobs.actions.datasets import MOST_FILES, Upload
+from jobs.contracts.code import MAX_BYTES, MAX_NAME
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, NotFound
 from jobs.models import Project, ResumableUpload, User
 from webapp import reservations
 from webapp.http_errors import TooLarge
+
+MAX_FORM_BYTES = MAX_BYTES + 2**20
+"""Of a form with code: its fields and the heads of its files have some bytes too."""
+PASTED = "model.py"
+"""The path of pasted text."""
+
+
+class Received(NamedTuple):
+    """A file that was received: where its bytes are, and the path that its sender gave it."""
+
+    place: Path
+    path: str
 
 
 def check_size(request: HttpRequest) -> None:
@@ -25,7 +39,10 @@ def check_size(request: HttpRequest) -> None:
     Raises:
         TooLarge: above `TRAINYARD_MAX_UPLOAD_BYTES`.
     """
-    limit: int = settings.TRAINYARD_MAX_UPLOAD_BYTES
+    _check_announced(request, settings.TRAINYARD_MAX_UPLOAD_BYTES)
+
+
+def _check_announced(request: HttpRequest, limit: int) -> None:
     sent = request.headers.get("Content-Length", "")
     if sent.isdigit() and int(sent) > limit:
         raise TooLarge(f"The limit of an upload is {limit:,} bytes; this one has {int(sent):,}.")
@@ -82,6 +99,82 @@ def file_on_disk(request: HttpRequest, project: Project, field: str) -> Iterator
     with _on_disk(_file(request, field, "File required")) as path:
         reservations.reserve(request, project, path.stat().st_size)
         yield path
+
+
+class SentCode(NamedTuple):
+    """Code that a form brings.
+
+    Attributes:
+        files: single files, or one archive.
+        field: the form's field that has them.
+        proposed_name: a name for it, from that of its first file or folder.
+    """
+
+    files: list[Received]
+    field: str
+    proposed_name: str
+
+
+@contextmanager
+def received_code(request: HttpRequest) -> Iterator[SentCode]:
+    """Yield the files or the text of a form as paths that are valid until the block ends.
+
+    Raises:
+        TooLarge: above the limit of code.
+        BadInput: the form has neither files nor text, or both, or another number of paths.
+    """
+    _check_announced(request, MAX_FORM_BYTES)
+    files = [file for file in request.FILES.getlist("file") if isinstance(file, UploadedFile)]
+    text = request.POST.get("text", "")
+    if bool(files) == bool(text.strip()):
+        message = "give files or text, not both" if files else "choose files, or paste the code"
+        raise BadInput(
+            "The form has no code." if not files else "The form has two kinds of code.",
+            [Problem("/text" if files else "/file", message)],
+        )
+    if text:
+        (path,) = _paths(request, [PASTED])
+        # Browsers end the lines of a text field with two characters.
+        lines = text.replace("\r\n", "\n")
+        with written_code([(path, lines if lines.endswith("\n") else f"{lines}\n")], "text") as sent:
+            yield sent
+        return
+    with ExitStack() as open_files:
+        paths = _paths(request, [file.name or "upload" for file in files])
+        places = [open_files.enter_context(_on_disk(file)) for file in files]
+        named = [Received(place, path) for place, path in zip(places, paths, strict=True)]
+        yield SentCode(named, "file", _proposed_name(paths))
+
+
+def _paths(request: HttpRequest, names: list[str]) -> list[str]:
+    """Return the path of each file: Django keeps only the last part of the name that the browser sent."""
+    paths = [path for path in request.POST.getlist("path") if path]
+    if paths and len(paths) != len(names):
+        message = f"there are {len(paths)} paths and {len(names)} files"
+        raise BadInput("The paths do not fit the files.", [Problem("/path", message)])
+    return paths or names
+
+
+def _proposed_name(paths: list[str]) -> str:
+    first = paths[0].replace("\\", "/").strip("/").partition("/")[0]
+    return re.sub(r"\.(py|zip|tar|tgz|tar\.gz)$", "", first, flags=re.IGNORECASE)[:MAX_NAME]
+
+
+@contextmanager
+def written_code(texts: list[tuple[str, str]], field: str) -> Iterator[SentCode]:
+    """Yield texts, each after its path, as files that exist until the block ends.
+
+    Args:
+        texts: at least one.
+        field: the field of the request that has them.
+    """
+    with tempfile.TemporaryDirectory(prefix="upload-") as folder:
+        files = []
+        for number, (path, text) in enumerate(texts):
+            place = Path(folder, str(number))
+            place.write_bytes(text.encode())
+            files.append(Received(place, path))
+        yield SentCode(files, field, _proposed_name([path for path, _ in texts]))
 
 
 def arrived(request: HttpRequest, user: User) -> list[ResumableUpload]:

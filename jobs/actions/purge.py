@@ -86,6 +86,7 @@ def _rows(deletion: Deletion) -> Scope:
         models=RegisteredModel.everything.filter(own),
         experiments=scope.experiments.model.everything.filter(own),
         datasets=scope.datasets.model.everything.filter(own),
+        code=scope.code.model.everything.filter(own),
     )
 
 

@@ -37,8 +37,7 @@ def require_room_for_artifact(project: Project, *artifacts: Artifact) -> None:
     """
     project = locked(project)
     quota, used = limits_of(project).bytes, disk_use.of_project(project.pk)
-    # The same file may be given twice.
-    adding = sum(disk_use.added_by(artifact, project.pk) for artifact in set(artifacts))
+    adding = disk_use.added_by(artifacts, project.pk)
     if used + adding > quota:
         raise QuotaReached(disk_sentence(project, used, quota, adding=adding))
 

@@ -4,6 +4,7 @@ from jobs.models.analysis import Analysis
 from jobs.models.artifact import Artifact, Checkpoint, JobArtifact
 from jobs.models.attempt import Attempt
 from jobs.models.audit import AuditEvent, AuditHead
+from jobs.models.code import CodeFile, CodeVersion
 from jobs.models.dataset import Dataset, DatasetVersion, FurtherFile
 from jobs.models.deletion import Deletion
 from jobs.models.endpoint import Endpoint, ReleaseRecord, Replica
@@ -35,6 +36,8 @@ __all__ = [
     "AuditEvent",
     "AuditHead",
     "Checkpoint",
+    "CodeFile",
+    "CodeVersion",
     "Credential",
     "Dataset",
     "DatasetVersion",

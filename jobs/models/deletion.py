@@ -15,6 +15,7 @@ class Deletion(models.Model):
         EXPERIMENT = "experiment", "experiment"
         JOB = "job", "job"
         VERSION = "version", "model version"
+        CODE = "code", "code"
 
     kind = models.CharField(max_length=10, choices=Kind.choices)
     target = models.PositiveBigIntegerField(help_text="the primary key of the row that was chosen")

@@ -8,6 +8,8 @@ from django.db.models import Model, Q, QuerySet
 from jobs.models import (
     Artifact,
     Checkpoint,
+    CodeFile,
+    CodeVersion,
     Dataset,
     DatasetVersion,
     Deletion,
@@ -24,7 +26,7 @@ from jobs.models import (
 from jobs.models.job import JobQuerySet
 
 Kind = Deletion.Kind
-Deletable = Project | Dataset | Experiment | Job | ModelVersion
+Deletable = Project | Dataset | Experiment | Job | ModelVersion | CodeVersion
 
 DELETION_KINDS: dict[type[Model], Deletion.Kind] = {
     Project: Kind.PROJECT,
@@ -32,6 +34,7 @@ DELETION_KINDS: dict[type[Model], Deletion.Kind] = {
     Experiment: Kind.EXPERIMENT,
     Job: Kind.JOB,
     ModelVersion: Kind.VERSION,
+    CodeVersion: Kind.CODE,
 }
 """The kind of deletion of each model whose rows users can delete."""
 
@@ -46,6 +49,7 @@ class Scope:
     models: QuerySet[RegisteredModel]
     versions: QuerySet[ModelVersion]
     jobs: JobQuerySet
+    code: QuerySet[CodeVersion]
 
     @classmethod
     def of(cls, row: Deletable) -> Self:
@@ -57,6 +61,7 @@ class Scope:
             models=RegisteredModel.objects.none(),
             versions=ModelVersion.objects.none(),
             jobs=Job.objects.filter(pk__in=()),
+            code=CodeVersion.objects.none(),
         )
         match row:
             case Project():
@@ -67,6 +72,7 @@ class Scope:
                     models=RegisteredModel.objects.filter(project=row),
                     versions=ModelVersion.objects.filter(model__project=row),
                     jobs=Job.objects.filter(project=row),
+                    code=CodeVersion.objects.filter(project=row),
                 )
             case Experiment():
                 belongs = Q(experiment=row) | Q(root__experiment=row)
@@ -81,6 +87,8 @@ class Scope:
             case ModelVersion():
                 own_versions = ModelVersion.objects.filter(pk=row.pk)
                 return empty.changed(versions=own_versions, jobs=_checks_of(row))
+            case CodeVersion():
+                return empty.changed(code=CodeVersion.objects.filter(pk=row.pk))
 
     @classmethod
     def of_deletion(cls, deletion: Deletion) -> Self:
@@ -92,6 +100,7 @@ class Scope:
             models=RegisteredModel.everything.filter(deletion=deletion),
             versions=ModelVersion.everything.filter(deletion=deletion),
             jobs=Job.everything.filter(deletion=deletion),
+            code=CodeVersion.everything.filter(deletion=deletion),
         )
 
     def changed(self, **rows: QuerySet[Model]) -> Self:
@@ -100,7 +109,15 @@ class Scope:
 
     def querysets(self) -> tuple[QuerySet[Model], ...]:
         """Return the rows by model, in the order in which they can be deleted."""
-        return (self.jobs, self.versions, self.models, self.experiments, self.datasets, self.projects)
+        return (
+            self.jobs,
+            self.versions,
+            self.models,
+            self.experiments,
+            self.datasets,
+            self.code,
+            self.projects,
+        )
 
     @property
     def trials(self) -> QuerySet[Trial]:
@@ -126,7 +143,7 @@ class Scope:
         """Return the artifacts that the rows refer to, each once."""
         return Artifact.objects.filter(
             Q(pk__in=self.job_artifacts.values("artifact"))
-            | artifacts_of(self.dataset_versions, self.versions)
+            | artifacts_of(self.dataset_versions, self.versions, self.code)
         )
 
     def artifacts_only_here(self) -> QuerySet[Artifact]:
@@ -134,17 +151,21 @@ class Scope:
         others = JobArtifact.objects.exclude(job__in=self.jobs.values("pk")).values("artifact")
         data = DatasetVersion.objects.exclude(dataset__in=self.datasets.values("pk"))
         versions = ModelVersion.everything.exclude(pk__in=self.versions.values("pk"))
-        return self.artifacts().exclude(Q(pk__in=others) | artifacts_of(data, versions))
+        code = CodeVersion.everything.exclude(pk__in=self.code.values("pk"))
+        return self.artifacts().exclude(Q(pk__in=others) | artifacts_of(data, versions, code))
 
 
-def artifacts_of(data: QuerySet[DatasetVersion], versions: QuerySet[ModelVersion]) -> Q:
-    """Return a filter for the artifacts of dataset versions and model versions."""
+def artifacts_of(
+    data: QuerySet[DatasetVersion], versions: QuerySet[ModelVersion], code: QuerySet[CodeVersion]
+) -> Q:
+    """Return a filter for the artifacts of dataset versions, model versions and code."""
     # Without the conditions, one NULL would make every `NOT IN` unknown.
     uploads = data.filter(upload__isnull=False).values("upload")
     tables = data.filter(table__isnull=False).values("table")
     further = FurtherFile.objects.filter(version__in=data.values("pk")).values("artifact")
     files = Q(pk__in=uploads) | Q(pk__in=tables) | Q(pk__in=further)
-    return files | Q(pk__in=versions.values("artifact"))
+    sources = CodeFile.objects.filter(version__in=code.values("pk")).values("artifact")
+    return files | Q(pk__in=versions.values("artifact")) | Q(pk__in=sources)
 
 
 def _checks_of(version: ModelVersion) -> JobQuerySet:

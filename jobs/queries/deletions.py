@@ -7,7 +7,19 @@ from django.db.models import QuerySet, Sum
 
 from jobs import access, clock
 from jobs.contracts.answers.deletions import DeletionKind, DeletionOut, DeletionPreviewOut, LostOut
-from jobs.models import Artifact, Checkpoint, Dataset, Deletion, Experiment, Job, ModelVersion, Project, User
+from jobs.models import (
+    Artifact,
+    Checkpoint,
+    CodeVersion,
+    Dataset,
+    DatasetVersion,
+    Deletion,
+    Experiment,
+    Job,
+    ModelVersion,
+    Project,
+    User,
+)
 from jobs.queries.deletion_referrers import referrers
 from jobs.queries.deletion_scope import DELETION_KINDS, Deletable, Scope, artifacts_of
 
@@ -23,7 +35,7 @@ def project_of(row: Deletable) -> Project | None:
 
 def owner_of(row: Deletable) -> User | None:
     """Return who may delete the row beside the admins of its project: who created it, if anyone."""
-    return row.created_by if isinstance(row, Experiment | Job | Dataset) else None
+    return row.created_by if isinstance(row, Experiment | Job | Dataset | CodeVersion) else None
 
 
 def may_delete(user: User, row: Deletable) -> bool:
@@ -50,13 +62,16 @@ def lost(scope: Scope) -> list[LostOut]:
     """Count the rows and files of a scope; kinds without any are left out."""
     files = Artifact.objects.filter(pk__in=scope.job_artifacts.values("artifact"))
     made = Artifact.objects.filter(pk__in=scope.versions.values("artifact"))
-    data = Artifact.objects.filter(artifacts_of(scope.dataset_versions, ModelVersion.objects.none()))
+    no_versions, no_code = ModelVersion.objects.none(), CodeVersion.objects.none()
+    data = Artifact.objects.filter(artifacts_of(scope.dataset_versions, no_versions, no_code))
+    sources = Artifact.objects.filter(artifacts_of(DatasetVersion.objects.none(), no_versions, scope.code))
     found = (
         LostOut(what="experiments", count=scope.experiments.count()),
         LostOut(what="jobs", count=scope.jobs.roots().count()),
         LostOut(what="trials", count=scope.trials.count()),
         LostOut(what="data sets", count=scope.datasets.count()),
         LostOut(what="dataset versions", count=scope.dataset_versions.count(), bytes=_total(data)),
+        LostOut(what="versions of code", count=scope.code.count(), bytes=_total(sources)),
         LostOut(what="models", count=scope.models.count()),
         LostOut(what="model versions", count=scope.versions.count(), bytes=_total(made)),
         LostOut(what="files of jobs", count=files.count(), bytes=_total(files)),
@@ -82,6 +97,8 @@ def label_of(row: Deletable) -> str:
             return f"job {row.pk}"
         case ModelVersion():
             return str(row)
+        case CodeVersion():
+            return f"code {row}"
 
 
 def find(kind: Deletion.Kind, **path: str | int | None) -> int | None:
@@ -128,6 +145,9 @@ def _address(deletion: Deletion) -> str:
         case Deletion.Kind.VERSION:
             version = ModelVersion.everything.select_related("model").get(pk=deletion.target)
             path = f"models/{version.model.name}/versions/{version.number}"
+        case Deletion.Kind.CODE:
+            code = CodeVersion.everything.get(pk=deletion.target)
+            return f"/api/v1/code/{code.digest}/restore?project={slug}"
         case kind:
             path = f"{kind}s/{deletion.target}"
     return f"/api/v1/{path}/restore"

@@ -8,6 +8,7 @@ Deleted objects count until they are removed, because their files are still ther
 
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import QuerySet, Sum
@@ -16,6 +17,7 @@ from jobs import clock
 from jobs.models import (
     Artifact,
     Checkpoint,
+    CodeFile,
     DatasetVersion,
     Fetch,
     FurtherFile,
@@ -53,10 +55,13 @@ def being_fetched(project_id: int) -> int:
     return rows.aggregate(total=Sum("reserved"))["total"] or 0
 
 
-def added_by(artifact: Artifact, project_id: int) -> int:
-    """Return how many bytes a reference to an artifact adds to a project: none if it has one already."""
-    known = Artifact.objects.filter(pk=artifact.pk).filter(pk__in=_digests(project_id)).exists()
-    return 0 if known else artifact.bytes
+def added_by(artifacts: Iterable[Artifact], project_id: int) -> int:
+    """Return how many bytes references to artifacts add to a project: none for those that it has already."""
+    sizes = {artifact.pk: artifact.bytes for artifact in artifacts}
+    known = Artifact.objects.filter(pk__in=list(sizes)).filter(pk__in=_digests(project_id))
+    for digest in known.values_list("pk", flat=True):
+        del sizes[digest]
+    return sum(sizes.values())
 
 
 def _digests(project_id: int) -> QuerySet[Any, Any]:
@@ -64,6 +69,7 @@ def _digests(project_id: int) -> QuerySet[Any, Any]:
     further = FurtherFile.objects.filter(version__dataset__project=project_id).order_by()
     made = ModelVersion.everything.filter(model__project=project_id).order_by()
     outputs = JobArtifact.objects.filter(job__project=project_id).order_by()
+    code = CodeFile.objects.filter(version__project=project_id).order_by()
     return (
         data.exclude(upload=None)
         .values_list("upload")
@@ -72,6 +78,7 @@ def _digests(project_id: int) -> QuerySet[Any, Any]:
             further.values_list("artifact"),
             made.values_list("artifact"),
             outputs.values_list("artifact"),
+            code.values_list("artifact"),
         )
     )
 

@@ -46,6 +46,7 @@ NOT_REFERRING: dict[str, str] = {
     "Attempt.error": "a message",
     "Attempt.record": "a record that does not need the files",
     "AuditEvent.detail": "a record that does not need the files",
+    "CodeVersion.found_json": "names and messages",
     "DatasetVersion.error": "a message",
     "DatasetVersion.profile_json": "numbers and names of columns",
     "GateRevision.rules_json": "names and limits",

@@ -1,4 +1,4 @@
-"""Searches jobs, experiments, models and data sets by name, for the search dialog (Ctrl-K)."""
+"""Searches jobs, experiments, models, data sets and code by name, for the search dialog (Ctrl-K)."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,13 @@ def search(user: User, text: str) -> list[Hit]:
     text = text.strip()
     if not text:
         return []
-    return [*_jobs(user, text), *_experiments(user, text), *_models(user, text), *_datasets(user, text)]
+    return [
+        *_jobs(user, text),
+        *_experiments(user, text),
+        *_models(user, text),
+        *_datasets(user, text),
+        *_code(user, text),
+    ]
 
 
 def _jobs(user: User, text: str) -> list[Hit]:
@@ -63,4 +69,12 @@ def _datasets(user: User, text: str) -> list[Hit]:
     return [
         Hit("data set", row.name, row.project.slug if row.project else "bundled", "dataset", (row.slug,))
         for row in rows
+    ]
+
+
+def _code(user: User, text: str) -> list[Hit]:
+    rows = access.visible_code(user).filter(Q(name__icontains=text) | Q(digest__startswith=text.lower()))
+    return [
+        Hit("code", row.name, f"{row.digest[:8]} · {row.project.slug}", "code_version", (row.digest,))
+        for row in rows.select_related("project").order_by("-pk")[:MAX_PER_KIND]
     ]

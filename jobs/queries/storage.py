@@ -14,6 +14,7 @@ from jobs.models import (
     Artifact,
     AuditEvent,
     Checkpoint,
+    CodeFile,
     DatasetVersion,
     FurtherFile,
     Job,
@@ -111,6 +112,8 @@ def _uses(wanted: Wanted) -> Iterator[tuple[str, _Use]]:
     further = FurtherFile.objects.all()
     project, deletion = "version__dataset__project", "version__dataset__deletion"
     yield from _read("datasets", further, wanted, project, "artifact", deletion)
+    code = CodeFile.objects.all()
+    yield from _read("code", code, wanted, "version__project", "artifact", "version__deletion")
     versions = ModelVersion.everything.all()
     yield from _read("versions", versions, wanted, "model__project", "artifact", "deletion")
     yield from _read(
@@ -120,7 +123,11 @@ def _uses(wanted: Wanted) -> Iterator[tuple[str, _Use]]:
 
 def _read(
     kind: str,
-    rows: QuerySet[DatasetVersion] | QuerySet[FurtherFile] | QuerySet[ModelVersion] | QuerySet[JobArtifact],
+    rows: QuerySet[DatasetVersion]
+    | QuerySet[FurtherFile]
+    | QuerySet[CodeFile]
+    | QuerySet[ModelVersion]
+    | QuerySet[JobArtifact],
     wanted: Wanted,
     project: str,
     artifact: str,
@@ -137,6 +144,7 @@ def _row(project: Project | None, sizes: _Sizes) -> ProjectStorageOut:
         project=project.slug if project else None,
         name=project.name if project else BUNDLED,
         datasets=sizes.of("datasets"),
+        code=sizes.of("code"),
         versions=sizes.of("versions"),
         outputs=sizes.of("outputs"),
         checkpoints=sizes.of("checkpoints"),

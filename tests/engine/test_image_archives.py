@@ -20,6 +20,7 @@ from jobs.kinds.profile.payload import ProfileTask
 from tests.engine.helpers import RecordingReport
 from tests.features.test_images import png_of
 from tests.images import folders, picture, tarred, zipped
+from workers import archives
 from workers.engine.data import image_archive
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.store import read_arrays
@@ -295,7 +296,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(image_archive, "SMALL_BYTES", 10_000)
     zeros = {f"red/{i}.bmp": bytes(2**20) for i in range(4)}
     path = zipped(tmp_path / "x.zip", zeros)
-    monkeypatch.setattr(image_archive, "_zip_body", lambda *_: pytest.fail("unpacked"))
+    monkeypatch.setattr(archives, "_zip_body", lambda *_: pytest.fail("unpacked"))
     with pytest.raises(BadData, match="200 times its own size"):
         read(tmp_path, path)
     with pytest.raises(BadData, match="200 times its own size"):

@@ -13,6 +13,8 @@ TESTS = (
     "tests/jobs",
     "tests/accounts",
     "tests/fetching/test_fetches.py",
+    "tests/code/test_actions.py",
+    "tests/code/test_api.py",
     "tests/registry/test_races.py",
     "tests/registry/test_promotions.py",
 )

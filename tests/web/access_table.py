@@ -26,6 +26,7 @@ GET /api/v1/me
 GET /api/v1/users
 GET POST /api/v1/projects
 GET /api/v1/datasets
+GET /api/v1/code
 GET POST /api/v1/uploads
 GET /api/v1/experiments
 POST /api/v1/search-spaces/import
@@ -59,6 +60,8 @@ GET /endpoints
 GET /datasets
 GET /datasets/new
 POST /datasets/sample
+GET /code
+GET /code/new
 GET /storage
 GET /workers
 GET /workers/<int:worker_id>
@@ -78,6 +81,10 @@ GET /api/v1/datasets/<slug>/versions/<number>
 GET /api/v1/datasets/<slug>/versions/<number>/preview
 GET /api/v1/datasets/<slug>/versions/<number>/overview
 GET /api/v1/datasets/<slug>/versions/<number>/split-overview
+GET /api/v1/code/<code>
+GET /api/v1/code/<code>/files
+GET /api/v1/code/<code>/text
+GET /api/v1/code/<code>/differences
 POST /api/v1/experiments/validate
 GET /api/v1/experiments/<id>
 GET /api/v1/experiments/<id>/revisions
@@ -125,12 +132,15 @@ GET /endpoints/<slug:name>
 GET /datasets/<slug:slug>
 GET /datasets/<slug:slug>/versions/<int:number>
 GET /datasets/<slug:slug>/versions/<int:number>/split
+GET /code/<slug:code>
+GET /code/<slug:code>/compare
 """
 
 # Those who may write in the project.
 MEMBERS = """
 GET /api/v1/projects/<slug>/credentials
 POST /api/v1/datasets
+POST /api/v1/code
 POST /api/v1/datasets/<slug>/versions
 POST /api/v1/datasets/<slug>/versions/<number>/split-overview
 POST /api/v1/datasets/<slug>/versions/<number>/fetch
@@ -198,6 +208,8 @@ POST /datasets/<slug:slug>/versions/<int:number>/cancel
 AUTHORS = """
 GET PATCH DELETE /api/v1/uploads/<upload_id>
 DELETE /api/v1/datasets/<slug>
+DELETE /api/v1/code/<code>
+GET /api/v1/code/<code>/deletion
 DELETE /api/v1/experiments/<id>
 GET /api/v1/datasets/<slug>/deletion
 GET /api/v1/experiments/<id>/deletion
@@ -267,6 +279,7 @@ DELETE /api/v1/projects/<slug>/credentials/<name>
 POST /p/<slug:project>/credentials/<slug:name>/delete
 POST /api/v1/projects/<slug>/restore
 POST /api/v1/datasets/<slug>/restore
+POST /api/v1/code/<code>/restore
 POST /api/v1/experiments/<id>/restore
 POST /api/v1/jobs/<int:job_id>/restore
 POST /api/v1/models/<name>/versions/<number>/restore
@@ -283,6 +296,7 @@ POST /models/<slug:name>/aliases/<slug:alias>/delete
 POST /models/<slug:name>/versions/<int:number>/predict
 POST /approvals/<int:promotion_id>/approve
 POST /datasets/new
+POST /code/new
 """
 
 GROUPS = {

@@ -12,6 +12,7 @@ from django.core.handlers import asgi
 from pytest_django import Settings
 
 from jobs.actions import tokens
+from jobs.contracts.code import MAX_BYTES
 from jobs.contracts.images import MAX_IMAGE_BYTES
 from jobs.models import User
 from tests.people import People, browser_of, make_people
@@ -183,3 +184,10 @@ def test_the_prediction_form_takes_an_image_from_a_person_who_is_logged_in() -> 
     assert limits.anyone == ANONYMOUS_BYTES
     assert limits.member == limits.writer == FORM_BYTES + MAX_IMAGE_BYTES
     assert limits_of("POST", "/models/pets/versions/1/promote").member == FORM_BYTES
+
+
+@pytest.mark.parametrize("path", ["/api/v1/code", "/code/new"])
+def test_code_is_larger_than_a_form_for_those_who_may_write_alone(path: str) -> None:
+    limits = limits_of("POST", path)
+    assert (limits.anyone, limits.member) == (ANONYMOUS_BYTES, FORM_BYTES)
+    assert MAX_BYTES < limits.writer < MAX_BYTES + 2**20

@@ -55,6 +55,7 @@ def make_yard() -> Yard:
     promotion = factories.make_promotion(model.versions.get(), by=member)
     worker = factories.make_worker("box")
     factories.make_attempt(job, worker)
+    code = factories.make_code(MARK, project=project, by=member)
     token, _ = tokens.create(owner, by=owner, scopes=["read"], name=MARK)
     upload = resumable_uploads.begin(project, name=f"{MARK}.csv", length=10, by=member)
     gone = factories.make_job(by=member, project=project, state="completed", title=MARK)
@@ -73,6 +74,7 @@ def make_yard() -> Yard:
         "worker_id": worker.pk,
         "token_id": token.pk,
         "upload_id": upload.pk,
+        "code": code.digest,
         "username": member.username,
         "command": "kill",
         "what": "kill",

@@ -191,7 +191,7 @@ def get_dataset_overview(
 
 
 def _create_from_address(request: HttpRequest) -> DatasetVersion:
-    body = uploads.read_address(read_json(request.body), uploads.DatasetAddressIn)
+    body = uploads.parsed(read_json(request.body), uploads.DatasetAddressIn)
     project = access.get_project(actor(request), body.project, access.Action.WRITE)
     slug, roles = actions.check_slug(body.slug), body.roles()
     begin(request)
@@ -208,7 +208,7 @@ def _create_from_address(request: HttpRequest) -> DatasetVersion:
 
 
 def _add_from_address(request: HttpRequest, slug: str, project: str | None) -> DatasetVersion:
-    body = uploads.read_address(read_json(request.body), uploads.VersionAddressIn)
+    body = uploads.parsed(read_json(request.body), uploads.VersionAddressIn)
     home = _project(request, project or body.project)
     dataset = access.get_dataset(actor(request), slug, home, access.Action.WRITE)
     roles = body.roles()

@@ -8,6 +8,7 @@ from ninja import Query, Router
 
 from jobs import access
 from jobs.actions import deletions as actions
+from jobs.contracts.answers.code import CodeVersionOut
 from jobs.contracts.answers.datasets import DatasetOut
 from jobs.contracts.answers.deletions import DeletionOut, DeletionPreviewOut
 from jobs.contracts.answers.experiments import ExperimentOut
@@ -15,6 +16,7 @@ from jobs.contracts.answers.jobs import JobOut
 from jobs.contracts.answers.projects import ProjectOut
 from jobs.contracts.answers.registry import VersionOut
 from jobs.models import Dataset, Deletion
+from jobs.queries import code as code_queries
 from jobs.queries import datasets, experiments, jobs, projects, registry
 from jobs.queries import deletions as queries
 from jobs.queries.deletion_scope import Deletable
@@ -74,6 +76,21 @@ def restore_dataset(request: HttpRequest, slug: str, project: str | None = None)
 def _dataset(request: HttpRequest, slug: str, project: str | None) -> Dataset:
     home = access.get_project(actor(request), project) if project else None
     return access.get_dataset(actor(request), slug, home)
+
+
+@router.get("/code/{code}/deletion", response=DeletionPreviewOut)
+def preview_code_deletion(request: HttpRequest, code: str, project: str | None = None) -> DeletionPreviewOut:
+    """Return what deleting a version of code would take away."""
+    home = access.get_project(actor(request), project) if project else None
+    return _preview(request, access.get_code(actor(request), code, home))
+
+
+@router.post("/code/{code}/restore", response=CodeVersionOut)
+def restore_code(request: HttpRequest, code: str, project: str | None = None) -> CodeVersionOut:
+    """Restore a version of code that was deleted in the last 7 days."""
+    home = access.get_project(actor(request), project) if project else None
+    _restore(request, Kind.CODE, digest=code, **({"project": home.pk} if home else {}))
+    return code_queries.shown(access.get_code(actor(request), code, home))
 
 
 @router.get("/experiments/{id}/deletion", response=DeletionPreviewOut)

@@ -41,6 +41,7 @@ RESOURCES = (
     "datasets",
     "split_overviews",
     "resumable_uploads",
+    "code",
     "experiments",
     "search_spaces",
     # These come before jobs, whose last path would match theirs.

@@ -6,6 +6,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from jobs.actions.datasets import Roles
 from jobs.contracts.addresses import MAX_LENGTH
+from jobs.contracts.code import MAX_FILES, MAX_NAME, MAX_PATH
 from jobs.contracts.columns import ColumnRequest
 from jobs.contracts.credentials import CREDENTIAL
 from jobs.contracts.data import RowsWithoutTarget
@@ -77,8 +78,25 @@ class DatasetAddressIn(VersionAddressIn):
     description: Text = ""
 
 
-def read_address[T: VersionAddressIn](body: Any, kind: type[T]) -> T:
-    """Parse the JSON body of a request for data at an address.
+class SourceIn(In):
+    """A file of a version of code."""
+
+    path: str = Field(max_length=MAX_PATH, examples=["model.py"])
+    text: str = Field(examples=["def build_model(hp):\n    ...\n"])
+
+
+class CodeIn(In):
+    """A version of code as text. Forms may be larger, and may have archives."""
+
+    project: str
+    name: str = Field(
+        "", max_length=MAX_NAME, description="Versions with one name follow each other; by default the path."
+    )
+    files: list[SourceIn] = Field(min_length=1, max_length=MAX_FILES)
+
+
+def parsed[T: In](body: Any, kind: type[T]) -> T:
+    """Parse the JSON body of a request that may also be a form.
 
     Raises:
         BadInput: it is invalid.
@@ -93,6 +111,7 @@ BODIES: dict[str, TypeAdapter[Any]] = {
     "VersionIn": TypeAdapter(VersionIn),
     "DatasetAddressIn": TypeAdapter(DatasetAddressIn),
     "VersionAddressIn": TypeAdapter(VersionAddressIn),
+    "CodeIn": TypeAdapter(CodeIn),
     "CredentialIn": CREDENTIAL,
 }
 """JSON bodies that operations parse themselves, by the names of their schemas."""
@@ -140,6 +159,28 @@ FORMS: dict[str, dict[str, Any]] = {
                 "enum": ["refuse", "leave_out"],
             },
             "sha256": TEXT | {"description": "The digest of the file; it is verified."},
+        },
+    },
+    "CodeUpload": {
+        "type": "object",
+        "title": "CodeUpload",
+        "description": "A version of code.",
+        "required": ["project"],
+        "properties": {
+            "project": TEXT,
+            "name": TEXT
+            | {"description": "Versions with one name follow each other; by default that of the file."},
+            "file": {
+                "type": "array",
+                "items": FILE,
+                "description": "Python files and what belongs to them, or one zip, tar or tar.gz of them.",
+            },
+            "path": {
+                "type": "array",
+                "items": TEXT,
+                "description": "The path of each `file` or of `text`, such as `layers/dense.py`.",
+            },
+            "text": TEXT | {"description": "Instead of `file`: one Python file, by default `model.py`."},
         },
     },
     "ModelUpload": {

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from jobs.contracts.code import MAX_BYTES
 from jobs.contracts.images import MAX_IMAGE_BYTES
 
 # Bytes. A login form has less than 1 KiB.
@@ -20,6 +21,8 @@ UPLOADS = re.compile(
     re.VERBOSE,
 )
 """The paths that receive files, compared as a whole."""
+CODE = re.compile(r"/api/v1/code|/code/new")
+"""The paths that receive source files, which are small: they get no reservation."""
 PICTURES = re.compile(r"/models/[^/]+/versions/[^/]+/predict")
 """The path of the prediction form, which may have an image."""
 RESUMABLE = re.compile(r"/api/v1/uploads(/[^/]+)?")
@@ -52,6 +55,8 @@ def limits_of(method: str, path: str) -> BodyLimits:
     file = form
     if UPLOADS.fullmatch(path):
         file = settings.TRAINYARD_MAX_UPLOAD_BYTES
+    elif CODE.fullmatch(path):
+        file = max(form, MAX_BYTES + ANONYMOUS_BYTES)
     elif method == "PATCH" and PARTS.fullmatch(path):
         file = settings.TRAINYARD_MAX_RESUMABLE_BYTES
     return BodyLimits(min(ANONYMOUS_BYTES, file), min(form, file), file)

@@ -10,7 +10,7 @@ from jobs import access
 from jobs.actions import deletions as actions
 from jobs.contracts.answers.deletions import ReferrerOut
 from jobs.errors import InUse, NotFound
-from jobs.models import Dataset, Deletion, Experiment, Job, ModelVersion, Project, User
+from jobs.models import CodeVersion, Dataset, Deletion, Experiment, Job, ModelVersion, Project, User
 from jobs.queries import deletions as queries
 from jobs.queries.deletion_scope import Deletable
 from webapp.pages.shortcuts import Request, action, crumbs, form_page, notify, redirect, render, url
@@ -22,6 +22,9 @@ FIND: dict[str, Callable[[User, int], Deletable]] = {
     Kind.DATASET: lambda user, target: _only(access.visible_datasets(user).filter(pk=target).first()),
     Kind.EXPERIMENT: access.get_experiment,
     Kind.JOB: access.get_job,
+    Kind.CODE: lambda user, target: _only(
+        access.visible_code(user).select_related("project").filter(pk=target).first()
+    ),
     Kind.VERSION: lambda user, target: _only(
         access.visible_versions(user).select_related("model__project").filter(pk=target).first()
     ),
@@ -91,6 +94,8 @@ def _address(row: Deletable) -> str:
             return reverse("job", args=[row.pk])
         case ModelVersion():
             return reverse("version", args=[row.model.name, row.number])
+        case CodeVersion():
+            return url("code_version", row.digest, project=row.project.slug)
 
 
 def _list_of(row: Deletable) -> str:
@@ -106,6 +111,8 @@ def _list_of(row: Deletable) -> str:
             return reverse("jobs")
         case ModelVersion():
             return reverse("model", args=[row.model.name])
+        case CodeVersion():
+            return reverse("code")
 
 
 def _link(referrer: ReferrerOut) -> str:

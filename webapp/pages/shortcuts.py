@@ -185,7 +185,7 @@ def crumbs(*pairs: tuple[str, str] | str) -> list[tuple[str, str]]:
     return [(pair, "") if isinstance(pair, str) else pair for pair in pairs]
 
 
-def url(name: str, *args: Any, **query: Any) -> str:
+def url(name: str, /, *args: Any, **query: Any) -> str:
     """Return the address of a named page with query parameters that are not empty."""
     return reverse(name, args=args, query={k: v for k, v in query.items() if v not in (None, "")} or None)
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from jobs.contracts.answers.base import Answer, Time
 
-type DeletionKind = Literal["project", "dataset", "experiment", "job", "version"]
+type DeletionKind = Literal["project", "dataset", "experiment", "job", "version", "code"]
 
 
 class LostOut(Answer):

@@ -18,6 +18,7 @@ class ProjectStorageOut(Answer):
     project: str | None = Field(description="Null for the bundled data.")
     name: str
     datasets: FilesOut = Field(description="Uploads and tables of data sets.")
+    code: FilesOut = Field(description="Source files of versions of code.")
     versions: FilesOut = Field(description="Files of model versions.")
     outputs: FilesOut = Field(description="Other files that jobs have written.")
     checkpoints: FilesOut

@@ -1,29 +1,14 @@
 """Reports errors of the libraries that read files from outside as damage of the file."""
 
 import contextlib
-import errno
 from collections.abc import Iterator
 from pathlib import Path
 
 from workers.engine.errors import DamagedFile, EngineError
+from workers.machine_errors import MACHINE_ERRORS
 
 MAX_REASON = 300
 """Maximum number of characters of a library's message."""
-MACHINE_ERRORS = frozenset(
-    {
-        errno.ENOENT,
-        errno.EACCES,
-        errno.EPERM,
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EFBIG,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.ENOMEM,
-        errno.EIO,
-    }
-)
-"""Errors of the machine, which the bytes in the file do not cause."""
 
 
 @contextlib.contextmanager

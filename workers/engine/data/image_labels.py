@@ -10,10 +10,10 @@ import numpy as np
 
 from jobs.contracts.file_limits import FileLimits
 from jobs.contracts.images import FILE, IMAGE
+from workers.archives import ArchiveFile
 from workers.engine.arrays import Array
 from workers.engine.data.csv_file import read_csv
 from workers.engine.data.encode import choose_target
-from workers.engine.data.image_archive import ArchiveFile
 from workers.engine.data.table import Table
 from workers.engine.data.texts import is_text, text_array
 from workers.engine.errors import BadData

@@ -23,11 +23,12 @@ from jobs.contracts.images import (
     Sides,
     Thumbnails,
 )
+from workers.archives import ArchiveFile
 from workers.engine.arrays import Array
 from workers.engine.data.csv_file import BadRows
 from workers.engine.data.encode import MAX_CLASSES_OF_NUMBERS
 from workers.engine.data.expansion import check_expanded
-from workers.engine.data.image_archive import ArchiveFile, ImageArchive
+from workers.engine.data.image_archive import ImageArchive
 from workers.engine.data.image_labels import (
     LabelledImages,
     choose_label,

@@ -1,0 +1,63 @@
+"""Declares the answers about code of users: versions, their files and differences."""
+
+from pydantic import Field
+
+from jobs.contracts.answers.base import Answer, Stored, Time
+from jobs.contracts.code import CodeEntry, CodePackages, CodeProblem, FileDifference
+
+
+class CodeSummaryOut(Answer):
+    """A version of code in a list."""
+
+    digest: str = Field(description="Of the sorted paths and contents: the same files have the same digest.")
+    name: str
+    project: str
+    entries: list[str] = Field(description="Names of the functions, classes and scripts that were found.")
+    problems: int = Field(description="Number of places that cannot be read as Python.")
+    packages: bool = Field(description="Whether it lists packages that it needs.")
+    files: int
+    bytes: int
+    created_by: str
+    created: Time
+
+
+class CodeVersionOut(CodeSummaryOut):
+    """A version of code with all findings. Nothing in it was executed."""
+
+    python: str = Field(description="The version of Python whose grammar was used.")
+    found: Stored[list[CodeEntry]] = Field(description="Functions, classes and scripts.")
+    unreadable: Stored[list[CodeProblem]] = Field(description="Syntax errors, and files that are not text.")
+    requirements: Stored[CodePackages | None] = Field(
+        description="The packages of `requirements.txt` or `pyproject.toml`."
+    )
+    left_out: int = Field(description="Files that were not kept: hidden ones, compiled ones and caches.")
+
+
+class CodeFileOut(Answer):
+    """A file of a version."""
+
+    path: str
+    bytes: int
+    lines: int | None = Field(description="Null if it is not text.")
+    digest: str = Field(description="Of its content.")
+
+
+class CodeFilesOut(Answer):
+    """The files of a version, sorted by path."""
+
+    items: list[CodeFileOut]
+
+
+class CodeTextOut(CodeFileOut):
+    """A file with its text."""
+
+    text: str
+
+
+class CodeDifferencesOut(Answer):
+    """The differences of two versions: files that are equal in both are left out."""
+
+    old: str = Field(description="The digest of the version with which `new` is compared.")
+    new: str
+    equal: int = Field(description="Number of files that are equal.")
+    files: Stored[list[FileDifference]]

@@ -1,0 +1,52 @@
+from django.db import models
+
+from jobs.contracts.code import MAX_NAME, MAX_PATH, CodeFound
+from jobs.models.artifact import Artifact
+from jobs.models.deletion import VisibleManager, deletion_key
+from jobs.models.people import User
+from jobs.models.project import Project
+
+
+class CodeVersion(models.Model):
+    """An immutable set of source files, identified by the digest of their paths and contents."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="code")
+    name = models.CharField(max_length=MAX_NAME, help_text="versions with one name follow each other")
+    digest = models.CharField(max_length=64)
+    bytes = models.PositiveBigIntegerField()
+    found_json = models.JSONField(default=dict, db_column="found", help_text="the findings of the reader")
+    created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    created = models.DateTimeField(auto_now_add=True)
+    deletion = deletion_key()
+
+    objects: models.Manager["CodeVersion"] = VisibleManager()
+    everything: models.Manager["CodeVersion"] = models.Manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "digest"], name="code_digest_in_project"),
+        ]
+        indexes = [models.Index(fields=["project", "name", "-id"], name="code_by_name")]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.digest[:8]}"
+
+    @property
+    def found(self) -> CodeFound:
+        """Return the findings, which were made without executing it."""
+        return CodeFound.model_validate(self.found_json)
+
+
+class CodeFile(models.Model):
+    """A file of a version of code."""
+
+    version = models.ForeignKey(CodeVersion, on_delete=models.CASCADE, related_name="files")
+    path = models.CharField(max_length=MAX_PATH, help_text="with / between folders")
+    artifact = models.ForeignKey(Artifact, on_delete=models.PROTECT, related_name="+")
+    lines = models.PositiveIntegerField(null=True, help_text="null: it is not text")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["version", "path"], name="code_path_in_version")]
+
+    def __str__(self) -> str:
+        return self.path

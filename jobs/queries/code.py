@@ -1,0 +1,174 @@
+"""Reads versions of code and their files."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.db.models import Count, QuerySet
+
+from jobs import access
+from jobs.contracts.answers.code import (
+    CodeFileOut,
+    CodeFilesOut,
+    CodeSummaryOut,
+    CodeTextOut,
+    CodeVersionOut,
+)
+from jobs.contracts.code import MAX_SHOWN_BYTES
+from jobs.errors import Conflict, NotFound
+from jobs.models import CodeFile, CodeVersion, Project, User
+from jobs.store import store
+
+
+def listed(user: User, project: Project | None = None, *, name: str = "") -> QuerySet[CodeVersion]:
+    """Return the versions that `user` may see, with the number of their files.
+
+    Args:
+        user: the reader.
+        project: only its versions.
+        name: only those with this name.
+    """
+    rows = access.visible_code(user).select_related("project", "created_by")
+    if project is not None:
+        rows = rows.filter(project=project)
+    if name:
+        rows = rows.filter(name=name)
+    return rows.annotate(file_count=Count("files"))
+
+
+def of_same_name(version: CodeVersion) -> QuerySet[CodeVersion]:
+    """Return the versions of a project that have the name of a version, newest first, itself included."""
+    rows = CodeVersion.objects.filter(project=version.project, name=version.name)
+    return rows.select_related("created_by").order_by("-pk")
+
+
+def others(version: CodeVersion) -> QuerySet[CodeVersion]:
+    """Return the other versions of the project, newest first."""
+    rows = CodeVersion.objects.filter(project=version.project).exclude(pk=version.pk)
+    return rows.select_related("project", "created_by").order_by("-pk")
+
+
+def files_of(version: CodeVersion) -> list[CodeFile]:
+    """Return the files of a version, sorted by path as Python sorts, which databases do not."""
+    return sorted(version.files.select_related("artifact"), key=lambda file: file.path)
+
+
+def chosen_file(version: CodeVersion, files: Sequence[CodeFile], named: str | None) -> CodeFile:
+    """Return a file by its path; without one that of the first entry, else the first Python file.
+
+    Raises:
+        NotFound: the version has no such file.
+    """
+    by_path = {file.path: file for file in files}
+    if named:
+        if named not in by_path:
+            raise NotFound(f"{version} has no file {named[:100]!r}.")
+        return by_path[named]
+    wanted = [entry.path for entry in version.found.entries]
+    # Every version has a Python file.
+    wanted += [path for path in by_path if path.endswith(".py")]
+    return next(by_path[path] for path in wanted if path in by_path)
+
+
+def compared_by_default(version: CodeVersion) -> CodeVersion:
+    """Return the version before one with the same name, else the one before it, else the newest other.
+
+    Raises:
+        Conflict: the project has no other version.
+    """
+    rows = others(version)
+    before = rows.filter(pk__lt=version.pk)
+    found = before.filter(name=version.name).first() or before.first() or rows.first()
+    if found is None:
+        raise Conflict(f"{version.project.slug} has no other version of code to compare with.")
+    return found
+
+
+class Pair(NamedTuple):
+    """A file in two versions; None where it does not exist."""
+
+    path: str
+    old: CodeFile | None
+    new: CodeFile | None
+
+
+def different_files(old: CodeVersion, new: CodeVersion) -> tuple[list[Pair], int]:
+    """Return the files that differ between two versions, and the number of those that are equal."""
+    before = {file.path: file for file in files_of(old)}
+    after = {file.path: file for file in files_of(new)}
+    pairs = [Pair(path, before.get(path), after.get(path)) for path in sorted({*before, *after})]
+    different = [pair for pair in pairs if _digest(pair.old) != _digest(pair.new)]
+    return different, len(pairs) - len(different)
+
+
+def _digest(file: CodeFile | None) -> str | None:
+    return None if file is None else file.artifact_id
+
+
+def summary(version: CodeVersion) -> CodeSummaryOut:
+    """Return a version of a list in the form of the API."""
+    return CodeSummaryOut(**_shown(version))
+
+
+def shown(version: CodeVersion) -> CodeVersionOut:
+    """Return a version in the form of the API."""
+    found = version.found
+    return CodeVersionOut(
+        **_shown(version),
+        python=found.python,
+        found=found.entries,
+        unreadable=found.problems,
+        requirements=found.packages,
+        left_out=found.left_out,
+    )
+
+
+def _shown(version: CodeVersion) -> dict[str, object]:
+    found = version.found
+    # A list counts them with its own query.
+    count = getattr(version, "file_count", None)
+    return {
+        "digest": version.digest,
+        "name": version.name,
+        "project": version.project.slug,
+        "entries": [entry.name for entry in found.entries],
+        "problems": len(found.problems),
+        "packages": found.packages is not None,
+        "files": version.files.count() if count is None else count,
+        "bytes": version.bytes,
+        "created_by": version.created_by.username,
+        "created": version.created,
+    }
+
+
+def shown_files(version: CodeVersion) -> CodeFilesOut:
+    """Return the files of a version in the form of the API."""
+    return CodeFilesOut(items=[CodeFileOut(**_file(file)) for file in files_of(version)])
+
+
+def shown_text(version: CodeVersion, named: str | None) -> CodeTextOut:
+    """Return a file with its text; without a name, the one that the page of the version shows first.
+
+    Raises:
+        NotFound: the version has no such file.
+        Conflict: it is not text, or larger than is shown.
+    """
+    file = chosen_file(version, files_of(version), named)
+    path = file.path
+    if file.lines is None:
+        raise Conflict(
+            f"{path!r} is not text. Its bytes are the artifact {file.artifact_id}.", code="not_text"
+        )
+    if file.artifact.bytes > MAX_SHOWN_BYTES:
+        message = f"{path!r} has more than {MAX_SHOWN_BYTES:,} bytes: get the artifact {file.artifact_id}."
+        raise Conflict(message, code="too_large_to_show")
+    text = store().path(file.artifact_id).read_bytes().decode("utf-8-sig")
+    return CodeTextOut(**_file(file), text=text)
+
+
+def _file(file: CodeFile) -> dict[str, object]:
+    return {
+        "path": file.path,
+        "bytes": file.artifact.bytes,
+        "lines": file.lines,
+        "digest": file.artifact_id,
+    }

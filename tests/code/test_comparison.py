@@ -1,0 +1,109 @@
+"""Differences between files: lines, words, and bounds of time and size."""
+
+import itertools
+import random
+from pathlib import Path
+
+import pytest
+
+from jobs.contracts.code import ComparedFile, CompareRequest, FileDifference
+from workers.code_reader import comparison
+from workers.code_reader.comparison import compare
+
+
+def difference(folder: Path, old: str | bytes | None, new: str | bytes | None) -> FileDifference:
+    places = []
+    for name, text in (("old", old), ("new", new)):
+        if text is not None:
+            (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+        places.append(None if text is None else str(folder / name))
+    return compare(CompareRequest(files=[ComparedFile(path="a.py", old=places[0], new=places[1])])).files[0]
+
+
+def lines(found: FileDifference) -> list[tuple[str, int | None, int | None, str]]:
+    return [(line.change, line.old, line.new, line.text) for line in itertools.chain(*found.hunks)]
+
+
+def test_a_changed_line_is_shown_with_its_surroundings_and_its_words(tmp_path: Path) -> None:
+    old = "".join(f"line {number}\n" for number in range(1, 21))
+    found = difference(tmp_path, old, old.replace("line 10\n", "line ten\n"))
+    assert (found.change, found.added, found.removed) == ("changed", 1, 1)
+    shown = lines(found)
+    assert [(change, text) for change, _, _, text in shown[3:5]] == [
+        ("removed", "line 10"),
+        ("added", "line ten"),
+    ]
+    assert [text for _, _, _, text in shown] == [
+        "line 7", "line 8", "line 9", "line 10", "line ten", "line 11", "line 12", "line 13",
+    ]  # fmt: skip
+    marks = [line.marks for line in found.hunks[0] if line.change != "same"]
+    assert marks == [[(5, 7)], [(5, 8)]]
+
+
+def test_the_lines_before_the_first_change_and_after_the_last_are_three(tmp_path: Path) -> None:
+    old = "".join(f"{number}\n" for number in range(1, 10))
+    shown = lines(difference(tmp_path, old, old.replace("5", "five")))
+    assert [text for _, _, _, text in shown] == ["2", "3", "4", "5", "five", "6", "7", "8"]
+
+
+def test_changes_that_are_far_apart_have_parts_of_their_own(tmp_path: Path) -> None:
+    old = [f"{number}" for number in range(40)]
+    new = ["first", *old[:20], "middle", *old[20:], "last"]
+    found = difference(tmp_path, "\n".join(old), "\n".join(new))
+    assert [len(hunk) for hunk in found.hunks] == [4, 7, 4]
+    assert (found.added, found.removed) == (3, 0)
+
+
+@pytest.mark.parametrize(("old", "new", "change"), [(None, "x\ny\n", "added"), ("x\ny\n", None, "removed")])
+def test_a_file_in_one_version_is_shown_as_a_whole(
+    tmp_path: Path, old: str | None, new: str | None, change: str
+) -> None:
+    found = difference(tmp_path, old, new)
+    assert found.change == change
+    assert [(line[0], line[3]) for line in lines(found)] == [(change, "x"), (change, "y")]
+
+
+def test_every_line_of_both_files_is_shown_once_and_in_order(tmp_path: Path) -> None:
+    rng = random.Random(4)
+    for _ in range(40):
+        old = [rng.choice("abcd") * rng.randint(1, 3) for _ in range(rng.randint(0, 30))]
+        new = [each for each in old if rng.random() > 0.2]
+        for _ in range(rng.randint(0, 5)):
+            new.insert(rng.randint(0, len(new)), rng.choice("abcdxyz"))
+        shown = lines(difference(tmp_path, "".join(f"{e}\n" for e in old), "".join(f"{e}\n" for e in new)))
+        for change, number, text in [("removed", 1, old), ("added", 2, new)]:
+            assert all(line[3] == text[line[number] - 1] for line in shown if line[0] == change)  # type: ignore[operator]
+        # Lines that are not shown are equal in both.
+        hidden_old = [text for place, text in enumerate(old, 1) if place not in {line[1] for line in shown}]
+        hidden_new = [text for place, text in enumerate(new, 1) if place not in {line[2] for line in shown}]
+        assert hidden_old == hidden_new
+
+
+def test_bytes_and_large_files_are_named_and_not_compared(tmp_path: Path) -> None:
+    assert difference(tmp_path, b"\0a", b"\0b").note == "It is not text."
+    assert "more than 524,288 bytes" in difference(tmp_path, "#" * 600_000, "x").note
+
+
+def test_other_ends_of_lines_are_named(tmp_path: Path) -> None:
+    assert difference(tmp_path, "x\n", "x\r\n").note == "Only the ends of its lines differ."
+
+
+def test_files_that_take_too_long_are_shown_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "FILE_SECONDS", 0.002)
+    rng = random.Random(1)
+    words = [f"{number % 300}" for number in range(3_000)]
+    old, new = words[:], words[:]
+    rng.shuffle(old)
+    rng.shuffle(new)
+    found = difference(tmp_path, "\n".join(["same", *old]), "\n".join(["same", *new]))
+    assert found.note.startswith("Matching its lines took too long")
+    assert found.note.endswith("Further lines are not shown.")
+    assert (found.added, found.removed) == (3_000, 3_000)
+
+
+def test_a_long_difference_is_cut(tmp_path: Path) -> None:
+    found = difference(tmp_path, "", "x\n" * 5_000)
+    assert (len(found.hunks[0]), found.added) == (comparison.MOST_LINES, 5_000)
+    assert found.note == "Further lines are not shown."

@@ -1,0 +1,160 @@
+"""The pages of code."""
+
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from jobs.models import CodeVersion
+from tests.code.making import MODEL, zipped
+from tests.markup import squeezed
+from tests.people import People, browser_of
+from webapp import code_reader
+
+
+@pytest.fixture
+def browser(people: People) -> Client:
+    return browser_of(people.member)
+
+
+def store(browser: Client, text: str = MODEL, **fields: Any) -> str:
+    answer = browser.post("/code/new?from=text", {"project": "yard", "text": text, **fields})
+    assert answer.status_code == 303, answer.content
+    return str(answer["Location"])
+
+
+def store_files(browser: Client, files: dict[str, str | bytes], **fields: Any) -> str:
+    form = {"project": "yard", "file": SimpleUploadedFile("net.zip", zipped(files)), **fields}
+    answer = browser.post("/code/new", form)
+    assert answer.status_code == 303, answer.content
+    return str(answer["Location"])
+
+
+def test_an_empty_list_names_the_next_step_and_what_code_is_good_for(people: People, browser: Client) -> None:
+    page = squeezed(browser.get("/code").content.decode())
+    assert 'href="/code/new"' in page
+    assert "Paste a function build_model(hp), or send Python files, a folder or a zip." in page
+    assert "experiments cannot train with it yet" in page
+    viewer = squeezed(browser_of(people.viewer).get("/code").content.decode())
+    assert "Your role only reads." in viewer
+    assert 'href="/code/new"' not in viewer
+
+
+def test_a_version_shows_its_source_with_numbers_that_can_be_linked(browser: Client) -> None:
+    page = browser.get(store(browser)).content.decode()
+    assert '<span class="cd-line" id="L22"><a href="#L22">22</a><span class="cd-k">def</span>' in page
+    assert "style=" not in page.partition("<main")[2].partition("</main>")[0], "the policy forbids it"
+    assert "#L11" in page, "the class is linked"
+    found = squeezed(page)
+    assert "<code>classes: int</code>" in found
+    assert "<code>wide = False</code>" in found
+    assert "HyperModel with build and fit" in found
+    assert "saved as <code>shop&gt;Doubled</code>" in found
+
+
+def test_source_is_text_and_no_markup(browser: Client) -> None:
+    source = "x = '<script>alert(1)</script>'  # &amp;\ndef build_model(hp, a='<b>'): ...\n"
+    page = browser.get(store(browser, source)).content.decode()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "&amp;amp;" in page
+    assert "a = &#x27;&lt;b&gt;&#x27;" in squeezed(page)
+
+
+def test_another_file_is_shown_by_its_address(browser: Client) -> None:
+    address = store_files(browser, {"model.py": MODEL, "notes.md": "read me\n", "a.bin": b"\0"})
+    notes = browser.get(f"{address}&file=notes.md").content.decode()
+    assert "read me" in notes
+    assert 'aria-current="true" >notes.md' in squeezed(notes)
+    assert "It is not text." in browser.get(f"{address}&file=a.bin").content.decode()
+    assert browser.get(f"{address}&file=other").status_code == 404
+
+
+def test_a_syntax_error_is_shown_with_a_link_to_its_line(browser: Client) -> None:
+    address = store_files(browser, {"model.py": MODEL, "bad.py": "x = 1\ny = (\n"})
+    page = browser.get(address).content.decode()
+    assert "file=bad.py#L2" in page
+    assert "bad.py, line 2, column 5" in squeezed(page)
+    assert "1 unreadable" in squeezed(browser.get("/code").content.decode())
+
+
+def test_a_refused_form_keeps_its_text_and_names_the_field(browser: Client) -> None:
+    answer = browser.post("/code/new?from=text", {"project": "yard", "text": MODEL, "name": "x" * 101})
+    page = answer.content.decode()
+    assert (answer.status_code, 'href="#at/name"' in page) == (422, True)
+    assert "class Net(kt.HyperModel):" in page
+    empty = browser.post("/code/new", {"project": "yard"})
+    assert (empty.status_code, "choose files" in empty.content.decode()) == (422, True)
+
+
+def test_the_same_text_leads_to_the_version_that_exists(browser: Client) -> None:
+    address = store(browser, name="net")
+    assert store(browser, name="other") == address
+    assert "already there" in browser.get(address).content.decode()
+
+
+def test_a_folder_with_its_paths_is_stored(browser: Client) -> None:
+    files = [
+        SimpleUploadedFile(name, text) for name, text in [("dense.py", b"x = 1\n"), ("net.py", b"y = 1\n")]
+    ]
+    form = {"project": "yard", "file": files, "path": ["shop/layers/dense.py", "shop/net.py"]}
+    assert browser.post("/code/new", form).status_code == 303
+    version = CodeVersion.objects.get()
+    assert version.name == "shop"
+    assert sorted(file.path for file in version.files.all()) == ["layers/dense.py", "net.py"]
+
+
+def test_two_versions_are_compared_with_the_words_that_differ(browser: Client) -> None:
+    old = store(browser, "size = 16\nname = 'a'\n", name="net")
+    new = store(browser, "size = 32\nname = 'a'\n", name="net")
+    page = browser.get(new.replace("?", "/compare?")).content.decode()
+    assert '<tr class="cd-removed"><td class="cd-number">1</td><td class="cd-number"></td>' in page
+    assert "size = <mark>16</mark>" in page
+    assert "size = <mark>32</mark>" in page
+    assert "1 file differs, 0 are equal." in squeezed(page)
+    assert "/compare?" in browser.get(new).content.decode()
+    assert old != new
+
+
+def test_a_lone_version_has_nothing_to_be_compared_with(browser: Client) -> None:
+    address = store(browser)
+    assert "/compare?" not in browser.get(address).content.decode()
+    assert "no other version" in browser.get(address.replace("?", "/compare?")).content.decode()
+
+
+def test_versions_that_take_too_long_to_compare_say_so(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(browser, "x = 1\n")
+    new = store(browser, "x = 2\n")
+    monkeypatch.setattr(code_reader, "PROGRAM", ("/bin/false",))
+    page = browser.get(new.replace("?", "/compare?"))
+    assert (page.status_code, b"too much time or memory to compare" in page.content) == (200, True)
+
+
+def test_source_is_shown_plainly_if_the_reader_ends(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = store(browser, "# plain <text>\nx = 1\n")
+    monkeypatch.setattr(code_reader, "PROGRAM", ("/bin/false",))
+    page = browser.get(address).content.decode()
+    assert "# plain &lt;text&gt;\n</span>" in page
+    assert "shown without colours" in page
+
+
+def test_the_search_finds_code_by_name_and_digest(browser: Client) -> None:
+    store(browser, name="shop net")
+    digest = CodeVersion.objects.get().digest
+    for text in ("shop", digest[:10]):
+        assert f"/code/{digest}" in browser.get(f"/search?q={text}").content.decode()
+
+
+def test_a_version_is_deleted_from_its_page(browser: Client) -> None:
+    address = store(browser)
+    version = CodeVersion.objects.get()
+    assert f'href="/delete/code/{version.pk}"' in browser.get(address).content.decode()
+    assert browser.post(f"/delete/code/{version.pk}")["Location"] == "/code"
+    assert not CodeVersion.objects.exists()
+
+
+def test_the_navigation_leads_to_the_code(browser: Client) -> None:
+    assert 'href="/code"' in browser.get("/").content.decode()

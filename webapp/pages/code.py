@@ -1,0 +1,214 @@
+"""Lists versions of code, accepts new ones, and shows and compares them. Nothing in them is executed."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import path
+
+from jobs import access
+from jobs.access import Action
+from jobs.actions import code as actions
+from jobs.actions.code import Created
+from jobs.contracts.code import MAX_BYTES, MAX_FILES, MAX_SHOWN_BYTES, CodeEntry, CodeFound
+from jobs.contracts.problems import Problem
+from jobs.errors import Conflict, TrainyardError
+from jobs.models import CodeFile, CodeVersion
+from jobs.queries import code as queries
+from jobs.queries.paging import page_of
+from webapp import code_reader
+from webapp.http_errors import Unavailable
+from webapp.pages.shortcuts import (
+    Request,
+    crumbs,
+    form_page,
+    notify,
+    page,
+    problems_of,
+    redirect,
+    render,
+    url,
+    writable_projects,
+)
+from webapp.uploads import received_code
+
+KINDS: dict[str, str] = {
+    "build_model": "function that builds a model",
+    "hypermodel": "HyperModel",
+    "load_data": "function that loads data",
+    "preprocess": "function that prepares data",
+    "layer": "layer of Keras",
+    "metric": "metric of Keras",
+    "loss": "loss of Keras",
+    "model": "model of Keras",
+    "object": "object of Keras",
+    "script": "script",
+}
+"""What entries are called on pages."""
+MOST_OTHERS = 100
+"""Versions that the comparison offers."""
+
+
+@page
+def list_page(request: Request) -> HttpResponse:
+    """List the versions of code in the projects of the user, newest first."""
+    rows = queries.listed(request.user)
+    if text := request.GET.get("q", "").strip():
+        rows = rows.filter(name__icontains=text) | rows.filter(digest__startswith=text.lower())
+    shown = page_of(rows, cursor=request.GET.get("cursor"), order="-pk")
+    context = {
+        "shown": shown,
+        "text": text,
+        "rows": [(version, version.found, _kinds(version.found)) for version in shown.items],
+        "may_upload": writable_projects(request.user).exists(),
+        "crumbs": crumbs("Code"),
+    }
+    return render(request, "code/list.html", context)
+
+
+def _kinds(found: CodeFound) -> list[str]:
+    """Return the names of the entries that matter most, for a list."""
+    return [entry.name for entry in found.entries[:4]]
+
+
+@form_page
+def new(request: Request) -> HttpResponse:
+    """Create a version of code from files, or with `?from=text` from pasted text."""
+    if request.method != "POST":
+        return _show_form(request)
+    try:
+        version, is_new = _create(request)
+    except TrainyardError as error:
+        return _show_form(request, problems=problems_of(error), status=error.status)
+    if is_new:
+        notify(request, f"{version} is stored.")
+    else:
+        notify(request, f"These files are already there, as {version}.", level="info")
+    return redirect(_address(version))
+
+
+def _create(request: Request) -> Created:
+    given = request.POST
+    project = access.get_project(request.user, given.get("project", ""), Action.WRITE)
+    with received_code(request) as sent, code_reader.checked(sent.files, sent.field) as (files, found):
+        name = actions.check_name(given.get("name", "").strip() or sent.proposed_name)
+        stored = actions.store_files(project, files, found)
+    return actions.create(project, name=name, code=stored, by=request.user)
+
+
+def _show_form(request: Request, *, problems: tuple[Problem, ...] = (), status: int = 200) -> HttpResponse:
+    given = request.POST or request.GET
+    keep = {name: request.GET.get(name) for name in ("name", "project")}
+    context = {
+        "is_text": request.GET.get("from") == "text",
+        "tab": "text" if request.GET.get("from") == "text" else "files",
+        "tabs": [
+            ("files", "Files", url("code_new", **keep)),
+            ("text", "Paste", url("code_new", **keep, **{"from": "text"})),
+        ],
+        "projects": writable_projects(request.user),
+        "chosen": given.get("project") or request.session.get("project"),
+        "given": given,
+        "problems": problems,
+        "wrong": {problem.pointer: problem.message for problem in problems},
+        "most_files": MAX_FILES,
+        "most_bytes": MAX_BYTES,
+        "snippet": _snippet(request),
+        "crumbs": crumbs(("Code", url("code")), "New version"),
+    }
+    return render(request, "code/new.html", context, status=status)
+
+
+def _snippet(request: Request) -> str:
+    """Return the same upload as a command."""
+    address = request.build_absolute_uri("/api/v1/code")
+    header = '-H "Authorization: Bearer $TOKEN"'
+    return f"curl {header} {address} \\\n  -F project=PROJECT -F file=@model.py"
+
+
+def _version_of(request: Request, digest: str) -> CodeVersion:
+    named = request.GET.get("project")
+    home = access.get_project(request.user, named) if named else None
+    return access.get_code(request.user, digest, home)
+
+
+def _address(version: CodeVersion, **query: str) -> str:
+    return url("code_version", version.digest, project=version.project.slug, **query)
+
+
+@page
+def version_page(request: Request, code: str) -> HttpResponse:
+    """Show a version: its files, one of them with its source, and the findings about it."""
+    version = _version_of(request, code)
+    files, found = queries.files_of(version), version.found
+    file = queries.chosen_file(version, files, request.GET.get("file"))
+    context = {
+        "version": version,
+        "files": [(each, _address(version, file=each.path), each == file) for each in files],
+        "file": file,
+        **_source(file),
+        "found": found,
+        "entries": [_entry(version, entry) for entry in found.entries],
+        "unreadable": [(each, _line(version, each.path, each.line)) for each in found.problems],
+        "of_same_name": queries.of_same_name(version)[:20],
+        "has_others": queries.others(version).exists(),
+        "may_write": access.can(request.user, version.project, Action.WRITE),
+        "crumbs": crumbs(("Code", url("code")), str(version)),
+    }
+    return render(request, "code/version.html", context)
+
+
+def _source(file: CodeFile) -> dict[str, Any]:
+    """Return the lines of a file for the page, or why they are not shown."""
+    if file.lines is None:
+        return {"why_hidden": "It is not text."}
+    if file.artifact.bytes > MAX_SHOWN_BYTES:
+        return {"why_hidden": "It is too large to be shown here."}
+    return {"source": code_reader.highlighted(file)}
+
+
+def _entry(version: CodeVersion, entry: CodeEntry) -> tuple[CodeEntry, str, str]:
+    return entry, KINDS[entry.kind], _line(version, entry.path, entry.line)
+
+
+def _line(version: CodeVersion, file: str, line: int | None) -> str:
+    return _address(version, file=file) + (f"#L{line}" if line else "")
+
+
+@page
+def compare(request: Request, code: str) -> HttpResponse:
+    """Show the differences between a version and an earlier one, `?old=`, by default the one before it."""
+    new_version = _version_of(request, code)
+    old_version = _compared_with(request, new_version)
+    context: dict[str, Any] = {
+        "new": new_version,
+        "old": old_version,
+        "offered": queries.others(new_version)[:MOST_OTHERS],
+        "back": _address(new_version),
+        "crumbs": crumbs(("Code", url("code")), (str(new_version), _address(new_version)), "Compare"),
+    }
+    if old_version is not None:
+        pairs, context["equal"] = queries.different_files(old_version, new_version)
+        try:
+            context["files"] = code_reader.compared(pairs, f"{old_version.digest}:{new_version.digest}").files
+        except Unavailable:
+            raise
+        except TrainyardError as error:
+            context["too_different"] = error.message
+    return render(request, "code/compare.html", context)
+
+
+def _compared_with(request: Request, version: CodeVersion) -> CodeVersion | None:
+    if digest := request.GET.get("old"):
+        return access.get_code(request.user, digest, version.project)
+    try:
+        return queries.compared_by_default(version)
+    except Conflict:
+        return None
+
+
+urls = [
+    path("code", list_page, name="code"),
+    path("code/new", new, name="code_new"),
+    path("code/<slug:code>", version_page, name="code_version"),
+    path("code/<slug:code>/compare", compare, name="code_compare"),
+]

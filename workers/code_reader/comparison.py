@@ -1,0 +1,189 @@
+"""Compares the files of two versions line by line, and changed lines word by word, in bounded time."""
+
+import difflib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from jobs.contracts.code import (
+    MAX_SHOWN_BYTES,
+    ComparedFile,
+    CompareRequest,
+    Comparison,
+    DifferenceLine,
+    FileDifference,
+)
+from workers.code_reader.files import lines_of, text_of
+from workers.code_reader.limits import Budget, OutOfTime, at_most
+
+FILE_SECONDS = 2.0
+ALL_SECONDS = 8.0
+CONTEXT = 3
+"""Equal lines that are shown around a change."""
+MOST_LINES = 3_000
+"""Lines of a file's difference that are shown."""
+MOST_LINES_OF_ALL = 10_000
+MOST_WORDS = 400
+"""Words of a line that are matched with those of another."""
+_WORD = re.compile(r"\w+|\s+|[^\w\s]")
+
+type Block = tuple[str, int, int, int, int]
+
+
+def compare(request: CompareRequest) -> Comparison:
+    """Return the differences of all files, with at most so many lines that a page can show them."""
+    left, budget = MOST_LINES_OF_ALL, Budget(ALL_SECONDS)
+    files = []
+    for file in request.files:
+        found = _compare(file, left, budget)
+        left -= sum(len(hunk) for hunk in found.hunks)
+        files.append(found)
+    return Comparison(files=files)
+
+
+def _compare(file: ComparedFile, left: int, budget: Budget) -> FileDifference:
+    change = "changed" if file.old and file.new else "added" if file.new else "removed"
+    old, new = _lines(file.old), _lines(file.new)
+    if old is None or new is None:
+        return FileDifference(path=file.path, change=change, note="It is not text.")
+    if _is_large(file.old) or _is_large(file.new):
+        note = f"It has more than {MAX_SHOWN_BYTES:,} bytes."
+        return FileDifference(path=file.path, change=change, note=note)
+    blocks, note = _matched(old, new, budget)
+    counted = [block for block in blocks if block[0] != "equal"]
+    added = sum(block[4] - block[3] for block in counted)
+    removed = sum(block[2] - block[1] for block in counted)
+    hunks, is_cut = _shown(blocks, old, new, min(MOST_LINES, max(left, 0)), budget)
+    if not note and not counted:
+        note = "Only the ends of its lines differ."
+    return FileDifference(
+        path=file.path,
+        change=change,
+        added=added,
+        removed=removed,
+        hunks=hunks,
+        note=" ".join(filter(None, (note, "Further lines are not shown." if is_cut else ""))),
+    )
+
+
+def _is_large(place: str | None) -> bool:
+    return place is not None and Path(place).stat().st_size > MAX_SHOWN_BYTES
+
+
+def _lines(place: str | None) -> list[str] | None:
+    """Return the lines of a file without their ends; None if it is not text."""
+    if place is None:
+        return []
+    text = text_of(Path(place).read_bytes())
+    if text is None:
+        return None
+    return lines_of(text)
+
+
+def _matched(old: list[str], new: list[str], budget: Budget) -> tuple[list[Block], str]:
+    """Return the equal and the changed blocks, and a note if matching took too long."""
+    start = _common(old, new)
+    end = _common(old[start:][::-1], new[start:][::-1])
+    inner_old, inner_new = old[start : len(old) - end], new[start : len(new) - end]
+    note = ""
+    try:
+        if budget.is_spent:
+            raise OutOfTime
+        with at_most(FILE_SECONDS):
+            matcher = difflib.SequenceMatcher(None, inner_old, inner_new)
+            inner: list[Block] = list(matcher.get_opcodes())
+    except OutOfTime:
+        note = "Matching its lines took too long: the part that differs is shown as a whole."
+        inner = [("replace", 0, len(inner_old), 0, len(inner_new))]
+    moved = [(kind, a + start, b + start, c + start, d + start) for kind, a, b, c, d in inner]
+    first: list[Block] = [("equal", 0, start, 0, start)] if start else []
+    last: list[Block] = [("equal", len(old) - end, len(old), len(new) - end, len(new))] if end else []
+    return _joined([*first, *moved, *last]), note
+
+
+def _common(old: list[str], new: list[str]) -> int:
+    count = 0
+    for one, other in zip(old, new, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _joined(blocks: list[Block]) -> list[Block]:
+    """Return the blocks with equal ones that follow each other as one."""
+    found: list[Block] = []
+    for block in blocks:
+        if found and found[-1][0] == block[0] == "equal":
+            found[-1] = ("equal", found[-1][1], block[2], found[-1][3], block[4])
+        else:
+            found.append(block)
+    return found
+
+
+def _shown(
+    blocks: list[Block], old: list[str], new: list[str], most: int, budget: Budget
+) -> tuple[list[list[DifferenceLine]], bool]:
+    """Return the changed lines with their surroundings, and whether there are more."""
+    hunks: list[list[DifferenceLine]] = [[]]
+    shown = 0
+    for number, block in enumerate(blocks):
+        kind, a, b, c, _ = block
+        if kind != "equal":
+            lines = list(_changed(block, old, new, budget))
+        else:
+            before = 0 if number == 0 else min(CONTEXT, b - a)
+            after = 0 if number == len(blocks) - 1 else min(CONTEXT, b - a)
+            if before + after >= b - a:
+                lines = [_same(old, a + i, c + i) for i in range(b - a)]
+            else:
+                hunks[-1] += [_same(old, a + i, c + i) for i in range(before)]
+                shown += before
+                hunks.append([])
+                lines = [_same(old, b - i, c + (b - a) - i) for i in range(after, 0, -1)]
+        hunks[-1] += lines[: max(0, most - shown)]
+        shown += len(lines)
+        if shown > most:
+            return [hunk for hunk in hunks if hunk], True
+    return [hunk for hunk in hunks if _has_change(hunk)], False
+
+
+def _has_change(hunk: list[DifferenceLine]) -> bool:
+    return any(line.change != "same" for line in hunk)
+
+
+def _same(old: list[str], here: int, there: int) -> DifferenceLine:
+    return DifferenceLine(change="same", old=here + 1, new=there + 1, text=old[here])
+
+
+def _changed(block: Block, old: list[str], new: list[str], budget: Budget) -> Iterator[DifferenceLine]:
+    _, a, b, c, d = block
+    # Lines are paired in their order, if there are as many of them: then each may have changed a little.
+    pairs = b - a if b - a == d - c else 0
+    marks = [_marks(old[a + i], new[c + i], budget) for i in range(pairs)] if pairs else []
+    for i in range(a, b):
+        own = marks[i - a][0] if marks else []
+        yield DifferenceLine(change="removed", old=i + 1, new=None, text=old[i], marks=own)
+    for i in range(c, d):
+        own = marks[i - c][1] if marks else []
+        yield DifferenceLine(change="added", old=None, new=i + 1, text=new[i], marks=own)
+
+
+def _marks(old: str, new: str, budget: Budget) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return the places of the words that differ; none if the lines have little in common."""
+    words, others = _WORD.findall(old), _WORD.findall(new)
+    if max(len(words), len(others)) > MOST_WORDS or budget.is_spent:
+        return [], []
+    matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
+    if matcher.quick_ratio() < 0.5 or matcher.ratio() < 0.5:
+        return [], []
+    changes = [block for block in matcher.get_opcodes() if block[0] != "equal"]
+    return (
+        [_span(words, a, b) for _, a, b, _, _ in changes if b > a],
+        [_span(others, c, d) for _, _, _, c, d in changes if d > c],
+    )
+
+
+def _span(words: list[str], first: int, last: int) -> tuple[int, int]:
+    start = sum(map(len, words[:first]))
+    return start, start + sum(map(len, words[first:last]))

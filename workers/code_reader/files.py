@@ -1,0 +1,159 @@
+"""Collects the files of a version: single ones, those of a folder, and those inside of an archive."""
+
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.contracts.code import MAX_BYTES, MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, MAX_PATH, SentFile
+from workers.archives import Archive, BadArchive, DamagedArchive, Limits, is_archive, safe_path
+
+LIMITS = Limits(
+    entries=20_000,
+    depth=MAX_DEPTH,
+    file_bytes=MAX_FILE_BYTES,
+    small_bytes=MAX_BYTES,
+    ratio=0,
+    may_nest=True,
+)
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".tar.gz")
+LEFT_OUT_FOLDERS = frozenset({"__pycache__", "__MACOSX", "node_modules", "venv"})
+LEFT_OUT_SUFFIXES = frozenset({".pyc", ".pyo"})
+LEFT_OUT_FILES = frozenset({"thumbs.db", "desktop.ini"})
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of a version.
+
+    Attributes:
+        path: its checked path, with `/` between folders.
+        body: its bytes.
+        text: its text; None if it is not UTF-8, or has NUL characters.
+    """
+
+    path: str
+    body: bytes
+    text: str | None
+
+    @property
+    def is_python(self) -> bool:
+        """Return whether its name is that of a Python file."""
+        return self.path.endswith(".py")
+
+    @property
+    def lines(self) -> int | None:
+        """Return the number of its lines; None if it is not text."""
+        return None if self.text is None else len(lines_of(self.text))
+
+
+def collect(sent: list[SentFile]) -> tuple[list[SourceFile], int]:
+    """Return the files of a version, sorted by their paths, and how many were left out.
+
+    Raises:
+        BadArchive: a file is refused, they are too many or too large, or there is no Python file.
+    """
+    if len(sent) == 1 and _is_packed(sent[0]):
+        bodies, left_out = _unpacked(sent[0])
+    else:
+        bodies, left_out = _single(sent)
+    bodies = _without_common_folder(bodies)
+    _check(bodies)
+    files = [SourceFile(path, body, text_of(body)) for path, body in sorted(bodies.items())]
+    return files, left_out
+
+
+def _is_packed(file: SentFile) -> bool:
+    if file.path.lower().endswith(".py"):
+        return False
+    with Path(file.place).open("rb") as opened:
+        head = opened.read(512)
+    return is_archive(head) or file.path.lower().endswith(ARCHIVE_SUFFIXES)
+
+
+def _unpacked(file: SentFile) -> tuple[dict[str, bytes], int]:
+    archive = Archive(Path(file.place), LIMITS, is_left_out)
+    bodies: dict[str, bytes] = {}
+    try:
+        for entry in archive.files():
+            bodies[_short(entry.path)] = entry.body
+            _check_count(len(bodies))
+    except DamagedArchive as error:
+        raise BadArchive(f"{file.path!r} is damaged: {error}; pack the files again") from error
+    return bodies, archive.left_out
+
+
+def _single(sent: list[SentFile]) -> tuple[dict[str, bytes], int]:
+    bodies: dict[str, bytes] = {}
+    left_out = total = 0
+    for file in sent:
+        path = _short(safe_path(unicodedata.normalize("NFC", file.path)))
+        if is_left_out(path):
+            left_out += 1
+            continue
+        if path in bodies:
+            raise BadArchive(f"{path!r} is there twice")
+        place = Path(file.place)
+        if (size := place.stat().st_size) > MAX_FILE_BYTES:
+            raise BadArchive(f"{path!r} has {size:,} bytes; at most {MAX_FILE_BYTES:,} are kept")
+        if (total := total + size) > MAX_BYTES:
+            raise BadArchive(f"the files have more than {MAX_BYTES:,} bytes together")
+        bodies[path] = place.read_bytes()
+        _check_count(len(bodies))
+    return bodies, left_out
+
+
+def _short(path: str) -> str:
+    if len(path) > MAX_PATH:
+        raise BadArchive(f"{path[:100]!r}… has {len(path):,} characters in its name; at most {MAX_PATH}")
+    if path.count("/") > MAX_DEPTH:
+        raise BadArchive(f"{path[:100]!r} is inside of more than {MAX_DEPTH} folders")
+    return path
+
+
+def _check_count(count: int) -> None:
+    if count > MAX_FILES:
+        raise BadArchive(f"a version has at most {MAX_FILES} files; these are more")
+
+
+def _check(bodies: dict[str, bytes]) -> None:
+    if not any(path.endswith(".py") for path in bodies):
+        raise BadArchive("there is no Python file: the name of one ends in .py")
+    for path in bodies:
+        parts = path.split("/")
+        for depth in range(1, len(parts)):
+            if (folder := "/".join(parts[:depth])) in bodies:
+                raise BadArchive(f"{folder!r} is a file and a folder at once")
+
+
+def is_left_out(path: str) -> bool:
+    """Return whether a file is not part of the code: hidden, compiled, or of an operating system."""
+    *folders, name = path.split("/")
+    if any(folder.startswith(".") or folder in LEFT_OUT_FOLDERS for folder in folders):
+        return True
+    hidden = name.startswith(".") or name.lower() in LEFT_OUT_FILES
+    return hidden or Path(name).suffix in LEFT_OUT_SUFFIXES
+
+
+def _without_common_folder(bodies: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the files without a folder around all of them, unless it is a package of Python."""
+    folders = {path.split("/", 1)[0] if "/" in path else "" for path in bodies}
+    if len(folders) != 1 or not (folder := folders.pop()) or f"{folder}/__init__.py" in bodies:
+        return bodies
+    return {path.removeprefix(f"{folder}/"): body for path, body in bodies.items()}
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text without their ends, as Python's parser counts them."""
+    # `splitlines` also ends lines at form feeds and the like.
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def text_of(body: bytes) -> str | None:
+    """Return the text of a file; None if it is not UTF-8, or has NUL characters."""
+    if b"\0" in body:
+        return None
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,104 @@
+"""Parses one Python file, and resolves the names that it imports."""
+
+import ast
+import warnings
+from dataclasses import dataclass, field
+
+from jobs.contracts.code import MAX_TEXT, CodeProblem
+from workers.code_reader.files import SourceFile
+
+
+class Unreadable(Exception):
+    """A file cannot be parsed."""
+
+    def __init__(self, problem: CodeProblem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+@dataclass
+class Module:
+    """A parsed file.
+
+    Attributes:
+        path: of the file.
+        tree: its syntax tree.
+        imported: the full name of each imported name, such as `HM` → `keras_tuner.HyperModel`.
+    """
+
+    path: str
+    tree: ast.Module
+    imported: dict[str, str]
+    _lines: list[bytes] = field(repr=False)
+
+    @classmethod
+    def parse(cls, file: SourceFile) -> "Module":
+        """Parse a file.
+
+        Raises:
+            Unreadable: it has a syntax error, is not UTF-8, or is nested too deeply.
+        """
+        if file.text is None:
+            message = "is not text in UTF-8: save it as UTF-8"
+            raise Unreadable(CodeProblem(path=file.path, message=message))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(file.text, filename=file.path)
+        except SyntaxError as error:
+            problem = CodeProblem(
+                path=file.path, line=error.lineno, column=error.offset, message=shown(error.msg)
+            )
+            raise Unreadable(problem) from error
+        except (RecursionError, MemoryError, ValueError) as error:
+            message = "is nested too deeply, or too large, to be parsed"
+            raise Unreadable(CodeProblem(path=file.path, message=message)) from error
+        return cls(file.path, tree, _imports(tree), file.text.encode().splitlines(keepends=True))
+
+    def source(self, node: ast.expr | None) -> str | None:
+        """Return an expression as it is written, on one line; None without one."""
+        if node is None or node.end_lineno is None or node.end_col_offset is None:
+            return None
+        lines = self._lines[node.lineno - 1 : node.end_lineno]
+        if not lines:
+            return None
+        # The end first: with a single line, both are cut.
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        text = " ".join(b"".join(lines).decode("utf-8", "replace").split())
+        return shown(text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…")
+
+    def full_name(self, node: ast.expr) -> str:
+        """Return the full name of a name or an attribute, such as `keras.layers.Layer`; empty for others."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        return ".".join([self.imported.get(node.id, node.id), *reversed(parts)])[:MAX_TEXT]
+
+
+def _imports(tree: ast.Module) -> dict[str, str]:
+    found: dict[str, str] = {}
+    # Also those inside of functions and conditions.
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.asname or alias.name.partition(".")[0]
+                found[name] = alias.name if alias.asname else name
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                found[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
+    return found
+
+
+def shown(text: str) -> str:
+    """Return a text from the code that can be stored and shown: short, and without control characters."""
+    # An escape in a constant may be a NUL or half a character, which no database and no JSON accepts.
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text[:MAX_TEXT])
+
+
+def constant(node: ast.expr | None) -> object:
+    """Return the value of a constant; None for anything else."""
+    return node.value if isinstance(node, ast.Constant) else None

@@ -1,0 +1,71 @@
+"""Reads the packages that code asks for: requirements.txt and pyproject.toml."""
+
+import re
+import tomllib
+
+from jobs.contracts.code import MAX_FOUND, CodePackages, CodeProblem
+from workers.code_reader.files import SourceFile
+from workers.code_reader.modules import shown
+
+_COMMENT = re.compile(r"(^|\s)#.*$")
+_PLACE = re.compile(r"\(at line (\d+), column (\d+)\)")
+
+
+class UnreadablePackages(Exception):
+    """A file that should list packages cannot be read."""
+
+    def __init__(self, problem: CodeProblem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def requirements(file: SourceFile) -> CodePackages:
+    """Return the lines of a requirements.txt without comments.
+
+    Raises:
+        UnreadablePackages: it is not text.
+    """
+    # A backslash at the end of a line continues it.
+    joined = re.sub(r"\\\r?\n", " ", _text(file))
+    lines = (_COMMENT.sub("", line).strip() for line in joined.splitlines())
+    wanted = [shown(line) for line in lines if line]
+    return CodePackages(path=file.path, requirements=wanted[:MAX_FOUND])
+
+
+def project(file: SourceFile) -> CodePackages | None:
+    """Return the dependencies in a pyproject.toml; None if it is about something else, such as a linter.
+
+    Raises:
+        UnreadablePackages: it is not TOML, or its dependencies are no list of texts.
+    """
+    try:
+        table = tomllib.loads(_text(file)).get("project")
+    except tomllib.TOMLDecodeError as error:
+        place = _PLACE.search(message := str(error))
+        line, column = (int(place[1]), int(place[2])) if place else (None, None)
+        raise _unreadable(file, shown(message), line, column) from error
+    except RecursionError as error:
+        raise _unreadable(file, "is nested too deeply") from error
+    if table is None:
+        return None
+    wanted = table.get("dependencies", []) if isinstance(table, dict) else None
+    if not isinstance(wanted, list) or not all(isinstance(each, str) for each in wanted):
+        raise _unreadable(file, "project.dependencies must be a list of texts")
+    python = table.get("requires-python")
+    return CodePackages(
+        path=file.path,
+        requirements=[shown(each) for each in wanted][:MAX_FOUND],
+        python=shown(python) if isinstance(python, str) else None,
+    )
+
+
+def _text(file: SourceFile) -> str:
+    if file.text is None:
+        raise _unreadable(file, "is not text in UTF-8")
+    return file.text
+
+
+def _unreadable(
+    file: SourceFile, message: str, line: int | None = None, column: int | None = None
+) -> UnreadablePackages:
+    return UnreadablePackages(CodeProblem(path=file.path, line=line, column=column, message=message))

@@ -1,0 +1,111 @@
+"""Collects the files of a version, and looks for the parts that Trainyard knows."""
+
+import platform
+from pathlib import Path
+
+from jobs.contracts.code import (
+    MAX_ARGUMENTS,
+    MAX_ARGUMENTS_OF_ALL,
+    MAX_FOUND,
+    MAX_PARSED_BYTES,
+    CodeEntry,
+    CodeFound,
+    CodePackages,
+    CodeProblem,
+    KeptFile,
+    Reading,
+    ReadRequest,
+)
+from workers.code_reader import packages
+from workers.code_reader.definitions import Definitions
+from workers.code_reader.files import SourceFile, collect
+from workers.code_reader.limits import Budget
+from workers.code_reader.modules import Module, Unreadable
+
+PARSE_SECONDS = 10.0
+"""Files that come after so much processor time are kept unread."""
+
+
+def read(request: ReadRequest) -> Reading:
+    """Return the files of a version and the findings about them.
+
+    Raises:
+        BadArchive: a file is refused; the message names it and the reason.
+    """
+    files, left_out = collect(request.files)
+    folder = Path(request.into)
+    for number, file in enumerate(files):
+        # Never by the name that the sender gave.
+        (folder / str(number)).write_bytes(file.body)
+    kept = [
+        KeptFile(path=file.path, number=number, bytes=len(file.body), lines=file.lines)
+        for number, file in enumerate(files)
+    ]
+    return Reading(files=kept, found=_find(files, left_out))
+
+
+def _find(files: list[SourceFile], left_out: int) -> CodeFound:
+    modules, problems = _parse([file for file in files if file.is_python])
+    entries = _entries(modules, problems)
+    wanted = _packages(files, problems)
+    return CodeFound(
+        python=".".join(platform.python_version_tuple()[:2]),
+        entries=_bounded(entries[:MAX_FOUND]),
+        problems=problems[:MAX_FOUND],
+        packages=wanted,
+        left_out=left_out,
+    )
+
+
+def _parse(files: list[SourceFile]) -> tuple[list[Module], list[CodeProblem]]:
+    modules, problems, budget = [], [], Budget(PARSE_SECONDS)
+    for file in files:
+        if len(file.body) > MAX_PARSED_BYTES:
+            message = f"has more than {MAX_PARSED_BYTES:,} bytes, so nothing is looked for in it"
+            problems.append(CodeProblem(path=file.path, message=message))
+        elif budget.is_spent:
+            message = "was not read: the files before it took too long"
+            problems.append(CodeProblem(path=file.path, message=message))
+        else:
+            try:
+                modules.append(Module.parse(file))
+            except Unreadable as error:
+                problems.append(error.problem)
+    return modules, problems
+
+
+def _entries(modules: list[Module], problems: list[CodeProblem]) -> list[CodeEntry]:
+    definitions = Definitions(modules)
+    found: list[CodeEntry] = []
+    for module in modules:
+        try:
+            found += definitions.entries_of(module)
+        except (RecursionError, MemoryError):
+            message = "is nested too deeply to look for anything in it"
+            problems.append(CodeProblem(path=module.path, message=message))
+    return found
+
+
+def _bounded(entries: list[CodeEntry]) -> list[CodeEntry]:
+    """Return the entries with so many arguments that lists of versions can load them."""
+    left, bounded = MAX_ARGUMENTS_OF_ALL, []
+    for entry in entries:
+        kept = entry.arguments[: min(MAX_ARGUMENTS, left)]
+        left -= len(kept)
+        more = len(entry.arguments) - len(kept)
+        bounded.append(entry.model_copy(update={"arguments": kept, "more_arguments": more}))
+    return bounded
+
+
+def _packages(files: list[SourceFile], problems: list[CodeProblem]) -> CodePackages | None:
+    """Return the packages of the first file in the outermost folder that lists any."""
+    by_path = {file.path: file for file in files}
+    for name, parse in (("requirements.txt", packages.requirements), ("pyproject.toml", packages.project)):
+        if (file := by_path.get(name)) is None:
+            continue
+        try:
+            if (found := parse(file)) is not None:
+                return found
+        except packages.UnreadablePackages as error:
+            problems.append(error.problem)
+    return None

@@ -1,0 +1,69 @@
+"""Finds scripts, and the arguments that they declare by argparse."""
+
+import ast
+
+from jobs.contracts.code import CodeArgument, CodeEntry
+from workers.code_reader.modules import Module, constant, shown
+
+ADD = "add_argument"
+NO_VALUE = {"store_true": "False", "store_false": "True", "count": "0"}
+"""The default of an option without a value, by its action."""
+
+
+def script_of(module: Module) -> CodeEntry | None:
+    """Return a module as a script; None if it has no `if __name__ == "__main__":`."""
+    start = next((node for node in module.tree.body if _is_start(node)), None)
+    if start is None:
+        return None
+    arguments, dynamic = _arguments(module)
+    note = f"{dynamic} argument(s) have names that only running the script shows." if dynamic else ""
+    return CodeEntry(
+        kind="script", name=module.path, path=module.path, line=start.lineno, arguments=arguments, note=note
+    )
+
+
+def _is_start(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+        return False
+    sides = [node.test.left, *node.test.comparators]
+    has_name = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+    return has_name and any(constant(side) == "__main__" for side in sides)
+
+
+def _arguments(module: Module) -> tuple[list[CodeArgument], int]:
+    """Return the arguments whose names are constants, and the number of the others."""
+    calls = [
+        node
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == ADD
+    ]
+    calls.sort(key=lambda node: (node.lineno, node.col_offset))
+    found, dynamic = [], 0
+    for call in calls:
+        argument = _argument(module, call)
+        if argument is None:
+            dynamic += 1
+        else:
+            found.append(argument)
+    return found, dynamic
+
+
+def _argument(module: Module, call: ast.Call) -> CodeArgument | None:
+    names = [constant(each) for each in call.args]
+    texts = [name for name in names if isinstance(name, str)]
+    if not texts or len(texts) < len(names):
+        return None
+    # The long name of an option: `--epochs`, not `-e`.
+    name = max(texts, key=len)
+    given = {each.arg: each.value for each in call.keywords if each.arg is not None}
+    default = module.source(given.get("default"))
+    if default is None and name.startswith("-") and constant(given.get("required")) is not True:
+        default = NO_VALUE.get(str(constant(given.get("action"))), "None")
+    described = constant(given.get("help"))
+    return CodeArgument(
+        name=shown(name),
+        default=default,
+        annotation=module.source(given.get("type")),
+        help=shown(described) if isinstance(described, str) else None,
+        choices=module.source(given.get("choices")),
+    )
