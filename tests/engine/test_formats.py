@@ -18,7 +18,7 @@ from workers.engine.data.statistics import describe_column
 from workers.engine.data.store import read_arrays
 from workers.engine.data.table import Table, read_array, read_arrow, read_npz
 from workers.engine.data.texts import text_array
-from workers.engine.errors import BadData, DamagedFile
+from workers.engine.errors import BadData, DamagedFile, TooLarge
 
 FRAME = pa.table({"a": [1, 2, None], "city": ["Paris", None, "Rome"], "y": [0, 1, 0]})
 
@@ -290,6 +290,20 @@ def test_arrow_columns_that_are_small_in_the_file_are_counted_as_they_are_read(t
     for column in (pa.nulls(200_000), pa.array([True] * 200_000)):
         with pytest.raises(BadData, match="expands to 1,600,000 bytes"):
             read_arrow(written(tmp_path / "data.arrow", column), limits)
+
+
+def test_arrow_buffers_that_claim_more_than_any_memory_are_refused_with_the_size(tmp_path: Path) -> None:
+    frame = pa.table({"a": np.zeros(1000)})
+    with pa.ipc.new_file(
+        str(tmp_path / "data.arrow"), frame.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")
+    ) as writer:
+        writer.write_table(frame)
+    body = (tmp_path / "data.arrow").read_bytes()
+    size = (8000).to_bytes(8, "little")
+    assert body.count(size) == 1
+    (tmp_path / "data.arrow").write_bytes(body.replace(size, (2**63 - 1).to_bytes(8, "little")))
+    with pytest.raises(TooLarge, match="expands to 9,223,372,036,854,775,744 bytes"):
+        read_arrow(tmp_path / "data.arrow")
 
 
 def test_arrow_texts_that_are_the_same_bytes_are_counted_for_each_row(tmp_path: Path) -> None:

@@ -278,3 +278,22 @@ def test_an_image_has_no_options() -> None:
     for options in ({"encode": "pixels"}, {"encode": "hash"}, {"impute": "mean"}, {"indicator": True}):
         with pytest.raises(ValueError, match="column 'image'"):
             plan_column(column, ColumnOptions.model_validate(options))
+
+
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "GIF"])
+@pytest.mark.parametrize(("last", "is_grey"), [([200, 200, 200], True), ([9, 9, 200], False)])
+def test_the_colours_of_a_palette_are_known_from_the_header_alone(
+    kind: str, last: list[int], is_grey: bool
+) -> None:
+    image = Image.new("P", (64, 48))
+    image.putpalette([9, 9, 9, *last])
+    image.putdata([(x // 8) % 2 for _ in range(48) for x in range(64)])
+    body = saved(image, kind)
+    assert read_header(body).is_grey == is_grey
+    # All pixels are missing, which only decoding finds.
+    begins = {"PNG": body.find(b"IDAT") + 4, "BMP": int.from_bytes(body[10:14], "little"), "GIF": -24}
+    cut = body[: begins[kind]]
+    header = read_header(cut)
+    assert (header.width, header.height, header.is_grey) == (64, 48, is_grey)
+    with pytest.raises(BadValue, match="damaged"):
+        decode(cut, COLOUR)

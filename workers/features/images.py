@@ -182,10 +182,16 @@ def _orientation(image: Image.Image) -> int:
 
 
 def _is_grey(image: Image.Image) -> bool:
-    if image.mode == "P":
-        palette = np.asarray(image.getpalette("RGB") or [0, 0, 0], np.uint8).reshape(-1, 3)
-        return bool((palette == palette[:, :1]).all())
-    return image.mode in GREY
+    if image.mode != "P":
+        return image.mode in GREY
+    if image.palette is None:
+        return True
+    # `Image.getpalette` would decode all pixels.
+    order, palette = image.palette.getdata()
+    whole = len(palette) // len(order) * len(order)
+    # Three bytes are the colours in each order; a fourth is unused or the opacity.
+    colours = np.frombuffer(bytes(palette[:whole]), np.uint8).reshape(-1, len(order))[:, :3]
+    return bool((colours == colours[:, :1]).all())
 
 
 def _pixels(image: Image.Image, shape: ImageShape) -> Array:

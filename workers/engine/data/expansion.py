@@ -16,6 +16,8 @@ from workers.engine.errors import BadData, TooLarge
 
 CHUNK_BYTES = 2**20
 BYTES_PER_NUMBER = 8
+LARGEST_ALLOCATION = 2**63 - 64
+"""Bytes; Arrow asks for no memory above that, and names no number."""
 
 
 def check_expanded(name: str, size: int, limits: FileLimits) -> None:
@@ -61,6 +63,8 @@ def allocations(name: str, limits: FileLimits) -> Iterator[None]:
     except MemoryError as error:
         if size := re.search(r"alloc of size (\d+) failed", str(error)):
             check_expanded(name, int(size[1]), limits)
+        if "capacity too large" in str(error):
+            check_expanded(name, LARGEST_ALLOCATION, limits)
         raise
 
 
