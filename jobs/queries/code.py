@@ -59,7 +59,7 @@ def chosen_file(version: CodeVersion, files: Sequence[CodeFile], named: str | No
         NotFound: the version has no such file.
     """
     by_path = {file.path: file for file in files}
-    if named:
+    if named is not None:
         if named not in by_path:
             raise NotFound(f"{version} has no file {named[:100]!r}.")
         return by_path[named]

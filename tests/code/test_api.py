@@ -157,14 +157,14 @@ def test_a_file_that_ends_the_reader_is_refused(api: Client, monkeypatch: pytest
 def test_while_other_code_is_read_the_client_is_asked_to_wait(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(code_reader, "WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(code_reader, "UPLOAD_WAIT_SECONDS", 0.0)
     for _ in range(code_reader.AT_ONCE):
-        assert code_reader._places.acquire(blocking=False)
+        assert code_reader._uploads.acquire(blocking=False)
     try:
         answer = send(api, ("model.py", MODEL))
     finally:
         for _ in range(code_reader.AT_ONCE):
-            code_reader._places.release()
+            code_reader._uploads.release()
     assert (answer.status_code, answer["Retry-After"]) == (503, "2")
 
 
@@ -214,12 +214,30 @@ def test_deleted_code_can_be_restored_and_then_is_removed_with_its_files(people:
     )
     assert api.delete(f"{CODE}/{digest}").status_code == 204
     assert api.get(f"{CODE}/{digest}").status_code == 404
-    refused = send(api, ("model.py", MODEL))
-    assert (refused.status_code, "can be restored until" in refused.json()["detail"]) == (409, True)
     (deletion,) = api.get("/api/v1/deletions").json()["items"]
     assert deletion["restore"] == f"{CODE}/{digest}/restore?project=yard"
     assert api.post(deletion["restore"]).json()["digest"] == digest
     assert send(api, ("model.py", MODEL)).status_code == 200
+
+
+def test_sending_the_files_of_a_deleted_version_restores_it(people: People, api: Client) -> None:
+    digest = send(api, ("model.py", MODEL)).json()["digest"]
+    api.delete(f"{CODE}/{digest}")
+    # Neither its author nor an administrator of the project.
+    answer = send(browser_of(people.trainer), ("model.py", MODEL))
+    assert (answer.status_code, answer.json()["digest"]) == (200, digest)
+    assert api.get(f"{CODE}/{digest}").status_code == 200
+    assert not Deletion.objects.exists()
+    assert AuditEvent.objects.get(action="code.restore").actor == people.trainer
+
+
+def test_the_empty_path_is_no_file(api: Client) -> None:
+    digest = send(api, ("model.py", MODEL)).json()["digest"]
+    assert api.get(f"{CODE}/{digest}/text", {"file": ""}).status_code == 404
+
+
+def test_files_arrive_also_if_the_text_is_blank(api: Client) -> None:
+    assert send(api, ("net.py", MODEL), text=" \n").json()["name"] == "net"
 
 
 def test_the_files_count_against_the_disk_quota(people: People, api: Client) -> None:

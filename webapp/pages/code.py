@@ -1,6 +1,7 @@
 """Lists versions of code, accepts new ones, and shows and compares them. Nothing in them is executed."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpResponse
 from django.urls import path
@@ -145,7 +146,7 @@ def version_page(request: Request, code: str) -> HttpResponse:
         "version": version,
         "files": [(each, _address(version, file=each.path), each == file) for each in files],
         "file": file,
-        **_source(file),
+        **_source(version, file),
         "found": found,
         "entries": [_entry(version, entry) for entry in found.entries],
         "unreadable": [(each, _line(version, each.path, each.line)) for each in found.problems],
@@ -157,13 +158,15 @@ def version_page(request: Request, code: str) -> HttpResponse:
     return render(request, "code/version.html", context)
 
 
-def _source(file: CodeFile) -> dict[str, Any]:
+def _source(version: CodeVersion, file: CodeFile) -> dict[str, Any]:
     """Return the lines of a file for the page, or why they are not shown."""
     if file.lines is None:
         return {"why_hidden": "It is not text."}
     if file.artifact.bytes > MAX_SHOWN_BYTES:
         return {"why_hidden": "It is too large to be shown here."}
-    return {"source": code_reader.highlighted(file)}
+    address = f"/api/v1/code/{version.digest}/text"
+    whole = f"{address}?{urlencode({'project': version.project.slug, 'file': file.path})}"
+    return {"source": code_reader.highlighted(file), "whole": whole}
 
 
 def _entry(version: CodeVersion, entry: CodeEntry) -> tuple[CodeEntry, str, str]:
