@@ -62,8 +62,8 @@ class Limits:
         file_bytes: bytes of one file.
         small_bytes: files that have no more bytes together may be compressed by any ratio.
         ratio: how many times the bytes of the archive its files may have together beyond that; 0: not at all.
-        stream_bytes: bytes of an unpacked tar archive with the files that are left out; 0: not more than those
-            of the files that are read.
+        stream_bytes: bytes of an unpacked tar archive with the files that are left out; 0: as many as the
+            files that are read may have.
         may_nest: whether a file may be an archive itself. It is not unpacked.
     """
 

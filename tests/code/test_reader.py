@@ -58,6 +58,55 @@ def test_bases_are_found_through_other_files_and_other_names(tmp_path: Path) -> 
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("imports", "base", "kind"),
+    [
+        ("import keras", "keras.layers.Dense", "layer"),
+        ("from keras import layers as L", "L.Conv2D", "layer"),
+        ("from keras.metrics import MeanMetricWrapper as M", "M", "metric"),
+        ("import tensorflow as tf", "tf.keras.losses.MeanSquaredError", "loss"),
+        ("from tensorflow.keras import Sequential", "Sequential", "model"),
+        ("import keras", "keras.Model", "model"),
+        ("import keras", "keras.src.layers.core.dense.Dense", "layer"),
+        ("import keras", "keras.optimizers.Adam", "object"),
+        ("import keras_tuner as kt", "kt.applications.HyperResNet", "hypermodel"),
+        ("import keras", "keras.callbacks.Callback", None),
+        ("import kerasx", "kerasx.layers.Dense", None),
+        ("from mine import Dense", "Dense", None),
+    ],
+)
+def test_a_class_has_the_kind_of_the_module_of_its_base(
+    tmp_path: Path, imports: str, base: str, kind: str | None
+) -> None:
+    found = entries(tmp_path, {"model.py": f"{imports}\nclass Own({base}): ...\n"})
+    assert [entry.kind for entry in found.values()] == ([kind] if kind else [])
+
+
+def test_a_base_is_looked_for_in_its_own_file_and_then_by_the_imports(tmp_path: Path) -> None:
+    sent = {
+        "a.py": "import keras\nclass Base(keras.Layer): ...\n",
+        "b.py": "import keras\nclass Base(keras.metrics.Mean): ...\nclass Own(Base): ...\n",
+        "c.py": "from b import Base\nclass ByName(Base): ...\n",
+        "shop/__init__.py": "from .parts import Base\n",
+        "shop/parts.py": "import keras\nclass Base(keras.losses.Loss): ...\n",
+        "shop/deep/d.py": "from .. import parts\nclass ByDots(parts.Base): ...\n",
+        "d.py": "import shop\nclass Again(shop.Base): ...\n",
+        "e.py": "from keras.layers import Dense\nclass Dense(Dense): ...\n",
+        "f.py": "from a import *\nclass ByStar(Base): ...\n",
+        "layers.py": "class Dense: ...\n",
+        "g.py": "import keras\nclass Real(keras.layers.Dense): ...\n",
+    }
+    kinds = {name: entry.kind for name, entry in entries(tmp_path, sent).items() if name != "Base"}
+    assert kinds == {
+        "Own": "metric", "ByName": "metric", "ByDots": "loss", "Again": "loss", "Dense": "layer",
+        "ByStar": "layer", "Real": "layer",
+    }  # fmt: skip
+
+
+def test_what_runs_on_import_alone_is_no_script(tmp_path: Path) -> None:
+    assert not entries(tmp_path, {"model.py": 'if __name__ != "__main__":\n    x = 1\n'})
+
+
 def test_a_class_that_inherits_from_itself_ends(tmp_path: Path) -> None:
     source = "class A(B): ...\nclass B(A): ...\ndef build_model(hp): ...\n"
     assert list(entries(tmp_path, {"model.py": source})) == ["build_model"]
@@ -80,6 +129,7 @@ def test_the_arguments_of_a_script_are_found(tmp_path: Path) -> None:
     source = """import argparse
 parser = argparse.ArgumentParser()
 parser.add_argument("data")
+parser.add_argument("out", nargs="?")
 parser.add_argument("-e", "--epochs", type=int, default=2 + 1, help="how\\x00 many")
 parser.add_argument("--size", choices=["s", "l"], required=True)
 parser.add_argument("--fast", action="store_true")
@@ -89,12 +139,13 @@ if __name__ == "__main__":
     parser.parse_args()
 """
     script = entries(tmp_path, {"train.py": source})["train.py"]
-    assert (script.kind, script.line) == ("script", 9)
+    assert (script.kind, script.line) == ("script", 10)
     assert [(each.name, each.default, each.annotation) for each in script.arguments] == [
-        ("data", None, None), ("--epochs", "2 + 1", "int"), ("--size", None, None), ("--fast", "False", None),
+        ("data", None, None), ("out", "None", None), ("--epochs", "2 + 1", "int"), ("--size", None, None),
+        ("--fast", "False", None),
     ]  # fmt: skip
-    assert script.arguments[1].help == "how\N{REPLACEMENT CHARACTER} many", "no database accepts a NUL"
-    assert script.arguments[2].choices == '["s", "l"]'
+    assert script.arguments[2].help == "how\N{REPLACEMENT CHARACTER} many", "no database accepts a NUL"
+    assert script.arguments[3].choices == '["s", "l"]'
     assert script.note.startswith("1 argument(s)")
 
 
