@@ -122,8 +122,12 @@ def is_archive(head: bytes) -> bool:
     return head.startswith(ARCHIVES) or head[TAR_PLACE : TAR_PLACE + len(TAR_MARK)] == TAR_MARK
 
 
-def safe_path(name: str) -> str:
+def safe_path(name: str, where: str = " in the archive") -> str:
     """Return the path of a file inside of an archive or a folder, with `/` between folders.
+
+    Args:
+        name: as the archive or the sender gives it.
+        where: follows the name in messages.
 
     Raises:
         BadArchive: it may lead outside of a folder, or is too long.
@@ -132,14 +136,14 @@ def safe_path(name: str) -> str:
     path = name.replace("\\", "/")
     shown = path[:100]
     if len(name) > MAX_NAME:
-        raise BadArchive(f"a name in the archive has {len(name):,} characters; at most {MAX_NAME} are read")
+        raise BadArchive(f"a name{where} has {len(name):,} characters; at most {MAX_NAME} are read")
     if _CONTROL.search(name):
-        raise BadArchive(f"{shown!r} in the archive has control characters in its name")
+        raise BadArchive(f"{shown!r}{where} has control characters in its name")
     if path.startswith("/") or _DRIVE.match(path):
-        raise BadArchive(f"{shown!r} in the archive has an absolute name")
+        raise BadArchive(f"{shown!r}{where} has an absolute name")
     parts = PurePosixPath(path).parts
     if ".." in parts:
-        raise BadArchive(f"{shown!r} in the archive leads out of its folder")
+        raise BadArchive(f"{shown!r}{where} leads out of its folder")
     return "/".join(parts)
 
 

@@ -191,6 +191,23 @@ def test_a_digest_in_two_projects_takes_the_project(people: People, api: Client)
     assert [each["project"] for each in api.get(f"{CODE}?project=yard").json()["items"]] == ["yard"]
 
 
+def test_a_digest_in_two_projects_is_found_and_restored_in_its_own(people: People, api: Client) -> None:
+    other = Project.objects.create(slug="other", name="Other", created_by=people.owner)
+    membership = other.memberships.create(user=people.member, role="member")
+    digest = send(api, ("model.py", MODEL)).json()["digest"]
+    send(api, ("model.py", MODEL), project="other")
+    found = {each["url"] for each in api.get(f"/search?q={digest[:12]}").json()["items"]}
+    assert found == {f"/code/{digest}?project={slug}" for slug in ("yard", "other")}
+    assert api.delete(f"{CODE}/{digest}?project=yard").status_code == 204
+    restored = api.post(f"{CODE}/{digest}/restore")
+    assert (restored.status_code, restored.json()["project"]) == (200, "yard"), "the other one is not deleted"
+    for slug in ("yard", "other"):
+        api.delete(f"{CODE}/{digest}?project={slug}")
+    assert api.post(f"{CODE}/{digest}/restore").json()["code"] == "ambiguous"
+    membership.delete()
+    assert api.post(f"{CODE}/{digest}/restore").json()["project"] == "yard", "others do not matter"
+
+
 def test_lists_are_filtered_by_name(api: Client) -> None:
     for number, name in enumerate(("net", "net", "trees")):
         send(api, ("model.py", f"x = {number}\n"), name=name)

@@ -17,6 +17,7 @@ from tests.code.making import MODEL, zipped
 from tests.markup import squeezed
 from tests.people import People, browser_of
 from webapp import code_reader
+from webapp.pages import code as pages
 
 
 @pytest.fixture
@@ -121,6 +122,24 @@ def test_two_versions_are_compared_with_the_words_that_differ(browser: Client) -
     assert "1 file differs, 0 are equal." in squeezed(page)
     assert "/compare?" in browser.get(new).content.decode()
     assert old != new
+
+
+def test_the_shown_version_is_offered_also_if_it_is_old(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MOST_OTHERS", 1)
+    for number in range(3):
+        store(browser, f"offered = {number}\n", name="net")
+    old, _, new = CodeVersion.objects.order_by("pk")
+    page = browser.get(f"/code/{new.digest}/compare?project=yard&old={old.digest}").content.decode()
+    assert squeezed(page).count(" of 20") == 2
+    assert f'value="{old.digest}" selected' in squeezed(page)
+
+
+def test_a_list_names_four_entries_and_counts_the_others(browser: Client) -> None:
+    store(browser, "import keras\n" + "".join(f"class A{n}(keras.Layer): ...\n" for n in range(6)))
+    page = squeezed(browser.get("/code").content.decode())
+    assert ("A3</span>" in page, "A4</span>" in page, "and 2 more" in page) == (True, False, True)
 
 
 def test_a_lone_version_has_nothing_to_be_compared_with(browser: Client) -> None:

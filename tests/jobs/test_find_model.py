@@ -131,6 +131,13 @@ def test_the_search_begins_once_with_the_defaults_of_each_template(yard: Yard, w
     assert suggest.claim(job.pk) is None, "the slots are taken"
 
 
+def test_a_worker_that_reports_no_memory_for_rows_has_the_default(yard: Yard, worker: PretendWorker) -> None:
+    Worker.objects.update(info={"row_memory_bytes": 2 * ROW_MEMORY})
+    assert workers.row_memory(RESOURCES) == 2 * ROW_MEMORY
+    Worker.objects.create(name="earlier", pool=RESOURCES.pool, last_seen=clock.now())
+    assert workers.row_memory(RESOURCES) == ROW_MEMORY
+
+
 def test_trees_are_left_out_of_a_table_that_is_larger_than_the_memory_for_rows(
     yard: Yard, worker: PretendWorker
 ) -> None:

@@ -88,7 +88,7 @@ def _single(sent: list[SentFile]) -> tuple[dict[str, bytes], int]:
     bodies: dict[str, bytes] = {}
     left_out = total = 0
     for file in sent:
-        path = _short(safe_path(unicodedata.normalize("NFC", file.path)))
+        path = _short(safe_path(unicodedata.normalize("NFC", file.path), where=""))
         if is_left_out(path):
             left_out += 1
             continue
