@@ -118,6 +118,16 @@ def test_the_characters_that_are_shown_are_bounded(tmp_path: Path) -> None:
     assert found[-1].note == "Further lines are not shown."
 
 
+def test_files_after_too_much_work_are_only_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "ALL_SECONDS", 0.0)
+    (tmp_path / "old").write_text("x\n" * 50_000)
+    (tmp_path / "new").write_text("y\n" * 50_000)
+    file = ComparedFile(path="a.py", old=str(tmp_path / "old"), new=str(tmp_path / "new"))
+    found = compare(CompareRequest(files=[file] * 6)).files
+    assert [bool(each.hunks) for each in found] == [True] * 4 + [False] * 2
+    assert found[-1].note == "It is not compared: the files before it took too long."
+
+
 def test_compared_lines_show_what_changes_their_direction(tmp_path: Path) -> None:
     (line,) = difference(tmp_path, "", "a\u202eb").hunks[0]
     assert line.text == "a⟨U+202E⟩b"

@@ -47,6 +47,11 @@ class _Room:
     characters: int = MOST_CHARACTERS_OF_ALL
     lines_of_file: int = MOST_LINES
 
+    @property
+    def is_full(self) -> bool:
+        """Return whether hardly anything more can be shown."""
+        return not self.lines or self.characters < MOST_OF_LINE
+
     def takes(self, line: DifferenceLine) -> bool:
         """Count a line, and return whether it may be shown."""
         size = len(line.text) + MARK_COST * len(line.marks)
@@ -70,6 +75,9 @@ def compare(request: CompareRequest) -> Comparison:
 
 def _compare(file: ComparedFile, room: _Room, budget: Budget) -> FileDifference:
     change = "changed" if file.old and file.new else "added" if file.new else "removed"
+    if room.is_full and budget.is_spent:
+        note = "It is not compared: the files before it took too long."
+        return FileDifference(path=file.path, change=change, note=note)
     old, new = _lines(file.old), _lines(file.new)
     if old is None or new is None:
         return FileDifference(path=file.path, change=change, note="It is not text.")
@@ -167,7 +175,7 @@ def _shown(
     hunks: list[list[DifferenceLine]] = [[]]
     for number, block in enumerate(blocks):
         if block[0] != "equal":
-            lines: Iterator[DifferenceLine | None] = _changed(block, old, new, budget)
+            lines: Iterator[DifferenceLine | None] = _changed(block, old, new, room.lines_of_file + 1, budget)
         else:
             lines = _surroundings(block, old, is_first=number == 0, is_last=number == len(blocks) - 1)
         for line in lines:
@@ -205,12 +213,16 @@ def _same(old: list[str], here: int, there: int) -> DifferenceLine:
     return DifferenceLine(change="same", old=here + 1, new=there + 1, text=_cut(old[here]))
 
 
-def _changed(block: Block, old: list[str], new: list[str], budget: Budget) -> Iterator[DifferenceLine]:
+def _changed(
+    block: Block, old: list[str], new: list[str], most: int, budget: Budget
+) -> Iterator[DifferenceLine]:
+    """Yield the removed and then the added lines of a block, at most so many of each."""
     _, a, b, c, d = block
     # Lines are paired in their order, if there are as many of them: then each may have changed a little.
     pairs = b - a if b - a == d - c else 0
-    removed, added = [_cut(line) for line in old[a:b]], [_cut(line) for line in new[c:d]]
-    marks = [_marks(removed[i], added[i], budget) for i in range(pairs)]
+    removed = [_cut(line) for line in old[a : min(b, a + most)]]
+    added = [_cut(line) for line in new[c : min(d, c + most)]]
+    marks = [_marks(removed[i], added[i], budget) for i in range(min(pairs, most))]
     for i, text in enumerate(removed):
         own = marks[i][0] if marks else []
         yield DifferenceLine(change="removed", old=a + i + 1, new=None, text=text, marks=own)
