@@ -15,6 +15,6 @@ def lines_of(text: str) -> list[str]:
 def with_visible_marks(text: str) -> str:
     """Return a text with the numbers of the characters that change the direction of writing.
 
-    They make code look different from what is executed.
+    They make code look different from the code that runs.
     """
     return _DIRECTIONS.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)

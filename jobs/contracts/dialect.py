@@ -194,7 +194,7 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 def _is_gap_of_values(field: str, others: Sequence[Sequence[str]]) -> bool:
     """Return whether a field of the first row is a word such as "k.A.", which is no name and no number.
 
-    A word of letters that stands only there may be a name: sodium is Na.
+    A word of letters that is only there may be a name: sodium is Na.
     """
     if not field or not is_gap(field):
         return False

@@ -103,7 +103,7 @@ def decision_refusal(promotion: PromotionRequest, user: User) -> str | None:
 
 
 def who_could(promotion: PromotionRequest) -> str:
-    """Return who could decide a request, or what to do if nobody could."""
+    """Return who could decide a request, or the next step if there is no such person."""
     names = [user.username for user in islice(_deciders(promotion), SHOWN + 1)]
     if not names:
         return NOBODY.format(project=promotion.model.project.slug)
