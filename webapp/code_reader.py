@@ -8,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from django.conf import settings
 from django.core.cache import cache
@@ -20,6 +21,8 @@ from pydantic import ValidationError
 from jobs.actions.code import CheckedFile
 from jobs.contracts.base import Frozen
 from jobs.contracts.code import (
+    MAX_ANSWER_BYTES,
+    MAX_SHOWN_LINES,
     CodeFound,
     ComparedFile,
     CompareRequest,
@@ -31,6 +34,7 @@ from jobs.contracts.code import (
     ReadRequest,
     SentFile,
 )
+from jobs.contracts.code_text import lines_of, with_visible_marks
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, TrainyardError
 from jobs.models import CodeFile
@@ -44,12 +48,22 @@ PROGRAM = (sys.executable, "-m", "workers.code_reader")
 # The process ends by itself before that.
 TIMEOUT_SECONDS = 90.0
 AT_ONCE = 2
-WAIT_SECONDS = 15.0
+"""Processes for uploads, and as many for pages: neither waits for the other."""
+UPLOAD_WAIT_SECONDS = 15.0
+COMPARISON_WAIT_SECONDS = 5.0
+COLOURS_WAIT_SECONDS = 1.0
+"""A page without colours is better than one that comes late."""
 CACHED_SECONDS = 3600
+FAILED_SECONDS = 300
+"""A process that ended without an answer would do so again."""
+FAILED = "failed"
 MOST_CACHED_BYTES = 128 * 2**10
 """Larger answers are computed again: the cache is in the memory of this process."""
 
-_places = threading.BoundedSemaphore(AT_ONCE)
+_uploads = threading.BoundedSemaphore(AT_ONCE)
+_views = threading.BoundedSemaphore(AT_ONCE)
+_running: dict[str, Future[Frozen]] = {}
+_running_lock = threading.Lock()
 
 
 class ReaderEnded(Exception):
@@ -73,7 +87,8 @@ def checked(
     with tempfile.TemporaryDirectory(prefix="code-") as folder:
         sent = [SentFile(place=str(place), path=path) for place, path in received]
         try:
-            answer = _ask(ReadRequest(files=sent, into=folder), Reading)
+            with _place_in(_uploads, UPLOAD_WAIT_SECONDS):
+                answer = _ask(ReadRequest(files=sent, into=folder), Reading)
         except ReaderEnded as error:
             raise _refused("it takes too much time or memory to read these files", field) from error
         if isinstance(answer, ReaderRefusal):
@@ -90,13 +105,19 @@ def highlighted(file: CodeFile) -> Highlighted:
     """Return the lines of a file of text, with styles if they can be found in a moment."""
     place = store().path(file.artifact_id)
     # The styles depend on the end of the name.
-    key = f"code:{file.artifact_id}:{text_digest(Path(file.path).suffix)}"
+    key = f"code-source:{file.artifact_id}:{text_digest(Path(file.path).suffix)}"
     request = HighlightRequest(place=str(place), path=file.path)
     try:
-        return _cached(key, Highlighted, lambda: _ask(request, Highlighted))
-    except (ReaderEnded, Unavailable):
-        text = place.read_bytes().decode("utf-8-sig", "replace")
-        return Highlighted(lines=[[("", line)] for line in text.splitlines()], is_complete=False)
+        return _cached(key, Highlighted, request, COLOURS_WAIT_SECONDS)
+    except ReaderEnded:
+        note = "The file takes too much time or memory to highlight, so it is shown without colours."
+    except Unavailable:
+        note = (
+            "The server is reading other code, so this is shown without colours. Load the page again later."
+        )
+    lines = lines_of(place.read_bytes().decode("utf-8-sig", "replace"))
+    shown = [[("", with_visible_marks(line))] for line in lines[:MAX_SHOWN_LINES]]
+    return Highlighted(lines=shown, is_cut=len(lines) > MAX_SHOWN_LINES, note=note)
 
 
 def compared(pairs: Sequence[Pair], key: str) -> Comparison:
@@ -112,7 +133,8 @@ def compared(pairs: Sequence[Pair], key: str) -> Comparison:
     """
     files = [ComparedFile(path=pair.path, old=_place(pair.old), new=_place(pair.new)) for pair in pairs]
     try:
-        return _cached(f"code:{key}", Comparison, lambda: _ask(CompareRequest(files=files), Comparison))
+        request = CompareRequest(files=files)
+        return _cached(f"code-difference:{key}", Comparison, request, COMPARISON_WAIT_SECONDS)
     except ReaderEnded as error:
         raise TrainyardError(
             "It takes too much time or memory to compare these versions.", code="too_different"
@@ -123,36 +145,84 @@ def _place(file: CodeFile | None) -> str | None:
     return None if file is None else str(store().path(file.artifact_id))
 
 
-def _cached[A: Frozen](key: str, kind: type[A], compute: Callable[[], A | ReaderRefusal]) -> A:
-    """Return an answer of the cache: files never change."""
+def _cached[A: Frozen](key: str, kind: type[A], request: Frozen, wait_seconds: float) -> A:
+    """Return an answer of the cache, since files never change, or of one process for all who ask at once.
+
+    Raises:
+        ReaderEnded: a process for this request ended without an answer, now or some minutes ago.
+        Unavailable: too many of them are running.
+    """
     if (known := cache.get(key)) is not None:
+        if known == FAILED:
+            raise ReaderEnded
         return kind.model_validate_json(known)
-    found = compute()
-    if isinstance(found, ReaderRefusal):
-        raise ReaderEnded(found.refusal)
+    with _running_lock:
+        running = _running.get(key)
+        own = _running.setdefault(key, Future())
+    if running is not None:
+        try:
+            return cast(A, running.result(timeout=wait_seconds))
+        except TimeoutError as error:
+            raise _busy() from error
+    try:
+        found = _computed(key, kind, request, wait_seconds)
+        own.set_result(found)
+        return found
+    except BaseException as error:
+        own.set_exception(error)
+        raise
+    finally:
+        with _running_lock:
+            del _running[key]
+
+
+def _computed[A: Frozen](key: str, kind: type[A], request: Frozen, wait_seconds: float) -> A:
+    with _place_in(_views, wait_seconds):
+        try:
+            found = _ask(request, kind)
+            if isinstance(found, ReaderRefusal):
+                raise ReaderEnded(found.refusal)
+        except ReaderEnded:
+            cache.set(key, FAILED, timeout=FAILED_SECONDS)
+            raise
     text = found.model_dump_json()
     if len(text) <= MOST_CACHED_BYTES:
         cache.set(key, text, timeout=CACHED_SECONDS)
     return found
 
 
+@contextmanager
+def _place_in(places: threading.BoundedSemaphore, wait_seconds: float) -> Iterator[None]:
+    """Take one of the places for processes until the block ends.
+
+    Raises:
+        Unavailable: none was free in that time.
+    """
+    if not places.acquire(timeout=wait_seconds):
+        raise _busy()
+    try:
+        yield
+    finally:
+        places.release()
+
+
+def _busy() -> Unavailable:
+    return Unavailable("The server is reading other code. Try again in a moment.", retry_after=2)
+
+
 def _ask[A: Frozen](request: Frozen, kind: type[A]) -> A | ReaderRefusal:
     """Return the answer of a new process.
 
     Raises:
-        ReaderEnded: it ended without one.
-        Unavailable: too many of them are running.
+        ReaderEnded: it ended without one, or the answer is too large.
     """
-    if not _places.acquire(timeout=WAIT_SECONDS):
-        raise Unavailable("The server is reading other code. Try again in a moment.", retry_after=2)
-    try:
-        # A file, not a pipe: the limit of files applies to the answer too.
-        with tempfile.TemporaryFile() as output:
-            _run(request.model_dump_json(), output)
-            output.seek(0)
-            text = output.read()
-    finally:
-        _places.release()
+    # A file, not a pipe: the limit of files applies to the answer too.
+    with tempfile.TemporaryFile() as output:
+        _run(request.model_dump_json(), output)
+        output.seek(0)
+        text = output.read(MAX_ANSWER_BYTES + 1)
+    if len(text) > MAX_ANSWER_BYTES:
+        raise ReaderEnded
     try:
         if text.startswith(b'{"refusal"'):
             return ReaderRefusal.model_validate_json(text)

@@ -13,15 +13,13 @@ from django.http import HttpRequest
 
 from jobs import access
 from jobs.actions.datasets import MOST_FILES, Upload
-from jobs.contracts.code import MAX_BYTES, MAX_NAME
+from jobs.contracts.code import MAX_FORM_BYTES, MAX_NAME
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, NotFound
 from jobs.models import Project, ResumableUpload, User
 from webapp import reservations
 from webapp.http_errors import TooLarge
 
-MAX_FORM_BYTES = MAX_BYTES + 2**20
-"""Of a form with code: its fields and the heads of its files have some bytes too."""
 PASTED = "model.py"
 """The path of pasted text."""
 
@@ -132,7 +130,7 @@ def received_code(request: HttpRequest) -> Iterator[SentCode]:
             "The form has no code." if not files else "The form has two kinds of code.",
             [Problem("/text" if files else "/file", message)],
         )
-    if text:
+    if not files:
         (path,) = _paths(request, [PASTED])
         # Browsers end the lines of a text field with two characters.
         lines = text.replace("\r\n", "\n")

@@ -62,6 +62,8 @@ class Limits:
         file_bytes: bytes of one file.
         small_bytes: files that have no more bytes together may be compressed by any ratio.
         ratio: how many times the bytes of the archive its files may have together beyond that; 0: not at all.
+        stream_bytes: bytes of an unpacked tar archive with the files that are left out; 0: as many as the
+            files that are read may have.
         may_nest: whether a file may be an archive itself. It is not unpacked.
     """
 
@@ -70,6 +72,7 @@ class Limits:
     file_bytes: int
     small_bytes: int
     ratio: int
+    stream_bytes: int = 0
     may_nest: bool = False
 
 
@@ -119,8 +122,12 @@ def is_archive(head: bytes) -> bool:
     return head.startswith(ARCHIVES) or head[TAR_PLACE : TAR_PLACE + len(TAR_MARK)] == TAR_MARK
 
 
-def safe_path(name: str) -> str:
+def safe_path(name: str, where: str = " in the archive") -> str:
     """Return the path of a file inside of an archive or a folder, with `/` between folders.
+
+    Args:
+        name: as the archive or the sender gives it.
+        where: follows the name in messages.
 
     Raises:
         BadArchive: it may lead outside of a folder, or is too long.
@@ -129,14 +136,14 @@ def safe_path(name: str) -> str:
     path = name.replace("\\", "/")
     shown = path[:100]
     if len(name) > MAX_NAME:
-        raise BadArchive(f"a name in the archive has {len(name):,} characters; at most {MAX_NAME} are read")
+        raise BadArchive(f"a name{where} has {len(name):,} characters; at most {MAX_NAME} are read")
     if _CONTROL.search(name):
-        raise BadArchive(f"{shown!r} in the archive has control characters in its name")
+        raise BadArchive(f"{shown!r}{where} has control characters in its name")
     if path.startswith("/") or _DRIVE.match(path):
-        raise BadArchive(f"{shown!r} in the archive has an absolute name")
+        raise BadArchive(f"{shown!r}{where} has an absolute name")
     parts = PurePosixPath(path).parts
     if ".." in parts:
-        raise BadArchive(f"{shown!r} in the archive leads out of its folder")
+        raise BadArchive(f"{shown!r}{where} leads out of its folder")
     return "/".join(parts)
 
 
@@ -202,7 +209,7 @@ class Archive:
                 file: Any = stack.enter_context(self.path.open("rb"))
                 if compressed:
                     file = stack.enter_context(gzip.GzipFile(fileobj=file))
-                source = _BoundedReads(file, self._most_bytes(), self.limits.entries)
+                source = _BoundedReads(file, self._most_unpacked(), self.limits.entries)
                 archive = stack.enter_context(tarfile.TarFile(fileobj=source, errorlevel=2))  # type: ignore[arg-type]
             for number in range(1, self.limits.entries + 2):
                 with _damage(kind):
@@ -216,10 +223,10 @@ class Archive:
                     return
                 self._check_count(number)
                 name = self._checked(_tar_entry(entry))
-                total += entry.size
-                self._check_total(total)
                 if not name:
                     continue
+                total += entry.size
+                self._check_total(total)
                 with _damage(kind):
                     body = _tar_body(archive, entry, self.limits.file_bytes)
                 yield self._checked_body(name, body)
@@ -231,6 +238,8 @@ class Archive:
             BadArchive: the entry is refused.
         """
         name = safe_path(entry.name)
+        if not name and not entry.is_folder:
+            raise BadArchive("a file in the archive has no name")
         if self.is_left_out(name):
             self.left_out += not entry.is_folder
             return ""
@@ -254,6 +263,9 @@ class Archive:
 
     def _most_bytes(self) -> int:
         return max(self.limits.small_bytes, self.limits.ratio * self.path.stat().st_size)
+
+    def _most_unpacked(self) -> int:
+        return max(self.limits.stream_bytes, self._most_bytes())
 
     def _check_total(self, size: int) -> None:
         if size <= (most := self._most_bytes()):

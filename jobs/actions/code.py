@@ -8,10 +8,10 @@ from typing import NamedTuple
 from django.db import IntegrityError, transaction
 
 from jobs import access
-from jobs.actions import artifacts, audit, quotas
+from jobs.actions import artifacts, audit, deletions, quotas
 from jobs.contracts.code import MAX_NAME, CodeFound
 from jobs.contracts.problems import Problem
-from jobs.errors import BadInput, Conflict
+from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import Artifact, CodeFile, CodeVersion, Project, User
 from jobs.queries import disk_use
 from jobs.store import StoredFile, sha256_of, store
@@ -72,16 +72,18 @@ def store_files(project: Project, files: Sequence[CheckedFile], found: CodeFound
 def create(project: Project, *, name: str, code: StoredCode, by: User) -> Created:
     """Create the version of stored files, or return the one with the same files, under its own name.
 
+    A deleted one is restored: who may write may bring its files back, also without the right to restore it.
+
     Raises:
         Forbidden: `by` may not write in the project.
         BadInput: the name is not usable.
-        Conflict: the same files were deleted and can be restored.
+        Conflict: the same files were deleted, and are being removed.
         QuotaReached: the files do not fit into the disk quota of the project.
     """
     access.require(by, project, access.Action.WRITE)
     name = check_name(name)
     if (existing := _existing(project, code.digest)) is not None:
-        return Created(existing, is_new=False)
+        return Created(_restored(existing, by), is_new=False)
     version = CodeVersion(
         project=project,
         name=name,
@@ -98,7 +100,7 @@ def create(project: Project, *, name: str, code: StoredCode, by: User) -> Create
         # Another request has created the same version meanwhile.
         if (existing := _existing(project, code.digest)) is None:
             raise
-        return Created(existing, is_new=False)
+        return Created(_restored(existing, by), is_new=False)
     return Created(version, is_new=True)
 
 
@@ -116,10 +118,22 @@ def _insert(version: CodeVersion, code: StoredCode) -> None:
 
 def _existing(project: Project, digest: str) -> CodeVersion | None:
     found = CodeVersion.everything.select_related("project", "created_by", "deletion")
-    version = found.filter(project=project, digest=digest).first()
-    if version is not None and version.deletion is not None:
-        until = f"{version.deletion.until:%Y-%m-%d}"
-        raise Conflict(f"{version} has the same files and was deleted: it can be restored until {until}.")
+    return found.filter(project=project, digest=digest).first()
+
+
+def _restored(version: CodeVersion, by: User) -> CodeVersion:
+    """Return a version, after its restoration if it is deleted.
+
+    Raises:
+        Conflict: it is being removed.
+    """
+    if version.deletion is not None:
+        try:
+            deletions.restore(version.deletion, by=by)
+        except NotFound as error:
+            message = f"{version} has the same files and is being removed. Try again in a minute."
+            raise Conflict(message) from error
+        version.deletion = None
     return version
 
 

@@ -27,6 +27,14 @@ MAX_TEXT = 200
 """Characters of a name, a default value or a message that was found."""
 MAX_SHOWN_BYTES = 512 * 2**10
 """Larger files are not shown in the browser, and not compared line by line."""
+MAX_SHOWN_LINES = 5_000
+"""Lines of a file that its page shows."""
+MAX_RUNS = 50_000
+"""Runs of text with a style that a page shows: each is an element of the page."""
+MAX_ANSWER_BYTES = 16 * 2**20
+"""Bytes of an answer of the reader."""
+MAX_FORM_BYTES = MAX_BYTES + 64 * 2**10
+"""Of a form with code: its fields and the heads of its files have some bytes too."""
 
 type EntryKind = Literal[
     "build_model",
@@ -157,7 +165,8 @@ class Highlighted(Frozen):
     """The answer to a `HighlightRequest`: the runs of each line, each with a CSS class and its text."""
 
     lines: list[list[tuple[Annotated[str, Field(pattern=r"^[a-z0-9]{0,4}$")], str]]]
-    is_complete: bool = Field(description="False if it took too long: the rest has no styles.")
+    is_cut: bool = Field(False, description="Whether there are more lines.")
+    note: str = Field("", description="Why some lines have no styles; else empty.")
 
 
 class DifferenceLine(Frozen):

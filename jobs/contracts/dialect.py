@@ -185,11 +185,20 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     begins = [
         _is_number(first[column])
         for column in range(len(first))
-        # A word such as "k.A." is no name, and no number.
-        if not (first[column] and is_gap(first[column]))
+        if not _is_gap_of_values(first[column], others)
         and _are_numbers([row[column] for row in others if column < len(row)])
     ]
     return not begins or not all(begins)
+
+
+def _is_gap_of_values(field: str, others: Sequence[Sequence[str]]) -> bool:
+    """Return whether a field of the first row is a word such as "k.A.", which is no name and no number.
+
+    A word of letters that is only there may be a name: sodium is Na.
+    """
+    if not field or not is_gap(field):
+        return False
+    return not field.isalpha() or any(field in row for row in others)
 
 
 def _is_number(field: str) -> bool:

@@ -51,9 +51,9 @@ class Budget(Frozen):
 
 
 STREAMED = (
-    "{name} is not searched: this table has {size:.1f} GiB with its columns encoded, more than the "
-    "{room:.1f} GiB that a run has for rows, and {name} needs all of them in memory. Leave out columns, or "
-    "give workers more memory, to search it"
+    "{name} is not searched: this table has {size:.1f} GiB when its columns are encoded. That is more than "
+    "the {room:.1f} GiB that a run has for rows, and {name} needs all rows in memory. To search it, leave "
+    "out columns, or give the workers more memory"
 )
 
 

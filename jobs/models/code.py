@@ -36,6 +36,21 @@ class CodeVersion(models.Model):
         """Return the findings, which were made without executing it."""
         return CodeFound.model_validate(self.found_json)
 
+    @property
+    def entry_names(self) -> list[str]:
+        """Return the names of the entries, without the check of all findings: lists have many versions."""
+        return [entry["name"] for entry in self.found_json.get("entries", [])]
+
+    @property
+    def problem_count(self) -> int:
+        """Return the number of problems."""
+        return len(self.found_json.get("problems", []))
+
+    @property
+    def has_packages(self) -> bool:
+        """Return whether it lists packages that it needs."""
+        return self.found_json.get("packages") is not None
+
 
 class CodeFile(models.Model):
     """A file of a version of code."""

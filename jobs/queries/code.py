@@ -38,13 +38,13 @@ def listed(user: User, project: Project | None = None, *, name: str = "") -> Que
 def of_same_name(version: CodeVersion) -> QuerySet[CodeVersion]:
     """Return the versions of a project that have the name of a version, newest first, itself included."""
     rows = CodeVersion.objects.filter(project=version.project, name=version.name)
-    return rows.select_related("created_by").order_by("-pk")
+    return rows.select_related("created_by").defer("found_json").order_by("-pk")
 
 
 def others(version: CodeVersion) -> QuerySet[CodeVersion]:
     """Return the other versions of the project, newest first."""
     rows = CodeVersion.objects.filter(project=version.project).exclude(pk=version.pk)
-    return rows.select_related("project", "created_by").order_by("-pk")
+    return rows.select_related("project", "created_by").defer("found_json").order_by("-pk")
 
 
 def files_of(version: CodeVersion) -> list[CodeFile]:
@@ -59,7 +59,7 @@ def chosen_file(version: CodeVersion, files: Sequence[CodeFile], named: str | No
         NotFound: the version has no such file.
     """
     by_path = {file.path: file for file in files}
-    if named:
+    if named is not None:
         if named not in by_path:
             raise NotFound(f"{version} has no file {named[:100]!r}.")
         return by_path[named]
@@ -123,16 +123,15 @@ def shown(version: CodeVersion) -> CodeVersionOut:
 
 
 def _shown(version: CodeVersion) -> dict[str, object]:
-    found = version.found
     # A list counts them with its own query.
     count = getattr(version, "file_count", None)
     return {
         "digest": version.digest,
         "name": version.name,
         "project": version.project.slug,
-        "entries": [entry.name for entry in found.entries],
-        "problems": len(found.problems),
-        "packages": found.packages is not None,
+        "entries": version.entry_names,
+        "problems": version.problem_count,
+        "packages": version.has_packages,
         "files": version.files.count() if count is None else count,
         "bytes": version.bytes,
         "created_by": version.created_by.username,

@@ -5,18 +5,23 @@ password, whose issuers are stored, or with the login link that was used last.
 """
 
 from collections.abc import Collection, Iterator
+from itertools import islice
+
+from django.db.models import Q
 
 from jobs import access
 from jobs.access import Action
 from jobs.errors import Forbidden
-from jobs.models import LoginLink, PromotionRequest, User
+from jobs.models import LoginLink, Membership, PromotionRequest, User
 from jobs.queries import authors as authorship
 
 SHOWN = 5
+MOST_CHECKED = 30
+"""People who are checked for a message: each takes some queries."""
 NOBODY = (
     "No member of {project} could decide it now. Add an independent person with the role approver in the "
-    "settings of the project. Logged in by a link from the page People, that person could decide nothing of "
-    "the link's maker; a link of the operator (manage.py adduser) has no such maker."
+    "settings of the project. Who logs in by a link from the page People cannot decide requests of the "
+    "administrator who made that link. The operator can make a link without this limit: manage.py adduser."
 )
 
 
@@ -28,20 +33,19 @@ def require_independent(promotion: PromotionRequest, user: User) -> None:
         Forbidden: `user` is not an approver, or not independent; the message names members who could decide.
     """
     try:
-        _check(promotion, user)
+        _check(promotion, user, authorship.of_version(promotion.version))
     except Forbidden as refusal:
         if refusal.code == access.SECOND_FACTOR:
             raise
         raise Forbidden(f"{refusal.message} {who_could(promotion)}", code=refusal.code) from refusal
 
 
-def _check(promotion: PromotionRequest, user: User) -> None:
+def _check(promotion: PromotionRequest, user: User, authors: set[int]) -> None:
     """Check it with a message about `user` alone; see `require_independent`."""
     project = promotion.model.project
     access.require(user, project, Action.APPROVE)
     if user.is_service:
         raise Forbidden("A service account cannot decide a promotion.")
-    authors = authorship.of_version(promotion.version)
     if shared := _makers_of_both(promotion, user):
         raise _not_independent(
             f"{' and '.join(shared)} made the login links that your session and that of the requester came "
@@ -99,23 +103,27 @@ def decision_refusal(promotion: PromotionRequest, user: User) -> str | None:
 
 
 def who_could(promotion: PromotionRequest) -> str:
-    """Return which members could decide a request, or what to do if none could."""
-    names = [user.username for user in _deciding_members(promotion)]
+    """Return who could decide a request, or the next step if there is no such person."""
+    names = [user.username for user in islice(_deciders(promotion), SHOWN + 1)]
     if not names:
         return NOBODY.format(project=promotion.model.project.slug)
-    shown = names if len(names) <= SHOWN else [*names[: SHOWN - 1], f"{len(names) - SHOWN + 1} others"]
+    shown = names if len(names) <= SHOWN else [*names[: SHOWN - 1], "others"]
     listed = " or ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
     return f"{listed} could decide it."
 
 
-def _deciding_members(promotion: PromotionRequest) -> Iterator[User]:
-    """Yield the members who could decide a request in their usual sessions, by name."""
-    project = promotion.model.project
-    members = User.objects.filter(is_active=True, memberships__project=project).distinct()
-    for user in members.order_by("username"):
+def _deciders(promotion: PromotionRequest) -> Iterator[User]:
+    """Yield the approvers and administrators who could decide a request in their usual sessions, by name."""
+    project, authors = promotion.model.project, authorship.of_version(promotion.version)
+    approvers = Membership.objects.filter(project=project, role__in=access.roles_allowing(Action.APPROVE))
+    people = User.objects.filter(Q(pk__in=approvers.values("user")) | Q(is_superuser=True))
+    people = people.filter(is_active=True, is_service=False)
+    if not promotion.single_person:
+        people = people.exclude(pk__in=authors | {promotion.requested_by_id})
+    for user in people.order_by("username")[:MOST_CHECKED]:
         user.login_issuers = usual_issuers(user)
         try:
-            _check(promotion, user)
+            _check(promotion, user, authors)
         except Forbidden:
             continue
         yield user

@@ -3,10 +3,11 @@
 from datetime import timedelta
 from typing import cast
 
-from django.db.models import QuerySet, Sum
+from django.db.models import F, QuerySet, Sum
 
 from jobs import access, clock
 from jobs.contracts.answers.deletions import DeletionKind, DeletionOut, DeletionPreviewOut, LostOut
+from jobs.errors import NotFound
 from jobs.models import (
     Artifact,
     Checkpoint,
@@ -101,15 +102,20 @@ def label_of(row: Deletable) -> str:
             return f"code {row}"
 
 
-def find(kind: Deletion.Kind, **path: str | int | None) -> int | None:
-    """Return the key of the deleted row of a kind with these columns; None if there is none.
+def find(user: User, kind: Deletion.Kind, **path: str | int | None) -> int | None:
+    """Return the key of the row with these columns whose deletion `user` may undo; None without one.
 
-    Data sets of several projects may have the same slug, so `path` should name the project.
+    Raises:
+        NotFound: several projects have such a row, and `path` does not name the project.
     """
     model = next(model for model, known in DELETION_KINDS.items() if known == kind)
-    rows = model.everything.filter(deletion__kind=kind, **path)  # type: ignore[attr-defined]
-    keys = [key for key, target in rows.values_list("pk", "deletion__target")[:2] if key == target]
-    return keys[0] if len(keys) == 1 else None
+    rows = model.everything.filter(  # type: ignore[attr-defined]
+        deletion__kind=kind, deletion__target=F("pk"), deletion__in=restorable(user), **path
+    )
+    keys = list(rows.values_list("pk", flat=True)[:2])
+    if len(keys) > 1:
+        raise NotFound("Several projects have such a deletion: give the project.", code="ambiguous")
+    return keys[0] if keys else None
 
 
 def restorable(user: User) -> QuerySet[Deletion]:

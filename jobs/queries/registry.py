@@ -56,16 +56,27 @@ def free_name(job: Job) -> str:
 def model_name_for(job: Job) -> str:
     """Return the name of the registered model that fits a job: of its spec, else of its experiment or data.
 
-    A retrained trial gets the name that fits its search. A name that a model of another project has gets the
-    job's number.
+    An experiment that has versions in a model of its project keeps that model. A retrained trial gets the
+    name that fits its search. A name that a model of another project has gets the job's number.
     """
     job = _search_of(job) or job
     wanted = job.revision.spec.after.register_ if job.revision is not None else None
+    if wanted is None and (known := _model_of(job)) is not None:
+        return known
     name = wanted.model if wanted is not None else _name_from(job) or f"job-{job.pk}"
     if RegisteredModel.everything.filter(name=name).exclude(project=job.project).exists():
         suffix = f"-{job.pk}"
         return f"{name[: 63 - len(suffix)]}{suffix}"
     return name
+
+
+def _model_of(job: Job) -> str | None:
+    """Return the name of the model that has the newest version of the job's experiment."""
+    if job.experiment_id is None:
+        return None
+    own = Q(source_job__experiment=job.experiment_id) | Q(source_job__root__experiment=job.experiment_id)
+    rows = ModelVersion.objects.filter(own, model__project=job.project_id, model__deletion=None)
+    return rows.order_by("-pk").values_list("model__name", flat=True).first()
 
 
 def _search_of(job: Job) -> Job | None:

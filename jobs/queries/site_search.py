@@ -12,13 +12,23 @@ MAX_PER_KIND = 5
 
 @dataclass(frozen=True)
 class Hit:
-    """One result. `page` is the name of its URL pattern, and `arguments` are its arguments."""
+    """One result.
+
+    Attributes:
+        kind: of the object, in words.
+        title: its name.
+        hint: what distinguishes it from others with this name.
+        page: the name of its URL pattern, with `arguments`.
+        arguments: those of the pattern.
+        project: the slug of its project, where its page needs it: several projects may have the same object.
+    """
 
     kind: str
     title: str
     hint: str
     page: str
     arguments: tuple[str | int, ...]
+    project: str = ""
 
 
 def search(user: User, text: str) -> list[Hit]:
@@ -67,14 +77,16 @@ def _datasets(user: User, text: str) -> list[Hit]:
         access.visible_datasets(user).filter(wanted).select_related("project").order_by("slug")[:MAX_PER_KIND]
     )
     return [
-        Hit("data set", row.name, row.project.slug if row.project else "bundled", "dataset", (row.slug,))
-        for row in rows
+        Hit("data set", row.name, slug or "bundled", "dataset", (row.slug,), slug)
+        for row, slug in ((row, row.project.slug if row.project else "") for row in rows)
     ]
 
 
 def _code(user: User, text: str) -> list[Hit]:
     rows = access.visible_code(user).filter(Q(name__icontains=text) | Q(digest__startswith=text.lower()))
+    # The findings are large.
+    found = rows.select_related("project").defer("found_json").order_by("-pk")[:MAX_PER_KIND]
     return [
-        Hit("code", row.name, f"{row.digest[:8]} · {row.project.slug}", "code_version", (row.digest,))
-        for row in rows.select_related("project").order_by("-pk")[:MAX_PER_KIND]
+        Hit("code", row.name, f"{row.digest[:8]} · {slug}", "code_version", (row.digest,), slug)
+        for row, slug in ((row, row.project.slug) for row in found)
     ]

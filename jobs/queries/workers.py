@@ -88,11 +88,11 @@ def kept_warm(worker: Worker) -> list[Warm]:
 def row_memory(resources: Resources) -> int:
     """Return the largest size of a table's rows that every live worker of a pool keeps in memory in a run.
 
-    Workers report it for one slot. Without one, and for those of earlier releases, it is `ROW_MEMORY`.
+    Workers report it for one slot. Those of earlier releases do not: they have `ROW_MEMORY`.
     """
-    found = (worker.info.get("row_memory_bytes") for worker in Worker.objects.live(resources.pool))
-    known = [size for size in found if isinstance(size, int)]
-    return min(known, default=ROW_MEMORY)
+    workers = Worker.objects.live(resources.pool)
+    found = (worker.info.get("row_memory_bytes", ROW_MEMORY) for worker in workers)
+    return min((size for size in found if isinstance(size, int)), default=ROW_MEMORY)
 
 
 def listed(*, pool: str | None = None, state: str | None = None) -> QuerySet[Worker]:

@@ -102,3 +102,17 @@ def test_too_many_files_are_named_before_they_are_sent(people: People, open_as: 
         page.get_by_role("button", name="Choose a folder").click()
     chooser.value.set_files(tmp_path)
     expect(page.locator("[data-chosen]")).to_have_text("These are more than 100 files: send them as a zip.")
+
+
+def test_all_ways_to_choose_files_have_one_check(people: People, open_as: Open, tmp_path: Path) -> None:
+    for number in range(101):
+        (tmp_path / f"{number}.py").write_text("")
+    (tmp_path / ".hidden.py").write_text("")
+    page = open_as(people.member, "/code/new")
+    field, chosen = page.get_by_label("Files"), page.locator("[data-chosen]")
+    field.set_input_files([tmp_path / f"{number}.py" for number in range(101)])
+    expect(chosen).to_have_text("These are more than 100 files: send them as a zip.")
+    field.set_input_files([tmp_path / ".hidden.py"])
+    expect(chosen).to_have_text("Nothing to send: hidden and compiled files are left out.")
+    field.set_input_files([tmp_path / "1.py", tmp_path / ".hidden.py"])
+    expect(chosen).to_have_text("Chosen: 1.py")

@@ -157,14 +157,14 @@ def test_a_file_that_ends_the_reader_is_refused(api: Client, monkeypatch: pytest
 def test_while_other_code_is_read_the_client_is_asked_to_wait(
     api: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(code_reader, "WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(code_reader, "UPLOAD_WAIT_SECONDS", 0.0)
     for _ in range(code_reader.AT_ONCE):
-        assert code_reader._places.acquire(blocking=False)
+        assert code_reader._uploads.acquire(blocking=False)
     try:
         answer = send(api, ("model.py", MODEL))
     finally:
         for _ in range(code_reader.AT_ONCE):
-            code_reader._places.release()
+            code_reader._uploads.release()
     assert (answer.status_code, answer["Retry-After"]) == (503, "2")
 
 
@@ -191,6 +191,23 @@ def test_a_digest_in_two_projects_takes_the_project(people: People, api: Client)
     assert [each["project"] for each in api.get(f"{CODE}?project=yard").json()["items"]] == ["yard"]
 
 
+def test_a_digest_in_two_projects_is_found_and_restored_in_its_own(people: People, api: Client) -> None:
+    other = Project.objects.create(slug="other", name="Other", created_by=people.owner)
+    membership = other.memberships.create(user=people.member, role="member")
+    digest = send(api, ("model.py", MODEL)).json()["digest"]
+    send(api, ("model.py", MODEL), project="other")
+    found = {each["url"] for each in api.get(f"/search?q={digest[:12]}").json()["items"]}
+    assert found == {f"/code/{digest}?project={slug}" for slug in ("yard", "other")}
+    assert api.delete(f"{CODE}/{digest}?project=yard").status_code == 204
+    restored = api.post(f"{CODE}/{digest}/restore")
+    assert (restored.status_code, restored.json()["project"]) == (200, "yard"), "the other one is not deleted"
+    for slug in ("yard", "other"):
+        api.delete(f"{CODE}/{digest}?project={slug}")
+    assert api.post(f"{CODE}/{digest}/restore").json()["code"] == "ambiguous"
+    membership.delete()
+    assert api.post(f"{CODE}/{digest}/restore").json()["project"] == "yard", "others do not matter"
+
+
 def test_lists_are_filtered_by_name(api: Client) -> None:
     for number, name in enumerate(("net", "net", "trees")):
         send(api, ("model.py", f"x = {number}\n"), name=name)
@@ -214,12 +231,30 @@ def test_deleted_code_can_be_restored_and_then_is_removed_with_its_files(people:
     )
     assert api.delete(f"{CODE}/{digest}").status_code == 204
     assert api.get(f"{CODE}/{digest}").status_code == 404
-    refused = send(api, ("model.py", MODEL))
-    assert (refused.status_code, "can be restored until" in refused.json()["detail"]) == (409, True)
     (deletion,) = api.get("/api/v1/deletions").json()["items"]
     assert deletion["restore"] == f"{CODE}/{digest}/restore?project=yard"
     assert api.post(deletion["restore"]).json()["digest"] == digest
     assert send(api, ("model.py", MODEL)).status_code == 200
+
+
+def test_sending_the_files_of_a_deleted_version_restores_it(people: People, api: Client) -> None:
+    digest = send(api, ("model.py", MODEL)).json()["digest"]
+    api.delete(f"{CODE}/{digest}")
+    # Neither its author nor an administrator of the project.
+    answer = send(browser_of(people.trainer), ("model.py", MODEL))
+    assert (answer.status_code, answer.json()["digest"]) == (200, digest)
+    assert api.get(f"{CODE}/{digest}").status_code == 200
+    assert not Deletion.objects.exists()
+    assert AuditEvent.objects.get(action="code.restore").actor == people.trainer
+
+
+def test_the_empty_path_is_no_file(api: Client) -> None:
+    digest = send(api, ("model.py", MODEL)).json()["digest"]
+    assert api.get(f"{CODE}/{digest}/text", {"file": ""}).status_code == 404
+
+
+def test_files_arrive_also_if_the_text_is_blank(api: Client) -> None:
+    assert send(api, ("net.py", MODEL), text=" \n").json()["name"] == "net"
 
 
 def test_the_files_count_against_the_disk_quota(people: People, api: Client) -> None:

@@ -88,6 +88,51 @@ def test_other_ends_of_lines_are_named(tmp_path: Path) -> None:
     assert difference(tmp_path, "x\n", "x\r\n").note == "Only the ends of its lines differ."
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "note"),
+    [
+        (None, b"", "It has no lines."),
+        (b"\xef\xbb\xbf", None, "It has no lines."),
+        (b"", b"\xef\xbb\xbf", "It has no lines."),
+        (b"x\n", b"\xef\xbb\xbfx\n", "Only the byte order mark at its start differs."),
+        (b"x\n", b"\xef\xbb\xbfx", "Only the ends of its lines and the byte order mark at its start differ."),
+    ],
+)
+def test_files_without_a_different_line_say_why(
+    tmp_path: Path, old: bytes | None, new: bytes | None, note: str
+) -> None:
+    assert difference(tmp_path, old, new).note == note
+
+
+def test_a_long_line_is_cut_with_a_mark(tmp_path: Path) -> None:
+    (line,) = difference(tmp_path, "", "x" * 5_000).hunks[0]
+    assert line.text == "x" * 1_000 + " … and 4,000 more characters"
+
+
+def test_the_characters_that_are_shown_are_bounded(tmp_path: Path) -> None:
+    (tmp_path / "new").write_text(("x" * 900 + "\n") * 500)
+    file = ComparedFile(path="a.py", old=None, new=str(tmp_path / "new"))
+    found = compare(CompareRequest(files=[file] * 5)).files
+    shown = sum(len(line.text) for each in found for hunk in each.hunks for line in hunk)
+    assert 900_000 < shown <= comparison.MOST_CHARACTERS_OF_ALL
+    assert found[-1].note == "Further lines are not shown."
+
+
+def test_files_after_too_much_work_are_only_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "ALL_SECONDS", 0.0)
+    (tmp_path / "old").write_text("x\n" * 50_000)
+    (tmp_path / "new").write_text("y\n" * 50_000)
+    file = ComparedFile(path="a.py", old=str(tmp_path / "old"), new=str(tmp_path / "new"))
+    found = compare(CompareRequest(files=[file] * 6)).files
+    assert [bool(each.hunks) for each in found] == [True] * 4 + [False] * 2
+    assert found[-1].note == "It is not compared: the files before it took too long."
+
+
+def test_compared_lines_show_what_changes_their_direction(tmp_path: Path) -> None:
+    (line,) = difference(tmp_path, "", "a\u202eb").hunks[0]
+    assert line.text == "a⟨U+202E⟩b"
+
+
 def test_files_that_take_too_long_are_shown_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,16 +1,23 @@
 """The pages of code."""
 
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from jobs.models import CodeVersion
+from jobs.contracts.base import Frozen
+from jobs.contracts.code import Highlighted
+from jobs.models import CodeFile, CodeVersion
 from tests.code.making import MODEL, zipped
 from tests.markup import squeezed
 from tests.people import People, browser_of
 from webapp import code_reader
+from webapp.pages import code as pages
 
 
 @pytest.fixture
@@ -117,6 +124,24 @@ def test_two_versions_are_compared_with_the_words_that_differ(browser: Client) -
     assert old != new
 
 
+def test_the_shown_version_is_offered_also_if_it_is_old(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MOST_OTHERS", 1)
+    for number in range(3):
+        store(browser, f"offered = {number}\n", name="net")
+    old, _, new = CodeVersion.objects.order_by("pk")
+    page = browser.get(f"/code/{new.digest}/compare?project=yard&old={old.digest}").content.decode()
+    assert squeezed(page).count(" of 20") == 2
+    assert f'value="{old.digest}" selected' in squeezed(page)
+
+
+def test_a_list_names_four_entries_and_counts_the_others(browser: Client) -> None:
+    store(browser, "import keras\n" + "".join(f"class A{n}(keras.Layer): ...\n" for n in range(6)))
+    page = squeezed(browser.get("/code").content.decode())
+    assert ("A3</span>" in page, "A4</span>" in page, "and 2 more" in page) == (True, False, True)
+
+
 def test_a_lone_version_has_nothing_to_be_compared_with(browser: Client) -> None:
     address = store(browser)
     assert "/compare?" not in browser.get(address).content.decode()
@@ -126,8 +151,8 @@ def test_a_lone_version_has_nothing_to_be_compared_with(browser: Client) -> None
 def test_versions_that_take_too_long_to_compare_say_so(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store(browser, "x = 1\n")
-    new = store(browser, "x = 2\n")
+    store(browser, "slow = 1\n")
+    new = store(browser, "slow = 2\n")
     monkeypatch.setattr(code_reader, "PROGRAM", ("/bin/false",))
     page = browser.get(new.replace("?", "/compare?"))
     assert (page.status_code, b"too much time or memory to compare" in page.content) == (200, True)
@@ -138,7 +163,50 @@ def test_source_is_shown_plainly_if_the_reader_ends(browser: Client, monkeypatch
     monkeypatch.setattr(code_reader, "PROGRAM", ("/bin/false",))
     page = browser.get(address).content.decode()
     assert "# plain &lt;text&gt;\n</span>" in page
-    assert "shown without colours" in page
+    assert "too much time or memory to highlight" in page
+    monkeypatch.setattr(code_reader, "_ask", None)
+    assert "too much time or memory" in browser.get(address).content.decode(), "it is not tried again at once"
+
+
+def test_source_is_shown_plainly_while_other_code_is_read(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = store(browser, "# first\x0cline\nx = 1\n")
+    monkeypatch.setattr(code_reader, "_views", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(code_reader, "COLOURS_WAIT_SECONDS", 0.0)
+    with code_reader._views:
+        page = browser.get(address).content.decode()
+    assert "The server is reading other code" in page
+    assert 'id="L2"' in page
+    assert 'id="L3"' not in page, "a form feed ends no line"
+    assert "reading other code" not in browser.get(address).content.decode(), "it was no failure"
+
+
+def test_a_file_of_many_lines_is_cut_and_its_text_can_be_fetched(browser: Client) -> None:
+    address = store(browser, "x = 1\n" + "\n" * 500_000)
+    page = browser.get(address).content.decode()
+    assert len(page) < 2_000_000
+    assert "Further lines are not shown." in page
+    (link,) = re.findall(r'href="(/api/v1/code/[^"]+/text[^"]+)"', page)
+    assert len(browser.get(unescape(link)).json()["text"]) > 500_000
+
+
+def test_one_process_answers_all_who_ask_at_once(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(browser, "# asked by several\n")
+    file, answer, asked, go_on = CodeFile.objects.get(), Highlighted(lines=[]), [], threading.Event()
+
+    def slow(request: Frozen, kind: type[Highlighted]) -> Highlighted:
+        asked.append(request)
+        go_on.wait(20)
+        return answer
+
+    monkeypatch.setattr(code_reader, "_ask", slow)
+    monkeypatch.setattr(code_reader, "COLOURS_WAIT_SECONDS", 20.0)
+    with ThreadPoolExecutor() as pool:
+        found = [pool.submit(code_reader.highlighted, file) for _ in range(4)]
+        go_on.set()
+        assert [each.result() for each in found] == [answer] * 4
+    assert len(asked) == 1
 
 
 def test_the_search_finds_code_by_name_and_digest(browser: Client) -> None:

@@ -85,6 +85,11 @@ def test_words_for_missing_numbers_change_neither_the_decimal_sign_nor_the_heade
     assert dialect_of(f"size;rate\n{word};2\n2,5;{word}\n").header
 
 
+def test_a_word_for_a_gap_that_stands_only_in_the_first_row_is_a_name() -> None:
+    assert dialect_of("2019;Na\n1;2\n3;4\n").header
+    assert not dialect_of("2019;Na\n1;Na\n3;4\n").header
+
+
 def test_thousands_do_not_outvote_decimal_commas() -> None:
     rows = "".join(f"1.{i:03};{'12,5' if i == 7 else 'k.A.'}\n" for i in range(20))
     assert dialect_of(f"people;size\n{rows}").decimal == ","

@@ -20,9 +20,9 @@ from jobs.actions import (
     suggest,
     trials,
 )
-from jobs.actions.find_model import find_model
+from jobs.actions.find_model import RESOURCES, find_model
 from jobs.contracts import events as contract
-from jobs.contracts.find_model import Budget, spec_for
+from jobs.contracts.find_model import ROW_MEMORY, Budget, spec_for
 from jobs.contracts.fit import FitSpec
 from jobs.contracts.suggest import Answer, Suggestion
 from jobs.contracts.templates import TEMPLATES
@@ -31,7 +31,7 @@ from jobs.errors import BadInput
 from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Attempt, DatasetVersion, Job, Worker
 from jobs.queries import events as event_log
-from jobs.queries import jobs, plan, progress, templates_tried
+from jobs.queries import jobs, plan, progress, templates_tried, workers
 from jobs.states import Desired, Outcome
 from tests.jobs.yard import PretendWorker, Yard, begun, spec
 from tests.markup import text_of
@@ -129,6 +129,15 @@ def test_the_search_begins_once_with_the_defaults_of_each_template(yard: Yard, w
     assert chosen == [info.name for info in TEMPLATES.values() if "vector" in info.data_kinds]
     assert trials[0].values["mlp/units"] == 64
     assert suggest.claim(job.pk) is None, "the slots are taken"
+
+
+def test_a_worker_that_reports_no_memory_for_rows_has_the_default(yard: Yard, worker: PretendWorker) -> None:
+    Worker.objects.update(info={"row_memory_bytes": 2 * ROW_MEMORY})
+    assert workers.row_memory(RESOURCES) == 2 * ROW_MEMORY
+    earlier = Worker.objects.get()
+    earlier.pk, earlier.info = None, {}
+    earlier.save(force_insert=True)
+    assert workers.row_memory(RESOURCES) == ROW_MEMORY
 
 
 def test_trees_are_left_out_of_a_table_that_is_larger_than_the_memory_for_rows(

@@ -56,6 +56,16 @@ def test_one_click_registers_under_the_name_that_fits(
     assert browser.post(register(made), fields)["Location"] == f"/models/digits-for-real/versions/{number}"
 
 
+def test_an_experiment_keeps_proposing_the_model_that_has_its_versions(
+    people: People, made: JobArtifact
+) -> None:
+    browser = browser_of(people.member)
+    browser.post(register(made), {"model": "", "name": "an-earlier-name"})
+    assert registry.model_name_for(made.job) == "an-earlier-name"
+    page = browser.get(f"/jobs/{made.job_id}").content.decode()
+    assert 'name="name" value="digits-for-real"' not in page
+
+
 def test_it_becomes_the_next_version_of_an_existing_model(people: People, made: JobArtifact) -> None:
     model = factories.make_model("digits", project=people.project, by=people.owner)
     factories.make_model("others", project=Project.objects.get(slug="elsewhere"), by=people.stranger)

@@ -15,7 +15,7 @@ from jobs.contracts.answers.experiments import ExperimentOut
 from jobs.contracts.answers.jobs import JobOut
 from jobs.contracts.answers.projects import ProjectOut
 from jobs.contracts.answers.registry import VersionOut
-from jobs.models import Dataset, Deletion
+from jobs.models import Dataset, Deletion, Project
 from jobs.queries import code as code_queries
 from jobs.queries import datasets, experiments, jobs, projects, registry
 from jobs.queries import deletions as queries
@@ -33,9 +33,12 @@ def _preview(request: HttpRequest, row: Deletable) -> DeletionPreviewOut:
     return queries.preview(row)
 
 
-def _restore(request: HttpRequest, kind: Deletion.Kind, **path: str | int | None) -> None:
-    deletion = access.get_deletion(actor(request), kind, queries.find(kind, **path))
-    actions.restore(deletion, by=actor(request))
+def _restore(request: HttpRequest, kind: Deletion.Kind, **path: str | int | None) -> Project:
+    """Restore a row, and return its project."""
+    user = actor(request)
+    deletion = access.get_deletion(user, kind, queries.find(user, kind, **path))
+    actions.restore(deletion, by=user)
+    return deletion.project
 
 
 @router.get("/deletions", response=Page[DeletionOut])
@@ -69,7 +72,7 @@ def preview_dataset_deletion(
 def restore_dataset(request: HttpRequest, slug: str, project: str | None = None) -> DatasetOut:
     """Restore a data set that was deleted in the last 7 days."""
     home = access.get_project(actor(request), project) if project else None
-    _restore(request, Kind.DATASET, slug=slug, **({"project": home.pk} if home else {}))
+    home = _restore(request, Kind.DATASET, slug=slug, **({"project": home.pk} if home else {}))
     return datasets.shown_dataset(access.get_dataset(actor(request), slug, home))
 
 
@@ -89,7 +92,7 @@ def preview_code_deletion(request: HttpRequest, code: str, project: str | None =
 def restore_code(request: HttpRequest, code: str, project: str | None = None) -> CodeVersionOut:
     """Restore a version of code that was deleted in the last 7 days."""
     home = access.get_project(actor(request), project) if project else None
-    _restore(request, Kind.CODE, digest=code, **({"project": home.pk} if home else {}))
+    home = _restore(request, Kind.CODE, digest=code, **({"project": home.pk} if home else {}))
     return code_queries.shown(access.get_code(actor(request), code, home))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from jobs.contracts.code import MAX_BYTES
+from jobs.contracts.code import MAX_FORM_BYTES
 from jobs.contracts.images import MAX_IMAGE_BYTES
 
 # Bytes. A login form has less than 1 KiB.
@@ -56,7 +56,7 @@ def limits_of(method: str, path: str) -> BodyLimits:
     if UPLOADS.fullmatch(path):
         file = settings.TRAINYARD_MAX_UPLOAD_BYTES
     elif CODE.fullmatch(path):
-        file = max(form, MAX_BYTES + ANONYMOUS_BYTES)
+        file = max(form, MAX_FORM_BYTES)
     elif method == "PATCH" and PARTS.fullmatch(path):
         file = settings.TRAINYARD_MAX_RESUMABLE_BYTES
     return BodyLimits(min(ANONYMOUS_BYTES, file), min(form, file), file)

@@ -1,7 +1,9 @@
 """Lists versions of code, accepts new ones, and shows and compares them. Nothing in them is executed."""
 
 from typing import Any
+from urllib.parse import urlencode
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.urls import path
 
@@ -9,7 +11,7 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import code as actions
 from jobs.actions.code import Created
-from jobs.contracts.code import MAX_BYTES, MAX_FILES, MAX_SHOWN_BYTES, CodeEntry, CodeFound
+from jobs.contracts.code import MAX_BYTES, MAX_FILES, MAX_SHOWN_BYTES, CodeEntry
 from jobs.contracts.problems import Problem
 from jobs.errors import Conflict, TrainyardError
 from jobs.models import CodeFile, CodeVersion
@@ -44,6 +46,8 @@ KINDS: dict[str, str] = {
     "script": "script",
 }
 """What entries are called on pages."""
+MOST_NAMES = 4
+"""Entries of a version that the list names."""
 MOST_OTHERS = 100
 """Versions that the comparison offers."""
 
@@ -58,16 +62,17 @@ def list_page(request: Request) -> HttpResponse:
     context = {
         "shown": shown,
         "text": text,
-        "rows": [(version, version.found, _kinds(version.found)) for version in shown.items],
+        "rows": [_row(version) for version in shown.items],
         "may_upload": writable_projects(request.user).exists(),
         "crumbs": crumbs("Code"),
     }
     return render(request, "code/list.html", context)
 
 
-def _kinds(found: CodeFound) -> list[str]:
-    """Return the names of the entries that matter most, for a list."""
-    return [entry.name for entry in found.entries[:4]]
+def _row(version: CodeVersion) -> tuple[CodeVersion, list[str], int, int]:
+    """Return a version with the names of its first entries, the number of others, and that of problems."""
+    names = version.entry_names
+    return version, names[:MOST_NAMES], len(names[MOST_NAMES:]), version.problem_count
 
 
 @form_page
@@ -111,6 +116,7 @@ def _show_form(request: Request, *, problems: tuple[Problem, ...] = (), status: 
         "problems": problems,
         "wrong": {problem.pointer: problem.message for problem in problems},
         "most_files": MAX_FILES,
+        "most_at_once": settings.DATA_UPLOAD_MAX_NUMBER_FILES,
         "most_bytes": MAX_BYTES,
         "snippet": _snippet(request),
         "crumbs": crumbs(("Code", url("code")), "New version"),
@@ -145,7 +151,7 @@ def version_page(request: Request, code: str) -> HttpResponse:
         "version": version,
         "files": [(each, _address(version, file=each.path), each == file) for each in files],
         "file": file,
-        **_source(file),
+        **_source(version, file),
         "found": found,
         "entries": [_entry(version, entry) for entry in found.entries],
         "unreadable": [(each, _line(version, each.path, each.line)) for each in found.problems],
@@ -157,13 +163,15 @@ def version_page(request: Request, code: str) -> HttpResponse:
     return render(request, "code/version.html", context)
 
 
-def _source(file: CodeFile) -> dict[str, Any]:
+def _source(version: CodeVersion, file: CodeFile) -> dict[str, Any]:
     """Return the lines of a file for the page, or why they are not shown."""
     if file.lines is None:
         return {"why_hidden": "It is not text."}
     if file.artifact.bytes > MAX_SHOWN_BYTES:
         return {"why_hidden": "It is too large to be shown here."}
-    return {"source": code_reader.highlighted(file)}
+    address = f"/api/v1/code/{version.digest}/text"
+    whole = f"{address}?{urlencode({'project': version.project.slug, 'file': file.path})}"
+    return {"source": code_reader.highlighted(file), "whole": whole}
 
 
 def _entry(version: CodeVersion, entry: CodeEntry) -> tuple[CodeEntry, str, str]:
@@ -182,7 +190,7 @@ def compare(request: Request, code: str) -> HttpResponse:
     context: dict[str, Any] = {
         "new": new_version,
         "old": old_version,
-        "offered": queries.others(new_version)[:MOST_OTHERS],
+        "offered": _offered(new_version, old_version),
         "back": _address(new_version),
         "crumbs": crumbs(("Code", url("code")), (str(new_version), _address(new_version)), "Compare"),
     }
@@ -195,6 +203,12 @@ def compare(request: Request, code: str) -> HttpResponse:
         except TrainyardError as error:
             context["too_different"] = error.message
     return render(request, "code/compare.html", context)
+
+
+def _offered(new_version: CodeVersion, old: CodeVersion | None) -> list[CodeVersion]:
+    """Return the versions to compare with, among them the one that is shown."""
+    newest = list(queries.others(new_version)[:MOST_OTHERS])
+    return newest if old is None or old in newest else [*newest, old]
 
 
 def _compared_with(request: Request, version: CodeVersion) -> CodeVersion | None:

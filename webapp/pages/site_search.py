@@ -1,5 +1,7 @@
 """Returns the results of the search dialog (Ctrl-K)."""
 
+from urllib.parse import urlencode
+
 from django.http import HttpResponse, JsonResponse
 from django.urls import NoReverseMatch, path, reverse
 
@@ -23,7 +25,8 @@ def _address(hit: Hit) -> str:
     """Return the address of a hit. Some pages take only the last of its arguments."""
     for arguments in (hit.arguments, hit.arguments[-1:]):
         try:
-            return reverse(hit.page, args=arguments)
+            address = reverse(hit.page, args=arguments)
+            return f"{address}?{urlencode({'project': hit.project})}" if hit.project else address
         except NoReverseMatch:
             continue
     return ""

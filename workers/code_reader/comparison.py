@@ -1,8 +1,10 @@
 """Compares the files of two versions line by line, and changed lines word by word, in bounded time."""
 
+import codecs
 import difflib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.contracts.code import (
@@ -13,7 +15,8 @@ from jobs.contracts.code import (
     DifferenceLine,
     FileDifference,
 )
-from workers.code_reader.files import lines_of, text_of
+from jobs.contracts.code_text import lines_of, with_visible_marks
+from workers.code_reader.files import text_of
 from workers.code_reader.limits import Budget, OutOfTime, at_most
 
 FILE_SECONDS = 2.0
@@ -23,6 +26,12 @@ CONTEXT = 3
 MOST_LINES = 3_000
 """Lines of a file's difference that are shown."""
 MOST_LINES_OF_ALL = 10_000
+MOST_CHARACTERS_OF_ALL = 1_000_000
+"""Characters of all differences that are shown."""
+MOST_OF_LINE = 1_000
+"""Characters of a line that are shown."""
+MARK_COST = 20
+"""Characters that a mark counts as: it is an element of the page."""
 MOST_WORDS = 400
 """Words of a line that are matched with those of another."""
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
@@ -30,19 +39,45 @@ _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 type Block = tuple[str, int, int, int, int]
 
 
+@dataclass
+class _Room:
+    """The lines and characters that may still be shown."""
+
+    lines: int = MOST_LINES_OF_ALL
+    characters: int = MOST_CHARACTERS_OF_ALL
+    lines_of_file: int = MOST_LINES
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether hardly anything more can be shown."""
+        return not self.lines or self.characters < MOST_OF_LINE
+
+    def takes(self, line: DifferenceLine) -> bool:
+        """Count a line, and return whether it may be shown."""
+        size = len(line.text) + MARK_COST * len(line.marks)
+        if not self.lines or not self.lines_of_file or size > self.characters:
+            return False
+        self.lines -= 1
+        self.lines_of_file -= 1
+        self.characters -= size
+        return True
+
+
 def compare(request: CompareRequest) -> Comparison:
-    """Return the differences of all files, with at most so many lines that a page can show them."""
-    left, budget = MOST_LINES_OF_ALL, Budget(ALL_SECONDS)
+    """Return the differences of all files, with at most so much text that a page can show it."""
+    room, budget = _Room(), Budget(ALL_SECONDS)
     files = []
     for file in request.files:
-        found = _compare(file, left, budget)
-        left -= sum(len(hunk) for hunk in found.hunks)
-        files.append(found)
+        room.lines_of_file = MOST_LINES
+        files.append(_compare(file, room, budget))
     return Comparison(files=files)
 
 
-def _compare(file: ComparedFile, left: int, budget: Budget) -> FileDifference:
+def _compare(file: ComparedFile, room: _Room, budget: Budget) -> FileDifference:
     change = "changed" if file.old and file.new else "added" if file.new else "removed"
+    if room.is_full and budget.is_spent:
+        note = "It is not compared: the files before it took too long."
+        return FileDifference(path=file.path, change=change, note=note)
     old, new = _lines(file.old), _lines(file.new)
     if old is None or new is None:
         return FileDifference(path=file.path, change=change, note="It is not text.")
@@ -53,9 +88,9 @@ def _compare(file: ComparedFile, left: int, budget: Budget) -> FileDifference:
     counted = [block for block in blocks if block[0] != "equal"]
     added = sum(block[4] - block[3] for block in counted)
     removed = sum(block[2] - block[1] for block in counted)
-    hunks, is_cut = _shown(blocks, old, new, min(MOST_LINES, max(left, 0)), budget)
+    hunks, is_cut = _shown(blocks, old, new, room, budget)
     if not note and not counted:
-        note = "Only the ends of its lines differ."
+        note = _why_no_line_differs(file)
     return FileDifference(
         path=file.path,
         change=change,
@@ -64,6 +99,18 @@ def _compare(file: ComparedFile, left: int, budget: Budget) -> FileDifference:
         hunks=hunks,
         note=" ".join(filter(None, (note, "Further lines are not shown." if is_cut else ""))),
     )
+
+
+def _why_no_line_differs(file: ComparedFile) -> str:
+    bodies = [Path(place).read_bytes() for place in (file.old, file.new) if place is not None]
+    if len(bodies) == 1 or not any(body.removeprefix(codecs.BOM_UTF8) for body in bodies):
+        return "It has no lines."
+    texts = {body.removeprefix(codecs.BOM_UTF8) for body in bodies}
+    has_mark = {body.startswith(codecs.BOM_UTF8) for body in bodies}
+    if len(texts) == 1:
+        return "Only the byte order mark at its start differs."
+    also = " and the byte order mark at its start" if len(has_mark) > 1 else ""
+    return f"Only the ends of its lines{also} differ."
 
 
 def _is_large(place: str | None) -> bool:
@@ -122,30 +169,40 @@ def _joined(blocks: list[Block]) -> list[Block]:
 
 
 def _shown(
-    blocks: list[Block], old: list[str], new: list[str], most: int, budget: Budget
+    blocks: list[Block], old: list[str], new: list[str], room: _Room, budget: Budget
 ) -> tuple[list[list[DifferenceLine]], bool]:
     """Return the changed lines with their surroundings, and whether there are more."""
     hunks: list[list[DifferenceLine]] = [[]]
-    shown = 0
     for number, block in enumerate(blocks):
-        kind, a, b, c, _ = block
-        if kind != "equal":
-            lines = list(_changed(block, old, new, budget))
+        if block[0] != "equal":
+            lines: Iterator[DifferenceLine | None] = _changed(block, old, new, room.lines_of_file + 1, budget)
         else:
-            before = 0 if number == 0 else min(CONTEXT, b - a)
-            after = 0 if number == len(blocks) - 1 else min(CONTEXT, b - a)
-            if before + after >= b - a:
-                lines = [_same(old, a + i, c + i) for i in range(b - a)]
-            else:
-                hunks[-1] += [_same(old, a + i, c + i) for i in range(before)]
-                shown += before
+            lines = _surroundings(block, old, is_first=number == 0, is_last=number == len(blocks) - 1)
+        for line in lines:
+            if line is None:
                 hunks.append([])
-                lines = [_same(old, b - i, c + (b - a) - i) for i in range(after, 0, -1)]
-        hunks[-1] += lines[: max(0, most - shown)]
-        shown += len(lines)
-        if shown > most:
-            return [hunk for hunk in hunks if hunk], True
+            elif room.takes(line):
+                hunks[-1].append(line)
+            else:
+                return [hunk for hunk in hunks if hunk], True
     return [hunk for hunk in hunks if _has_change(hunk)], False
+
+
+def _surroundings(
+    block: Block, old: list[str], *, is_first: bool, is_last: bool
+) -> Iterator[DifferenceLine | None]:
+    """Yield the lines of an equal block next to changes; None where lines are left out."""
+    _, a, b, c, _ = block
+    before = 0 if is_first else min(CONTEXT, b - a)
+    after = 0 if is_last else min(CONTEXT, b - a)
+    if before + after >= b - a:
+        before, after = b - a, 0
+    for i in range(before):
+        yield _same(old, a + i, c + i)
+    if before + after < b - a:
+        yield None
+    for i in range(b - a - after, b - a):
+        yield _same(old, a + i, c + i)
 
 
 def _has_change(hunk: list[DifferenceLine]) -> bool:
@@ -153,20 +210,32 @@ def _has_change(hunk: list[DifferenceLine]) -> bool:
 
 
 def _same(old: list[str], here: int, there: int) -> DifferenceLine:
-    return DifferenceLine(change="same", old=here + 1, new=there + 1, text=old[here])
+    return DifferenceLine(change="same", old=here + 1, new=there + 1, text=_cut(old[here]))
 
 
-def _changed(block: Block, old: list[str], new: list[str], budget: Budget) -> Iterator[DifferenceLine]:
+def _changed(
+    block: Block, old: list[str], new: list[str], most: int, budget: Budget
+) -> Iterator[DifferenceLine]:
+    """Yield the removed and then the added lines of a block, at most so many of each."""
     _, a, b, c, d = block
     # Lines are paired in their order, if there are as many of them: then each may have changed a little.
     pairs = b - a if b - a == d - c else 0
-    marks = [_marks(old[a + i], new[c + i], budget) for i in range(pairs)] if pairs else []
-    for i in range(a, b):
-        own = marks[i - a][0] if marks else []
-        yield DifferenceLine(change="removed", old=i + 1, new=None, text=old[i], marks=own)
-    for i in range(c, d):
-        own = marks[i - c][1] if marks else []
-        yield DifferenceLine(change="added", old=None, new=i + 1, text=new[i], marks=own)
+    removed = [_cut(line) for line in old[a : min(b, a + most)]]
+    added = [_cut(line) for line in new[c : min(d, c + most)]]
+    marks = [_marks(removed[i], added[i], budget) for i in range(min(pairs, most))]
+    for i, text in enumerate(removed):
+        own = marks[i][0] if marks else []
+        yield DifferenceLine(change="removed", old=a + i + 1, new=None, text=text, marks=own)
+    for i, text in enumerate(added):
+        own = marks[i][1] if marks else []
+        yield DifferenceLine(change="added", old=None, new=c + i + 1, text=text, marks=own)
+
+
+def _cut(line: str) -> str:
+    """Return a line as it is shown."""
+    more = len(line) - MOST_OF_LINE
+    text = with_visible_marks(line[:MOST_OF_LINE])
+    return text if more <= 0 else f"{text} … and {more:,} more characters"
 
 
 def _marks(old: str, new: str, budget: Budget) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:

@@ -22,17 +22,34 @@ KERAS_CLASSES: dict[str, EntryKind] = {
     "Metric": "metric",
     "Loss": "loss",
     "Model": "model",
+    "Sequential": "model",
+    "Functional": "model",
     "Optimizer": "object",
     "Regularizer": "object",
     "Constraint": "object",
     "Initializer": "object",
 }
-KERAS = ("keras", "tf_keras", "tensorflow.keras")
+KERAS_MODULES: dict[str, EntryKind] = {
+    "layers": "layer",
+    "metrics": "metric",
+    "losses": "loss",
+    "models": "model",
+    "optimizers": "object",
+    "regularizers": "object",
+    "constraints": "object",
+    "initializers": "object",
+}
+"""The kinds of the other classes, by their module."""
+KERAS = ("tensorflow.keras.", "tf_keras.", "keras.")
+TUNER = ("keras_tuner.", "kerastuner.")
+TUNER_APPLICATIONS = ("keras_tuner.applications", "kerastuner.applications")
 METHODS = ("build", "fit")
 REGISTER = "register_keras_serializable"
 DEFAULT_PACKAGE = "Custom"
 MOST_BASES = 20
 """Classes between a class and a base that is looked for."""
+MOST_IMPORTS = 5
+"""Modules that import a class from one another."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +59,18 @@ class _Class:
 
 
 class Definitions:
-    """The classes of all modules of a version by name, so that bases in other files are found."""
+    """The classes of all modules of a version, so that bases in other files are found."""
 
     def __init__(self, modules: list[Module]) -> None:
-        self._classes: dict[str, _Class] = {}
+        self._modules = {_dotted(module.path): module for module in modules}
+        self._classes: dict[tuple[str, str], _Class] = {}
+        self._by_name: dict[str, _Class] = {}
         for module in modules:
             for node in module.tree.body:
                 if isinstance(node, ast.ClassDef):
-                    self._classes.setdefault(node.name, _Class(module, node))
+                    each = _Class(module, node)
+                    self._classes.setdefault((module.path, node.name), each)
+                    self._by_name.setdefault(node.name, each)
 
     def entries_of(self, module: Module) -> list[CodeEntry]:
         """Return the entries of one module, in the order of its lines."""
@@ -90,24 +111,61 @@ class Definitions:
     def _lineage(self, first: _Class) -> list[_Class]:
         """Return a class and its bases inside of the version, nearest first."""
         found: list[_Class] = []
-        waiting, seen = [first], {first.node.name}
+        waiting, seen = [first], {id(first.node)}
         while waiting and len(found) < MOST_BASES:
             found.append(here := waiting.pop(0))
             for base in here.node.bases:
-                name = here.module.full_name(base).rpartition(".")[2]
-                if name in self._classes and name not in seen:
-                    seen.add(name)
-                    waiting.append(self._classes[name])
+                own = self._own(here, base)
+                if own is not None and id(own.node) not in seen:
+                    seen.add(id(own.node))
+                    waiting.append(own)
         return found
+
+    def _own(self, here: _Class, base: ast.expr) -> _Class | None:
+        """Return a base as a class of the version: of the same file, else by its imports."""
+        module = here.module
+        if isinstance(base, ast.Name):
+            own = self._classes.get((module.path, base.id))
+            # `class Dense(Dense)` inherits from the imported one.
+            if own is not None and own.node is not here.node:
+                return own
+        name = module.full_name(base)
+        if not name or name.startswith((*KERAS, *TUNER)):
+            return None
+        if "." not in name:
+            return self._by_name.get(name) if "*" in module.imported else None
+        return self._imported(name, _folder(module))
+
+    def _imported(self, name: str, folder: str) -> _Class | None:
+        """Return a class by its full name, also if a module only imports it from another one."""
+        for _ in range(MOST_IMPORTS):
+            package, _, last = name.rpartition(".")
+            module = self._module(package, folder)
+            if module is None:
+                return None
+            if (found := self._classes.get((module.path, last))) is not None:
+                return found
+            if (name := module.imported.get(last, "")).startswith((*KERAS, *TUNER)):
+                return None
+            folder = _folder(module)
+        return None
+
+    def _module(self, package: str, folder: str) -> Module | None:
+        """Return a module by its name, as it is imported in a folder."""
+        # The folder around all files is not part of the version, and one such as `src` may be on the path.
+        for name in (package, f"{folder}.{package}", package.partition(".")[2]):
+            if name in self._modules:
+                return self._modules[name]
+        within = (known for known in self._modules if package and known.endswith(f".{package}"))
+        return self._modules[first] if (first := next(within, None)) is not None else None
 
     def _kind(self, lineage: list[_Class]) -> EntryKind | None:
         for each in lineage:
             for base in each.node.bases:
-                package, _, name = each.module.full_name(base).rpartition(".")
-                if name == HYPERMODEL:
-                    return "hypermodel"
-                if name in KERAS_CLASSES and package.startswith(KERAS):
-                    return KERAS_CLASSES[name]
+                if self._own(each, base) is None:
+                    kind = _kind_of(each.module.full_name(base))
+                    if kind is not None:
+                        return kind
         return None
 
     def _constructor(self, lineage: list[_Class]) -> list[CodeArgument]:
@@ -116,6 +174,28 @@ class Definitions:
                 if isinstance(node, ast.FunctionDef) and node.name == "__init__":
                     return arguments_of(each.module, node)[1:]
         return []
+
+
+def _dotted(path: str) -> str:
+    """Return the name under which a file is imported."""
+    return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+def _folder(module: Module) -> str:
+    return module.path.rpartition("/")[0].replace("/", ".")
+
+
+def _kind_of(name: str) -> EntryKind | None:
+    """Return the kind of a class that inherits from a class of Keras or KerasTuner with this full name."""
+    package, _, last = name.rpartition(".")
+    if last == HYPERMODEL or package.startswith(TUNER_APPLICATIONS):
+        return "hypermodel"
+    home = next((prefix for prefix in KERAS if name.startswith(prefix)), None)
+    if home is None:
+        return None
+    if last in KERAS_CLASSES:
+        return KERAS_CLASSES[last]
+    return KERAS_MODULES.get(name.removeprefix(home).removeprefix("src.").partition(".")[0])
 
 
 def _methods(node: ast.ClassDef) -> set[str]:

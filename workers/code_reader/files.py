@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.contracts.code import MAX_BYTES, MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, MAX_PATH, SentFile
+from jobs.contracts.code_text import lines_of
 from workers.archives import Archive, BadArchive, DamagedArchive, Limits, is_archive, safe_path
 
 LIMITS = Limits(
@@ -13,6 +14,7 @@ LIMITS = Limits(
     file_bytes=MAX_FILE_BYTES,
     small_bytes=MAX_BYTES,
     ratio=0,
+    stream_bytes=512 * 2**20,
     may_nest=True,
 )
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".tar.gz")
@@ -86,7 +88,7 @@ def _single(sent: list[SentFile]) -> tuple[dict[str, bytes], int]:
     bodies: dict[str, bytes] = {}
     left_out = total = 0
     for file in sent:
-        path = _short(safe_path(unicodedata.normalize("NFC", file.path)))
+        path = _short(safe_path(unicodedata.normalize("NFC", file.path), where=""))
         if is_left_out(path):
             left_out += 1
             continue
@@ -103,6 +105,11 @@ def _single(sent: list[SentFile]) -> tuple[dict[str, bytes], int]:
 
 
 def _short(path: str) -> str:
+    if not path:
+        raise BadArchive("a file has no name")
+    if not path.isprintable():
+        # Some of them change the direction of writing, so the name would look like another one.
+        raise BadArchive(f"{path[:100]!r} has characters in its name that cannot be printed")
     if len(path) > MAX_PATH:
         raise BadArchive(f"{path[:100]!r}… has {len(path):,} characters in its name; at most {MAX_PATH}")
     if path.count("/") > MAX_DEPTH:
@@ -140,13 +147,6 @@ def _without_common_folder(bodies: dict[str, bytes]) -> dict[str, bytes]:
     if len(folders) != 1 or not (folder := folders.pop()) or f"{folder}/__init__.py" in bodies:
         return bodies
     return {path.removeprefix(f"{folder}/"): body for path, body in bodies.items()}
-
-
-def lines_of(text: str) -> list[str]:
-    """Return the lines of a text without their ends, as Python's parser counts them."""
-    # `splitlines` also ends lines at form feeds and the like.
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return lines[:-1] if lines[-1] == "" else lines
 
 
 def text_of(body: bytes) -> str | None:

@@ -9,8 +9,8 @@ from pygments.lexers.python import PythonLexer
 from pygments.lexers.shell import BashLexer
 from pygments.token import STANDARD_TYPES, _TokenType
 
-from jobs.contracts.code import Highlighted, HighlightRequest
-from workers.code_reader.files import lines_of
+from jobs.contracts.code import MAX_RUNS, MAX_SHOWN_LINES, Highlighted, HighlightRequest
+from jobs.contracts.code_text import lines_of, with_visible_marks
 from workers.code_reader.limits import OutOfTime, at_most
 
 SECONDS = 3.0
@@ -31,21 +31,27 @@ type Run = tuple[str, str]
 
 
 def highlight(request: HighlightRequest) -> Highlighted:
-    """Return the runs of each line. What takes too long has no styles."""
-    text = "\n".join(lines_of(Path(request.place).read_bytes().decode("utf-8-sig", "replace")))
+    """Return the runs of each line. What takes too long, or has too many parts, has no styles."""
+    lines = lines_of(Path(request.place).read_bytes().decode("utf-8-sig", "replace"))
+    is_cut = len(lines) > MAX_SHOWN_LINES
+    text = with_visible_marks("\n".join(lines[:MAX_SHOWN_LINES]))
     kind = LEXERS.get(Path(request.path).suffix)
     if kind is None:
-        return Highlighted(lines=_plain(text), is_complete=True)
-    styled = _StyledLines()
+        return Highlighted(lines=_plain(text), is_cut=is_cut)
+    styled, note = _StyledLines(), ""
     try:
         with at_most(SECONDS):
             # Lexers strip and end lines by themselves otherwise, and numbers of lines would differ.
             for kind_of_run, run in kind(stripnl=False, ensurenl=False).get_tokens(text):
+                if styled.count >= MAX_RUNS:
+                    note = "The file has too many parts to highlight, so the rest is shown without colours."
+                    break
                 styled.add(_css_class(kind_of_run), run)
     except OutOfTime:
+        note = "The file took too long to highlight, so the rest is shown without colours."
+    if note:
         styled.add("", text[styled.length :])
-        return Highlighted(lines=styled.runs(), is_complete=False)
-    return Highlighted(lines=styled.runs(), is_complete=True)
+    return Highlighted(lines=styled.runs(), is_cut=is_cut, note=note)
 
 
 class _StyledLines:
@@ -53,6 +59,7 @@ class _StyledLines:
 
     def __init__(self) -> None:
         self._lines: list[list[tuple[str, list[str]]]] = [[]]
+        self.count = 0
 
     @property
     def length(self) -> int:
@@ -70,6 +77,7 @@ class _StyledLines:
                 line[-1][1].append(part)
             elif part:
                 line.append((css_class, [part]))
+                self.count += 1
 
     def runs(self) -> list[list[Run]]:
         """Return the runs of each line."""

@@ -23,7 +23,8 @@ class Module:
     Attributes:
         path: of the file.
         tree: its syntax tree.
-        imported: the full name of each imported name, such as `HM` → `keras_tuner.HyperModel`.
+        imported: the full name of each imported name, such as `HM` → `keras_tuner.HyperModel`. Names of the
+            version itself begin with its outermost folder if they are imported with dots.
     """
 
     path: str
@@ -53,7 +54,7 @@ class Module:
         except (RecursionError, MemoryError, ValueError) as error:
             message = "is nested too deeply, or too large, to be parsed"
             raise Unreadable(CodeProblem(path=file.path, message=message)) from error
-        return cls(file.path, tree, _imports(tree), file.text.encode().splitlines(keepends=True))
+        return cls(file.path, tree, _imports(tree, file.path), file.text.encode().splitlines(keepends=True))
 
     def source(self, node: ast.expr | None) -> str | None:
         """Return an expression as it is written, on one line; None without one."""
@@ -79,7 +80,8 @@ class Module:
         return ".".join([self.imported.get(node.id, node.id), *reversed(parts)])[:MAX_TEXT]
 
 
-def _imports(tree: ast.Module) -> dict[str, str]:
+def _imports(tree: ast.Module, path: str) -> dict[str, str]:
+    folders = path.split("/")[:-1]
     found: dict[str, str] = {}
     # Also those inside of functions and conditions.
     for node in ast.walk(tree):
@@ -88,8 +90,11 @@ def _imports(tree: ast.Module) -> dict[str, str]:
                 name = alias.asname or alias.name.partition(".")[0]
                 found[name] = alias.name if alias.asname else name
         elif isinstance(node, ast.ImportFrom):
+            # One dot is the folder of the file, each further dot the folder around it.
+            around = folders[: len(folders) + 1 - node.level] if node.level else []
+            package = [*around, *filter(None, [node.module])]
             for alias in node.names:
-                found[alias.asname or alias.name] = f"{node.module or ''}.{alias.name}"
+                found[alias.asname or alias.name] = ".".join([*package, alias.name])
     return found
 
 

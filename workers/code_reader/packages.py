@@ -4,6 +4,7 @@ import re
 import tomllib
 
 from jobs.contracts.code import MAX_FOUND, CodePackages, CodeProblem
+from jobs.contracts.code_text import lines_of
 from workers.code_reader.files import SourceFile
 from workers.code_reader.modules import shown
 
@@ -27,7 +28,7 @@ def requirements(file: SourceFile) -> CodePackages:
     """
     # A backslash at the end of a line continues it.
     joined = re.sub(r"\\\r?\n", " ", _text(file))
-    lines = (_COMMENT.sub("", line).strip() for line in joined.splitlines())
+    lines = (_COMMENT.sub("", line).strip() for line in lines_of(joined))
     wanted = [shown(line) for line in lines if line]
     return CodePackages(path=file.path, requirements=wanted[:MAX_FOUND])
 

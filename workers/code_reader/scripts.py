@@ -9,6 +9,9 @@ ADD = "add_argument"
 NO_VALUE = {"store_true": "False", "store_false": "True", "count": "0"}
 """The default of an option without a value, by its action."""
 
+NO_ARGUMENT = {"?": "None", "*": "[]"}
+"""The default of an argument without a name that may be left out, by its number of values."""
+
 
 def script_of(module: Module) -> CodeEntry | None:
     """Return a module as a script; None if it has no `if __name__ == "__main__":`."""
@@ -24,6 +27,8 @@ def script_of(module: Module) -> CodeEntry | None:
 
 def _is_start(node: ast.stmt) -> bool:
     if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+        return False
+    if not isinstance(node.test.ops[0], ast.Eq):
         return False
     sides = [node.test.left, *node.test.comparators]
     has_name = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
@@ -57,6 +62,8 @@ def _argument(module: Module, call: ast.Call) -> CodeArgument | None:
     name = max(texts, key=len)
     given = {each.arg: each.value for each in call.keywords if each.arg is not None}
     default = module.source(given.get("default"))
+    if default is None and not name.startswith("-"):
+        default = NO_ARGUMENT.get(str(constant(given.get("nargs"))))
     if default is None and name.startswith("-") and constant(given.get("required")) is not True:
         default = NO_VALUE.get(str(constant(given.get("action"))), "None")
     described = constant(given.get("help"))

@@ -1,7 +1,7 @@
 // Lets the form for code take a folder: chosen, or dropped. Without this script it takes files and archives.
+// The server allows fewer files in a form than in an archive: the form names that limit.
 import { find, findAll } from "./elements.js";
 
-const MOST_FILES = 100;
 const LEFT_OUT = new Set(["__pycache__", "__MACOSX", "node_modules", "venv"]);
 
 /**
@@ -31,16 +31,17 @@ async function entriesOf(folder) {
 }
 
 /**
- * Return the files below an entry, up to one more than a form may have.
+ * Collect the files below an entry, up to one more than a form may have.
  * @param {FileSystemEntry} entry
  * @param {Chosen[]} found
+ * @param {number} most
  */
-async function collect(entry, found) {
+async function collect(entry, found, most) {
   const path = entry.fullPath.replace(/^\//, "");
-  if (isLeftOut(path) || found.length > MOST_FILES) return;
+  if (isLeftOut(path) || found.length > most) return;
   if (entry.isDirectory) {
     const inside = await entriesOf(/** @type {FileSystemDirectoryEntry} */ (entry));
-    for (const each of inside) await collect(each, found);
+    for (const each of inside) await collect(each, found, most);
     return;
   }
   const single = /** @type {FileSystemFileEntry} */ (entry);
@@ -51,13 +52,14 @@ class CodeForm {
   /** @param {HTMLFormElement} form */
   constructor(form) {
     this.form = form;
+    this.most = Number(form.dataset.codeFiles);
     this.input = find(form, "input[type=file]", HTMLInputElement);
     this.status = find(form, "[data-chosen]", HTMLElement);
     this.picker = Object.assign(document.createElement("input"), { type: "file", webkitdirectory: true });
     for (const part of findAll(form, "[data-with-script]", HTMLElement)) part.hidden = false;
     find(form, "[data-folder]", HTMLButtonElement).addEventListener("click", () => this.picker.click());
     this.picker.addEventListener("change", () => this.#pick());
-    this.input.addEventListener("change", () => this.#show(this.#files.map((file) => ({ file, path: file.name }))));
+    this.input.addEventListener("change", () => this.#take(this.#files.map((file) => ({ file, path: file.name }))));
     this.#acceptDrops(find(form, "[data-drop]", HTMLElement));
   }
 
@@ -67,20 +69,25 @@ class CodeForm {
 
   #pick() {
     const files = [...(this.picker.files ?? [])].map((file) => ({ file, path: file.webkitRelativePath }));
-    this.#take(files.filter(({ path }) => !isLeftOut(path)));
+    this.#take(files);
   }
 
   /**
-   * Put files into the form.
-   * @param {Chosen[]} files
+   * Put chosen or dropped files into the form, without those that the server would leave out.
+   * @param {Chosen[]} chosen
+   * @param {boolean} hadAny whether there were some; a drop leaves them out earlier
    */
-  #take(files) {
-    const isTooMany = files.length > MOST_FILES;
+  #take(chosen, hadAny = chosen.length > 0) {
+    const files = chosen.filter(({ path }) => !isLeftOut(path));
+    const isTooMany = files.length > this.most;
     const kept = new DataTransfer();
     if (!isTooMany) for (const { file } of files) kept.items.add(file);
     this.input.files = kept.files;
     this.#show(isTooMany ? [] : files);
-    if (isTooMany) this.status.textContent = `These are more than ${MOST_FILES} files: send them as a zip.`;
+    if (isTooMany) this.status.textContent = `These are more than ${this.most} files: send them as a zip.`;
+    else if (hadAny && !files.length) {
+      this.status.textContent = "Nothing to send: hidden and compiled files are left out.";
+    }
   }
 
   /**
@@ -118,12 +125,13 @@ class CodeForm {
     /** @type {Chosen[]} */
     const found = [];
     try {
-      for (const entry of entries) if (entry) await collect(entry, found);
+      for (const entry of entries) if (entry) await collect(entry, found, this.most);
     } catch (error) {
       this.status.textContent = `The folder cannot be read: ${error instanceof Error ? error.message : error}`;
       return;
     }
-    this.#take(found.length ? found : files.map((file) => ({ file, path: file.name })));
+    // Not every drop has entries: then the files themselves are taken.
+    this.#take(entries.some(Boolean) ? found : files.map((file) => ({ file, path: file.name })), true);
   }
 }
 
