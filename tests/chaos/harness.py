@@ -37,7 +37,7 @@ TRAINING = spec(
     model={"kind": "template", "template": "mlp", "args": {"units": 16, "layers": 1, "dropout": 0.2}},
     fit={"epochs": 50, "batch_size": 16, "learning_rate": 0.01, "seed": 5},
 )
-LONG_TRAINING = TRAINING | {"fit": {**TRAINING["fit"], "epochs": 1000}}
+LONG_TRAINING = TRAINING | {"fit": {**TRAINING["fit"], "epochs": 3000}}
 """Long enough to be interrupted on a fast machine, where an epoch takes a millisecond."""
 SPECS = {"search": SEARCH, "training": TRAINING}
 TIMEOUT = float(os.environ.get("TRAINYARD_CHAOS_PATIENCE", "900"))

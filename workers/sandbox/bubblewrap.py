@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from workers.sandbox.plan import Mount
 
 PROGRAM = "bwrap"
+PRIVILEGES = ("CAP_SETUID", "CAP_SETGID", "CAP_DAC_READ_SEARCH")
 _KINDS = {"read": "--ro-bind", "write": "--bind", "device": "--dev-bind"}
 
 
@@ -39,8 +40,9 @@ def command_line(
         program,
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"),
         *(() if network else ("--unshare-net",)),
-        # `inner` itself becomes another user, for which it needs these two until then.
-        *(("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID") if privileged else ()),
+        # `inner` itself becomes another user. Until then it needs these, the last one because only that user may
+        # enter the temporary folder, in which the code of this program may be mounted.
+        *(("--cap-drop", "ALL", *_each("--cap-add", PRIVILEGES)) if privileged else ()),
         *(() if privileged else ("--unshare-user",)),
         *("--dev", "/dev", "--proc", "/proc"),
         *_binds(mounts),
@@ -50,6 +52,11 @@ def command_line(
         "--",
         *inner,
     ]
+
+
+def _each(option: str, values: Iterable[str]) -> Iterator[str]:
+    for value in values:
+        yield from (option, value)
 
 
 def _binds(mounts: Iterable[Mount]) -> Iterator[str]:
