@@ -110,5 +110,5 @@ def test_without_a_usable_lock_each_process_compiles(cache, monkeypatch, what, t
         assert is_first
     assert not other.exists()
     assert compile_lock.open_lock(file) is None
-    assert os.path.lexists(file), "what others made is not deleted"
+    assert os.path.lexists(file), "a file that is no lock is deleted"
     assert called("steps", np.zeros(3, np.float32))

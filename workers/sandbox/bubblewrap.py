@@ -40,8 +40,8 @@ def command_line(
         program,
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"),
         *(() if network else ("--unshare-net",)),
-        # `inner` itself becomes another user. Until then it needs these, the last one because only that user may
-        # enter the temporary folder, in which the code of this program may be mounted.
+        # `inner` itself becomes another user. Until then it needs these, the last one because only that user
+        # may enter the temporary folder, in which the code of this program may be mounted.
         *(("--cap-drop", "ALL", *_each("--cap-add", PRIVILEGES)) if privileged else ()),
         *(() if privileged else ("--unshare-user",)),
         *("--dev", "/dev", "--proc", "/proc"),
