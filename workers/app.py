@@ -24,7 +24,10 @@ if node := os.environ.get(NODE_PID_VARIABLE):
 
 @signals.setup_logging.connect  # type: ignore[untyped-decorator]
 def log_like_other_parts(loglevel: int, **_: Any) -> None:
-    """Format lines by the settings; Celery would use its own format."""
+    """Format lines by the settings; Celery would use its own format.
+
+    They go to standard error, as those of the other parts, so Celery's option `--logfile` has no effect.
+    """
     import_string(settings.LOGGING_CONFIG)(settings.LOGGING)
     logging.getLogger().setLevel(loglevel)
 

@@ -143,7 +143,8 @@ GUARANTEES: Mapping[Guarantee, GuaranteeInfo] = {
         (_KERNEL, _KERNEL, _KERNEL, _NO),
     ),
     Guarantee.PORTS: GuaranteeInfo(
-        "with network: connects by TCP only to the ports of the request, on this machine too",
+        "with network: connects by TCP only to the ports of the request, on this machine too, and listens at "
+        "no port that it chooses",
         (_PORTS, _PORTS, _PORTS, _NO),
     ),
     Guarantee.SIGNAL: GuaranteeInfo(
@@ -264,6 +265,10 @@ class SandboxRequest(Frozen):
         for path in self.readable:
             if any(PurePosixPath(path).is_relative_to(each) for each in self.writable):
                 raise ValueError(f"{path!r} is in a writable folder: it cannot be read-only")
+        # For the same reason: an earlier run could replace the inner one by a link.
+        for path in self.writable:
+            if any(PurePosixPath(each) in PurePosixPath(path).parents for each in self.writable):
+                raise ValueError(f"{path!r} is in another writable folder: name only the outer one")
         return self
 
 

@@ -3,13 +3,15 @@
 from collections import defaultdict
 from typing import NamedTuple
 
-from jobs.kinds import KINDS
+from jobs.kinds import kinds_that
 from jobs.models import Attempt
 from jobs.queries.prepared import PreparedQuery
 
 _OPEN = PreparedQuery(
     lambda: Attempt.objects.open().values_list("worker_id", "job_id", "job__project_id", "job__kind", "slots")
 )
+
+_WITH_TRIALS = frozenset(kinds_that(lambda facts: facts.has_trials))
 
 
 class OpenAttempts(NamedTuple):
@@ -32,6 +34,7 @@ def read() -> OpenAttempts:
     for worker, job, project, kind, slots in _OPEN.rows():
         found.slots_of_worker[worker] += slots
         found.slots_of_project[project] += slots
-        if KINDS[kind].has_trials:
+        # A kind that this version does not know must not stop the placement of all other jobs.
+        if kind in _WITH_TRIALS:
             found.of_search[job] += 1
     return found

@@ -6,8 +6,9 @@ compiles it once for the default database. No rows are kept: every call reads th
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models import Expression, Field, Model, QuerySet
 from django.db.models.sql.compiler import SQLCompiler
@@ -26,6 +27,15 @@ class Parameter(Expression):
         return "%s", (self,)
 
 
+class _Compiled[M: Model, Row](NamedTuple):
+    """A query and its SQL; None if no row can meet its conditions, so that there is nothing to ask."""
+
+    queryset: QuerySet[M, Row]
+    compiler: SQLCompiler
+    sql: str | None
+    parameters: tuple[Any, ...]
+
+
 class PreparedQuery[M: Model, Row]:
     """A query whose SQL is compiled at its first use.
 
@@ -36,16 +46,19 @@ class PreparedQuery[M: Model, Row]:
 
     def __init__(self, build: Callable[[], QuerySet[M, Row]]) -> None:
         self._build = build
-        self._compiled: dict[str, tuple[QuerySet[M, Row], SQLCompiler, str, Sequence[Any]]] = {}
+        self._compiled: dict[str, _Compiled[M, Row]] = {}
 
     def rows(self, **values: object) -> list[Row]:
         """Run the query with a value for each of its parameters.
 
         Raises:
-            TypeError: a parameter has no value or None, or a value has no parameter.
+            TypeError: a parameter has no value or None, a value has no parameter, or the query has a prefetch
+                or a database of its own, which would be ignored.
             TransactionManagementError: the query locks rows, and there is no transaction.
         """
         queryset, compiler, sql, parameters = self._get()
+        if sql is None:
+            return []
         current = connections[DEFAULT_DB_ALIAS]
         if queryset.query.select_for_update and not current.in_atomic_block:
             raise TransactionManagementError("rows can be locked only inside a transaction")
@@ -60,15 +73,28 @@ class PreparedQuery[M: Model, Row]:
         vars(fresh).update((name, vars(queryset)[name]) for name in ("_iterable_class", "_fields"))
         return list(fresh)
 
-    def _get(self) -> tuple[QuerySet[M, Row], SQLCompiler, str, Sequence[Any]]:
+    def _get(self) -> _Compiled[M, Row]:
         vendor = connection.vendor
         # Two threads may both compile it; the results are equal.
         if vendor not in self._compiled:
-            queryset = self._build()
-            compiler = queryset.query.get_compiler(using=DEFAULT_DB_ALIAS)
-            sql, parameters = compiler.as_sql()
-            self._compiled[vendor] = queryset, compiler, sql, tuple(parameters)
+            self._compiled[vendor] = _compile(self._build())
         return self._compiled[vendor]
+
+
+def _compile[M: Model, Row](queryset: QuerySet[M, Row]) -> _Compiled[M, Row]:
+    if vars(queryset)["_prefetch_related_lookups"]:
+        raise TypeError("a prepared query cannot have prefetch_related()")
+    if vars(queryset)["_db"] is not None:
+        raise TypeError("a prepared query cannot have using()")
+    compiler = queryset.query.get_compiler(using=DEFAULT_DB_ALIAS)
+    sql: str | None
+    try:
+        sql, parameters = compiler.as_sql()
+    except EmptyResultSet:
+        sql, parameters = None, ()
+    # The connection is that of the first thread, and would stay open after its end.
+    vars(compiler)["connection"] = None
+    return _Compiled(queryset, compiler, sql, tuple(parameters))
 
 
 def _bind(parameters: Sequence[Any], values: dict[str, object], current: Any) -> tuple[Any, ...]:

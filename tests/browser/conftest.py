@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import httpx
@@ -197,11 +197,13 @@ def open_as(
         page.goto(path)
         return page
 
-    yield open_page
-    shared_context.take_back()
-    for context in contexts:
-        context.close()
-    watch.assert_quiet()
+    with ExitStack() as ends:
+        # Each of these is done also if another one fails.
+        ends.callback(watch.assert_quiet)
+        yield open_page
+        for context in contexts:
+            ends.callback(context.close)
+        ends.callback(shared_context.take_back)
 
 
 @pytest.fixture
@@ -256,8 +258,10 @@ def cast(
         return visitor
 
     expect.set_options(timeout=PATIENCE)
-    yield Cast(enter)
-    expect.set_options(timeout=PAGE_TIMEOUT)
-    for shared in contexts_of_people.values():
-        shared.take_back()
-    watch.assert_quiet()
+    with ExitStack() as ends:
+        # Each of these is done also if another one fails.
+        ends.callback(watch.assert_quiet)
+        yield Cast(enter)
+        expect.set_options(timeout=PAGE_TIMEOUT)
+        for shared in contexts_of_people.values():
+            ends.callback(shared.take_back)

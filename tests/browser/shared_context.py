@@ -1,6 +1,6 @@
 """One browser context for the tests of a web server: its renderer process and its cache serve them all."""
 
-from playwright.sync_api import Browser, BrowserContext
+from playwright.sync_api import Browser, BrowserContext, Error
 
 from tests.browser.looking import WIDE
 
@@ -14,8 +14,11 @@ class SharedContext:
     """Lends a context to one test after the other, each time without cookies and stored data."""
 
     def __init__(self, browser: Browser, address: str) -> None:
-        self._address = address
-        self._context = new_context(browser, address)
+        self._browser, self._address = browser, address
+        self._open()
+
+    def _open(self) -> None:
+        self._context = new_context(self._browser, self._address)
         # Without a page of this server, the renderer process would end after each test.
         self._lasting = self._context.new_page()
         self._lasting.goto("/healthz")
@@ -33,10 +36,14 @@ class SharedContext:
 
     def take_back(self) -> None:
         """Close the pages, and delete cookies and stored data; the cache of the server's files stays."""
-        for page in self._context.pages:
-            if page is not self._lasting:
-                page.close()
-        self._session.send("Storage.clearDataForOrigin", {"origin": self._address, "storageTypes": "all"})
+        try:
+            for page in self._context.pages:
+                if page is not self._lasting:
+                    page.close()
+            self._session.send("Storage.clearDataForOrigin", {"origin": self._address, "storageTypes": "all"})
+        except Error:  # the renderer has crashed: the next test must not find its data
+            self._context.close()
+            self._open()
         self._is_lent = False
 
     def close(self) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.shared_context import SharedContext
 from tests.people import People, browser_of
 
 Open = Callable[..., Page]
@@ -41,3 +42,16 @@ def test_two_people_in_one_test_have_sessions_of_their_own(people: People, open_
     for page, person in ((owner, people.owner), (viewer, people.viewer)):
         page.reload()
         expect(page.locator("[data-session]")).to_have_attribute("data-user", person.username)
+
+
+def test_a_context_whose_page_is_gone_is_replaced(server: str, chromium: Browser) -> None:
+    shared = SharedContext(chromium, server)
+    broken = shared.lend()
+    assert broken is not None
+    broken.add_cookies([{"name": "left", "value": "1", "url": server}])
+    broken.pages[0].close()
+    shared.take_back()
+    fresh = shared.lend()
+    assert fresh is not None
+    assert fresh.cookies() == []
+    shared.close()

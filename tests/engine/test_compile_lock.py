@@ -1,6 +1,7 @@
 """Processes that need the same program at once: the first compiles it, and the others read it."""
 
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -95,15 +96,19 @@ def test_a_process_that_waited_in_vain_compiles_and_never_waits_again(tmp_path, 
             assert is_first
 
 
-@pytest.mark.parametrize("what", ["link", "folder"])
+@pytest.mark.parametrize("what", ["link", "folder", "fifo"])
 def test_without_a_usable_lock_each_process_compiles(cache, monkeypatch, what, tmp_path):
     other = tmp_path / "a file of someone else"
     file = tmp_path / "lock"
     if what == "link":
         file.symlink_to(other)
+    elif what == "fifo":
+        os.mkfifo(file)
     else:
         file.mkdir()
     with compile_lock.first(file) as is_first:
         assert is_first
     assert not other.exists()
+    assert compile_lock.open_lock(file) is None
+    assert os.path.lexists(file), "a file that is no lock is deleted"
     assert called("steps", np.zeros(3, np.float32))

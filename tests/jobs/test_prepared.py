@@ -1,6 +1,7 @@
 """Queries whose SQL is compiled once. On PostgreSQL, `test_on_postgres` runs them too."""
 
 import datetime as dt
+from collections.abc import Callable
 from threading import Thread
 
 import pytest
@@ -136,3 +137,25 @@ def test_threads_share_the_sql_but_not_the_connection() -> None:
     thread.start()
     thread.join(30)
     assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    ("build", "named"),
+    [
+        (lambda: Job.objects.prefetch_related("attempts"), "prefetch_related"),
+        (lambda: Job.objects.using(DEFAULT_DB_ALIAS), "using"),
+    ],
+)
+def test_what_a_prepared_query_would_ignore_is_refused(
+    build: Callable[[], QuerySet[Job]], named: str, yard: Yard
+) -> None:
+    with pytest.raises(TypeError, match=named):
+        PreparedQuery(build).rows()
+
+
+def test_a_query_that_no_row_can_meet_asks_nothing(yard: Yard) -> None:
+    yard.submit()
+    query = PreparedQuery(lambda: Job.objects.filter(state__in=()))
+    with CaptureQueriesContext(connection) as asked:
+        assert query.rows() == query.rows() == []
+    assert len(asked) == 0

@@ -290,3 +290,13 @@ def test_a_worker_with_an_expired_lease_is_lost_and_its_work_is_queued_again(yar
     job.refresh_from_db()
     assert (job.state, Worker.objects.get().state) == ("retrying", "lost")
     assert not workers.heartbeat(worker.row.pk, devices=[], info={})
+
+
+def test_an_attempt_of_an_unknown_kind_does_not_stop_the_placement_of_others(yard: Yard) -> None:
+    PretendWorker(slots=2)
+    unknown = yard.submit()
+    schedule.place()
+    Job.objects.filter(pk=unknown.pk).update(kind="later")
+    other = yard.submit()
+    schedule.place()
+    assert other.attempts.exists()

@@ -115,6 +115,10 @@ class Yard:
         local.bind(str(self.socket))
         local.listen()
         self.socket.chmod(0o777)
+        self.datagrams = self.open_to_all / "log.sock"
+        log = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        log.bind(str(self.datagrams))
+        self.datagrams.chmod(0o777)
         self.abstract = f"trainyard-test-{os.getpid()}"
         hidden = stack.enter_context(socket.socket(socket.AF_UNIX))
         hidden.bind(f"\0{self.abstract}")
@@ -155,7 +159,8 @@ class Yard:
             "closed": list(map(str, closed)),
             "unchangeable": [str(self.inputs / "hostile.py"), str(self.private[0])],
             "ports": [each.getsockname()[1] for each in (self.dashboard, self.broker)],
-            "socket": str(self.socket), "abstract": self.abstract, "victim": self.victim.pid,
+            "socket": str(self.socket), "datagrams": str(self.datagrams),
+            "abstract": self.abstract, "victim": self.victim.pid,
             "worker": os.getpid(), "allowed": sorted(allowed), "readable": str(self.inputs / "hostile.py"),
             "calls": {name: each[column] for name, each in seccomp._ALWAYS.items() if each[column]},
             "limits": {"memory": LIMITS.memory_of_all, "open_files": OPEN_FILES},
@@ -260,7 +265,16 @@ def exercise(level: Level, owner: Owner | None, python: str = sys.executable) ->
             process.record.model_dump(mode="json"), printed["succeeded"], printed["own"], printed["facts"],
             connections, connected.record.model_dump(mode="json"), forks, shared,
         )  # fmt: skip
-        for bomb in ("memory", "files_in_memory", "hidden", "fork", "disk", "deleted", "flood"):
+        for bomb in (
+            "memory",
+            "files_in_memory",
+            "hidden",
+            "fork",
+            "disk",
+            "empty_files",
+            "deleted",
+            "flood",
+        ):
             results.bombs[bomb] = each.explode(bomb)
         results.harmless = each.explode("neglect")
         _end_in_ways(each, results)

@@ -54,6 +54,20 @@ def connect(family, address, protocol=0):
         client.connect(address)
 
 
+def send_by_pair(path):
+    # Sockets of a pair have no name, so a sandbox may allow them where it refuses others.
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
+        for each in socket.socketpair(socket.AF_UNIX, kind):
+            with each:
+                each.sendto(b"x", path)
+
+
+def listen():
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+
+
 def connect_while_sending(address):
     fast_open = 0x20000000
     # It must block: otherwise it is reported as unfinished.
@@ -131,6 +145,7 @@ def attacks(given):
             },
             "socket file": works(connect, socket.AF_UNIX, given["socket"]),
             "abstract socket": works(connect, socket.AF_UNIX, "\0" + given["abstract"]),
+            "datagram of a pair": works(send_by_pair, given["datagrams"]),
             "packets": works(socket.socket, socket.AF_PACKET, socket.SOCK_RAW),
             "host of a virtual machine": works(socket.socket, 40, socket.SOCK_STREAM),
         },
@@ -185,6 +200,7 @@ def connections(given):
                 "allowed": works(connect, socket.AF_INET, ("127.0.0.1", given["allowed_port"])),
                 "other": works(connect, socket.AF_INET, ("127.0.0.1", given["port"])),
                 "other by MPTCP": works(connect, socket.AF_INET, ("127.0.0.1", given["port"]), mptcp),
+                "own port": works(listen),
                 "other while sending": works(connect_while_sending, ("127.0.0.1", given["port"])),
                 "abstract socket": works(connect, socket.AF_UNIX, "\0" + given["abstract"]),
             }
@@ -265,6 +281,12 @@ def disk(given):
     for number in range(32):
         with open(f"bomb-{number}", "wb") as file:
             file.write(b"x" * MIB)
+    hold()
+
+
+def empty_files(given):
+    for number in range(20_000):
+        os.close(os.open(f"bomb-{number}", os.O_CREAT | os.O_WRONLY))
     hold()
 
 

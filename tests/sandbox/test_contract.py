@@ -98,6 +98,7 @@ def test_a_refusal_names_the_minimum_and_why_each_level_is_missing() -> None:
         ({"writable": ("/",)}, "writable"),
         ({"folder": "/elsewhere"}, "the working folder '/elsewhere'"),
         ({"readable": ("/run/own/data",)}, "'/run/own/data' is in a writable folder"),
+        ({"writable": ("/run/own", "/run/own/data")}, "'/run/own/data' is in another writable folder"),
         ({"ports": (0,)}, "ports"),
         ({"environment": {"A=B": "1"}}, "environment"),
         ({"environment": {"A": "\0"}}, "environment"),

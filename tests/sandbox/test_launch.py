@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from workers.isolation.access import Isolation
 from workers.isolation.users import RunnerUsers
 from workers.isolation.view import View
 from workers.sandbox import bubblewrap, cgroups, landlock, launch, levels, usage, view
+from workers.sandbox import watch as watching
 from workers.sandbox.enter import CANNOT_START, NOT_FOUND
 from workers.sandbox.launch import Owner, SandboxRefused, Streams
 from workers.sandbox.process import SandboxProcess, exit_status
@@ -166,6 +168,79 @@ def test_a_run_is_ended_if_its_watch_fails(
     assert raised == [Broken]
 
 
+def test_a_run_is_ended_if_its_output_cannot_be_received(folder: Path, owner: Owner | None) -> None:
+    def receive(_: bytes) -> None:
+        raise BrokenPipeError("no reader of the events")
+
+    with start(folder, owner, "sh", "-c", "echo x; exec sleep 60") as process:
+        assert process.stdout is not None
+        watch = Watch(process, [str(folder)], interval=0.01)
+        watch.read(process.stdout, receive)
+        watch.start()
+        with pytest.raises(BrokenPipeError, match="no reader of"):
+            watch.wait(60)
+        assert process.returncode is not None
+        assert process.returncode < 0
+
+
+def test_an_output_that_stays_open_does_not_stop_the_worker(
+    folder: Path, owner: Owner | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watching, "STOP_TIMEOUT", 0.05)
+    reading, writing = os.pipe()
+    with start(folder, owner, "true") as process, os.fdopen(reading, "rb") as stream:
+        watch = Watch(process, [str(folder)]).start()
+        watch.read(stream, lambda _: None)
+        assert watch.wait(60) == 0
+        os.close(writing)
+    assert "the output of a run was not closed" in caplog.text
+
+
+def test_nothing_acts_on_the_ids_of_a_run_after_its_end(
+    folder: Path, owner: Owner | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start(folder, owner, "true") as process:
+        assert process.wait(60) == 0
+        monkeypatch.setattr(usage, "children", lambda _: pytest.fail("its id may be that of another"))
+        monkeypatch.setattr(
+            "workers.sandbox.process.end_processes", lambda _: pytest.fail("so may its user's")
+        )
+        process.kill()
+    process.kill()
+
+
+def test_a_run_is_ended_if_the_kernel_lists_no_children(
+    folder: Path, owner: Owner | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Some kernels have no such file: the test reads a name that does not exist.
+    monkeypatch.setattr(usage, "_CHILDREN", "missing")
+    with start(folder, owner, "sleep", "60") as process:
+        watch = Watch(process, [str(folder)], interval=0.01).start()
+        assert watch.wait(60) < 0
+        assert watch.ended is not None
+        assert "its processes could not be counted" in watch.ended.message
+
+
+def test_a_process_is_hidden_if_only_the_names_of_its_open_files_can_be_read(
+    folder: Path, owner: Owner | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: str) -> str:
+        raise PermissionError
+
+    with start(folder, owner, "sleep", "60") as process:
+        assert not usage.is_hidden([process.pid])
+        monkeypatch.setattr(usage.os, "readlink", refuse)
+        assert usage.is_hidden([process.pid])
+
+
+def test_threads_are_limited_by_the_kernel_only_where_it_counts_them_for_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for release, counts in (("5.13.0-1", False), ("5.14.0", True), ("6.1-rc2", True), ("4.19.0", False)):
+        monkeypatch.setattr(launch.os, "uname", lambda given=release: SimpleNamespace(release=given))
+        assert launch._counts_in_namespace() is counts
+
+
 def test_a_level_that_does_not_hold_is_not_offered(
     folder: Path, owner: Owner | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +269,8 @@ def test_the_view_has_neither_the_rest_of_the_machine_nor_the_home_of_the_instal
     shown = {mount.target for mount in view.mounts((), (str(folder),), "/var/tmp")}
     assert {"/", "/etc", "/home", "/root", "/run", "/var", str(view.CODE_ROOT)}.isdisjoint(shown)
     assert str(view.CODE_ROOT / "workers") in shown
+    assert {"/etc/ssl", "/etc/ssl/private", "/etc/pki", "/etc/pki/tls"}.isdisjoint(shown)
+    assert {"/etc/ssl", "/etc/pki", "/etc/pki/tls"}.isdisjoint(view.SYSTEM)
     if name == "bubblewrap":
         line = bubblewrap.command_line(
             "bwrap", view.mounts((), (str(folder),), "/var/tmp"), ["true"], network=False, privileged=False,
@@ -224,9 +301,13 @@ def test_disk_use_counts_each_file_once_and_refuses_what_it_cannot_measure(tmp_p
     os.link(tmp_path / "file", tmp_path / "again")
     (tmp_path / "link").symlink_to("/usr")
     assert usage.disk([str(tmp_path)], []) - alone < 8192
+    for number in range(10):
+        (tmp_path / f"empty-{number}").touch()
+    assert usage.disk([str(tmp_path)], []) - alone >= 10 * 4096
     nested = tmp_path
     for _ in range(210):
         nested = nested / "d"
     nested.mkdir(parents=True)
     with pytest.raises(usage.Unmeasurable):
         usage.disk([str(tmp_path)], [])
+    assert usage.disk([str(tmp_path)], [], limit=0) > 0, "the walk has continued above the limit"

@@ -24,7 +24,8 @@ TABLES = (
     seccomp._ALWAYS, seccomp._SHARED_FILES, seccomp._LEAVING_A_GROUP, seccomp._OF_A_PROCESS,
     seccomp._OF_SOME_PROCESSES, seccomp._TRUNCATE,
     {
-        "socket": seccomp._SOCKET, "clone": seccomp._CLONE, "clone3": seccomp._CLONE3,
+        "socket": seccomp._SOCKET, "socketpair": seccomp._SOCKETPAIR,
+        "clone": seccomp._CLONE, "clone3": seccomp._CLONE3,
         "ioctl": seccomp._IOCTL, "prctl": seccomp._PRCTL, "prlimit64": seccomp._PRLIMIT,
         "sendto": seccomp._SENDTO, "sendmsg": seccomp._SENDMSG, "sendmmsg": seccomp._SENDMMSG,
     },
@@ -153,6 +154,17 @@ def test_sockets_are_decided_by_family_and_protocol(
     machine: str, options: Options, family: int, protocol: int, decision: int
 ) -> None:
     assert call(machine, options, seccomp._SOCKET, family, 1, protocol) == decision
+
+
+@machines
+def test_pairs_of_sockets_cannot_send_to_other_sockets(machine: str) -> None:
+    flags = socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
+    for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_STREAM | flags):
+        assert call(machine, LANDLOCK, seccomp._SOCKETPAIR, socket.AF_UNIX, kind) == ALLOW
+    # The kernel makes raw ones datagram sockets.
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_DGRAM | flags):
+        assert call(machine, LANDLOCK, seccomp._SOCKETPAIR, socket.AF_UNIX, kind) == refused(errno.EACCES)
+        assert call(machine, NAMESPACES, seccomp._SOCKETPAIR, socket.AF_UNIX, kind) == ALLOW
 
 
 @machines

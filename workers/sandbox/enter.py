@@ -1,9 +1,9 @@
 """The process that becomes a command in a sandbox: `enter.main(DESCRIPTOR, STAGE)`, see `launch`.
 
 The plan is read from an open file, since command lines can be read by all users of a machine. The process
-that the worker started stays outside of the sandbox, and ends with the status of the command when all
-processes of the sandbox have ended. At the level `bubblewrap`, it executes bubblewrap, which executes the
-stage `inner`.
+that the worker started stays outside of the sandbox and waits for the command; in the end it has its status,
+and the other processes of the sandbox are ended, as far as the level guarantees that. At the level
+`bubblewrap`, that process becomes bubblewrap, which executes the stage `inner`.
 """
 
 import os
@@ -55,6 +55,8 @@ def _start(plan: Plan, descriptor: int) -> None:
     if plan.level == "bubblewrap":
         if not plan.privileged:
             become_user(plan)
+        # Bubblewrap asks for it later: the worker could have died before.
+        kernel.die_with_parent(plan.parent)
         os.execv(plan.program[0], [*plan.program])  # noqa: S606
     os.close(descriptor)
     if plan.level == "namespaces":

@@ -17,7 +17,7 @@ _EXECUTE, _WRITE, _READ, _LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _CHANGES_OF_FOLDERS = sum(1 << bit for bit in range(4, 13))
 _REFER, _TRUNCATE, _IOCTL_OF_DEVICES = 1 << 13, 1 << 14, 1 << 15
 _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL_OF_DEVICES
-_CONNECT = 1 << 1
+_BIND, _CONNECT = 1 << 0, 1 << 1
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 
 READING = _EXECUTE | _READ | _LIST
@@ -58,7 +58,7 @@ def create(
 
     Args:
         files: paths and the rights on everything below them; None leaves files unrestricted.
-        ports: the only TCP ports to connect to; None leaves connections unrestricted.
+        ports: the only TCP ports to connect to, and none can be bound; None leaves TCP unrestricted.
         landlock: the version to use; that of the kernel by default.
 
     Raises:
@@ -67,7 +67,7 @@ def create(
     landlock = landlock or version()
     rules = _Rules(
         rights(landlock) if files is not None else 0,
-        _CONNECT if ports is not None and landlock >= 4 else 0,
+        _BIND | _CONNECT if ports is not None and landlock >= 4 else 0,
         _ABSTRACT_SOCKETS | _SIGNALS if landlock >= 6 else 0,
     )
     if not (rules.files or rules.network or rules.scopes):

@@ -1,6 +1,7 @@
 """Starts a command in a sandbox."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -190,10 +191,18 @@ def _plan(
         landlock_version=version if level is Level.LANDLOCK or request.network else 0,
         seccomp=None if level is Level.PROCESS else _filter(level, request, owner, version),
         limits=_limits(request.limits),
-        threads=request.limits.threads if owner is not None or own_root else None,
+        threads=request.limits.threads
+        if owner is not None or (own_root and _counts_in_namespace())
+        else None,
         cgroup=None if group is None else str(group),
         keep=list(streams.keep),
     )
+
+
+def _counts_in_namespace() -> bool:
+    """Return whether the kernel counts threads for each user namespace (Linux 5.14), not for a user alone."""
+    release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return release is not None and tuple(map(int, release.groups())) >= (5, 14)
 
 
 def _filter(level: Level, request: SandboxRequest, owner: Owner | None, version: int) -> dict[str, bool]:

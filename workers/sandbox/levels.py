@@ -11,11 +11,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
+from workers.isolation.kernel import effective_capabilities
 from workers.sandbox.bubblewrap import find as find_bubblewrap
 from workers.sandbox.launch import Owner, Streams, launch_at
 
 # Seconds. A program at one level takes a fifth of a second on an idle machine.
 TIMEOUT = 30.0
+CAP_SYS_PTRACE = 19
 _LIMITS = Limits(
     memory_of_all=512 * MIB, processes_of_all=4, disk_of_all=MIB, output_of_all=MIB, file_bytes=MIB,
     cpu_seconds=10,
@@ -74,6 +76,10 @@ def _try(level: Level, owner: Owner | None, python: str) -> None:
         _Missing: the program could not work, or could leave.
         OSError: it could not be started.
     """
+    if owner is not None and not effective_capabilities() >> CAP_SYS_PTRACE & 1:
+        raise _Missing(
+            "the worker is root without CAP_SYS_PTRACE, so it could not measure runs of other users"
+        )
     if level is Level.BUBBLEWRAP and find_bubblewrap() is None:
         raise _Missing("bubblewrap is not installed")
     with ExitStack() as stack:

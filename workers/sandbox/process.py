@@ -6,6 +6,8 @@ import select
 import shutil
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -16,6 +18,8 @@ from workers.sandbox import usage
 
 END_TIMEOUT = 5.0
 """Seconds until processes that were asked to end are killed."""
+GROUP_TIMEOUT, PAUSE = 1.0, 0.01
+"""Seconds until a control group without processes can be removed, and between two attempts."""
 
 
 class SandboxProcess:
@@ -31,6 +35,7 @@ class SandboxProcess:
     ) -> None:
         self._started = started
         self._cgroup = cgroup
+        self._ending = threading.RLock()
         self.record = record
         self.temporary = temporary
 
@@ -79,18 +84,36 @@ class SandboxProcess:
         self._started.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End all processes, and wait until they have ended."""
+        """End all processes, and wait until they have ended. After the end, this does nothing."""
+        # The ids of the process and of its user may soon be those of others, so nothing acts on them later,
+        # also not in another thread.
+        with self._ending:
+            if self._started.poll() is None:
+                self._kill()
+
+    def _kill(self) -> None:
+        with contextlib.ExitStack() as handles:
+            inner = [handles.enter_context(_opened(pid)) for pid in self._children()]
+            # If it has ended meanwhile, these may be children of another process.
+            if self._started.poll() is None:
+                self._end_group()
+                self.terminate()
+                self._wait_briefly()
+                for handle in inner:
+                    _wait_for(handle)
+        if self.record.uid is not None:
+            end_processes(self.record.uid)
+
+    def _children(self) -> list[int]:
+        try:
+            return list(usage.children(self.pid))
+        except usage.Unmeasurable:
+            return []
+
+    def _end_group(self) -> None:
         if self._cgroup is not None:
             with contextlib.suppress(OSError):
                 (self._cgroup / "cgroup.kill").write_text("1")
-        with contextlib.ExitStack() as handles:
-            inner = [handles.enter_context(_opened(pid)) for pid in usage.children(self.pid)]
-            self.terminate()
-            self._wait_briefly()
-            for handle in inner:
-                _wait_for(handle)
-        if self.record.uid is not None:
-            end_processes(self.record.uid)
 
     def _wait_briefly(self) -> None:
         try:
@@ -101,8 +124,7 @@ class SandboxProcess:
 
     def close(self) -> None:
         """End it if it runs, and delete its temporary folder."""
-        if self.poll() is None:
-            self.kill()
+        self.kill()
         for stream in (self.stdin, self.stdout, self.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -110,9 +132,18 @@ class SandboxProcess:
         # Folders may be nested deeper than Python can follow.
         with contextlib.suppress(RecursionError):
             shutil.rmtree(self.temporary, ignore_errors=True)
-        if self._cgroup is not None:
+        self._remove_group()
+
+    def _remove_group(self) -> None:
+        self._end_group()
+        deadline = time.monotonic() + GROUP_TIMEOUT
+        while self._cgroup is not None and self._cgroup.exists():
             with contextlib.suppress(OSError):
                 self._cgroup.rmdir()
+                return
+            if time.monotonic() > deadline:
+                return
+            time.sleep(PAUSE)
 
     def __enter__(self) -> "SandboxProcess":
         return self

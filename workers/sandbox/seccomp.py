@@ -24,7 +24,6 @@ class Machine(NamedTuple):
 MACHINES = {"x86_64": Machine(0xC000003E, 0), "aarch64": Machine(0xC00000B7, 1)}
 NEWEST_CALL = 462
 """The number of `mseal`, of Linux 6.10. Calls have one number on all machines from 424 on."""
-_X32_BIT = 0x40000000
 
 _ALWAYS: dict[str, tuple[int | None, int | None]] = {
     # other processes
@@ -71,7 +70,8 @@ _OF_A_PROCESS = {
 _OF_SOME_PROCESSES = {"setpriority": (141, 140), "ioprio_set": (251, 30)}
 """Calls whose second argument is a pid, a group or a user; 0 is the caller's."""
 _TRUNCATE = {"truncate": (76, 45)}
-_SOCKET, _CLONE, _CLONE3, _IOCTL = (41, 198), (56, 220), (435, 435), (16, 29)
+_SOCKET, _SOCKETPAIR = (41, 198), (53, 199)
+_CLONE, _CLONE3, _IOCTL = (56, 220), (435, 435), (16, 29)
 _PRCTL, _PRLIMIT, _SENDTO, _SENDMSG, _SENDMMSG = (157, 167), (302, 261), (44, 206), (46, 211), (307, 269)
 
 _PR_SET_PDEATHSIG, _PR_SET_MM = 1, 35
@@ -81,6 +81,8 @@ _MSG_FASTOPEN = 0x20000000
 _LOCAL, _INTERNET = 1, (2, 10)
 _NETLINK, _ROUTES = 16, 0
 _STREAM_AND_DATAGRAM = (0, 6, 17)
+_BITS_OF_OTHER_PAIRS = 0b1010
+"""No bit of the types SOCK_STREAM (1) and SOCK_SEQPACKET (5), but one of each other type that exists."""
 
 
 class Options(NamedTuple):
@@ -88,7 +90,8 @@ class Options(NamedTuple):
 
     Attributes:
         internet: may make sockets of the internet.
-        local: may make named sockets of this machine. Pairs of sockets are always allowed.
+        local: may make named sockets of this machine. Pairs of connected sockets are always allowed, but
+            without this, none of datagrams, which could be sent to any named socket.
         keep_group: may not leave its process group; the calls report success without an effect.
         shared_user: processes outside of the sandbox have the same user, so that their files and processes
             could be changed by calls that Landlock does not restrict.
@@ -165,11 +168,15 @@ def _blocks(options: Options) -> Iterable[tuple[Sequence[int | None], Program]]:
     for numbers in _ALWAYS.values():
         yield numbers, [_refuse(errno.EPERM)]
     yield _SOCKET, _sockets(options)
+    if not options.local:
+        datagrams = _when(ANY_BIT, _BITS_OF_OTHER_PAIRS, [_refuse(errno.EACCES)])
+        yield _SOCKETPAIR, [_load(argument(1)), *datagrams, _allow()]
     yield _CLONE, [_load(argument(0)), *_when(ANY_BIT, kernel.NAMESPACES, [_refuse(errno.EPERM)]), _allow()]
     # Its flags are in memory, which a filter cannot read. The C library then uses clone.
     yield _CLONE3, [_refuse(errno.ENOSYS)]
     yield _IOCTL, [*_unless(1, (_TIOCSTI, _TIOCLINUX), errno.EPERM), _allow()]
-    # Without PR_SET_MM, the worker finds the real command line and environment of each process.
+    # A process must not undo that it ends with its parent, but programs that ask for a signal must not fail.
+    # PR_SET_MM changes where the kernel reads the command line of a process; programs do not need it.
     death = _when(EQUAL, _PR_SET_PDEATHSIG, [_refuse(0)])
     yield _PRCTL, [_load(argument(0)), *death, *_when(EQUAL, _PR_SET_MM, [_refuse(errno.EPERM)]), _allow()]
     yield _PRLIMIT, _only_own(0)

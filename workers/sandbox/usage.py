@@ -1,6 +1,7 @@
 """Measures the processes of a sandbox, and their files. Reads /proc and folders: call it in a thread."""
 
 import contextlib
+import math
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -9,13 +10,16 @@ from pathlib import Path
 _HELPERS = 2
 """How many generations of processes, beginning with the started one, are not the command's."""
 _BLOCK = 512
+_CHILDREN = "children"
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108  only its size is read
 _NESTED = 200
 """Folders in folders. Deeper ones cannot be opened by the paths of the system."""
+_ENTRY = 4096
+"""The least bytes that an entry of a folder counts: an empty file has no block, but uses the file system."""
 
 
 class Unmeasurable(Exception):
-    """The run has folders whose size cannot be measured."""
+    """The run has folders or processes that cannot be measured."""
 
 
 def processes(outer: int) -> list[int]:
@@ -23,6 +27,9 @@ def processes(outer: int) -> list[int]:
 
     All are descendants of the process that the worker started, also those whose parents have ended: the first
     process of the PID namespace, or the subreaper, has become their parent.
+
+    Raises:
+        Unmeasurable: the kernel does not list the children of processes.
     """
     found: list[int] = []
     generation, depth = [outer], 0
@@ -87,10 +94,14 @@ def _files_in_memory(pids: list[int], *, private_files: bool) -> int:
 
 
 def is_hidden(pids: Iterable[int]) -> bool:
-    """Return whether a process keeps its open files from the worker, as it can if both have one user."""
+    """Return whether the worker cannot read which files a process has open.
+
+    A process can forbid it if both have one user. Without CAP_SYS_PTRACE, the kernel forbids it for processes
+    of other users.
+    """
     for pid in pids:
         try:
-            os.scandir(f"/proc/{pid}/fd").close()
+            _read_one_link(f"/proc/{pid}/fd")
         except PermissionError:
             # One that has ended, and was not waited for, has no files, and belongs to root.
             if not _has_ended(pid):
@@ -98,6 +109,15 @@ def is_hidden(pids: Iterable[int]) -> bool:
         except OSError:  # it does not exist any more
             continue
     return False
+
+
+def _read_one_link(folder: str) -> None:
+    # A list of the names is no proof: a worker that may read all folders gets it, but none of the links.
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):  # it was closed
+                os.readlink(entry.path)  # noqa: PTH115  the text, not a path
+                return
 
 
 def _has_ended(pid: int) -> bool:
@@ -124,17 +144,23 @@ def _deleted_files(pids: Iterable[int]) -> Iterator[tuple[int, bool]]:
                         yield facts.st_blocks * _BLOCK, name.startswith("/memfd:")
 
 
-def disk(folders: Iterable[str], pids: Iterable[int]) -> int:
+def disk(folders: Iterable[str], pids: Iterable[int], *, limit: float = math.inf) -> int:
     """Return the bytes in folders, and of deleted files that processes hold open.
+
+    Each entry of a folder counts at least 4 KiB. Above `limit`, the rest is not measured.
 
     Raises:
         Unmeasurable: a folder cannot be read.
     """
-    deleted = sum(size for size, in_memory in _deleted_files(pids) if not in_memory)
-    return deleted + sum(_folder_bytes(folder) for folder in folders)
+    total = sum(size for size, in_memory in _deleted_files(pids) if not in_memory)
+    for folder in folders:
+        if total > limit:
+            break
+        total += _folder_bytes(folder, limit - total)
+    return total
 
 
-def _folder_bytes(folder: str) -> int:
+def _folder_bytes(folder: str, limit: float) -> int:
     total = 0
     folders = [(folder, 0)]
     # A file with several names is counted once.
@@ -151,29 +177,41 @@ def _folder_bytes(folder: str) -> int:
             key = (facts.st_dev, facts.st_ino)
             if key not in seen:
                 seen.add(key)
-                total += facts.st_blocks * _BLOCK
+                total += max(facts.st_blocks * _BLOCK, _ENTRY)
+                if total > limit:
+                    return total
             if stat.S_ISDIR(facts.st_mode):
                 folders.append((entry.path, depth + 1))
     return total
 
 
-def _entries(path: str) -> list["os.DirEntry[str]"]:
+def _entries(path: str) -> Iterator["os.DirEntry[str]"]:
     try:
         with os.scandir(path) as entries:
-            return list(entries)
+            yield from entries
     except (FileNotFoundError, NotADirectoryError):  # it was removed
-        return []
+        return
     except OSError as error:
         raise Unmeasurable(f"a folder cannot be read ({error.strerror})") from error
 
 
 def children(pid: int) -> Iterator[int]:
-    """Yield the pids of the children of a process."""
+    """Yield the pids of the children of a process.
+
+    Raises:
+        Unmeasurable: the kernel does not list them.
+    """
     # Each thread has a list of the children that it started.
     try:
         tasks = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  names
     except OSError:
         return
     for task in tasks:
-        with contextlib.suppress(OSError, ValueError):
-            yield from map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+        folder = Path(f"/proc/{pid}/task/{task}")
+        try:
+            found = (folder / _CHILDREN).read_text().split()
+        except OSError:
+            if folder.exists():
+                raise Unmeasurable("the kernel does not list the children of processes") from None
+            continue  # it has ended
+        yield from map(int, found)

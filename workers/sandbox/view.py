@@ -17,8 +17,11 @@ SYSTEM = (
     "/sys/devices/system/cpu", "/sys/devices/system/node",
     *(f"/etc/{name}" for name in (
         "alternatives", "ca-certificates", "fonts", "gai.conf", "group", "host.conf", "hosts", "ld.so.cache",
-        "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "passwd", "pki",
-        "protocols", "resolv.conf", "services", "ssl", "timezone",
+        "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "passwd", "protocols",
+        "resolv.conf", "services", "timezone",
+        # Certificates, but not the private keys beside them.
+        "crypto-policies", "pki/ca-trust", "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf",
+        "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf",
     )),
 )  # fmt: skip
 """Files of the system that programs read. Not all of /etc: it may have passwords of services."""

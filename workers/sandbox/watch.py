@@ -1,5 +1,6 @@
 """Watches a sandbox and ends it above its limits. The kernel has limits for each process, but not for all."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -9,6 +10,8 @@ from jobs.contracts.sandbox import MIB, Breach, Ended, Level
 from workers.sandbox import usage
 from workers.sandbox.process import SandboxProcess
 
+log = logging.getLogger(__name__)
+
 # Seconds between two measurements.
 INTERVAL = 0.1
 WALK_PAUSES = 10
@@ -16,6 +19,8 @@ WALK_PAUSES = 10
 HIDDEN_MEASUREMENTS = 10
 """After so many measurements in sequence, a process that cannot be measured is one that hides."""
 CHUNK = 2**16
+STOP_TIMEOUT = 30.0
+"""Seconds until the rest of the output is read, and until a measurement ends, after the end of a run."""
 
 
 class Watch:
@@ -40,6 +45,7 @@ class Watch:
         self._hidden = 0
         self._stopped = threading.Event()
         self._readers: list[threading.Thread] = []
+        self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._follow, name=f"watch of {process.pid}", daemon=True)
         self.ended: Ended | None = None
         """Why it was ended; None if it was not."""
@@ -54,25 +60,37 @@ class Watch:
 
         Raises:
             subprocess.TimeoutExpired: it still runs.
+            BaseException: the error of the receiver of its output, which has ended the sandbox.
         """
         status = self._process.wait(timeout)
         self.stop()
         return status
 
     def stop(self) -> None:
-        """End watching, after all output of the sandbox is read."""
+        """End watching, after all output of the sandbox is read.
+
+        Raises:
+            BaseException: see `wait`.
+        """
+        deadline = time.monotonic() + STOP_TIMEOUT
         for reader in self._readers:
-            reader.join()
+            # At the level `process`, a process that has left may keep the stream open.
+            reader.join(max(0.0, deadline - time.monotonic()))
+            if reader.is_alive():
+                log.warning("the output of a run was not closed %.0f s after its end", STOP_TIMEOUT)
         self._stopped.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(STOP_TIMEOUT)
+        if self._failure is not None:
+            raise self._failure
 
     def read(self, stream: IO[bytes], receive: Callable[[bytes], object]) -> None:
         """Read a stream of the sandbox in a thread, up to the limit of its output.
 
         Args:
             stream: its output.
-            receive: is called with each part, in that thread.
+            receive: is called with each part, in that thread. If it raises, the sandbox is ended, and `wait`
+                and `stop` raise the same.
         """
         reader = threading.Thread(target=self._read, args=(stream, receive), daemon=True)
         self._readers.append(reader)
@@ -92,7 +110,12 @@ class Watch:
         """Measure once, and end the sandbox if it is above a limit."""
         process, limits = self._process, self._limits
         level = process.record.level
-        pids = usage.processes(process.pid)
+        try:
+            pids = usage.processes(process.pid)
+        except usage.Unmeasurable as error:
+            text = f"its processes could not be counted: {error}"
+            self._end(Breach.PROCESSES, limits.processes_of_all + 1, limits.processes_of_all, text)
+            return self.ended
         if len(pids) > limits.processes_of_all:
             self._end(Breach.PROCESSES, len(pids), limits.processes_of_all)
             return self.ended
@@ -116,7 +139,7 @@ class Watch:
         began = time.monotonic()
         limit = self._limits.disk_of_all
         try:
-            used = usage.disk(self._folders, pids)
+            used = usage.disk(self._folders, pids, limit=limit)
         except usage.Unmeasurable as error:
             self._end(Breach.DISK, limit + 1, limit, f"its disk space could not be measured: {error}")
             return
@@ -139,8 +162,14 @@ class Watch:
     def _read(self, stream: IO[bytes], receive: Callable[[bytes], object]) -> None:
         # Until its end, also above the limit: the sandbox must not wait for a reader when it is ended.
         while chunk := stream.read1(CHUNK):  # type: ignore[attr-defined]
-            if allowed := self.count_output(len(chunk)):
+            allowed = self.count_output(len(chunk))
+            if not allowed or self._failure is not None:
+                continue
+            try:
                 receive(chunk[:allowed])
+            except BaseException as error:  # noqa: BLE001  raised in the thread that waits
+                self._failure = error
+                self._process.kill()
 
     def _end(self, breach: Breach, used: int, limit: int, message: str | None = None) -> None:
         with self._lock:

@@ -81,7 +81,8 @@ class AheadOfTimeFunction:
         # Runners that start together need the same program.
         with compile_lock.first(programs.folder / f".{key}.lock") as is_first:
             if is_first:
-                return self._compile(arguments, programs, key)
+                # Another process may have stored it after the look above and before the lock was free.
+                return _load(programs, key) or self._compile(arguments, programs, key)
         # The first one has stored it, unless it was killed or its programs cannot be stored.
         return _load(programs, key) or self._compile(arguments, programs, key)
 

@@ -7,6 +7,7 @@ of these, on cores that they share.
 import fcntl
 import logging
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -36,11 +37,13 @@ def first(file: Path) -> Iterator[bool]:
         is_first = _try(descriptor)
         if not is_first:
             _wait(descriptor)
-        yield is_first
-        if is_first:
-            # Those that wait have it open. Later ones find the program.
-            with suppress(OSError):
-                file.unlink()
+        try:
+            yield is_first
+        finally:
+            if is_first:
+                # Those that wait have it open. Later ones find the program.
+                with suppress(OSError):
+                    file.unlink()
     finally:
         os.close(descriptor)
 
@@ -51,10 +54,16 @@ def open_lock(file: Path) -> int | None:
         # Runners may have users of their own. The access list of the folder, not this mode, decides which of
         # them open the file. Any of them may write to the folder, so the file may be a link, or a pipe whose
         # opening would wait.
-        return os.open(file, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        flags = os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(file, flags, 0o666)
     except OSError as error:
         log.debug("%s is not used as a lock: %s", file, error)
         return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        log.debug("%s is not used as a lock: it is no regular file", file)
+        return None
+    return descriptor
 
 
 def _try(descriptor: int) -> bool:
