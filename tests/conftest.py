@@ -10,7 +10,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from jobs.queries import disk_use
-from tests import database
+from tests import database, stack_memory
 from tests.flow.yard import RunningYard, open_yard
 from tests.people import People, make_people
 from webapp.api import throttle
@@ -21,7 +21,18 @@ LONG = ("jobs", "supervise", "ops", "runner", "engine", "chief")
 """Folders with files that take many seconds. The longest come first and pages last, so that no worker is left
 alone with a long file when the others have ended."""
 
+RUNS_IN_STACK_MEMORY = pytest.StashKey[bool]()
+
 database.install()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
+    """Run all other hooks of this name, which run the tests, inside `stack_memory.call`."""
+    if config.stash.get(RUNS_IN_STACK_MEMORY, False):
+        return None
+    config.stash[RUNS_IN_STACK_MEMORY] = True
+    return stack_memory.call(config.hook.pytest_cmdline_main, config=config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
