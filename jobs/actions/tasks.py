@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
+from jobs.actions import own_code
 from jobs.actions.kind_actions import actions_of
 from jobs.actions.submit import dataset_version
 from jobs.contracts.experiment import ExperimentSpec
@@ -25,7 +26,8 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         threads: how many CPU threads the attempt's slots provide.
         compile_cache: the project's private folder of compiled programs.
     """
-    attempt = Attempt.objects.select_related("job", "job__revision", "job__parent").get(pk=attempt_id)
+    related = ("job__revision", "job__parent", "job__project")
+    attempt = Attempt.objects.select_related(*related).get(pk=attempt_id)
     checkpoints = store().checkpoint_root / f"job-{attempt.job_id}"
     checkpoints.mkdir(parents=True, exist_ok=True)
     common = {
@@ -34,6 +36,7 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         "fence": attempt.number,
         "threads": threads,
         "compile_cache": str(compile_cache) if compile_cache is not None else None,
+        "code": own_code.of_job(attempt.job),
     }
     return actions_of(attempt.job).build_task(attempt, common)
 

@@ -49,6 +49,11 @@ class _Model(Frozen):
         """Return the entry in the registry."""
         raise NotImplementedError
 
+    @property
+    def code_digest(self) -> str | None:
+        """Return the digest of the code of a user that the model needs; None for an entry of the table."""
+        return None
+
     def refusal(self, profile: Profile) -> str | None:
         """Return why the model cannot be built for these data; None if it can."""
         if not self.info.takes_kind(profile):

@@ -152,6 +152,11 @@ class Job(models.Model):
         default=list, help_text="[{code, message}], reported by runners, without duplicates"
     )
     error = models.JSONField(null=True)
+    sandbox_json = models.JSONField(
+        db_column="sandbox",
+        null=True,
+        help_text="level and network: the weakest sandbox that an attempt had; null: none had one",
+    )
     event_seq = models.PositiveBigIntegerField(
         default=0, help_text="the last assigned cursor (root jobs only)"
     )
