@@ -21,13 +21,14 @@ from workers.isolation.access import INPUTS, Isolation, RunnerAccess
 from workers.sandbox import usage
 from workers.sandbox.launch import Owner, SandboxRefused, Streams, launch
 from workers.sandbox.process import SandboxProcess
+from workers.sandbox.view import CODE_ROOT, PACKAGES
 from workers.sandbox.watch import Watch
 from workers.supervise.environment import runner_environment
 from workers.supervise.launcher import RunnerDescriptors, RunnerStart
 
 WORK = "own-code"
 """The folder beside those of the attempts that has a folder for each runner, and in it one for each task."""
-_CODE, _SCRATCH = "code", "scratch"
+_CODE, _PROGRAM, _SCRATCH = "code", "program", "scratch"
 _FOR_ALL = 0o755
 _ENTER = 0o711
 
@@ -56,12 +57,15 @@ class SandboxFolders(NamedTuple):
     Attributes:
         inputs: files of its tasks, which it reads.
         code: its code, which it reads.
+        program: has links to the packages of this program. Python must be able to list it, and the folder of
+            the packages themselves may have other files.
         scratch: has its temporary folder.
         work: has a folder for each of its tasks, in which it writes.
     """
 
     inputs: Path
     code: Path
+    program: Path
     scratch: Path
     work: Path
 
@@ -74,7 +78,8 @@ class SandboxFolders(NamedTuple):
             attempts: the folder of all attempts of the node.
         """
         # The results of a task are stored after its runner has ended, so they are in no folder of the runner.
-        return cls(runner / INPUTS, runner / _CODE, runner / _SCRATCH, attempts / WORK / runner.name)
+        work = attempts / WORK / runner.name
+        return cls(runner / INPUTS, runner / _CODE, runner / _PROGRAM, runner / _SCRATCH, work)
 
 
 @dataclass
@@ -141,7 +146,7 @@ class Sandboxes:
 
     Attributes:
         attempts: the folder of all attempts of the node.
-        readable: further files that runners read.
+        readable: the folders of further packages that runners import.
     """
 
     attempts: Path
@@ -193,15 +198,13 @@ class Sandboxes:
         folders = SandboxFolders.of(runner, self.attempts)
         access = None if isolation is None else isolation.create_access(runner)
         try:
-            for folder, mode in (
-                (folders.inputs, 0o700),
-                (folders.code, _FOR_ALL),
-                (folders.scratch, _ENTER),
-            ):
-                folder.mkdir(exist_ok=True)
-                # Those of an access have lists, which a mode would change.
-                if access is None or folder != folders.inputs:
-                    folder.chmod(mode)
+            folders.inputs.mkdir(exist_ok=True)
+            for folder in (folders.code, folders.program, folders.scratch):
+                folder.mkdir()
+                # Only this runner can enter the folder around them.
+                folder.chmod(_ENTER if folder == folders.scratch else _FOR_ALL)
+            for package in (*(CODE_ROOT / name for name in PACKAGES), *map(Path, self.readable)):
+                (folders.program / package.name).symlink_to(package)
             for path in (str(folders.work), needs.checkpoints, needs.compile_cache):
                 if path and access is not None:
                     access.grant(Path(path))
@@ -225,11 +228,16 @@ class Sandboxes:
         writable = (str(folders.work), needs.checkpoints, needs.compile_cache)
         return SandboxRequest(
             minimum=code.minimum,
-            readable=(str(folders.inputs), str(folders.code), *packages, *self.readable),
+            readable=(
+                *(str(folder) for folder in (folders.inputs, folders.code, folders.program)),
+                *packages,
+                *self.readable,
+            ),
             writable=tuple(path for path in writable if path),
             folder=str(folders.work),
             network=code.network,
-            environment=runner_environment(folders.work, devices=devices),
+            environment=runner_environment(folders.work, devices=devices)
+            | {"PYTHONPATH": str(folders.program)},
             limits=needs.limits,
         )
 
