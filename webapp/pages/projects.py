@@ -21,6 +21,7 @@ from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, red
 ROLE_HELP = {
     Role.VIEWER: "sees everything in the project",
     Role.MEMBER: "also creates experiments, data sets and models, and requests promotions",
+    Role.TRAINER: "like a member, and runs jobs with code that users have uploaded",
     Role.APPROVER: "sees everything, decides promotion requests and rolls back",
     Role.ADMIN: "may do everything in the project and manages it",
 }
@@ -94,8 +95,7 @@ def _settings_page(request: Request, row: Project, *, status: int = 200, **inste
         "may_write": access.can(request.user, row, Action.WRITE),
         "credentials": credentials.of_project(row),
         "credential_labels": LABELS,
-        "roles": [(role, ROLE_HELP[role]) for role in access.offered_roles()],
-        "unavailable_roles": access.UNAVAILABLE_ROLES,
+        "roles": list(ROLE_HELP.items()),
         "crumbs": crumbs(("Projects", reverse("projects")), row.name),
     }
     return render(request, "projects/settings.html", context | instead, status=status)
