@@ -1,13 +1,15 @@
 """Decides which workers offer the sandbox that a job with code of users needs."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTransform
 from pydantic import TypeAdapter
 
+from jobs.contracts.answers.sandbox import SandboxOut
 from jobs.contracts.model import Hypermodel, Model, TemplateModel
-from jobs.contracts.sandbox import Level, LevelState, choose_level
+from jobs.contracts.sandbox import LEVELS, Level, LevelState, choose_level
 from jobs.models import Job, Worker
 from jobs.queries import installation
 
@@ -69,3 +71,34 @@ def _reason(worker: Worker, wanted: Level) -> str:
         return "it is still finding out which sandboxes it offers"
     missing = (f"no {state.level} ({state.reason})" for state in states if state.level.reaches(wanted))
     return ", ".join(missing)[:_MAX_REASONS]
+
+
+class Shown(NamedTuple):
+    """The sandbox that a job had, for people."""
+
+    label: str
+    summary: str
+    network: bool
+
+
+def shown(job: Job) -> Shown | None:
+    """Return the weakest sandbox that a job's code of users had; None if it had none yet, or has no code."""
+    if job.sandbox_json is None:
+        return None
+    found = SandboxOut.model_validate(job.sandbox_json)
+    info = LEVELS[found.level]
+    return Shown(info.label, info.summary, found.network)
+
+
+class Offer(NamedTuple):
+    """A worker and the strongest level that it offers; None if it offers none, or has not found out yet."""
+
+    worker: Worker
+    level: Level | None
+    states: list[LevelState]
+
+
+def offers() -> list[Offer]:
+    """Return what the workers that accept work offer to code of users."""
+    found = ((worker, levels_of(worker)) for worker in Worker.objects.live().order_by("name", "pk"))
+    return [Offer(worker, choose_level(states, Level.PROCESS), states) for worker, states in found]
