@@ -25,6 +25,14 @@ class DatasetFile(Frozen):
     profile: dict[str, Any] = Field(description="jobs.contracts.profile.Profile as JSON")
 
 
+class BaseModelFile(Frozen):
+    """The file of the version whose weights a training starts from."""
+
+    path: InputPath
+    digest: str
+    foreign: bool = Field(default=False, description="uploaded by a person: scan before Keras sees it")
+
+
 class CheckpointFolder(Frozen):
     """A checkpoint to resume from. The runner verifies its manifest first."""
 
@@ -47,6 +55,10 @@ class Task(Frozen):
         default=None,
         ge=0,
         description="the rows of a larger table are read from its file when they are used; None: no limit",
+    )
+
+    base_model: BaseModelFile | None = Field(
+        default=None, description="None unless the spec's model is a version"
     )
 
     def reads_foreign_file(self) -> bool:
