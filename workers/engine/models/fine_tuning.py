@@ -21,7 +21,7 @@ from workers.engine.models.base_models import path_of
 from workers.engine.models.files import load_model
 from workers.engine.models.graph import graph_of
 from workers.engine.models.head import ACTIVATIONS, head
-from workers.engine.models.initial_values import InitialValues, drawn_on_host
+from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.optimizer import RATE_FACTOR_ARGUMENT
 from workers.engine.models.scaling import Scaling
 from workers.engine.models.width_padding import Widths
@@ -52,18 +52,18 @@ def fine_tuned(
     _check_input(base, profile)
     # An earlier fine-tuning may have frozen some.
     base.trainable = True
-    # Values that Keras draws here are replaced by those for the seed below.
-    with drawn_on_host():
+    # As in `build_restartable`: variables of a new head have no values before the end of this scope.
+    with keras.StatelessScope():
         model, parts = _with_head(base, args, profile, scaling, name)
-    _freeze(parts, args)
-    for part in parts:
-        setattr(part.layer, RATE_FACTOR_ARGUMENT, "learning_rate_factor")
+        _freeze(parts, args)
+        if augmented:
+            model = _augmented(model, spec, profile, scaling)
+        start = InitialValues(seeded_layers(model), stored)
+        start.set_up(seed)
+    # Random generators of the stored layers have values already.
+    start.redraw(seed, Widths())
     if not model.trainable_variables:
         raise BadSpec("no layer of this version has weights that can be trained; use head on_top")
-    if augmented and spec.fit.augmentation is not None:
-        model = _augmented(model, spec, profile, scaling)
-    start = InitialValues(seeded_layers(model), stored)
-    start.redraw(seed, Widths())
     return model, start
 
 
@@ -162,9 +162,14 @@ def _last_activation(model: Any) -> str:
 
 
 def _freeze(parts: list[Part], args: FineTuneArgs) -> None:
-    """Freeze the layers up to one. A frozen batch normalization also keeps its statistics."""
+    """Freeze layers up to one, and mark all for the learning rate.
+
+    A frozen batch normalization also keeps its statistics.
+    """
     for part in parts[: _frozen_count([part.path for part in parts], args.freeze_to)]:
         part.layer.trainable = False
+    for part in parts:
+        setattr(part.layer, RATE_FACTOR_ARGUMENT, "learning_rate_factor")
 
 
 def _frozen_count(paths: list[str], freeze_to: str) -> int:
@@ -179,10 +184,11 @@ def _frozen_count(paths: list[str], freeze_to: str) -> int:
 
 
 def _augmented(model: Any, spec: ExperimentSpec, profile: Profile, scaling: Scaling) -> Any:
+    if spec.fit.augmentation is None:
+        return model
     if profile.kind != "image":
         raise BadSpec(f"augmentation needs images, but this data set has {profile.kind}s")
-    layer = augmentation(spec.fit.augmentation, scaling.x_range) if spec.fit.augmentation else None
-    if layer is None:
+    if (layer := augmentation(spec.fit.augmentation, scaling.x_range)) is None:
         return model
     inputs = keras.Input(model.inputs[0].shape[1:], dtype="float32", name="augmentation_input")
     # The same layers on another input, so that their order and their variables are those of the saved model.

@@ -20,7 +20,7 @@ OPTIMIZERS = {
     "lion": "Lion",
 }
 RATE_FACTOR_ARGUMENT = "rate_factor_argument"
-"""Attribute of layers, and of their optimizer, with the name of the argument that is the factor of their learning
+"""Attribute of layers, and of their optimizer: the name of the argument that multiplies their learning
 rate."""
 RATE_FACTOR = "rate_factor"
 """Attribute of an optimizer with the value of that argument."""
