@@ -20,6 +20,7 @@ from jobs.contracts.variables import pattern_problems
 def problems(spec: ExperimentSpec) -> Iterator[Problem]:
     """Yield the settings that would make a run fail, or that would have no effect on it."""
     yield from _check_unused(spec)
+    yield from _check_template(spec)
     yield from _check_overrides(spec.precision)
     if spec.mesh is not None:
         yield from pattern_problems(spec.mesh)
@@ -41,6 +42,15 @@ def _check_unused(spec: ExperimentSpec) -> Iterator[Problem]:
         if not any(info.uses(parameter.name) for info in tried):
             yield Problem(
                 f"/search/space/{i}/name", f"{parameter.name!r} has no effect on {names}; leave it out"
+            )
+
+
+def _check_template(spec: ExperimentSpec) -> Iterator[Problem]:
+    for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
+        if parameter.name == TEMPLATE and not spec.model.info.is_listed:
+            yield Problem(
+                f"/search/space/{i}/name",
+                f"a search over templates needs a template in model, not {spec.model.info.label.lower()}",
             )
 
 

@@ -50,7 +50,8 @@ def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
     # The other sections are instances, which are not validated again: a plan tries hundreds of values, and a
     # search space may be a thousand times larger than the rest.
     sections = {name: getattr(spec, name) for name in ExperimentSpec.model_fields}
-    found = ExperimentSpec.model_validate({**sections, "model": model_json(chosen, args), "fit": fit})
+    model = spec.model.with_args(args) if chosen == spec.model.info.name else model_json(chosen, args)
+    found = ExperimentSpec.model_validate({**sections, "model": model, "fit": fit})
     if found.texts == spec.texts:
         return found
     # All trials of a search take the same input, or their models could not become an ensemble.

@@ -17,16 +17,17 @@ ENOUGH = 3
 
 
 def history(project: Project, spec: ExperimentSpec, experiment: Experiment | None) -> History | None:
-    """Return the durations of completed trials with the same data set and template.
+    """Return the durations of completed trials with the same data set and template or model.
 
     They are those of the experiment if it has enough, else those of the whole project; None without any.
     """
+    named_by = spec.model.named_by
     alike = Trial.objects.filter(
         job__project=project,
         state=TrialState.COMPLETED,
         restarts=0,  # the duration of a restarted trial includes the time that it waited
         job__revision__spec_json__data__dataset=spec.data.dataset,
-        **{f"job__revision__spec_json__model__{spec.model.named_by}": spec.model.info.name},
+        **{f"job__revision__spec_json__model__{named_by}": getattr(spec.model, named_by)},
     )
     where = "this project on this data set"
     # The slice lets the database stop counting at `ENOUGH`.

@@ -23,9 +23,12 @@ class TemplateInfo:
             the form.
         builder: the engine function that makes the layers, as `module:function`; imported when a model is
             built.
+        assembly: the engine function that makes the whole model, from raw inputs to predictions; it replaces
+            `builder`.
         preparation: the engine function that prepares a training without gradients, likewise; it replaces
             `builder`.
         is_hypermodel: whether KerasTuner builds its models. A spec has it as a `hypermodel`.
+        is_listed: whether it is in the table of templates, so that a search can compare it with others.
         data_kinds: the kinds of data that it accepts; one of them is enough.
         smallest_side: the fewest pixels of the height and of the width of an image.
         refused_tasks: tasks for which it has no models, with the reason.
@@ -58,8 +61,10 @@ class TemplateInfo:
     help: str
     arguments: type[Frozen]
     builder: str = ""
+    assembly: str = ""
     preparation: str = ""
     is_hypermodel: bool = False
+    is_listed: bool = True
     data_kinds: tuple[TemplateKind, ...] = ("vector", "image", "sequence")
     smallest_side: int = 1
     refused_tasks: Mapping[Task, str] = field(default_factory=dict)

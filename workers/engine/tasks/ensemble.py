@@ -27,10 +27,11 @@ from workers.engine.evaluation.members import (
     ensemble_warnings,
     read_predictions,
 )
-from workers.engine.models.build import signature_of, target_scale
+from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.losses import compute_metrics, loss_name, metric_names
 from workers.engine.models.predict import Predictor
+from workers.engine.models.scaling import target_scale
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import (
