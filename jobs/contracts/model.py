@@ -1,13 +1,14 @@
-"""Declares the section `model` of a spec: a template or a hypermodel of KerasTuner, with its arguments."""
+"""Declares the section `model` of a spec: a template, a hypermodel of KerasTuner or a script, with arguments."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from jobs.contracts.base import Argument, Frozen
 from jobs.contracts.problems import message_of
 from jobs.contracts.profile import Profile
+from jobs.contracts.script_model import ScriptModel
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.templates.info import TemplateInfo
 
@@ -18,7 +19,7 @@ else:
     # Computed from the registry, which a type checker cannot do.
     TemplateName = Literal[tuple(name for name, info in TEMPLATES.items() if not info.is_hypermodel)]
     HypermodelName = Literal[tuple(name for name, info in TEMPLATES.items() if info.is_hypermodel)]
-NOT_AVAILABLE = ("code", "version", "script")
+NOT_AVAILABLE = ("code", "version")
 """Kinds of models that later releases will have."""
 
 
@@ -107,7 +108,7 @@ class TemplateModel(_Model):
     def _check_kind(cls, body: Any) -> Any:
         # Without this check, each field of the other kind would be an error of its own.
         if isinstance(body, dict) and body.get("kind") in NOT_AVAILABLE:
-            raise ValueError(f"kind {body['kind']!r} is not available yet; use 'template' or 'hypermodel'")
+            raise ValueError(f"kind {body['kind']!r} is not available yet; use 'template', 'hypermodel' or 'script'")
         return body
 
     @property
@@ -133,12 +134,14 @@ class Hypermodel(_Model):
 
 def _tag(body: Any) -> str:
     kind = body.get("kind") if isinstance(body, dict) else getattr(body, "kind", None)
-    return "of KerasTuner" if kind == "hypermodel" else "of a template"
+    return {"hypermodel": "of KerasTuner", "script": "of a script"}.get(str(kind), "of a template")
 
 
 # The tags are no names of fields, since problems leave out the parts of a place that the body does not have.
 Model = Annotated[
-    Annotated[TemplateModel, Tag("of a template")] | Annotated[Hypermodel, Tag("of KerasTuner")],
+    Annotated[TemplateModel, Tag("of a template")]
+    | Annotated[Hypermodel, Tag("of KerasTuner")]
+    | Annotated[ScriptModel, Tag("of a script")],
     Discriminator(_tag),
 ]
 """The section `model`."""
@@ -158,4 +161,6 @@ def model_json(name: str, args: Mapping[str, Any] | None = None) -> dict[str, An
 
 def model_of(name: str) -> TemplateModel | Hypermodel:
     """Return the model of an entry of the table of templates, with its defaults."""
-    return TypeAdapter[TemplateModel | Hypermodel](Model).validate_python(model_json(name))
+    info = TEMPLATES.get(name)
+    kind = Hypermodel if info is not None and info.is_hypermodel else TemplateModel
+    return kind.model_validate(model_json(name))

@@ -6,6 +6,7 @@ from django.db.models import QuerySet, Sum
 
 from jobs.contracts.estimate import History, PastTraining
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.script_model import ScriptModel
 from jobs.models import Execution, Experiment, Project, Trial
 from jobs.states import TrialState
 
@@ -17,7 +18,7 @@ ENOUGH = 3
 
 
 def history(project: Project, spec: ExperimentSpec, experiment: Experiment | None) -> History | None:
-    """Return the durations of completed trials with the same data set and template.
+    """Return the durations of completed trials with the same data set and template, or the same script.
 
     They are those of the experiment if it has enough, else those of the whole project; None without any.
     """
@@ -25,15 +26,23 @@ def history(project: Project, spec: ExperimentSpec, experiment: Experiment | Non
         job__project=project,
         state=TrialState.COMPLETED,
         restarts=0,  # the duration of a restarted trial includes the time that it waited
-        job__revision__spec_json__data__dataset=spec.data.dataset,
-        **{f"job__revision__spec_json__model__{spec.model.named_by}": spec.model.info.name},
+        **{f"job__revision__spec_json__{path}": value for path, value in _alike(spec).items()},
     )
-    where = "this project on this data set"
+    where = "this project" if spec.data is None else "this project on this data set"
     # The slice lets the database stop counting at `ENOUGH`.
     if experiment is not None and alike.filter(job__experiment=experiment)[:ENOUGH].count() == ENOUGH:
         alike, where = alike.filter(job__experiment=experiment), "this experiment"
     seconds, trainings = _seconds_per_epoch(alike), _trainings(alike)
     return History(trainings, median(seconds), where) if seconds and trainings else None
+
+
+def _alike(spec: ExperimentSpec) -> dict[str, str]:
+    """Return values of a spec by their path, which the spec of an earlier training must have as well."""
+    model = spec.model
+    found = {f"model__{model.named_by}": model.info.name}
+    if isinstance(model, ScriptModel):
+        found = {"model__kind": model.kind, "model__entry": model.entry}
+    return found if spec.data is None else {**found, "data__dataset": spec.data.dataset}
 
 
 def _seconds_per_epoch(trials: QuerySet[Trial]) -> list[float]:

@@ -70,9 +70,9 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
         BadData, BadSpec: the data set cannot be read as the spec requires.
     """
     steps = Steps(report, 4)
-    folder, source, seed = Path(task.folder), Path(task.model), task.spec.data.split.seed
+    folder, source, seed = Path(task.folder), Path(task.model), task.spec.required_data.split.seed
     with announced_to(report.phase):
-        dataset = load_dataset(task.dataset, task.spec.data, task.spec.texts, task.in_memory_bytes)
+        dataset = load_dataset(task.dataset, task.spec.required_data, task.spec.texts, task.in_memory_bytes)
 
     steps.begin("quantizing to int8")
     original = load_model(source, folder)

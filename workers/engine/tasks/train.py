@@ -69,7 +69,7 @@ class _TrainRun:
         spec = self._task.spec
         with announced_to(self._report.phase):
             self._dataset = load_dataset(
-                self._task.dataset, spec.data, spec.texts, self._task.in_memory_bytes
+                self._task.dataset, spec.required_data, spec.texts, self._task.in_memory_bytes
             )
         newest = checkpoint.newest_intact(self._task.resume)
         # A checkpoint of the second phase holds the results of the first, which is then not repeated.

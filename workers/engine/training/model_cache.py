@@ -92,13 +92,13 @@ class ModelCache:
         """
         # Versions of the same file may differ in the roles and types of their columns alone.
         described = hashlib.sha256(json.dumps(file.profile, sort_keys=True).encode()).hexdigest()
-        selected = f"{spec.data.model_dump_json()} {spec.texts}"
+        selected = f"{spec.required_data.model_dump_json()} {spec.texts}"
         key = f"{file.digest} {selected} {file.path} {described} {in_memory_bytes}"
         if self._dataset is None or self._dataset[0] != key:
             # Frees the old data set before the new one is read: two may not fit into memory.
             self._dataset = None
             self._models.clear()
-            self._dataset = (key, load_dataset(file, spec.data, spec.texts, in_memory_bytes))
+            self._dataset = (key, load_dataset(file, spec.required_data, spec.texts, in_memory_bytes))
         return self._dataset[1]
 
     def prepare(
