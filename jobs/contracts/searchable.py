@@ -15,6 +15,7 @@ from jobs.contracts.model import Model
 from jobs.contracts.near_names import near_names
 from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.schedules import KINDS
+from jobs.contracts.script_model import name_refusal
 from jobs.contracts.templates import TEMPLATES
 
 NOT_SEARCHED = frozenset({"early_stopping", "metrics", "loss", "schedule/monitor", "schedule/at"})
@@ -55,11 +56,15 @@ def known_names(model: Model) -> frozenset[str]:
 
 def is_known(name: str, model: Model) -> bool:
     """Return whether a hyperparameter may have this name. Any label may follow `class_weights/`."""
+    if model.info.own_names:
+        return name_refusal(name) is None
     return name in known_names(model) or (name.startswith("class_weights/") and not name.endswith("/"))
 
 
 def unknown_name(name: str, model: Model) -> str:
     """Return why a hyperparameter cannot have this name, with similar names that it can have."""
+    if (reason := name_refusal(name)) is not None and model.info.own_names:
+        return reason
     found = near_names(name, known_names(model))
     hint = f"did you mean {' or '.join(map(repr, found))}? All" if found else "all"
     return (

@@ -15,7 +15,7 @@ from jobs.contracts.resources import WorkerSize, unserved
 from jobs.errors import BadSpec
 from jobs.kinds import planned
 from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, Worker
-from jobs.queries import datasets, duration_history, warm_start
+from jobs.queries import code_checks, datasets, duration_history, warm_start
 from jobs.queries.devices import fitting_workers, why_none_fits
 from jobs.queries.outcomes import dataset_in
 from jobs.states import FINAL
@@ -59,6 +59,7 @@ def validate(
     if too_large := list(spec_sizes.problems(spec)):
         return Validation(spec, _reported(too_large))
     version, found = _data(project, spec)
+    found += code_checks.problems(project, spec)
     found += spec_checks.problems(spec)
     found += warm_start.problems(project, spec.search)
     found += device_checks.problems(spec)
@@ -91,6 +92,8 @@ def require_valid(project: Project, body: Any) -> ExperimentSpec:
 
 
 def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None, list[Problem]]:
+    if spec.data is None:
+        return None, []
     slug, number = spec.data.dataset, spec.data.dataset_version
     if dataset_in(project, slug) is None:
         return None, [Problem("/data/dataset", f"there is no data set {slug!r} in {project.slug}")]

@@ -54,6 +54,11 @@ class TemplateInfo:
         unused: pointers of sections and fields of a spec that have no effect on its models, with the reason.
             A spec that sets one to another value than its default is refused, and the form hides them.
         refused: pointers of steps that its models cannot take, with the reason.
+        engines: for a program that trains by itself: the engine functions that run its jobs, by kind of job.
+            They replace those of the table of kinds, and need neither Keras nor JAX.
+        needs_data: whether a spec must name a data set.
+        own_names: whether the names of hyperparameters and metrics are the program's own.
+        no_rungs: why its trainings cannot wait at the end of a rung; empty if they can.
     """
 
     name: str
@@ -84,15 +89,24 @@ class TemplateInfo:
     slow: str = ""
     unused: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    engines: Mapping[str, str] = field(default_factory=dict)
+    needs_data: bool = True
+    own_names: bool = False
+    no_rungs: str = ""
 
     @property
     def by_gradient(self) -> bool:
         """Return whether its models are trained by steps of an optimizer."""
-        return not self.preparation
+        return not self.preparation and not self.trains_itself
+
+    @property
+    def trains_itself(self) -> bool:
+        """Return whether it is a program that trains by itself, of which only the reports are known."""
+        return bool(self.engines)
 
     def uses(self, hyperparameter: str) -> bool:
         """Return whether a hyperparameter of the fit, such as `schedule/kind`, affects its models."""
-        return f"/fit/{hyperparameter.partition('/')[0]}" not in self.unused
+        return self.own_names or f"/fit/{hyperparameter.partition('/')[0]}" not in self.unused
 
     def takes(self, profile: Profile) -> bool:
         """Return whether models of this template can be built for these data."""

@@ -60,9 +60,9 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
         BadData, BadSpec: the data set cannot be read as the spec requires.
     """
     steps = Steps(report, 4)
-    seed = task.spec.data.split.seed
+    seed = task.spec.required_data.split.seed
     with announced_to(report.phase):
-        dataset = load_dataset(task.dataset, task.spec.data, task.spec.texts, task.in_memory_bytes)
+        dataset = load_dataset(task.dataset, task.spec.required_data, task.spec.texts, task.in_memory_bytes)
     test, labels = dataset.parts.test, dataset.profile.class_labels
     predictions = read_predictions(task.members, dataset.task)
     predictions = replace(predictions, weights=dataset.weights_of(predictions.rows))

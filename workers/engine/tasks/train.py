@@ -72,7 +72,7 @@ class _TrainRun:
         with announced_to(self._report.phase):
             self._dataset = load_dataset(
                 self._task.dataset,
-                spec.data,
+                spec.required_data,
                 spec.texts,
                 self._task.in_memory_bytes,
                 base_models.features_of(spec.model),
