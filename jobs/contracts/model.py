@@ -1,4 +1,4 @@
-"""Declares the section `model` of a spec: a template or a hypermodel of KerasTuner, with its arguments."""
+"""Declares the section `model` of a spec: a template, a hypermodel of KerasTuner, or code of users."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError, model_validator
 
 from jobs.contracts.base import Argument, Frozen
+from jobs.contracts.code_model import CodeModel
 from jobs.contracts.problems import message_of
 from jobs.contracts.profile import Profile
 from jobs.contracts.templates import TEMPLATES
@@ -18,7 +19,7 @@ else:
     # Computed from the registry, which a type checker cannot do.
     TemplateName = Literal[tuple(name for name, info in TEMPLATES.items() if not info.is_hypermodel)]
     HypermodelName = Literal[tuple(name for name, info in TEMPLATES.items() if info.is_hypermodel)]
-NOT_AVAILABLE = ("code", "version", "script")
+NOT_AVAILABLE = ("version", "script")
 """Kinds of models that later releases will have."""
 
 
@@ -48,6 +49,11 @@ class _Model(Frozen):
     def info(self) -> TemplateInfo:
         """Return the entry in the registry."""
         raise NotImplementedError
+
+    @property
+    def code_digest(self) -> str | None:
+        """Return None: no code of users is executed."""
+        return None
 
     @property
     def code_digest(self) -> str | None:
@@ -107,7 +113,7 @@ class TemplateModel(_Model):
     def _check_kind(cls, body: Any) -> Any:
         # Without this check, each field of the other kind would be an error of its own.
         if isinstance(body, dict) and body.get("kind") in NOT_AVAILABLE:
-            raise ValueError(f"kind {body['kind']!r} is not available yet; use 'template' or 'hypermodel'")
+            raise ValueError(f"kind {body['kind']!r} is not available yet; use 'template', 'hypermodel' or 'code'")
         return body
 
     @property
@@ -131,14 +137,19 @@ class Hypermodel(_Model):
         return TEMPLATES[self.name]
 
 
+_TAGS = {"hypermodel": "of KerasTuner", "code": "of own code"}
+
+
 def _tag(body: Any) -> str:
     kind = body.get("kind") if isinstance(body, dict) else getattr(body, "kind", None)
-    return "of KerasTuner" if kind == "hypermodel" else "of a template"
+    return _TAGS.get(kind, "of a template") if isinstance(kind, str) else "of a template"
 
 
 # The tags are no names of fields, since problems leave out the parts of a place that the body does not have.
 Model = Annotated[
-    Annotated[TemplateModel, Tag("of a template")] | Annotated[Hypermodel, Tag("of KerasTuner")],
+    Annotated[TemplateModel, Tag("of a template")]
+    | Annotated[Hypermodel, Tag("of KerasTuner")]
+    | Annotated[CodeModel, Tag("of own code")],
     Discriminator(_tag),
 ]
 """The section `model`."""

@@ -3,7 +3,7 @@
 A hyperparameter has the name of a template argument or fit field. A part of a field is named by its path:
 `schedule/kind`, `augmentation/rotation`, `optimizer_args/weight_decay`, `class_weights/<label>`. A search
 over several templates has the hyperparameter `template`, and each argument with the template's name before
-it: `mlp/units`.
+it: `mlp/units`. Hyperparameters of own code have the names that the code gives them.
 """
 
 from collections.abc import Iterable
@@ -55,6 +55,9 @@ def known_names(model: Model) -> frozenset[str]:
 
 def is_known(name: str, model: Model) -> bool:
     """Return whether a hyperparameter may have this name. Any label may follow `class_weights/`."""
+    if model.info.own_names:
+        # A dry build finds the names.
+        return True
     return name in known_names(model) or (name.startswith("class_weights/") and not name.endswith("/"))
 
 

@@ -23,8 +23,11 @@ class TemplateInfo:
             the form.
         builder: the engine function that makes the layers, as `module:function`; imported when a model is
             built.
-        preparation: the engine function that prepares a training without gradients, likewise; it replaces
+        preparation: the engine function that prepares a training in another way, likewise; it replaces
             `builder`.
+        by_gradient: whether its models are trained by steps of an optimizer.
+        own_names: whether hyperparameters have names that code of users chooses, and a search without a space
+            has the one that the code declares. If not, they have the names of arguments and of fit fields.
         is_hypermodel: whether KerasTuner builds its models. A spec has it as a `hypermodel`.
         data_kinds: the kinds of data that it accepts; one of them is enough.
         smallest_side: the fewest pixels of the height and of the width of an image.
@@ -59,6 +62,8 @@ class TemplateInfo:
     arguments: type[Frozen]
     builder: str = ""
     preparation: str = ""
+    by_gradient: bool = True
+    own_names: bool = False
     is_hypermodel: bool = False
     data_kinds: tuple[TemplateKind, ...] = ("vector", "image", "sequence")
     smallest_side: int = 1
@@ -80,14 +85,9 @@ class TemplateInfo:
     unused: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def by_gradient(self) -> bool:
-        """Return whether its models are trained by steps of an optimizer."""
-        return not self.preparation
-
     def uses(self, hyperparameter: str) -> bool:
-        """Return whether a hyperparameter of the fit, such as `schedule/kind`, affects its models."""
-        return f"/fit/{hyperparameter.partition('/')[0]}" not in self.unused
+        """Return whether a hyperparameter, such as `schedule/kind` of the fit, affects its models."""
+        return self.own_names or f"/fit/{hyperparameter.partition('/')[0]}" not in self.unused
 
     def takes(self, profile: Profile) -> bool:
         """Return whether models of this template can be built for these data."""
