@@ -310,7 +310,10 @@ def _names_in(path: Path) -> set[str]:
 
 def custom_objects_of(model: Any) -> Sequence[str]:
     """Return the names of the layers, losses and metrics of a model that are not of Keras."""
-    parts = [*model._flatten_layers(include_self=False), *getattr(model, "metrics", ())]
+    parts = list(model._flatten_layers(include_self=False))
+    compiled = model._compile_metrics
+    for metrics in () if compiled is None else (compiled._user_metrics, compiled._user_weighted_metrics):
+        parts += [metric for metric in metrics or () if not isinstance(metric, str)]
     if (loss := getattr(model, "loss", None)) is not None and not isinstance(loss, str | list | dict):
         parts.append(loss)
     names = {}
