@@ -53,6 +53,7 @@ SCRIPT = TemplateInfo(
     help="a program of your own, with arguments",
     arguments=NoArguments,
     engines={"train": "workers.engine.tasks.script.train", "search": "workers.engine.tasks.script.trials"},
+    by_gradient=False,
     needs_data=False,
     own_names=True,
     no_rungs="a script cannot continue from the end of a rung",
@@ -201,6 +202,10 @@ class ScriptModel(ModelBase):
     def code_digest(self) -> str | None:
         """Return the digest of the version of code."""
         return self.digest
+
+    def refusal_of_name(self, name: str) -> str | None:
+        """Return why the script cannot have an argument with this name; None if it can."""
+        return name_refusal(name)
 
     def refusal(self, profile: Profile) -> str | None:
         """Return why the script cannot use these data: never, since only the script knows."""

@@ -59,6 +59,8 @@ def _check_template(spec: ExperimentSpec) -> Iterator[Problem]:
 
 def tried_templates(spec: ExperimentSpec) -> list[TemplateInfo]:
     """Return the templates that a search tries, or the only one."""
+    if spec.model.info.own_names:
+        return [spec.model.info]
     rows = spec.search.space if spec.search is not None else ()
     values = [value for row in rows if row.name == TEMPLATE for value in row.grid()]
     return [TEMPLATES[str(name)] for name in values if name in TEMPLATES] or [spec.model.info]

@@ -114,8 +114,8 @@ class ModelCache:
         Raises:
             BadLayout, BadSpec: see `prepare.prepare`.
         """
-        # On a mesh there is no program that trainings could share, and trees have none.
-        if spec.mesh is not None or not spec.model.info.by_gradient:
+        # On a mesh there is no program that trainings could share. Other preparations keep what they can.
+        if spec.mesh is not None or spec.model.info.preparation:
             return prepare(spec, dataset, rows, name=name, seed=seed)
         built = widened(spec, dataset.profile, len(rows))
         key = program_key(built, dataset, rows)
