@@ -8,11 +8,9 @@ from jobs.actions import own_code
 from jobs.actions.kind_actions import actions_of
 from jobs.actions.submit import dataset_version
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.sandbox import Level
-from jobs.contracts.task_parts import CheckpointFolder, DatasetFile, OwnCode, OwnCodeFile, Task
+from jobs.contracts.task_parts import CheckpointFolder, DatasetFile, Task
 from jobs.errors import Conflict
-from jobs.kinds.dry_build.payload import DryBuildPayload
-from jobs.models import Attempt, Checkpoint, CodeVersion, DatasetVersion, Job, ModelVersion
+from jobs.models import Attempt, Checkpoint, DatasetVersion, Job, ModelVersion
 from jobs.store import store
 
 NEWEST_CHECKPOINTS = 3
@@ -41,29 +39,6 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         "code": own_code.of_job(attempt.job),
     }
     return actions_of(attempt.job).build_task(attempt, common)
-
-
-def _code_of(job: Job) -> OwnCode | None:
-    """Return the code of users that a job executes; None if it executes none."""
-    payload = job.payload
-    model = payload.model if isinstance(payload, DryBuildPayload) else None
-    if model is None and job.revision is not None:
-        model = job.revision.spec.model
-    digest = None if model is None else model.code_digest
-    return None if digest is None else own_code(CodeVersion.objects.get(project=job.project, digest=digest))
-
-
-def own_code(version: CodeVersion) -> OwnCode:
-    """Return a version of code for a task."""
-    files = version.files.select_related("artifact").order_by("path")
-    return OwnCode(
-        digest=version.digest,
-        files=tuple(
-            OwnCodeFile(path=file.path, place=str(store().path(file.artifact_id))) for file in files
-        ),
-        minimum=Level.LANDLOCK,
-        network=False,
-    )
 
 
 def dataset_of(job: Job) -> DatasetFile:

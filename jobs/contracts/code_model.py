@@ -112,6 +112,7 @@ class CodeModel(Frozen):
     def refusal(self, profile: Profile) -> str | None:
         """Return None: only a dry build shows whether the model fits the data."""
         del profile
+        return None
 
     def resolved(self) -> Frozen:
         """Return the model itself: its code has the defaults."""

@@ -14,7 +14,9 @@ from jobs.contracts.problems import Problem, escaped, problems
 from jobs.contracts.profile import DataKind, DataSchema
 from jobs.contracts.search_space import Parameter, Space, value_errors
 
-EMPTY_SPACE = "the code declares no hyperparameters, so there is nothing to search: leave out search, or add hp.…"
+EMPTY_SPACE = (
+    "the code declares no hyperparameters, so there is nothing to search: leave out search, or add hp.…"
+)
 
 type Output = Literal["probabilities", "logits", "two_probabilities", "two_logits", "numbers"]
 """The meaning of a model's outputs. `two_…`: one output for each of two classes."""
@@ -155,5 +157,3 @@ def _narrowing(row: Parameter, declared: Space) -> dict[str, object]:
     if before is not None and "when" not in sent and before.when is not None:
         sent["when"] = before.model_dump(mode="json", by_alias=True)["when"]
     return sent
-
-

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from jobs.contracts.base import Argument, Frozen
 from jobs.contracts.code_model import CodeModel
@@ -49,11 +49,6 @@ class _Model(Frozen):
     def info(self) -> TemplateInfo:
         """Return the entry in the registry."""
         raise NotImplementedError
-
-    @property
-    def code_digest(self) -> str | None:
-        """Return None: no code of users is executed."""
-        return None
 
     @property
     def code_digest(self) -> str | None:
@@ -113,7 +108,9 @@ class TemplateModel(_Model):
     def _check_kind(cls, body: Any) -> Any:
         # Without this check, each field of the other kind would be an error of its own.
         if isinstance(body, dict) and body.get("kind") in NOT_AVAILABLE:
-            raise ValueError(f"kind {body['kind']!r} is not available yet; use 'template', 'hypermodel' or 'code'")
+            raise ValueError(
+                f"kind {body['kind']!r} is not available yet; use 'template', 'hypermodel' or 'code'"
+            )
         return body
 
     @property
@@ -169,4 +166,5 @@ def model_json(name: str, args: Mapping[str, Any] | None = None) -> dict[str, An
 
 def model_of(name: str) -> TemplateModel | Hypermodel:
     """Return the model of an entry of the table of templates, with its defaults."""
-    return TypeAdapter[TemplateModel | Hypermodel](Model).validate_python(model_json(name))
+    kind = Hypermodel if name in TEMPLATES and TEMPLATES[name].is_hypermodel else TemplateModel
+    return kind.model_validate(model_json(name))

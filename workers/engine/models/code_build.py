@@ -63,7 +63,9 @@ class CodeBuild:
             return True
         loss = model.loss
         is_one = isinstance(loss, str) or callable(loss)
-        keeps_call = not isinstance(loss, keras.losses.Loss) or type(loss).__call__ is keras.losses.Loss.__call__
+        keeps_call = (
+            not isinstance(loss, keras.losses.Loss) or type(loss).__call__ is keras.losses.Loss.__call__
+        )
         reduces = getattr(loss, "reduction", "") is not None
         return is_one and keeps_call and reduces and bool(model.jit_compile) and not model.run_eagerly
 

@@ -178,7 +178,7 @@ class PreparedCode(Prepared):
     def _evaluation_set(self, x: Rows, y: Array, weights: RowWeights | None) -> EvaluationSet:
         if _uses_fit(self.build):
             return super()._evaluation_set(x, y, weights)
-        common = {
+        common: dict[str, Any] = {
             "x": x,
             "y": y,
             "loss": "",
@@ -235,7 +235,12 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
     batches = _batches(spec, dataset, rows, seed, build)
     x, y = dataset.take(rows)
     scaling = measure_scaling(x, y, dataset.profile)
-    common = {"spec": spec, "dataset": dataset, "scaling": scaling, "initial": InitialValues([])}
+    common: dict[str, Any] = {
+        "spec": spec,
+        "dataset": dataset,
+        "scaling": scaling,
+        "initial": InitialValues([]),
+    }
     if not build.is_plain:
         return PreparedCode(model=build.model, batches=batches, build=build, **common)
     loss = None
@@ -282,9 +287,7 @@ def _assigned(kept: Any, fresh: Any) -> bool:
     return True
 
 
-def _batches(
-    spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int, build: CodeBuild
-) -> Batches:
+def _batches(spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int, build: CodeBuild) -> Batches:
     """Return the batches with the targets that the loss of the model takes."""
     batches = batches_of(spec, dataset, rows, seed)
     _, y = dataset.take(rows)

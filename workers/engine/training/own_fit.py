@@ -135,12 +135,18 @@ class OwnFitTraining(Training):
         metrics = _with_objective({name: float(np.mean(value)) for name, value in logs.items()}, objective)
         state.epoch += 1
         if not math.isfinite(metrics.get(LOSS, 0.0)):
-            raise NanLoss(f"the loss became {metrics[LOSS]} in epoch {state.epoch}; try a smaller learning rate")
+            raise NanLoss(
+                f"the loss became {metrics[LOSS]} in epoch {state.epoch}; try a smaller learning rate"
+            )
         if plan.validation is None:
             # The rows are part of the training.
             metrics = {name: value for name, value in metrics.items() if not name.startswith("val_")}
         state.history.append(metrics)
-        if plan.best is not None and objective in metrics and plan.best.update(state.epoch, metrics[objective]):
+        if (
+            plan.best is not None
+            and objective in metrics
+            and plan.best.update(state.epoch, metrics[objective])
+        ):
             state.improvements.append((state.epoch, metrics[objective]))
             self._loop.sync()
             state.best_weights = values(plan.model.variables)
@@ -216,7 +222,9 @@ def _named(found: Any, objective: str) -> dict[str, float]:
         try:
             return {str(name): float(np.mean(value)) for name, value in found.items()}
         except (TypeError, ValueError) as error:
-            raise CodeFitFailure(f"fit returned a dictionary with a value that is no number: {error}") from error
+            raise CodeFitFailure(
+                f"fit returned a dictionary with a value that is no number: {error}"
+            ) from error
     if isinstance(found, int | float | np.number) or (hasattr(found, "shape") and found.shape == ()):
         return {objective: float(found)}
     if found is None:
@@ -253,5 +261,3 @@ class _EpochReporter(keras.callbacks.Callback):  # type: ignore[misc,unused-igno
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         if self._training.record(logs or {}) and self.model is not None:
             self.model.stop_training = True
-
-
