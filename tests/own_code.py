@@ -193,15 +193,27 @@ def build_model(hp):
 )
 
 BROKEN = {
-    "import": ("raise RuntimeError('not today')\n" + SEARCH_OF_LAYERS, "code_import", "RuntimeError: not today"),
-    "build": (IMPORTS + "def build_model(hp):\n    return keras.Sequential(hp.Int('a', 1, 2))\n", "code_build", ""),
+    "import": (
+        "raise RuntimeError('not today')\n" + SEARCH_OF_LAYERS,
+        "code_import",
+        "RuntimeError: not today",
+    ),
+    "build": (
+        IMPORTS + "def build_model(hp):\n    return keras.Sequential(hp.Int('a', 1, 2))\n",
+        "code_build",
+        "",
+    ),
     "exit": (IMPORTS + "def build_model(hp):\n    raise SystemExit(0)\n", "code_build", "sys.exit(0)"),
     "nothing": (
         IMPORTS + "def build_model(hp):\n    keras.Sequential([layers.Dense(hp.Int('a', 1, 2))])\n",
         "code_build",
         "returned nothing",
     ),
-    "no model": (IMPORTS + "def build_model(hp):\n    return hp.Int('a', 1, 2)\n", "code_build", "returned int"),
+    "no model": (
+        IMPORTS + "def build_model(hp):\n    return hp.Int('a', 1, 2)\n",
+        "code_build",
+        "returned int",
+    ),
     "outputs": (
         IMPORTS + "def build_model(hp):\n    return keras.Sequential([layers.Dense(hp.Int('a', 7, 8))])\n",
         "wrong_shape",

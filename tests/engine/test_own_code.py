@@ -60,7 +60,12 @@ def test_hyperparameters_that_appear_with_other_values_are_found(tmp_path: Path)
     assert set(names(built)) == {
         "hidden", "width_0", "width_1", "width_2", "activation", "dropout", "rate",
     }  # fmt: skip
-    assert (built.is_compiled, built.own_fit, built.one_hot, built.output) == (True, False, True, "probabilities")
+    assert (built.is_compiled, built.own_fit, built.one_hot, built.output) == (
+        True,
+        False,
+        True,
+        "probabilities",
+    )
     assert built.metrics == ("val_loss", "val_accuracy")
     rate = next(parameter for parameter in built.space if parameter.name == "rate")
     assert (rate.kind, rate.sampling, rate.min, rate.max) == ("float", "log", 1e-3, 1e-1)
