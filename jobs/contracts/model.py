@@ -1,4 +1,4 @@
-"""Declares the section `model` of a spec: a template, a hypermodel of KerasTuner or a script, with arguments."""
+"""Declares the section `model` of a spec: a template, a hypermodel of KerasTuner, or a script of a user."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -108,7 +108,9 @@ class TemplateModel(_Model):
     def _check_kind(cls, body: Any) -> Any:
         # Without this check, each field of the other kind would be an error of its own.
         if isinstance(body, dict) and body.get("kind") in NOT_AVAILABLE:
-            raise ValueError(f"kind {body['kind']!r} is not available yet; use 'template', 'hypermodel' or 'script'")
+            raise ValueError(
+                f"kind {body['kind']!r} is not available yet; use 'template', 'hypermodel' or 'script'"
+            )
         return body
 
     @property

@@ -27,7 +27,17 @@ _NO_OTHER_VALUE = frozenset(
     {"PATH", "HOME", "TMPDIR", "TMP", "TEMP", "SHELL", "USER", "LOGNAME", "PWD", "VIRTUAL_ENV", "IFS"}
 )
 _NO_OTHER_PREFIX = ("TRAINYARD_", "PYTHON", "LD_", "CUDA_VISIBLE", "NVIDIA_VISIBLE")
-_SECRETS = ("SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY")
+_SECRETS = (
+    "SECRET",
+    "TOKEN",
+    "PASSWORD",
+    "PASSWD",
+    "CREDENTIAL",
+    "API_KEY",
+    "APIKEY",
+    "ACCESS_KEY",
+    "PRIVATE_KEY",
+)
 
 
 class NoArguments(Frozen):

@@ -14,7 +14,9 @@ def problems(project: Project, spec: ExperimentSpec) -> list[Problem]:
         return []
     version = CodeVersion.objects.filter(project=project, digest=digest).first()
     if version is None:
-        return [Problem("/model/digest", f"{project.slug} has no code {digest[:8]}; upload it, or name another")]
+        return [
+            Problem("/model/digest", f"{project.slug} has no code {digest[:8]}; upload it, or name another")
+        ]
     return _of_script(version, spec.model) if isinstance(spec.model, ScriptModel) else []
 
 

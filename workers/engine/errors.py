@@ -70,6 +70,20 @@ class NoAccelerator(EngineError):
     code = "no_gpu"
 
 
+class ProgramFailed(EngineError):
+    """Code of a user has failed.
+
+    Attributes:
+        code: stable, for programs.
+        trace: the end of the traceback that the code printed or raised; empty without one.
+    """
+
+    def __init__(self, code: str, message: str, trace: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.trace = trace
+
+
 class NanLoss(EngineError):
     """The loss became NaN or infinite."""
 

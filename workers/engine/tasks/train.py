@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.contracts import monitors
+from jobs.contracts.task_parts import required
 from jobs.kinds.train.payload import Choice, Measured, TrainTask
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset
@@ -69,7 +70,7 @@ class _TrainRun:
         spec = self._task.spec
         with announced_to(self._report.phase):
             self._dataset = load_dataset(
-                self._task.dataset, spec.required_data, spec.texts, self._task.in_memory_bytes
+                required(self._task.dataset), spec.required_data, spec.texts, self._task.in_memory_bytes
             )
         newest = checkpoint.newest_intact(self._task.resume)
         # A checkpoint of the second phase holds the results of the first, which is then not repeated.

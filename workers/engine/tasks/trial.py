@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jobs.contracts.events import TrialEnd
+from jobs.contracts.task_parts import required
 from jobs.kinds.search.payload import TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
 from workers.engine.errors import affects_process
@@ -36,7 +37,7 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
         Exception: an error that affects the whole process, for example out of memory.
     """
     with announced_to(report.phase):
-        dataset = MODEL_CACHE.load(task.dataset, task.spec, task.in_memory_bytes)
+        dataset = MODEL_CACHE.load(required(task.dataset), task.spec, task.in_memory_bytes)
     rivals = pruning.RivalCurves(task.curves, report.curves)
     results = [
         _run_trial(task, trial, dataset, report.for_trial(trial.number), rivals) for trial in task.trials
