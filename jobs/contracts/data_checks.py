@@ -82,7 +82,7 @@ def _check_templates(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem
     if (reason := spec.model.refusal(profile)) is not None:
         yield Problem(f"/model/{spec.model.named_by}", reason)
     for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
-        if parameter.name == TEMPLATE:
+        if parameter.name == TEMPLATE and not spec.model.info.own_names:
             # Values that are no templates are reported by `_check_space`.
             models = (model_of(str(name)) for name in parameter.grid() if name in TEMPLATES)
             for reason in filter(None, (model.refusal(profile) for model in models)):
@@ -252,6 +252,9 @@ def _check_measures(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]
             yield Problem(
                 f"/fit/metrics/{i}", f"{name!r} is not a metric for {task}; use one of {', '.join(metrics)}"
             )
+    if spec.model.info.own_names:
+        # The code may name its metrics.
+        return
     watched = measures.validation_names(spec.fit.metrics, task)
     for pointer, objective in _objectives(spec):
         if objective.metric not in watched:
@@ -376,8 +379,8 @@ def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
             "with one execution per trial a lucky seed can make a trial the best",
             "Use 2 or more executions per trial to see the effect of the seed as a spread",
         )
-    searches_epochs = any(parameter.name == "epochs" for parameter in search.space)
-    if searches_epochs and spec.fit.early_stopping is None and not spec.model.info.own_names:
+    names = () if spec.model.info.own_names else [parameter.name for parameter in search.space]
+    if "epochs" in names and spec.fit.early_stopping is None:
         yield warning(
             "/search/space",
             "without early stopping trials with more epochs train longer, and can be the best for this alone",
@@ -402,6 +405,7 @@ def _after_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
             )
     if (
         spec.search is not None
+        and not spec.model.info.own_names
         and not any(p.name not in TRAINING_ONLY for p in spec.search.space)
         and spec.after.ensemble
     ):

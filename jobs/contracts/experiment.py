@@ -95,8 +95,10 @@ class ExperimentSpec(Frozen):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        if self.search is None:
+        if self.search is None or self.model.info.own_names:
             return self
+        if not self.search.space:
+            raise ValueError("search.space: give at least one hyperparameter")
         tries_others = any(parameter.name == TEMPLATE for parameter in self.search.space)
         for i, parameter in enumerate(self.search.space):
             # An argument of the template in `model`, of which a trial has another one.

@@ -21,6 +21,9 @@ def problems(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
 
 def monitor_problems(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     """Yield monitored metrics that are not measured for this task."""
+    if spec.model.info.own_names:
+        # The code may name its metrics.
+        return
     task = spec.required_data.task or profile.task
     watched = measures.validation_names(spec.fit.metrics, task)
     early, schedule, retrain = spec.fit.early_stopping, spec.fit.schedule, spec.after.retrain
@@ -38,7 +41,9 @@ def _not_measured(pointer: str, name: str, watched: list[str]) -> Problem:
 
 def _searched(spec: ExperimentSpec, field: str) -> Iterator[tuple[int, str]]:
     """Yield the index of each hyperparameter for a field or a part of it, and the path of the part."""
-    for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
+    if spec.search is None or spec.model.info.own_names:
+        return
+    for i, parameter in enumerate(spec.search.space):
         name, _, part = parameter.name.partition("/")
         if name == field:
             yield i, part

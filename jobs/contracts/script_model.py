@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from jobs.contracts.base import Frozen
 from jobs.contracts.hyperparameters import Value
+from jobs.contracts.model_base import ModelBase
 from jobs.contracts.profile import Profile
 from jobs.contracts.templates.info import TemplateInfo
 
@@ -52,6 +53,7 @@ SCRIPT = TemplateInfo(
     help="a program of your own, with arguments",
     arguments=NoArguments,
     engines={"train": "workers.engine.tasks.script.train", "search": "workers.engine.tasks.script.trials"},
+    by_gradient=False,
     needs_data=False,
     own_names=True,
     no_rungs="a script cannot continue from the end of a rung",
@@ -159,7 +161,7 @@ ScriptValue = Annotated[
 """The value of an argument. `true` passes the name alone, as a flag; `false` leaves it out."""
 
 
-class ScriptModel(Frozen):
+class ScriptModel(ModelBase):
     """A script or module of a version of code, run as a program of its own.
 
     Attributes:
@@ -169,7 +171,7 @@ class ScriptModel(Frozen):
         env: environment variables. Everyone who sees the experiment can read them.
     """
 
-    named_by: ClassVar[str] = "entry"
+    named_by = "entry"
 
     kind: Literal["script"]
     digest: str = Field(pattern=r"^[0-9a-f]{64}$", description="of the version of code")
@@ -200,6 +202,10 @@ class ScriptModel(Frozen):
     def code_digest(self) -> str | None:
         """Return the digest of the version of code."""
         return self.digest
+
+    def refusal_of_name(self, name: str) -> str | None:
+        """Return why the script cannot have an argument with this name; None if it can."""
+        return name_refusal(name)
 
     def refusal(self, profile: Profile) -> str | None:
         """Return why the script cannot use these data: never, since only the script knows."""

@@ -84,7 +84,9 @@ class SearchSpec(Frozen):
     pruner: Pruner | None = Field(
         default=None, description="stops trainings with bad intermediate results; none if absent"
     )
-    space: Space = Field(min_length=1, max_length=200)
+    space: Space = Field(
+        default=(), max_length=200, description="absent only for own code: the space that it declares"
+    )
     start_with: tuple[dict[str, Value], ...] = Field(
         default=(), max_length=100, description="configurations that are tried first, beside max_trials"
     )
@@ -109,6 +111,9 @@ class SearchSpec(Frozen):
 
     @model_validator(mode="after")
     def _check_start(self) -> Self:
+        # Checked with the space that the code declares, once that is known.
+        if not self.space:
+            return self
         for i, values in enumerate(self.start_with):
             for name, message in value_errors(self.space, values):
                 raise ValueError(f"start_with.{i}.{name}: {message}")
@@ -216,7 +221,7 @@ class SearchSpec(Frozen):
         Args:
             epochs: of a full training, `fit.epochs`.
         """
-        if self.info.enumerates_grid:
+        if self.info.enumerates_grid and self.space:
             return min(self.max_trials, self._grid_size)
         if self.info.has_rungs:
             return sum(bracket.sizes[0] for bracket in self.brackets(epochs))

@@ -3,7 +3,7 @@
 A hyperparameter has the name of a template argument or fit field. A part of a field is named by its path:
 `schedule/kind`, `augmentation/rotation`, `optimizer_args/weight_decay`, `class_weights/<label>`. A search
 over several templates has the hyperparameter `template`, and each argument with the template's name before
-it: `mlp/units`.
+it: `mlp/units`. Hyperparameters of own code have the names that the code gives them.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,6 @@ from jobs.contracts.model import Model
 from jobs.contracts.near_names import near_names
 from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.schedules import KINDS
-from jobs.contracts.script_model import name_refusal
 from jobs.contracts.templates import TEMPLATES
 
 NOT_SEARCHED = frozenset({"early_stopping", "metrics", "loss", "schedule/monitor", "schedule/at"})
@@ -57,13 +56,13 @@ def known_names(model: Model) -> frozenset[str]:
 def is_known(name: str, model: Model) -> bool:
     """Return whether a hyperparameter may have this name. Any label may follow `class_weights/`."""
     if model.info.own_names:
-        return name_refusal(name) is None
+        return model.refusal_of_name(name) is None
     return name in known_names(model) or (name.startswith("class_weights/") and not name.endswith("/"))
 
 
 def unknown_name(name: str, model: Model) -> str:
     """Return why a hyperparameter cannot have this name, with similar names that it can have."""
-    if (reason := name_refusal(name)) is not None and model.info.own_names:
+    if model.info.own_names and (reason := model.refusal_of_name(name)) is not None:
         return reason
     found = near_names(name, known_names(model))
     hint = f"did you mean {' or '.join(map(repr, found))}? All" if found else "all"

@@ -20,6 +20,7 @@ from jobs.contracts.variables import pattern_problems
 def problems(spec: ExperimentSpec) -> Iterator[Problem]:
     """Yield the settings that would make a run fail, or that would have no effect on it."""
     yield from _check_unused(spec)
+    yield from _check_template(spec)
     yield from _check_overrides(spec.precision)
     if spec.mesh is not None:
         yield from pattern_problems(spec.mesh)
@@ -47,8 +48,19 @@ def _check_unused(spec: ExperimentSpec) -> Iterator[Problem]:
             )
 
 
+def _check_template(spec: ExperimentSpec) -> Iterator[Problem]:
+    for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
+        if parameter.name == TEMPLATE and not spec.model.info.is_listed:
+            yield Problem(
+                f"/search/space/{i}/name",
+                f"a search over templates needs a template in model, not {spec.model.info.label.lower()}",
+            )
+
+
 def tried_templates(spec: ExperimentSpec) -> list[TemplateInfo]:
     """Return the templates that a search tries, or the only one."""
+    if spec.model.info.own_names:
+        return [spec.model.info]
     rows = spec.search.space if spec.search is not None else ()
     values = [value for row in rows if row.name == TEMPLATE for value in row.grid()]
     return [TEMPLATES[str(name)] for name in values if name in TEMPLATES] or [spec.model.info]

@@ -3,8 +3,10 @@
 from typing import Any
 
 from jobs.contracts.base import Frozen
+from jobs.contracts.code_model import CodeModel
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model import Model, model_json
+from jobs.contracts.model import model_json
+from jobs.contracts.model_base import ModelBase
 from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.schedules import KINDS
 from jobs.contracts.script_model import ScriptModel
@@ -15,6 +17,8 @@ from jobs.contracts.templates import TEMPLATES
 
 def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
     """Return `spec` with each value in the template argument or fit field of the same name.
+
+    For own code, all values are hyperparameters of the code.
 
     If `values` set `optimizer` or `schedule/kind`, arguments of the spec that the new optimizer or schedule
     does not have are dropped. Arguments in `values` must be valid for it. If they set another `template`, it
@@ -28,6 +32,9 @@ def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
     """
     if isinstance(spec.model, ScriptModel):
         return spec.model_copy(update={"model": spec.model.with_arguments(values)})
+    if isinstance(spec.model, CodeModel):
+        held = {**spec.model.hyperparameters, **values}
+        return spec.model_copy(update={"model": spec.model.model_copy(update={"hyperparameters": held})})
     chosen, args = _chosen(spec.model, values)
     fit: dict[str, Any] = spec.fit.model_dump(mode="json", exclude_none=True)
     _drop_other_arguments(fit, values)
@@ -53,7 +60,8 @@ def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
     # The other sections are instances, which are not validated again: a plan tries hundreds of values, and a
     # search space may be a thousand times larger than the rest.
     sections = {name: getattr(spec, name) for name in ExperimentSpec.model_fields}
-    found = ExperimentSpec.model_validate({**sections, "model": model_json(chosen, args), "fit": fit})
+    model = spec.model.with_args(args) if chosen == spec.model.info.name else model_json(chosen, args)
+    found = ExperimentSpec.model_validate({**sections, "model": model, "fit": fit})
     if found.texts == spec.texts:
         return found
     # All trials of a search take the same input, or their models could not become an ensemble.
@@ -61,7 +69,7 @@ def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
     return found.model_copy(update={"data": data})
 
 
-def _chosen(model: Model, values: Values) -> tuple[str, dict[str, Any]]:
+def _chosen(model: ModelBase, values: Values) -> tuple[str, dict[str, Any]]:
     """Return the template that `values` choose, and the arguments that the spec has for it."""
     chosen = str(values.get(TEMPLATE, model.info.name))
     return chosen, dict(model.args) if chosen == model.info.name else {}

@@ -6,7 +6,6 @@ from django.db.models import QuerySet, Sum
 
 from jobs.contracts.estimate import History, PastTraining
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.script_model import ScriptModel
 from jobs.models import Execution, Experiment, Project, Trial
 from jobs.states import TrialState
 
@@ -18,7 +17,7 @@ ENOUGH = 3
 
 
 def history(project: Project, spec: ExperimentSpec, experiment: Experiment | None) -> History | None:
-    """Return the durations of completed trials with the same data set and template, or the same script.
+    """Return the durations of completed trials with the same data set and model, or the same script.
 
     They are those of the experiment if it has enough, else those of the whole project; None without any.
     """
@@ -38,10 +37,8 @@ def history(project: Project, spec: ExperimentSpec, experiment: Experiment | Non
 
 def _alike(spec: ExperimentSpec) -> dict[str, str]:
     """Return values of a spec by their path, which the spec of an earlier training must have as well."""
-    model = spec.model
-    found = {f"model__{model.named_by}": model.info.name}
-    if isinstance(model, ScriptModel):
-        found = {"model__kind": model.kind, "model__entry": model.entry}
+    named_by = spec.model.named_by
+    found = {f"model__{named_by}": getattr(spec.model, named_by)}
     return found if spec.data is None else {**found, "data__dataset": spec.data.dataset}
 
 

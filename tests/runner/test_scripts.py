@@ -129,7 +129,9 @@ def test_a_script_needs_neither_keras_nor_jax(warm, base):
     events = warm.run(train_task(base / "plain", "report(1, loss=1.0)\n"))
     record = of(events, "started")[0].record
     assert record["devices"] == []
-    modules = {line.rpartition(" ")[2] for line in open(f"/proc/{warm.process.pid}/maps")}
+    modules = {
+        line.rpartition(" ")[2] for line in Path(f"/proc/{warm.process.pid}/maps").read_text().splitlines()
+    }
     assert not any("jaxlib" in module for module in modules)
 
 

@@ -49,7 +49,7 @@ def program_key(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> str:
             model[name] = TRACED
     profile = dataset.profile
     body = {
-        "model": [spec.model.info.name, model],
+        "model": [spec.model.info.name, model, spec.model.weights_digest],
         "fit": fit,
         "data": spec.required_data.model_dump(mode="json"),
         "precision": spec.precision.model_dump(mode="json"),
