@@ -75,10 +75,10 @@ def is_ready(root: Job) -> bool:
     spec = revision.spec
     if not spec.model.info.own_names:
         return True
-    version = DatasetVersion.objects.get(pk=root.payload.dataset_version)
-    profile = version.profile
-    if profile is None:
-        return False
+    version = DatasetVersion.objects.filter(pk=root.payload.dataset_version or 0).first()
+    profile = version.profile if version is not None else None
+    if version is None or profile is None:
+        raise Conflict(f"the dataset version that job {root.pk} reads does not exist")
     payload = dry_builds.payload_for(spec, version, profile)
     found = dry_builds.built(revision.experiment.project, payload)
     if found is None:

@@ -316,7 +316,7 @@ def custom_objects_of(model: Any) -> Sequence[str]:
         parts += [metric for metric in metrics or () if not isinstance(metric, str)]
     if (loss := getattr(model, "loss", None)) is not None and not isinstance(loss, str | list | dict):
         parts.append(loss)
-    names = {}
+    names: dict[str, None] = {}
     for part in parts:
         kind = part if inspect.isfunction(part) else type(part)
         if not str(kind.__module__).startswith("keras."):

@@ -236,7 +236,12 @@ def prepare_code(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, seed: i
     batches = _batches(spec, dataset, rows, seed, build)
     x, y = dataset.take(rows)
     scaling = measure_scaling(x, y, dataset.profile)
-    common = {"spec": spec, "dataset": dataset, "scaling": scaling, "initial": InitialValues([])}
+    common: dict[str, Any] = {
+        "spec": spec,
+        "dataset": dataset,
+        "scaling": scaling,
+        "initial": InitialValues([]),
+    }
     if not build.is_plain:
         return PreparedCode(model=build.model, batches=batches, build=build, **common)
     loss = None
