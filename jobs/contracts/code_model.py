@@ -1,13 +1,14 @@
-"""Declares a model that code of users builds: `build_model(hp)` or a HyperModel class, as KerasTuner has them."""
+"""Declares a model that code of users builds: `build_model(hp)` or a HyperModel class of KerasTuner."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from jobs.contracts.base import Argument, Frozen
 from jobs.contracts.hyperparameters import Value
+from jobs.contracts.model_base import ModelBase
 from jobs.contracts.profile import Profile
 from jobs.contracts.templates.info import TemplateInfo
 
@@ -62,7 +63,7 @@ CODE = TemplateInfo(
 """The description of all models of code. Their entry takes the place of the name."""
 
 
-class CodeModel(Frozen):
+class CodeModel(ModelBase):
     """A model that an entry of a version of code builds.
 
     Attributes:
@@ -73,7 +74,7 @@ class CodeModel(Frozen):
         hyperparameters: values of hyperparameters that the code declares; others have the code's defaults.
     """
 
-    named_by: ClassVar[str] = "entry"
+    named_by = "entry"
 
     kind: Literal["code"]
     digest: str = Field(pattern=r"^[0-9a-f]{64}$", description="of a version of code")

@@ -76,6 +76,11 @@ def direction(metric: str) -> Literal["min", "max"]:
     return "min" if LARGER_IS_BETTER.isdisjoint(name.lower().split("_")) else "max"
 
 
+def is_known(metric: str) -> bool:
+    """Return whether `metric`, with or without the prefix `val_`, is a loss or in the table of metrics."""
+    return metric.removeprefix("val_") in {"loss", *METRICS}
+
+
 def validation_names(metrics: tuple[str, ...] | None, task: Task) -> list[str]:
     """List the metrics computed on validation data after each epoch, with the prefix `val_`."""
     return ["val_loss", *(f"val_{name}" for name in (metrics or DEFAULT_METRICS[task]))]

@@ -10,6 +10,7 @@ from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.algorithms.info import AlgorithmInfo
 from jobs.contracts.base import DocumentedAs, Frozen
 from jobs.contracts.evaluation import Evaluation, Holdout, Turn
+from jobs.contracts.events import LONGEST_NAME
 from jobs.contracts.pruning import Pruner
 from jobs.contracts.rungs import Bracket, RungOptions, total_epochs
 from jobs.contracts.search_space import Space, Value, check_space, value_errors
@@ -28,17 +29,10 @@ Options: Any = reduce(or_, (info.options for info in ALGORITHMS.values() if info
 
 
 class Objective(Frozen):
-    """The metric that trials are ranked by, as named in the logs of `fit` (`val_…`)."""
+    """The metric that trials are ranked by, as named in the logs of `fit` (`val_…`), or by a script."""
 
-    metric: str = "val_loss"
+    metric: str = Field(default="val_loss", min_length=1, max_length=LONGEST_NAME)
     direction: Direction = "min"
-
-    @field_validator("metric")
-    @classmethod
-    def _check_validation_metric(cls, metric: str) -> str:
-        if not metric.startswith("val_"):
-            raise ValueError(f"{metric!r} is not a validation metric; give one that begins with val_")
-        return metric
 
     def better(self, a: float, b: float) -> bool:
         """Return whether score `a` is better than `b`."""

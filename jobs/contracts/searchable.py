@@ -56,13 +56,14 @@ def known_names(model: Model) -> frozenset[str]:
 def is_known(name: str, model: Model) -> bool:
     """Return whether a hyperparameter may have this name. Any label may follow `class_weights/`."""
     if model.info.own_names:
-        # A dry build finds the names.
-        return True
+        return model.refusal_of_name(name) is None
     return name in known_names(model) or (name.startswith("class_weights/") and not name.endswith("/"))
 
 
 def unknown_name(name: str, model: Model) -> str:
     """Return why a hyperparameter cannot have this name, with similar names that it can have."""
+    if model.info.own_names and (reason := model.refusal_of_name(name)) is not None:
+        return reason
     found = near_names(name, known_names(model))
     hint = f"did you mean {' or '.join(map(repr, found))}? All" if found else "all"
     return (

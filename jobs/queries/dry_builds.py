@@ -86,10 +86,17 @@ def payload_for(spec: ExperimentSpec, version: DatasetVersion, profile: Profile)
     shape = None
     if not roles_differ(spec, profile):
         shape = DataShape.of(encoded(spec, profile))
-    built_for: object = shape.model_dump() if shape is not None else [version.pk, spec.data.model_dump_json()]
+    built_for: object = (
+        shape.model_dump() if shape is not None else [version.pk, spec.required_data.model_dump_json()]
+    )
     key = hashlib.sha256(json.dumps([model.model_dump(), built_for], sort_keys=True).encode()).hexdigest()
     return DryBuildPayload(
-        dataset_version=version.pk, model=model, shape=shape, data=spec.data, texts=spec.texts, key=key
+        dataset_version=version.pk,
+        model=model,
+        shape=shape,
+        data=spec.required_data,
+        texts=spec.texts,
+        key=key,
     )
 
 

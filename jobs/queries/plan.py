@@ -16,7 +16,7 @@ from jobs.contracts.resources import WorkerSize, unserved
 from jobs.errors import BadSpec
 from jobs.kinds import planned
 from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, Worker
-from jobs.queries import datasets, dry_builds, duration_history, warm_start
+from jobs.queries import code_checks, datasets, dry_builds, duration_history, warm_start
 from jobs.queries.devices import fitting_workers, why_none_fits
 from jobs.queries.outcomes import dataset_in
 from jobs.states import FINAL
@@ -60,6 +60,7 @@ def validate(
     if too_large := list(spec_sizes.problems(spec)):
         return Validation(spec, _reported(too_large))
     version, found = _data(project, spec)
+    found += code_checks.problems(project, spec)
     if isinstance(spec.model, CodeModel):
         spec, of_code = _of_code(project, spec, spec.model, version)
         found += of_code
@@ -107,6 +108,8 @@ def require_valid(project: Project, body: Any) -> ExperimentSpec:
 
 
 def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None, list[Problem]]:
+    if spec.data is None:
+        return None, []
     slug, number = spec.data.dataset, spec.data.dataset_version
     if dataset_in(project, slug) is None:
         return None, [Problem("/data/dataset", f"there is no data set {slug!r} in {project.slug}")]

@@ -61,10 +61,11 @@ def _payload(version: CodeVersion, body: DryBuildIn) -> DryBuildPayload:
     except ValidationError as error:
         found = [_of_body(each) for each in problems(error, sent)]
         raise BadInput(found[0].message, found) from error
-    data = datasets.with_profile(version.project, spec.data.dataset, spec.data.dataset_version)
+    wanted = spec.required_data
+    data = datasets.with_profile(version.project, wanted.dataset, wanted.dataset_version)
     profile = data.profile if data is not None else None
     if data is None or profile is None:
-        message = f"{version.project.slug} has no data set {spec.data.dataset!r} that is ready"
+        message = f"{version.project.slug} has no data set {wanted.dataset!r} that is ready"
         raise BadInput(message, [Problem("/data/dataset", message)])
     return queries.payload_for(spec, data, profile)
 

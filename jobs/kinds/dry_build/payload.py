@@ -29,6 +29,10 @@ class DryBuildPayload(Payload):
     texts: TextEncode = "words"
     key: str
 
+    def code_digest(self) -> str | None:
+        """Return the digest of the version of code that is built."""
+        return self.model.code_digest
+
 
 class DryBuildResult(Result):
     """The model that was built."""

@@ -281,7 +281,7 @@ def finished(outputs: Any, output: Output, shape: DataShape) -> Any:
     """Return the final predictions of a model as a tensor; see `finished_rows`."""
     layers = keras.layers
     if output.endswith("logits"):
-        one = shape.task == "multilabel" or output == "logits" and shape.task == "binary"
+        one = shape.task == "multilabel" or (output == "logits" and shape.task == "binary")
         name = "output_activation" if output.startswith("two_") else "output"
         outputs = layers.Activation("sigmoid" if one else "softmax", dtype="float32", name=name)(outputs)
     if output.startswith("two_"):
@@ -301,7 +301,7 @@ def finished_rows(rows: Array, output: Output, shape: DataShape) -> Array:
         shape: of the data.
     """
     if output.endswith("logits"):
-        one = shape.task == "multilabel" or output == "logits" and shape.task == "binary"
+        one = shape.task == "multilabel" or (output == "logits" and shape.task == "binary")
         rows = 1 / (1 + np.exp(-rows)) if one else _softmax(rows)
     return rows[:, 1:] if output.startswith("two_") else rows
 
@@ -313,7 +313,7 @@ def unfinished_rows(rows: Array, output: Output, shape: DataShape) -> Array:
     if not output.endswith("logits"):
         return rows
     safe = np.clip(rows, 1e-7, 1 - 1e-7)
-    one = shape.task == "multilabel" or output == "logits" and shape.task == "binary"
+    one = shape.task == "multilabel" or (output == "logits" and shape.task == "binary")
     return np.log(safe / (1 - safe)) if one else np.log(safe)
 
 

@@ -76,9 +76,12 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
 
 def _run(task: QuantizeTask, report: Report) -> dict[str, Any]:
     steps = Steps(report, 4)
-    folder, source, seed = Path(task.folder), Path(task.model), task.spec.data.split.seed
+    folder, source, seed = Path(task.folder), Path(task.model), task.spec.required_data.split.seed
     with announced_to(report.phase):
-        dataset = load_dataset(task.dataset, task.spec.data, task.spec.texts, task.in_memory_bytes)
+        # A fine-tuned version keeps the pipeline of the version that it started from.
+        features = read_features(source) if task.spec.model.weights_digest is not None else None
+        data = task.spec.required_data
+        dataset = load_dataset(task.dataset, data, task.spec.texts, task.in_memory_bytes, features)
 
     steps.begin("quantizing to int8")
     original = load_model(source, folder)

@@ -17,6 +17,7 @@ from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.rows import selected
 from workers.engine.evaluation.evaluate import evaluate, scores
+from workers.engine.models import base_models
 from workers.engine.models.own_code import own_objects
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, finite_or_none
@@ -69,9 +70,14 @@ class _TrainRun:
     def run(self) -> dict[str, Any]:
         self._report.phase("loading")
         spec = self._task.spec
+        base_models.provide(self._task.base_model)
         with announced_to(self._report.phase):
             self._dataset = load_dataset(
-                self._task.dataset, spec.data, spec.texts, self._task.in_memory_bytes
+                self._task.dataset,
+                spec.required_data,
+                spec.texts,
+                self._task.in_memory_bytes,
+                base_models.features_of(spec.model),
             )
         newest = checkpoint.newest_intact(self._task.resume)
         # A checkpoint of the second phase holds the results of the first, which is then not repeated.

@@ -26,12 +26,13 @@ from workers.engine.data.weights import RowWeights
 from workers.engine.errors import BadSpec, CodeFitFailure
 from workers.engine.evaluation.weighting import Weights
 from workers.engine.models import code_build
-from workers.engine.models.build import compile_model, measure_scaling
+from workers.engine.models.build import compile_model
 from workers.engine.models.code_build import CodeBuild, build_code, compile_for_batches
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.mesh import use_mesh
 from workers.engine.models.optimizer import ensure_built
 from workers.engine.models.own_code import calling, entry_of
+from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.variables import assign, values
 from workers.engine.training.hooks import EpochHook
 from workers.engine.training.loops import FitLoop, Loop

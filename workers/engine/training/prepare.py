@@ -22,16 +22,11 @@ from workers.engine.data.rows import Rows, StreamedRows, selected
 from workers.engine.data.weights import RowWeights, relative
 from workers.engine.errors import BadSpec
 from workers.engine.models.augment import saved_variables
-from workers.engine.models.build import (
-    Scaling,
-    build,
-    build_restartable,
-    compile_model,
-    measure_scaling,
-)
+from workers.engine.models.build import build, build_restartable, compile_model
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.losses import loss_name, metric_names
 from workers.engine.models.mesh import use_mesh
+from workers.engine.models.scaling import Scaling, measure_scaling
 from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import Widths
 from workers.engine.training.hooks import EpochHook, hook_for
