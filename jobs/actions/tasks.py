@@ -7,9 +7,10 @@ from pathlib import Path
 from jobs.actions.kind_actions import actions_of
 from jobs.actions.submit import dataset_version
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task_parts import CheckpointFolder, DatasetFile, Task
+from jobs.contracts.task_parts import BaseModelFile, CheckpointFolder, DatasetFile, Task
 from jobs.errors import Conflict
 from jobs.models import Attempt, Checkpoint, DatasetVersion, Job, ModelVersion
+from jobs.queries import base_versions
 from jobs.store import store
 
 NEWEST_CHECKPOINTS = 3
@@ -35,7 +36,21 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         "threads": threads,
         "compile_cache": str(compile_cache) if compile_cache is not None else None,
     }
+    if attempt.job.revision is not None:
+        common["base_model"] = base_model_of(attempt.job.revision.spec)
     return actions_of(attempt.job).build_task(attempt, common)
+
+
+def base_model_of(spec: ExperimentSpec) -> BaseModelFile | None:
+    """Return the file of the version whose weights a training starts from; None for new weights."""
+    version = base_versions.source_of(spec)
+    if version is None:
+        return None
+    return BaseModelFile(
+        path=str(store().path(version.artifact_id)),
+        digest=version.artifact_id,
+        foreign=version.source_job_id is None,
+    )
 
 
 def dataset_of(job: Job) -> DatasetFile:
