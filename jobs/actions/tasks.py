@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
+from jobs.actions import own_code
 from jobs.actions.kind_actions import actions_of
 from jobs.actions.submit import dataset_version
 from jobs.contracts.experiment import ExperimentSpec
@@ -11,6 +12,7 @@ from jobs.contracts.task_parts import BaseModelFile, CheckpointFolder, DatasetFi
 from jobs.errors import Conflict
 from jobs.models import Attempt, Checkpoint, DatasetVersion, Job, ModelVersion
 from jobs.queries import base_versions
+from jobs.queries.versions import is_foreign
 from jobs.store import store
 
 NEWEST_CHECKPOINTS = 3
@@ -26,7 +28,8 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         threads: how many CPU threads the attempt's slots provide.
         compile_cache: the project's private folder of compiled programs.
     """
-    attempt = Attempt.objects.select_related("job", "job__revision", "job__parent").get(pk=attempt_id)
+    related = ("job__revision", "job__parent", "job__project")
+    attempt = Attempt.objects.select_related(*related).get(pk=attempt_id)
     checkpoints = store().checkpoint_root / f"job-{attempt.job_id}"
     checkpoints.mkdir(parents=True, exist_ok=True)
     common = {
@@ -35,6 +38,7 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         "fence": attempt.number,
         "threads": threads,
         "compile_cache": str(compile_cache) if compile_cache is not None else None,
+        "code": own_code.of_job(attempt.job),
     }
     if attempt.job.revision is not None:
         common["base_model"] = base_model_of(attempt.job.revision.spec)
@@ -49,7 +53,7 @@ def base_model_of(spec: ExperimentSpec) -> BaseModelFile | None:
     return BaseModelFile(
         path=str(store().path(version.artifact_id)),
         digest=version.artifact_id,
-        foreign=version.source_job_id is None,
+        foreign=is_foreign(version),
     )
 
 
@@ -86,13 +90,16 @@ def dataset_file(version: DatasetVersion) -> DatasetFile:
 
 
 def origin_of(version: ModelVersion) -> tuple[ExperimentSpec | None, DatasetFile | None]:
-    """Return the spec and the data of a version's training; (None, None) for an uploaded version."""
+    """Return the spec and the data of a version's training; (None, None) for a file from outside.
+
+    The model of a script is such a file: only the script knows what its inputs mean.
+    """
     source = version.source_job
-    if source is None or source.revision is None:
+    if source is None or source.revision is None or is_foreign(version):
         return None, None
     # The payload names the version that was read; the spec may leave it open, and newer ones may exist now.
     data = _dataset_version(source) or dataset_version(source.revision.spec, source.revision)
-    return source.revision.spec, dataset_file(data)
+    return source.revision.spec, None if data is None else dataset_file(data)
 
 
 def spec_of(job: Job) -> ExperimentSpec:

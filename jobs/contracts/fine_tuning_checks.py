@@ -94,7 +94,7 @@ def _of_data_options(spec: ExperimentSpec, base: BaseVersion) -> Iterator[Proble
     if not _columns(base):
         return
     for field in ("features", "preprocessing", "texts"):
-        if getattr(spec.data, field):
+        if getattr(spec.required_data, field):
             yield Problem(
                 f"/data/{field}",
                 f"has no effect, since {base.name} encodes its own columns as it did before; leave it out",
@@ -118,7 +118,7 @@ def _of_input(
             )
         return
     window = signature.window
-    given = spec.data.window
+    given = spec.required_data.window
     if (window is None) != (given is None) or (window and given and window.rows != given.rows):
         takes = "single rows" if window is None else f"windows of {window.rows} rows"
         yield Problem("/data/window", f"{base.name} takes {takes}; set data.window accordingly")
@@ -128,7 +128,7 @@ def _of_columns(
     spec: ExperimentSpec, profile: Profile, base: BaseVersion, columns: dict[str, Any]
 ) -> Iterator[Problem]:
     known = {column.name: column.type for column in profile.columns} if profile.has_pipeline else {}
-    target = spec.data.target or profile.target
+    target = spec.required_data.target or profile.target
     for name, kind in columns.items():
         if name not in known:
             have = ", ".join([*known][:MAX_NAMED]) or "arrays without names"

@@ -1,12 +1,14 @@
-"""Declares the section `model` of a spec: a template, a hypermodel of KerasTuner or a registered version."""
+"""Declares the section `model` of a spec: a template, a hypermodel, a version, code or a script."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, TypeAdapter, model_validator
+from pydantic import Discriminator, Field, Tag
 
 from jobs.contracts.base import Argument
+from jobs.contracts.code_model import CodeModel
 from jobs.contracts.model_base import ModelBase
+from jobs.contracts.script_model import ScriptModel
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.templates.info import TemplateInfo
 from jobs.contracts.version_model import VersionModel
@@ -18,9 +20,6 @@ else:
     # Computed from the registry, which a type checker cannot do.
     TemplateName = Literal[tuple(name for name, info in TEMPLATES.items() if not info.is_hypermodel)]
     HypermodelName = Literal[tuple(name for name, info in TEMPLATES.items() if info.is_hypermodel)]
-NOT_AVAILABLE = ("code", "script")
-"""Kinds of models that later releases will have."""
-AVAILABLE = "'template', 'hypermodel' or 'version'"
 
 
 class TemplateModel(ModelBase):
@@ -31,14 +30,6 @@ class TemplateModel(ModelBase):
     kind: Literal["template"] = "template"
     template: TemplateName
     args: dict[str, Argument] = Field(default_factory=dict)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _check_kind(cls, body: Any) -> Any:
-        # Without this check, each field of the other kind would be an error of its own.
-        if isinstance(body, dict) and body.get("kind") in NOT_AVAILABLE:
-            raise ValueError(f"kind {body['kind']!r} is not available yet; use {AVAILABLE}")
-        return body
 
     @property
     def info(self) -> TemplateInfo:
@@ -61,7 +52,12 @@ class Hypermodel(ModelBase):
         return TEMPLATES[self.name]
 
 
-TAGS = {"hypermodel": "of KerasTuner", "version": "of a version"}
+TAGS = {
+    "hypermodel": "of KerasTuner",
+    "version": "of a version",
+    "code": "of own code",
+    "script": "of a script",
+}
 """Tags of the kinds other than templates.
 
 They are no names of fields, since problems leave out the parts of a place that the body does not have.
@@ -76,7 +72,9 @@ def _tag(body: Any) -> str:
 Model = Annotated[
     Annotated[TemplateModel, Tag("of a template")]
     | Annotated[Hypermodel, Tag("of KerasTuner")]
-    | Annotated[VersionModel, Tag("of a version")],
+    | Annotated[VersionModel, Tag("of a version")]
+    | Annotated[CodeModel, Tag("of own code")]
+    | Annotated[ScriptModel, Tag("of a script")],
     Discriminator(_tag),
 ]
 """The section `model`."""
@@ -96,4 +94,6 @@ def model_json(name: str, args: Mapping[str, Any] | None = None) -> dict[str, An
 
 def model_of(name: str) -> ModelBase:
     """Return the model of an entry of the table of templates, with its defaults."""
-    return TypeAdapter[ModelBase](Model).validate_python(model_json(name))
+    info = TEMPLATES.get(name)
+    kind = Hypermodel if info is not None and info.is_hypermodel else TemplateModel
+    return kind.model_validate(model_json(name))

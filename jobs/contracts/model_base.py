@@ -53,6 +53,11 @@ class ModelBase(Frozen):
         """Return the section as JSON with other arguments."""
         return {**self.model_dump(mode="json", exclude_none=True), "args": dict(args)}
 
+    def refusal_of_name(self, name: str) -> str | None:
+        """Return why a hyperparameter that code of users reads cannot have this name; None if it can."""
+        del name
+        return None
+
     def refusal(self, profile: Profile) -> str | None:
         """Return why the model cannot be built for these data; None if it can."""
         if not self.info.takes_kind(profile):

@@ -114,7 +114,9 @@ class Plan(Frozen):
     epochs: int
     epochs_likely: int | None
     retrainings: int
-    epoch_chosen_by: str = Field(description="the measure that chooses the epoch of the model in the end")
+    epoch_chosen_by: str = Field(
+        description="the measure that chooses the epoch of the model in the end; empty for a script alone"
+    )
     stopped_by: str | None = Field(description="the measure that ends its training early; null: nothing does")
     steps: tuple[str, ...]
     slots: int
@@ -168,6 +170,7 @@ def make_plan(
     objective = spec.search.objective if spec.search is not None else None
     chosen_by, stopped_by = monitors.of_training(objective, retrain, spec.fit.early_stopping)
     stops = retrain is not None or spec.fit.early_stopping is not None
+    chooses = objective is not None or not spec.model.info.trains_itself
     found = [
         *warnings(spec, profile),
         *(fine_tuning_checks.warnings(spec, profile, base) if base is not None else ()),
@@ -189,7 +192,7 @@ def make_plan(
         executions=executions,
         epochs=epochs,
         epochs_likely=expected.likely_epochs,
-        epoch_chosen_by=chosen_by.metric,
+        epoch_chosen_by=chosen_by.metric if chooses else "",
         stopped_by=stopped_by.metric if stops else None,
         retrainings=retrain.top if spec.search is not None and retrain is not None else 0,
         steps=tuple(dict.fromkeys(jobs)),
@@ -217,9 +220,10 @@ def make_plan(
 
 def _described(spec: ExperimentSpec, profile: Profile) -> Profile | None:
     """Return the profile of the model's input; None if the variables are unknown before it is built."""
+    if spec.model.info.layers is None or roles_differ(spec, profile):
+        return None
     found = encoded(spec, profile)
-    is_known = spec.model.info.layers is not None and not roles_differ(spec, profile)
-    return found if is_known and spec.model.refusal(found) is None else None
+    return found if spec.model.refusal(found) is None else None
 
 
 def _epochs(spec: ExperimentSpec) -> int:

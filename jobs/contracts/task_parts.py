@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from jobs.contracts.base import Frozen
+from jobs.contracts.sandbox import Level
 
 _INPUT = "an input file"
 InputPath = Annotated[str, _INPUT]
@@ -41,6 +42,35 @@ class CheckpointFolder(Frozen):
     step: int
 
 
+class OwnCodeFile(Frozen):
+    """A file of a version of code."""
+
+    path: str = Field(description="in the version, with / between folders")
+    place: InputPath
+
+
+class OwnCode(Frozen):
+    """A version of code that a user has brought. A task with code runs in a sandbox.
+
+    Attributes:
+        digest: of the version.
+        files: its files.
+        folder: where the supervisor has put them, read-only for the runner; empty until then.
+        requirements: the packages that it asks for, as it writes them.
+        python: the interpreter of its environment; empty for that of the worker.
+        minimum: the weakest level of sandbox at which it may run.
+        network: whether the project lets it connect to other hosts.
+    """
+
+    digest: str
+    files: tuple[OwnCodeFile, ...] = ()
+    folder: str = ""
+    requirements: tuple[str, ...] = ()
+    python: str = ""
+    minimum: Level
+    network: bool
+
+
 class Task(Frozen):
     """The fields of every task. Each kind adds fields and sets `kind` to its name."""
 
@@ -56,6 +86,7 @@ class Task(Frozen):
         ge=0,
         description="the rows of a larger table are read from its file when they are used; None: no limit",
     )
+    code: OwnCode | None = Field(default=None, description="code of a user that the task runs")
 
     base_model: BaseModelFile | None = Field(
         default=None, description="None unless the spec's model is a version"

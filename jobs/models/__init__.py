@@ -12,6 +12,7 @@ from jobs.models.event import EventChunk
 from jobs.models.experiment import Experiment, Revision
 from jobs.models.fetch import Credential, Fetch
 from jobs.models.idempotency import IdempotencyKey
+from jobs.models.installation import InstallationSettings
 from jobs.models.job import Job
 from jobs.models.lease import Lease
 from jobs.models.logins import LoginAttempts, LoginLink
@@ -51,6 +52,7 @@ __all__ = [
     "FurtherFile",
     "GateRevision",
     "IdempotencyKey",
+    "InstallationSettings",
     "Job",
     "JobArtifact",
     "Lease",

@@ -34,6 +34,9 @@ class Attempt(models.Model):
         null=True, help_text="step of the checkpoint that it resumed from"
     )
     record = models.JSONField(default=dict, help_text="reproducibility record")
+    sandbox_json = models.JSONField(
+        db_column="sandbox", null=True, help_text="the sandbox that it had; null: none"
+    )
     error = models.JSONField(null=True)
     spool_acked = models.PositiveBigIntegerField(
         default=0, help_text="bytes of the spool that are recorded in the database"

@@ -48,6 +48,9 @@ class Project(models.Model):
     max_events = models.PositiveIntegerField(
         null=True, help_text="quota of events a second of its runs; null: the installation's default"
     )
+    network = models.BooleanField(
+        default=False, help_text="code of users that runs here may connect to other hosts"
+    )
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
     deletion = deletion_key()

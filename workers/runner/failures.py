@@ -5,14 +5,19 @@ import traceback
 from pathlib import Path
 
 from jobs.contracts.events import Failed
-from workers.engine.errors import EngineError, RefusedInput, is_out_of_memory
+from workers.engine.errors import CodeFailure, EngineError, RefusedInput, is_out_of_memory
 
 
 def describe(error: Exception, now: float) -> Failed:
     """Return the final event for `error`."""
     code, message = _code_and_message(error)
-    trace = "" if isinstance(error, RefusedInput) else "".join(traceback.format_exception(error))
+    trace = "" if isinstance(error, RefusedInput) else _trace(error)
     return Failed(time=now, code=code, message=message[:2000], traceback=trace[-20_000:])
+
+
+def _trace(error: Exception) -> str:
+    # Of code of users, only the lines in its files.
+    return error.trace if isinstance(error, CodeFailure) else "".join(traceback.format_exception(error))
 
 
 def _code_and_message(error: Exception) -> tuple[str, str]:

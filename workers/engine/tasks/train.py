@@ -18,6 +18,7 @@ from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.rows import selected
 from workers.engine.evaluation.evaluate import evaluate, scores
 from workers.engine.models import base_models
+from workers.engine.models.own_code import own_objects
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.artifacts import write_json, write_test_predictions, write_validation_predictions
@@ -49,7 +50,8 @@ def run(task: TrainTask, report: Report) -> dict[str, Any]:
         BadData, BadLayout, BadSpec: see `prepare.prepare`.
         NanLoss, TaskInterrupted: see `training.Training.run`.
     """
-    return _TrainRun(task, report).run()
+    with own_objects(task.code, Path(task.folder)):
+        return _TrainRun(task, report).run()
 
 
 class _TrainRun:
@@ -72,7 +74,7 @@ class _TrainRun:
         with announced_to(self._report.phase):
             self._dataset = load_dataset(
                 self._task.dataset,
-                spec.data,
+                spec.required_data,
                 spec.texts,
                 self._task.in_memory_bytes,
                 base_models.features_of(spec.model),
@@ -132,7 +134,7 @@ class _TrainRun:
         # An ensemble fits its weights to these predictions, so they come from a model that has not been
         # trained on the validation rows.
         with announced_to(self._report.phase):
-            y_pred = loop.predict(validation.x, validation.batch_size)
+            y_pred = prepared.saved_form(loop.predict(validation.x, validation.batch_size))
         first = FirstPhase(
             best_epoch=result.best_epoch,
             epochs=result.epochs,
@@ -312,6 +314,8 @@ class _TrainRun:
         parts = self._dataset.parts
         rows = prepared.evaluation_set(parts.validation)
         metric, seed = self._task.objective.metric, self._task.spec.fit.seed
+        if not rows.computes(metric.removeprefix("val_")):
+            return {}
         numbers, y, p = validation
         return {
             "validation": measure_objective(metric, rows, y, p, seed, self._dataset.weights_of(numbers)),

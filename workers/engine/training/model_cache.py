@@ -93,7 +93,8 @@ class ModelCache:
         """
         # Versions of the same file may differ in the roles and types of their columns alone.
         described = hashlib.sha256(json.dumps(file.profile, sort_keys=True).encode()).hexdigest()
-        selected = f"{spec.data.model_dump_json()} {spec.texts}"
+        data = spec.required_data
+        selected = f"{data.model_dump_json()} {spec.texts}"
         # A version that is trained further brings the pipeline of its columns.
         start = spec.model.weights_digest
         key = f"{file.digest} {selected} {file.path} {described} {in_memory_bytes} {start}"
@@ -102,7 +103,7 @@ class ModelCache:
             self._dataset = None
             self._models.clear()
             features = features_of(spec.model)
-            self._dataset = (key, load_dataset(file, spec.data, spec.texts, in_memory_bytes, features))
+            self._dataset = (key, load_dataset(file, data, spec.texts, in_memory_bytes, features))
         return self._dataset[1]
 
     def prepare(
@@ -113,8 +114,8 @@ class ModelCache:
         Raises:
             BadLayout, BadSpec: see `prepare.prepare`.
         """
-        # On a mesh there is no program that trainings could share, and trees have none.
-        if spec.mesh is not None or not spec.model.info.by_gradient:
+        # On a mesh there is no program that trainings could share. Other preparations keep what they can.
+        if spec.mesh is not None or spec.model.info.preparation:
             return prepare(spec, dataset, rows, name=name, seed=seed)
         built = widened(spec, dataset.profile, len(rows))
         key = program_key(built, dataset, rows)
