@@ -14,7 +14,9 @@ def of_job(job: Job) -> OwnCode | None:
     Raises:
         Conflict: see `of_version`.
     """
-    digest = None if job.revision is None else job.revision.spec.model.code_digest
+    digest = job.payload.code_digest()
+    if digest is None and job.revision is not None:
+        digest = job.revision.spec.model.code_digest
     if digest is None:
         return None
     if job.project is None:

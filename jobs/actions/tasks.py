@@ -11,6 +11,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.task_parts import CheckpointFolder, DatasetFile, Task
 from jobs.errors import Conflict
 from jobs.models import Attempt, Checkpoint, DatasetVersion, Job, ModelVersion
+from jobs.queries.versions import is_foreign
 from jobs.store import store
 
 NEWEST_CHECKPOINTS = 3
@@ -74,13 +75,16 @@ def dataset_file(version: DatasetVersion) -> DatasetFile:
 
 
 def origin_of(version: ModelVersion) -> tuple[ExperimentSpec | None, DatasetFile | None]:
-    """Return the spec and the data of a version's training; (None, None) for an uploaded version."""
+    """Return the spec and the data of a version's training; (None, None) for a file from outside.
+
+    The model of a script is such a file: only the script knows what its inputs mean.
+    """
     source = version.source_job
-    if source is None or source.revision is None:
+    if source is None or source.revision is None or is_foreign(version):
         return None, None
     # The payload names the version that was read; the spec may leave it open, and newer ones may exist now.
     data = _dataset_version(source) or dataset_version(source.revision.spec, source.revision)
-    return source.revision.spec, dataset_file(data)
+    return source.revision.spec, None if data is None else dataset_file(data)
 
 
 def spec_of(job: Job) -> ExperimentSpec:

@@ -105,7 +105,9 @@ class Plan(Frozen):
     epochs: int
     epochs_likely: int | None
     retrainings: int
-    epoch_chosen_by: str = Field(description="the measure that chooses the epoch of the model in the end")
+    epoch_chosen_by: str = Field(
+        description="the measure that chooses the epoch of the model in the end; empty for a script alone"
+    )
     stopped_by: str | None = Field(description="the measure that ends its training early; null: nothing does")
     steps: tuple[str, ...]
     slots: int
@@ -147,6 +149,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
     objective = spec.search.objective if spec.search is not None else None
     chosen_by, stopped_by = monitors.of_training(objective, retrain, spec.fit.early_stopping)
     stops = retrain is not None or spec.fit.early_stopping is not None
+    chooses = objective is not None or not spec.model.info.trains_itself
     found = [
         *warnings(spec, profile),
         *plan_warnings.of_size(spec, profile),
@@ -167,7 +170,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
         executions=executions,
         epochs=epochs,
         epochs_likely=expected.likely_epochs,
-        epoch_chosen_by=chosen_by.metric,
+        epoch_chosen_by=chosen_by.metric if chooses else "",
         stopped_by=stopped_by.metric if stops else None,
         retrainings=retrain.top if spec.search is not None and retrain is not None else 0,
         steps=tuple(dict.fromkeys(jobs)),
@@ -194,9 +197,10 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
 
 def _described(spec: ExperimentSpec, profile: Profile) -> Profile | None:
     """Return the profile of the model's input; None if the variables are unknown before it is built."""
+    if spec.model.info.layers is None or roles_differ(spec, profile):
+        return None
     found = encoded(spec, profile)
-    is_known = spec.model.info.layers is not None and not roles_differ(spec, profile)
-    return found if is_known and spec.model.refusal(found) is None else None
+    return found if spec.model.refusal(found) is None else None
 
 
 def _epochs(spec: ExperimentSpec) -> int:

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 from django.db.models import Sum
 from pydantic import ValidationError
 
-from jobs.contracts import data_checks, device_checks, spec_checks, spec_sizes
+from jobs.contracts import data_checks, device_checks, dry_build, spec_checks, spec_sizes
 from jobs.contracts import plan as planning
+from jobs.contracts.code_model import CodeModel
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan, Situation
 from jobs.contracts.problems import MAX_PROBLEMS, Problem, problems
@@ -15,7 +16,7 @@ from jobs.contracts.resources import WorkerSize, unserved
 from jobs.errors import BadSpec
 from jobs.kinds import planned
 from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, Worker
-from jobs.queries import datasets, duration_history, warm_start
+from jobs.queries import code_checks, datasets, dry_builds, duration_history, warm_start
 from jobs.queries.devices import fitting_workers, why_none_fits
 from jobs.queries.outcomes import dataset_in
 from jobs.states import FINAL
@@ -59,6 +60,10 @@ def validate(
     if too_large := list(spec_sizes.problems(spec)):
         return Validation(spec, _reported(too_large))
     version, found = _data(project, spec)
+    found += code_checks.problems(project, spec)
+    if isinstance(spec.model, CodeModel):
+        spec, of_code = _of_code(project, spec, spec.model, version)
+        found += of_code
     found += spec_checks.problems(spec)
     found += warm_start.problems(project, spec.search)
     found += device_checks.problems(spec)
@@ -70,6 +75,18 @@ def validate(
     now = situation(project, spec, experiment) if with_plan else None
     plan = planning.make_plan(spec, profile, now, planned(spec)) if now is not None else None
     return Validation(spec, _reported(found), plan)
+
+
+def _of_code(
+    project: Project, spec: ExperimentSpec, model: CodeModel, version: DatasetVersion | None
+) -> tuple[ExperimentSpec, list[Problem]]:
+    """Return a spec with the whole space of its code, if that is known, and what prevents its models."""
+    found = list(dry_builds.model_problems(project, model))
+    built = dry_builds.built_for(project, spec, version) if not found else None
+    if built is None:
+        return spec, found
+    found = list(dry_build.problems_of(spec, built))
+    return (spec, found) if found else (dry_build.completed(spec, built), [])
 
 
 def _reported(found: list[Problem]) -> list[Problem]:
@@ -91,6 +108,8 @@ def require_valid(project: Project, body: Any) -> ExperimentSpec:
 
 
 def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None, list[Problem]]:
+    if spec.data is None:
+        return None, []
     slug, number = spec.data.dataset, spec.data.dataset_version
     if dataset_in(project, slug) is None:
         return None, [Problem("/data/dataset", f"there is no data set {slug!r} in {project.slug}")]

@@ -145,6 +145,7 @@ POST /api/v1/datasets/<slug>/versions
 POST /api/v1/datasets/<slug>/versions/<number>/split-overview
 POST /api/v1/datasets/<slug>/versions/<number>/fetch
 POST /api/v1/datasets/<slug>/versions/<number>/fetch/cancel
+POST /api/v1/datasets/<slug>/versions/<number>/read
 POST /api/v1/jobs/<int:job_id>/revise
 POST /api/v1/jobs/<int:job_id>/ensemble
 POST /api/v1/jobs/<int:job_id>/trials

@@ -42,6 +42,7 @@ RESOURCES = (
     "split_overviews",
     "resumable_uploads",
     "code",
+    "dry_builds",
     "experiments",
     "search_spaces",
     # These come before jobs, whose last path would match theirs.

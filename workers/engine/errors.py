@@ -52,6 +52,40 @@ class BadSpec(RefusedInput):
     code = "bad_spec"
 
 
+class CodeFailure(EngineError):
+    """Code of users failed; `trace` has the lines of its traceback that are in its own files."""
+
+    code = "code_failed"
+
+    def __init__(self, message: str, trace: str = "") -> None:
+        super().__init__(message)
+        self.trace = trace
+
+
+class CodeImportFailure(CodeFailure):
+    """The code cannot be imported."""
+
+    code = "code_import"
+
+
+class CodeBuildFailure(CodeFailure):
+    """The code does not build a model."""
+
+    code = "code_build"
+
+
+class CodeFitFailure(CodeFailure):
+    """The code failed while it trained or evaluated its model."""
+
+    code = "code_fit"
+
+
+class WrongShape(CodeFailure):
+    """The model does not fit the shape of the data."""
+
+    code = "wrong_shape"
+
+
 class BadLayout(RefusedInput):
     """A layout rule does not match the model's variables."""
 

@@ -9,6 +9,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult, RegisterTask
 from jobs.models import Attempt, Job, ModelVersion
+from jobs.queries.versions import is_foreign
 from jobs.store import store
 
 
@@ -24,7 +25,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
             **common,
             model=str(store().path(version.artifact_id)),
             digest=version.artifact_id,
-            foreign=version.source_job_id is None,
+            foreign=is_foreign(version),
             dataset=dataset,
         )
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import Prefetch
 
 from jobs import clock
-from jobs.actions import early_end, pipeline, submit, suggest
+from jobs.actions import dry_builds, early_end, pipeline, submit, suggest
 from jobs.actions.kind_actions import KindActions, register
 from jobs.actions.tasks import checkpoint_folders, dataset_of, spec_of
 from jobs.contracts.experiment import ExperimentSpec
@@ -44,6 +44,8 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
 
     def advance(self, root: Job) -> None:
         """Request the trials that are still needed; once all are final, create the next step's jobs."""
+        if not dry_builds.is_ready(root):
+            return
         search = outcomes.search_of(root)
         # Without a score there is nothing to continue with: the first trial ends in any case.
         if _is_time_over(root) and outcomes.best_trials(root, limit=1):

@@ -20,6 +20,7 @@ from workers.engine.data.store import file_digest, read_arrays
 from workers.engine.errors import BadData, BadModel
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model
+from workers.engine.models.own_code import own_objects
 from workers.engine.models.predict import arranged
 from workers.engine.models.size_limit import check_budget
 from workers.engine.models.untrusted import TOO_DEEP, scan
@@ -45,6 +46,11 @@ def run(task: RegisterTask, report: Report) -> dict[str, Any]:
     Raises:
         BadModel: the file cannot be accepted; the message names the problem.
     """
+    with own_objects(task.code, Path(task.folder)):
+        return _run(task, report)
+
+
+def _run(task: RegisterTask, report: Report) -> dict[str, Any]:
     steps = Steps(report, 3)
     path = Path(task.model)
     steps.begin("checking the file")

@@ -1,0 +1,178 @@
+"""Code of users: what a dry build finds, and that its models are trained, saved and pooled like others."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jobs.contracts.dry_build import BuiltModel, DataShape
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.task_parts import DatasetFile, OwnCode
+from jobs.kinds.dry_build.payload import DryBuildTask
+from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from jobs.kinds.train.payload import TrainTask
+from tests import own_code
+from tests.engine.helpers import RecordingReport
+from tests.engine.making import ArtifactReport, dataset_file
+from workers.engine.errors import CodeFailure
+from workers.engine.tasks import dry_build
+
+IRIS = DataShape(kind="vector", task="multiclass", input_shape=(4,), outputs=3)
+NUMBERS = DataShape(kind="vector", task="regression", input_shape=(10,), outputs=1)
+
+
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
+    return dataset_file(tmp_path_factory.mktemp("iris"), "iris")
+
+
+@pytest.fixture(scope="module")
+def diabetes(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
+    return dataset_file(tmp_path_factory.mktemp("diabetes"), "diabetes")
+
+
+def dry_built(
+    folder: Path, text: str, entry: str = "build_model", shape: DataShape = IRIS, args: Any = None
+) -> BuiltModel:
+    code = own_code.code_in(folder / "code", text)
+    task = DryBuildTask(
+        folder=str(folder),
+        code=code,
+        model={"kind": "code", "digest": code.digest, "entry": entry, "args": args or {}},
+        shape=shape,
+        data={"dataset": "any"},
+        texts="words",
+        dataset=None,
+    )
+    # As it is sent to the supervisor.
+    result = json.loads(json.dumps(dry_build.run(task, ArtifactReport(folder))))
+    return BuiltModel.model_validate(result["built"])
+
+
+def names(built: BuiltModel) -> list[str]:
+    return [parameter.name for parameter in built.space]
+
+
+def test_hyperparameters_that_appear_with_other_values_are_found(tmp_path: Path) -> None:
+    built = dry_built(tmp_path, own_code.SEARCH_OF_LAYERS)
+    assert set(names(built)) == {
+        "hidden", "width_0", "width_1", "width_2", "activation", "dropout", "rate",
+    }  # fmt: skip
+    assert (built.is_compiled, built.own_fit, built.one_hot, built.output) == (
+        True,
+        False,
+        True,
+        "probabilities",
+    )
+    assert built.metrics == ("val_loss", "val_accuracy")
+    rate = next(parameter for parameter in built.space if parameter.name == "rate")
+    assert (rate.kind, rate.sampling, rate.min, rate.max) == ("float", "log", 1e-3, 1e-1)
+    assert "/fit/optimizer" in built.unused
+
+
+def test_conditional_scopes_become_conditions(tmp_path: Path) -> None:
+    built = dry_built(tmp_path, own_code.CONDITIONAL)
+    when = {p.name: [(each.name, each.in_) for each in p.conditions()] for p in built.space}
+    assert when == {
+        "family": [],
+        "flat_units": [("family", ("flat",))],
+        "deep_0": [("family", ("deep",))],
+        "deep_1": [("family", ("deep",))],
+    }
+    assert built.output == "logits"
+
+
+def test_hyperparameters_of_an_own_fit_are_found(tmp_path: Path) -> None:
+    built = dry_built(tmp_path, own_code.TUNED_FIT, "TunedFit", args={"classes": 3})
+    assert names(built) == ["units", "batch_size", "shuffle"]
+    assert built.own_fit and "val_accuracy" in built.metrics
+    assert "/fit/batch_size" in built.unused
+
+
+def test_objects_of_the_code_and_its_metric_are_found(tmp_path: Path) -> None:
+    built = dry_built(tmp_path, own_code.OWN_OBJECTS)
+    assert {"Scaled", "Half", "MacroRecall"} <= set(built.custom_objects)
+    assert built.metrics == ("val_loss", "val_macro_recall")
+
+
+@pytest.mark.parametrize("wrong", own_code.BROKEN)
+def test_each_failure_names_its_cause(tmp_path: Path, wrong: str) -> None:
+    text, code, message = own_code.BROKEN[wrong]
+    with pytest.raises(CodeFailure) as failure:
+        dry_built(tmp_path, text)
+    assert (failure.value.code, message in str(failure.value)) == (code, True), str(failure.value)
+    # Nothing of the worker's own files.
+    assert "workers/engine" not in failure.value.trace
+
+
+def test_a_traceback_has_the_lines_of_the_code(tmp_path: Path) -> None:
+    with pytest.raises(CodeFailure) as failure:
+        dry_built(tmp_path, own_code.BROKEN["build"][0])
+    assert 'File "model.py", line 7, in build_model' in failure.value.trace
+
+
+def test_a_fit_that_returns_nothing_is_refused(tmp_path: Path) -> None:
+    text = own_code.TUNED_FIT.replace("return model.fit", "model.fit")
+    with pytest.raises(CodeFailure, match="fit returned nothing"):
+        dry_built(tmp_path, text, "TunedFit")
+
+
+def spec(code: OwnCode, entry: str, *, dataset: str = "iris", **parts: Any) -> ExperimentSpec:
+    model = {"kind": "code", "digest": code.digest, "entry": entry, **parts.pop("model", {})}
+    fit = {"epochs": 4, "batch_size": 32, **parts.pop("fit", {})}
+    return ExperimentSpec.model_validate(
+        {"version": 1, "data": {"dataset": dataset}, "model": model, "fit": fit, **parts}
+    )
+
+
+def trial(
+    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss", direction: str = "min",
+    seeds: tuple[int, ...] = (1,), **parts: Any
+) -> tuple[dict[str, Any], RecordingReport]:  # fmt: skip
+    """Run one trial; return its result and what it reported."""
+    from workers.engine.tasks import trial as task
+
+    code = own_code.code_in(folder / "code", text)
+    known = spec(code, entry, **parts)
+    executions = tuple(ExecutionPlan(execution=i, seed=seed) for i, seed in enumerate(seeds, 1))
+    report = RecordingReport(folder)
+    result = task.run(
+        TrialTask(
+            folder=str(folder),
+            code=code,
+            spec=known,
+            objective={"metric": metric, "direction": direction},
+            dataset=file,
+            trials=(TrialPlan(number=1, values={}, spec=known, executions=executions),),
+        ),
+        report,
+    )
+    return result, report
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "metric", "direction"),
+    [
+        (own_code.SEARCH_OF_LAYERS, "build_model", "val_accuracy", "max"),
+        (own_code.CONDITIONAL, "build_model", "val_loss", "min"),
+        (own_code.OWN_OBJECTS, "build_model", "val_macro_recall", "max"),
+        (own_code.NOT_COMPILED, "build_model", "val_accuracy", "max"),
+        (own_code.TUNED_FIT, "TunedFit", "val_accuracy", "max"),
+        (own_code.CUSTOM_LOOP, "OwnLoop", "val_my_metric", "min"),
+    ],
+)
+def test_a_trial_trains_code(
+    tmp_path: Path, iris: DatasetFile, text: str, entry: str, metric: str, direction: str
+) -> None:
+    result, report = trial(tmp_path, text, entry, iris, metric=metric, direction=direction, seeds=(1, 2))
+    (found,) = result["trials"]
+    assert [each["state"] for each in found["executions"]] == ["completed"] * 2
+    assert np.isfinite(found["score"])
+
+
+def test_an_objective_that_fit_returns_is_the_score(tmp_path: Path, diabetes: DatasetFile) -> None:
+    result, _ = trial(tmp_path, own_code.RETURNED_OBJECTIVE, "Regression", diabetes, dataset="diabetes")
+    (found,) = result["trials"]
+    assert 20 < found["score"] < 200
