@@ -8,12 +8,13 @@ from django.db.models.fields.json import KeyTransform
 from pydantic import TypeAdapter
 
 from jobs.contracts.answers.sandbox import SandboxOut
-from jobs.contracts.model import Hypermodel, Model, TemplateModel
+from jobs.contracts.model import Model
+from jobs.contracts.model_base import ModelBase
 from jobs.contracts.sandbox import LEVELS, Level, LevelState, choose_level
 from jobs.models import Job, Worker
 from jobs.queries import installation
 
-_MODEL: TypeAdapter[TemplateModel | Hypermodel] = TypeAdapter(Model)
+_MODEL: TypeAdapter[ModelBase] = TypeAdapter(Model)
 _WITHOUT_CODE = ("template", "hypermodel")
 """Kinds of models that never need code: nearly all, so nothing else of them is read."""
 _MAX_REASONS = 300
