@@ -35,6 +35,8 @@ def needs_sandbox(job: Job) -> bool:
     Raises:
         ValueError: its spec no longer parses.
     """
+    if job.payload.code_digest() is not None:
+        return True
     if "model_json" in vars(job):
         model = vars(job)["model_json"]
     else:
