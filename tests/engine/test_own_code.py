@@ -265,7 +265,9 @@ def test_models_of_code_are_pooled_quantized_and_registered(tmp_path: Path, iris
     assert found["metrics"]["test"]["accuracy"] > 0.2
     small = ArtifactReport(tmp_path / "small")
     found = quantize.run(
-        QuantizeTask(folder=small.folder, model=members[0].model, quantize={"mode": "int8"}, threads=1, **common),
+        QuantizeTask(
+            folder=small.folder, model=members[0].model, quantize={"mode": "int8"}, threads=1, **common
+        ),
         small,
     )
     assert found["quantized_layers"] == 2
