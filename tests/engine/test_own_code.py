@@ -12,7 +12,6 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.task_parts import DatasetFile, OwnCode
 from jobs.kinds.dry_build.payload import DryBuildTask
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from jobs.kinds.train.payload import TrainTask
 from tests import own_code
 from tests.engine.helpers import RecordingReport
 from tests.engine.making import ArtifactReport, dataset_file
