@@ -102,6 +102,6 @@ class Offer(NamedTuple):
 
 
 def offers() -> list[Offer]:
-    """Return what the workers that accept work offer to code of users."""
+    """Return the sandboxes that the workers that accept work offer."""
     found = ((worker, levels_of(worker)) for worker in Worker.objects.live().order_by("name", "pk"))
     return [Offer(worker, choose_level(states, Level.PROCESS), states) for worker, states in found]
