@@ -26,6 +26,17 @@ class DatasetFile(Frozen):
     profile: dict[str, Any] = Field(description="jobs.contracts.profile.Profile as JSON")
 
 
+def required(dataset: DatasetFile | None) -> DatasetFile:
+    """Return the data of a task whose model needs them.
+
+    Raises:
+        ValueError: the task has none.
+    """
+    if dataset is None:
+        raise ValueError("the task has no data")
+    return dataset
+
+
 class BaseModelFile(Frozen):
     """The file of the version whose weights a training starts from."""
 

@@ -26,9 +26,8 @@ NONE = "none"
 def model_problems(project: Project, model: CodeModel) -> Iterator[Problem]:
     """Yield what prevents a version of code from building a model, as far as its findings show it."""
     version = CodeVersion.objects.filter(project=project, digest=model.digest).first()
+    # `code_checks` reports it.
     if version is None:
-        message = f"there is no code with the digest {model.digest[:8]} in {project.slug}"
-        yield Problem("/model/digest", message)
         return
     entries = [entry for entry in version.found.entries if entry.kind in CODE_ENTRIES]
     named = [e for e in entries if e.name == model.name and model.path in ("", e.path)]

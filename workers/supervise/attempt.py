@@ -18,7 +18,7 @@ from jobs.contracts.task_parts import Task
 from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
 from workers.runner.environment import Environment
-from workers.runner.registry import needs_jax
+from workers.runner.registry import needs_jax, runs_program
 from workers.supervise.attempt_end import GIB, AttemptEnd
 from workers.supervise.attempt_repository import Assignment, AttemptRepository, DatabaseUnavailable
 from workers.supervise.backoff import Backoff
@@ -389,7 +389,7 @@ class AttemptSupervisor:
 def _may_use_gpus(task: Task) -> bool:
     """Return whether a task gets GPUs where there are some. A mesh of CPU devices leaves them to others."""
     mesh = _mesh_of(task)
-    return needs_jax(task) and (mesh is None or mesh.kind != "cpu")
+    return (needs_jax(task) or runs_program(task)) and (mesh is None or mesh.kind != "cpu")
 
 
 def _mesh_of(task: Task) -> MeshSpec | None:
