@@ -28,7 +28,7 @@ def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool
 
     Args:
         project: of the code.
-        payload: what is built.
+        payload: names the model.
         by: the acting user.
         again: whether to repeat one that has failed.
 

@@ -1,4 +1,4 @@
-"""Code of users: what a dry build finds, and that its models are trained, saved and pooled like others."""
+"""Code of users: the findings of a dry build, and models that are trained, saved and pooled like others."""
 
 import json
 from pathlib import Path
@@ -12,6 +12,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.task_parts import DatasetFile, OwnCode
 from jobs.kinds.dry_build.payload import DryBuildTask
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from jobs.kinds.train.payload import TrainTask
 from tests import own_code
 from tests.engine.helpers import RecordingReport
 from tests.engine.making import ArtifactReport, dataset_file
@@ -127,10 +128,10 @@ def spec(code: OwnCode, entry: str, *, dataset: str = "iris", **parts: Any) -> E
 
 
 def trial(
-    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss", direction: str = "min",
-    seeds: tuple[int, ...] = (1,), **parts: Any
+    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss",
+    direction: str = "min", seeds: tuple[int, ...] = (1,), **parts: Any
 ) -> tuple[dict[str, Any], RecordingReport]:  # fmt: skip
-    """Run one trial; return its result and what it reported."""
+    """Run one trial; return its result and its reports."""
     from workers.engine.tasks import trial as task
 
     code = own_code.code_in(folder / "code", text)
@@ -165,7 +166,7 @@ def trial(
 def test_a_trial_trains_code(
     tmp_path: Path, iris: DatasetFile, text: str, entry: str, metric: str, direction: str
 ) -> None:
-    result, report = trial(tmp_path, text, entry, iris, metric=metric, direction=direction, seeds=(1, 2))
+    result, _ = trial(tmp_path, text, entry, iris, metric=metric, direction=direction, seeds=(1, 2))
     (found,) = result["trials"]
     assert [each["state"] for each in found["executions"]] == ["completed"] * 2
     assert np.isfinite(found["score"])
@@ -185,8 +186,8 @@ class TrainingReport(ArtifactReport):
 
 
 def trained(
-    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss", direction: str = "min",
-    **parts: Any
+    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss",
+    direction: str = "min", **parts: Any
 ) -> tuple[dict[str, Any], ArtifactReport, TrainTask]:  # fmt: skip
     """Train, retrain on more rows, save and evaluate a model, as the step after a search does."""
     from workers.engine.tasks import train
@@ -320,8 +321,9 @@ def interrupted(folder: Path, text: str, entry: str, file: DatasetFile) -> tuple
         plan = ExecutionPlan(execution=1, seed=1, checkpoints=checkpoints)
         return task.run(
             TrialTask(
-                folder=str(folder), code=code, spec=known, objective={"metric": "val_loss", "direction": "min"},
-                dataset=file, trials=(TrialPlan(number=1, values={}, spec=known, executions=(plan,)),),
+                folder=str(folder), code=code, spec=known,
+                objective={"metric": "val_loss", "direction": "min"}, dataset=file,
+                trials=(TrialPlan(number=1, values={}, spec=known, executions=(plan,)),),
             ),
             report,
         )  # fmt: skip
