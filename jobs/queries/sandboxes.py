@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from jobs.contracts.answers.sandbox import SandboxOut
 from jobs.contracts.model import Hypermodel, Model, TemplateModel
 from jobs.contracts.sandbox import LEVELS, Level, LevelState, choose_level
+from jobs.kinds.base import Payload
 from jobs.models import Job, Worker
 from jobs.queries import installation
 
@@ -34,6 +35,9 @@ def needs_sandbox(job: Job) -> bool:
     Raises:
         ValueError: its spec no longer parses.
     """
+    # A dry build has no spec. Few kinds have code in their payload, so others' payloads are not parsed.
+    if job.facts.payload.code_digest is not Payload.code_digest and job.payload.code_digest() is not None:
+        return True
     if "model_json" in vars(job):
         model = vars(job)["model_json"]
     else:

@@ -31,11 +31,14 @@ def until_built(who: Visitor, hyperparameters: int) -> None:
     expect(who.page.locator("[data-own-state]")).to_have_text(declared)
 
 
+def without_later_steps(who: Visitor) -> None:
+    step(who.page, "Afterwards")
+    for pointer in ("/after/retrain", "/after/ensemble"):
+        at(who.page, pointer).uncheck()
+
+
 def until_done(who: Visitor) -> None:
     page = who.page
-    step(page, "Afterwards")
-    page.get_by_label("Retrain the best trials").uncheck()
-    page.get_by_label("Build an ensemble").uncheck()
     settled(page)
     who.press("Submit")
     page.wait_for_url("**/jobs/*")
@@ -47,6 +50,7 @@ def test_a_pasted_function_becomes_a_finished_search(cast: Cast) -> None:
     paste(who, "layers by hand", own_code.SEARCH_OF_LAYERS)
     until_built(who, 7)
     who.see("own-code-model")
+    without_later_steps(who)
     page = who.page
     step(page, "Training")
     at(page, "/fit/epochs").fill("3")
@@ -69,6 +73,7 @@ def test_a_class_with_its_own_fit_becomes_a_finished_search(cast: Cast) -> None:
     who = cast.ada
     paste(who, "own loop", own_code.CUSTOM_LOOP)
     until_built(who, 3)
+    without_later_steps(who)
     page = who.page
     step(page, "Search space")
     at(page, "/search/max_trials").fill("2")
