@@ -8,13 +8,14 @@ from django.db.models.fields.json import KeyTransform
 from pydantic import TypeAdapter
 
 from jobs.contracts.answers.sandbox import SandboxOut
-from jobs.contracts.model import Hypermodel, Model, TemplateModel
+from jobs.contracts.model import Model
+from jobs.contracts.model_base import ModelBase
 from jobs.contracts.sandbox import LEVELS, Level, LevelState, choose_level
 from jobs.kinds.base import Payload
 from jobs.models import Job, Worker
 from jobs.queries import installation
 
-_MODEL: TypeAdapter[TemplateModel | Hypermodel] = TypeAdapter(Model)
+_MODEL: TypeAdapter[ModelBase] = TypeAdapter(Model)
 _WITHOUT_CODE = ("template", "hypermodel")
 """Kinds of models that never need code: nearly all, so nothing else of them is read."""
 _MAX_REASONS = 300
@@ -103,6 +104,6 @@ class Offer(NamedTuple):
 
 
 def offers() -> list[Offer]:
-    """Return what the workers that accept work offer to code of users."""
+    """Return the sandboxes that the workers that accept work offer."""
     found = ((worker, levels_of(worker)) for worker in Worker.objects.live().order_by("name", "pk"))
     return [Offer(worker, choose_level(states, Level.PROCESS), states) for worker, states in found]

@@ -216,8 +216,12 @@ class _Run:
         return process.record
 
     def _write_files(self, proxy: IndexProxy | None, owner: Owner | None) -> None:
-        (self._files / "requirements.txt").write_text("".join(f"{each}\n" for each in self._request.requirements))
-        (self._files / "constraints.txt").write_text("".join(f"{each}\n" for each in self._request.constraints))
+        (self._files / "requirements.txt").write_text(
+            "".join(f"{each}\n" for each in self._request.requirements)
+        )
+        (self._files / "constraints.txt").write_text(
+            "".join(f"{each}\n" for each in self._request.constraints)
+        )
         installer, by_path = self._builder.installer, proxy is not None and self._way.by_path
         plan = Plan(
             folder=str(self._venv),
@@ -278,7 +282,8 @@ class _Run:
                     process.kill()
                     watch.stop()
                     raise BuildFailed(
-                        f"The installation of the packages took longer than {seconds:.0f} s.", code="package_time"
+                        f"The installation of the packages took longer than {seconds:.0f} s.",
+                        code="package_time",
                     ) from None
 
     def _read(self, chunk: bytes, receive: Callable[[str], None]) -> None:

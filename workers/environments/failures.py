@@ -28,7 +28,9 @@ _NOT_FOUND = re.compile(r"No matching distribution found for (?P<wanted>.+)")
 _VERSIONS = re.compile(r"satisfies the requirement (?P<wanted>\S.*?) \(from versions: (?P<versions>.*)\)")
 _UV_NOT_FOUND = re.compile(r"Because (?P<wanted>\S+) was not found in the package registry")
 _UV_BUILD = re.compile(r"Failed to (?:build|download and build) `(?P<name>[^`]+)`")
-_BUILD = re.compile(r"Failed (?:building wheel|to build installable wheels|to build) (?:for )?'?(?P<name>[\w.\-]+)")
+_BUILD = re.compile(
+    r"Failed (?:building wheel|to build installable wheels|to build) (?:for )?'?(?P<name>[\w.\-]+)"
+)
 _BUILD_OF = re.compile(r"(?:Preparing metadata|Getting requirements to build wheel).*error")
 _COLLECTED = re.compile(r"^Collecting (?P<name>[^\s(]+)")
 _PYTHON = re.compile(r"Package '?(?P<name>[\w.\-]+)'? requires a different Python: (?P<detail>.+)")
@@ -117,7 +119,9 @@ def _conflict(lines: Sequence[str]) -> str:
     """Return the lines of pip that tell who asks for which version."""
     start = next((n for n, line in enumerate(lines) if "conflict is caused by" in line), None)
     if start is None:
-        return next(line for line in lines if _CONFLICT in line).removeprefix("ERROR: ").rstrip(".")[:MAX_DETAIL]
+        return (
+            next(line for line in lines if _CONFLICT in line).removeprefix("ERROR: ").rstrip(".")[:MAX_DETAIL]
+        )
     found = []
     for line in lines[start + 1 :]:
         if not line.startswith("  "):
@@ -135,7 +139,11 @@ def _uv_conflict(lines: Sequence[str], note: str) -> BuildFailed:
     start = next(n for n, line in enumerate(lines) if _UV_CONFLICT in line)
     said = " ".join(line.strip(" ╰─▶") for line in lines[start + 1 :]).strip()
     detail = said.partition(" hint: ")[0].rstrip(".")[:MAX_DETAIL]
-    if "your requirements are unsatisfiable" in detail and " depends on " not in detail and "you require" in detail:
+    if (
+        "your requirements are unsatisfiable" in detail
+        and " depends on " not in detail
+        and "you require" in detail
+    ):
         if "there is no version of" in detail or "has no wheels" in detail:
             return BuildFailed(f"No version of a package fits: {detail}.{note}", code="package_not_found")
     return BuildFailed.conflict(detail)
@@ -145,5 +153,7 @@ def _last_error(lines: Sequence[str]) -> str:
     errors = [line for line in lines if line.lower().startswith(("error", "× "))] or [
         line for line in lines if line.strip()
     ]
-    text = errors[-1].removeprefix("ERROR: ").removeprefix("error: ").strip() if errors else "without a message"
+    text = (
+        errors[-1].removeprefix("ERROR: ").removeprefix("error: ").strip() if errors else "without a message"
+    )
     return (text[:MAX_DETAIL].rstrip(".")) + "."

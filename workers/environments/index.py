@@ -114,7 +114,8 @@ def read(environment: Mapping[str, str] = os.environ) -> PackageIndex:
         raise NoIndex(f"this worker has no pip whose configuration names an index: set {INDEX_VARIABLE}")
     options = {} if facts is None else facts["options"]
     further = _hosts(environment.get(HOSTS_VARIABLE, "").split())
-    urls, links = named, ()
+    urls = named
+    links: tuple[str, ...] = ()
     if not named:
         assert facts is not None  # noqa: S101  checked above
         main = options.get("index-url") or facts["index"]

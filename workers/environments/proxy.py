@@ -81,7 +81,9 @@ class IndexProxy:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        starting = asyncio.start_server if self._listener.family == socket.AF_INET else asyncio.start_unix_server
+        starting = (
+            asyncio.start_server if self._listener.family == socket.AF_INET else asyncio.start_unix_server
+        )
         server = self._loop.run_until_complete(starting(self._serve, sock=self._listener, limit=MAX_HEAD))
         try:
             self._loop.run_forever()
