@@ -6,7 +6,7 @@ from jobs.contracts.problems import Problem
 from jobs.contracts.task_parts import OwnCode, OwnCodeFile
 from jobs.errors import BadSpec, Conflict, Forbidden
 from jobs.models import CodeVersion, Job, Project, Revision, User
-from jobs.queries import installation
+from jobs.queries import code_checks, installation
 from jobs.queries.code import files_of
 from jobs.store import store
 
@@ -27,15 +27,13 @@ def require_right(by: User, project: Project | None, revision: Revision | None) 
 
 
 def require_present(project: Project, spec: ExperimentSpec) -> None:
-    """Refuse a spec whose code the project does not have.
+    """Refuse a spec whose code the project does not have, such as that of a copy from another project.
 
     Raises:
         BadSpec: it does not have it.
     """
-    digest = spec.model.code_digest
-    if digest is not None and not CodeVersion.objects.filter(project=project, digest=digest).exists():
-        message = f"project {project} has no code {digest[:8]}: upload it there first"
-        raise BadSpec(message, [Problem("/spec/model/digest", message)])
+    if found := code_checks.problems(project, spec):
+        raise BadSpec(found[0].message, [Problem(f"/spec{each.pointer}", each.message) for each in found])
 
 
 def of_job(job: Job) -> OwnCode | None:

@@ -30,7 +30,7 @@ from jobs.models import (
     Revision,
     User,
 )
-from jobs.queries import code_checks, outcomes
+from jobs.queries import base_versions, code_checks, outcomes
 from jobs.states import JobState
 
 MAX_LISTED = 8
@@ -139,7 +139,9 @@ def _require_kept(job: Job) -> None:
     Raises:
         StaleState: something is deleted.
     """
-    deletions.require_present(job.project, job.experiment)
+    source = base_versions.source_of(job.revision.spec) if job.revision is not None else None
+    kept = () if source is None else (source.model, source)
+    deletions.require_present(job.project, job.experiment, *kept)
     pk = job.payload.dataset_version
     if pk is not None and not DatasetVersion.objects.filter(pk=pk, dataset__deletion=None).exists():
         raise StaleState(f"the data of job {job.pk} were deleted meanwhile")

@@ -8,9 +8,10 @@ from jobs.actions import own_code
 from jobs.actions.kind_actions import actions_of
 from jobs.actions.submit import dataset_version
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task_parts import CheckpointFolder, DatasetFile, Task
+from jobs.contracts.task_parts import BaseModelFile, CheckpointFolder, DatasetFile, Task
 from jobs.errors import Conflict
 from jobs.models import Attempt, Checkpoint, DatasetVersion, Job, ModelVersion
+from jobs.queries import base_versions
 from jobs.queries.versions import is_foreign
 from jobs.store import store
 
@@ -39,7 +40,21 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         "compile_cache": str(compile_cache) if compile_cache is not None else None,
         "code": own_code.of_job(attempt.job),
     }
+    if attempt.job.revision is not None:
+        common["base_model"] = base_model_of(attempt.job.revision.spec)
     return actions_of(attempt.job).build_task(attempt, common)
+
+
+def base_model_of(spec: ExperimentSpec) -> BaseModelFile | None:
+    """Return the file of the version whose weights a training starts from; None for new weights."""
+    version = base_versions.source_of(spec)
+    if version is None:
+        return None
+    return BaseModelFile(
+        path=str(store().path(version.artifact_id)),
+        digest=version.artifact_id,
+        foreign=is_foreign(version),
+    )
 
 
 def dataset_of(job: Job) -> DatasetFile:

@@ -70,7 +70,7 @@ class OwnCode(Frozen):
         requirements: the packages that it asks for, as it writes them.
         python: the interpreter of its environment; empty for that of the worker.
         minimum: the weakest level of sandbox at which it may run.
-        network: whether the project lets it connect to other hosts.
+        network: whether it may connect to other hosts, which the project decides.
     """
 
     digest: str

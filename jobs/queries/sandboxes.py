@@ -8,12 +8,14 @@ from django.db.models.fields.json import KeyTransform
 from pydantic import TypeAdapter
 
 from jobs.contracts.answers.sandbox import SandboxOut
-from jobs.contracts.model import Hypermodel, Model, TemplateModel
+from jobs.contracts.model import Model
+from jobs.contracts.model_base import ModelBase
 from jobs.contracts.sandbox import LEVELS, Level, LevelState, choose_level
+from jobs.kinds.base import Payload
 from jobs.models import Job, Worker
 from jobs.queries import installation
 
-_MODEL: TypeAdapter[TemplateModel | Hypermodel] = TypeAdapter(Model)
+_MODEL: TypeAdapter[ModelBase] = TypeAdapter(Model)
 _WITHOUT_CODE = ("template", "hypermodel")
 """Kinds of models that never need code: nearly all, so nothing else of them is read."""
 _MAX_REASONS = 300
@@ -34,6 +36,9 @@ def needs_sandbox(job: Job) -> bool:
     Raises:
         ValueError: its spec no longer parses.
     """
+    # A dry build has no spec. Few kinds have code in their payload, so others' payloads are not parsed.
+    if job.facts.payload.code_digest is not Payload.code_digest and job.payload.code_digest() is not None:
+        return True
     if "model_json" in vars(job):
         model = vars(job)["model_json"]
     else:
@@ -99,6 +104,6 @@ class Offer(NamedTuple):
 
 
 def offers() -> list[Offer]:
-    """Return what the workers that accept work offer to code of users."""
+    """Return the sandboxes that the workers that accept work offer."""
     found = ((worker, levels_of(worker)) for worker in Worker.objects.live().order_by("name", "pk"))
     return [Offer(worker, choose_level(states, Level.PROCESS), states) for worker, states in found]

@@ -63,5 +63,5 @@ def set_network(request: Request, project: str) -> HttpResponse:
 
 urls = [
     path("settings", settings, name="settings"),
-    path("projects/<slug:project>/network", set_network, name="project_set_network"),
+    path("p/<slug:project>/network", set_network, name="project_set_network"),
 ]
