@@ -72,7 +72,7 @@ class OwnCode(Frozen):
         own_versions: the environment may have other versions of the packages of this program, so the runner
             keeps the interpreter of the worker, and only a script gets that of the environment.
         minimum: the weakest level of sandbox at which it may run.
-        network: whether the project lets it connect to other hosts.
+        network: whether it may connect to other hosts, which the project decides.
     """
 
     digest: str

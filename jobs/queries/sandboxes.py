@@ -11,6 +11,7 @@ from jobs.contracts.answers.sandbox import SandboxOut
 from jobs.contracts.model import Model
 from jobs.contracts.model_base import ModelBase
 from jobs.contracts.sandbox import LEVELS, Level, LevelState, choose_level
+from jobs.kinds.base import Payload
 from jobs.models import Job, Worker
 from jobs.queries import installation
 
@@ -35,7 +36,8 @@ def needs_sandbox(job: Job) -> bool:
     Raises:
         ValueError: its spec no longer parses.
     """
-    if job.payload.code_digest() is not None:
+    # A dry build has no spec. Few kinds have code in their payload, so others' payloads are not parsed.
+    if job.facts.payload.code_digest is not Payload.code_digest and job.payload.code_digest() is not None:
         return True
     if "model_json" in vars(job):
         model = vars(job)["model_json"]
@@ -102,6 +104,6 @@ class Offer(NamedTuple):
 
 
 def offers() -> list[Offer]:
-    """Return what the workers that accept work offer to code of users."""
+    """Return the sandboxes that the workers that accept work offer."""
     found = ((worker, levels_of(worker)) for worker in Worker.objects.live().order_by("name", "pk"))
     return [Offer(worker, choose_level(states, Level.PROCESS), states) for worker, states in found]

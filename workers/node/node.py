@@ -19,7 +19,7 @@ from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.backoff import Backoff
 from workers.supervise.fork_servers import ForkServers
 from workers.supervise.runner_pool import RunnerPool
-from workers.supervise.sandboxes import Sandboxes
+from workers.supervise.sandboxes import Sandboxes, further_packages
 from workers.supervise.secret_masking import SecretMasker
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Node:
             masker=SecretMasker(secrets),
             module=settings.runner,
             fork_servers=fork_servers if settings.forks else None,
-            sandboxes=Sandboxes(folder.attempts),
+            sandboxes=Sandboxes(folder.attempts, readable=further_packages(settings.runner)),
         )
         self._resources = NodeResources(settings, folder, self._pool, slots, Inventory(found))
         self._membership: Membership | None = None

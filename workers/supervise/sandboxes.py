@@ -298,6 +298,12 @@ class SandboxLauncher:
         return process, before
 
 
+def further_packages(module: str) -> tuple[str, ...]:
+    """Return the folder of the package of another runner module, which tests set; none for the usual one."""
+    package = module.partition(".")[0]
+    return () if package in PACKAGES else (str(CODE_ROOT / package),)
+
+
 def remove_if_empty(folder: Path) -> None:
     """Remove a folder, unless something is in it."""
     with contextlib.suppress(OSError):
