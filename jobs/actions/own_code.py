@@ -65,7 +65,9 @@ def of_two(first: CodeVersion | None, second: CodeVersion | None) -> OwnCode | N
     if second is not None and first is not None and second.digest == first.digest:
         second = None
     parts = {
-        folder: of_row(version) for folder, version in ((FIRST, first), (SECOND, second)) if version is not None
+        folder: of_row(version)
+        for folder, version in ((FIRST, first), (SECOND, second))
+        if version is not None
     }
     main = next(iter(parts.values()))
     digest = sha256(" ".join(f"{folder}={each.digest}" for folder, each in parts.items()).encode())

@@ -31,7 +31,9 @@ class RegisterTask(Task):
     kind: Literal["register"] = "register"
     model: InputPath
     digest: str
-    foreign: bool = Field(default=False, description="uploaded by a person, or made by code of users: scan before Keras sees it")
+    foreign: bool = Field(
+        default=False, description="uploaded by a person, or made by code of users: scan before Keras sees it"
+    )
     dataset: DatasetFile | None = None
 
     def reads_foreign_file(self) -> bool:

@@ -30,6 +30,7 @@ from workers.engine.evaluation.members import (
 from workers.engine.models.build import signature_of, target_scale
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.losses import compute_metrics, loss_name, metric_names
+from workers.engine.models.own_objects import objects_for
 from workers.engine.models.predict import Predictor
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
@@ -58,6 +59,11 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
         BadMembers: the members' validation rows or inputs differ.
         BadData, BadSpec: the data set cannot be read as the spec requires.
     """
+    with objects_for(task.code, *(Path(member.model) for member in task.members)):
+        return _pooled(task, report)
+
+
+def _pooled(task: EnsembleTask, report: Report) -> dict[str, Any]:
     steps = Steps(report, 4)
     seed = task.spec.data.split.seed
     with announced_to(report.phase):

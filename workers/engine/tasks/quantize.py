@@ -27,6 +27,7 @@ from workers.engine.evaluation.regression import columns
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.int8 import ComparedLayers, compare_layers, quantize_file
+from workers.engine.models.own_objects import objects_for
 from workers.engine.models.predict import Predictor
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
@@ -69,6 +70,11 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
         NotQuantizable: no int8 version of this model predicts the same after saving.
         BadData, BadSpec: the data set cannot be read as the spec requires.
     """
+    with objects_for(task.code, Path(task.model)):
+        return _quantized(task, report)
+
+
+def _quantized(task: QuantizeTask, report: Report) -> dict[str, Any]:
     steps = Steps(report, 4)
     folder, source, seed = Path(task.folder), Path(task.model), task.spec.data.split.seed
     with announced_to(report.phase):
