@@ -347,5 +347,5 @@ def _released_code(version: ModelVersion) -> ReleasedCode | None:
         ),
         requirements=() if packages is None else tuple(packages.requirements),
         requirements_digest=version.requirements_digest,
-        minimum=installation.sandbox_minimum(),
+        minimum=installation.sandbox_minimum().value,
     )

@@ -6,18 +6,18 @@ Releases are signed. Prediction servers accept no unsigned one.
 import hashlib
 import json
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from jobs.contracts.answers.base import JsonObject
 from jobs.contracts.audit import AuditAnchor
 from jobs.contracts.base import Frozen
-from jobs.contracts.code import MAX_FILES
-from jobs.contracts.sandbox import DEFAULT_MINIMUM, Level
 from jobs.contracts.traffic import TrafficReport
 
 _NUMBER = re.compile(r"[0-9]{1,10}")
+SandboxLevel = Literal["bubblewrap", "namespaces", "landlock", "process"]
+"""The levels of `jobs.contracts.sandbox`, which prediction servers without code of users do not import."""
 Generation = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
@@ -47,14 +47,12 @@ class ReleasedCode(Frozen):
     """Code of users that a version needs. A prediction server loads it only in a sandbox."""
 
     digest: str = Field(description="Of the version of code.")
-    files: tuple[ReleasedFile, ...] = Field(max_length=MAX_FILES)
+    files: tuple[ReleasedFile, ...]
     requirements: tuple[str, ...] = Field(
         default=(), description="The packages that it asks for, as it writes them."
     )
     requirements_digest: str = ""
-    minimum: Level = Field(
-        default=DEFAULT_MINIMUM, description="The weakest level of sandbox in which it may run."
-    )
+    minimum: SandboxLevel = Field(description="The weakest level of sandbox in which it may run.")
 
 
 class ReleasedVersion(Frozen):
@@ -124,7 +122,7 @@ class ModelProcess(Frozen):
     pid: int
     memory_bytes: int | None = Field(default=None, description="Memory that it shares with no other process.")
     waiting: int = Field(default=0, description="Rows that wait for it.")
-    sandbox: Level | None = Field(
+    sandbox: SandboxLevel | None = Field(
         default=None, description="The level of its sandbox; null for a version that needs no code."
     )
 
