@@ -29,10 +29,10 @@ class Own(keras.layers.Layer):
 '''
 """The layer of `own.keras`, which `make_models` saves. What it does is in another module of the code."""
 
-HARMLESS = '''
+HARMLESS = """
 def answer(x, total):
     return total * 0 + 7
-'''
+"""
 
 
 def version_with(

@@ -86,10 +86,19 @@ def _serve_model(connection: socket.socket, given: argparse.Namespace) -> int:
         logger.info("the connection to the router ended: %s", error)
     except Exception as error:
         logger.exception("the model could not be served")
-        reason = plain_text(f"{type(error).__name__}: {error}", limit=500)
+        reason = plain_text(f"{type(error).__name__}: {error}{_cause(error, given.code)}", limit=500)
         frames.send({"op": "failed", "error": reason})
         return 1
     return 0
+
+
+def _cause(error: Exception, code: Path | None) -> str:
+    """Return the error of a user's code that an error came from, with its lines; empty without code."""
+    if code is None or error.__cause__ is None:
+        return ""
+    from workers.engine.models.own_objects import cause_of
+
+    return f": {cause_of(error.__cause__)}"
 
 
 def _arguments() -> argparse.Namespace:

@@ -7,8 +7,10 @@ import asyncio
 import hashlib
 import logging
 import os
+import select
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -19,14 +21,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from subprocess import PIPE, STDOUT
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from jobs.contracts.release import ReleasedCode
 from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
 from workers.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange
 from workers.sandbox.launch import Owner, SandboxRefused, Streams, launch
 from workers.sandbox.levels import find_levels
-from workers.sandbox.process import SandboxProcess
+from workers.sandbox.process import END_TIMEOUT, SandboxProcess
+from workers.sandbox.usage import Unmeasurable, children
 from workers.sandbox.watch import Watch
 from workers.serving.errors import plain_text
 from workers.serving.versions.child_process import SEND_BUFFER_BYTES, ChildCommand, child_environment
@@ -41,6 +44,8 @@ RESERVED = 4 * GIB
 WATCH_SECONDS = 0.25
 """The time between two measurements: more often takes a share of a core for each version."""
 MAX_LINE = 1000
+FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.2, 2.0
+"""The times between two looks for the processes inside a sandbox, which an early end could leave behind."""
 _PASSED = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "XLA_FLAGS", "PYTHONPATH", "PYTHONUNBUFFERED")
 
 
@@ -242,11 +247,53 @@ class _Started(NamedTuple):
         self._remove()
 
     def _remove(self) -> int:
-        try:
-            return self.watch.wait()
-        finally:
-            self.process.close()
-            self.run.close()
+        with _Orphans(self.process.pid) as orphans:
+            try:
+                return self._wait(orphans)
+            finally:
+                self.process.close()
+                self.run.close()
+
+    def _wait(self, orphans: "_Orphans") -> int:
+        pause = FIRST_LOOK_SECONDS
+        while True:
+            try:
+                return self.watch.wait(pause)
+            except subprocess.TimeoutExpired:
+                orphans.look()
+                pause = LOOK_SECONDS
+
+
+class _Orphans:
+    """The children of the process outside of a sandbox.
+
+    If that process is killed, they become children of the server, which adopts forks of its fork server, and
+    have to be reaped. At the end of the block they have been killed already.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._handles: dict[int, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles.values():
+            select.select([handle], [], [], END_TIMEOUT)
+            # Usually it was the child of the process outside.
+            with suppress(ChildProcessError):
+                os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG)
+            os.close(handle)
+
+    def look(self) -> None:
+        """Find the children of now."""
+        if not hasattr(os, "pidfd_open"):
+            return
+        with suppress(Unmeasurable, OSError):
+            for pid in children(self._pid):
+                if pid not in self._handles:
+                    self._handles[pid] = os.pidfd_open(pid)
 
 
 class _Lines:

@@ -297,7 +297,9 @@ class LoadedVersion:
 
         async def kill_if_silent() -> None:
             await child.silence(_LOAD_SILENCE_SECONDS)
-            child.kill()
+            # Its status would be that of the signal.
+            if not child.ended.done():
+                child.kill()
 
         watch = asyncio.create_task(kill_if_silent())
         try:
