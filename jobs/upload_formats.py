@@ -6,6 +6,7 @@ from typing import Literal
 from jobs.contracts.dialect import encoding_of
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
+from jobs.model_formats import how_to_convert
 
 Source = Literal["csv", "json_lines", "npz", "npy", "parquet", "arrow", "images"]
 SUFFIXES: dict[str, Source] = {
@@ -90,14 +91,18 @@ def _is_archive(head: bytes) -> bool:
 
 
 def check_keras(path: Path) -> None:
-    """Check that an upload begins as a `.keras` file does.
+    """Check that an upload begins as a `.keras` file does, and is no SavedModel in an archive.
 
     Raises:
-        BadInput: it does not.
+        BadInput: it does not; for other formats of models, the message states how to convert them.
     """
     with path.open("rb") as file:
-        head = file.read(len(_ZIP))
-    if head != _ZIP:
+        head = file.read(_HEAD)
+        file.seek(max(path.stat().st_size - _HEAD, 0))
+        tail = file.read()
+    if (advice := how_to_convert(head, tail)) is not None:
+        raise _bad(advice)
+    if not head.startswith(_ZIP):
         raise _bad("The file is not a .keras archive; save the model with model.save('name.keras')")
 
 

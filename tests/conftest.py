@@ -9,8 +9,9 @@ from pytest_django import DjangoDbBlocker
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from jobs import stack_memory
 from jobs.queries import disk_use
-from tests import database, stack_memory
+from tests import database
 from tests.flow.yard import RunningYard, open_yard
 from tests.people import People, make_people
 from webapp.api import throttle

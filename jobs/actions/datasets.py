@@ -115,6 +115,24 @@ class Roles:
             request.get("rows_without_target", ""),
         )
 
+    def changed_by(self, given: "Roles") -> "Roles":
+        """Return these roles with those that are set in `given`, and its corrections of single columns.
+
+        A column loses the target, or another role that only one column has, to the one that now gets it.
+        """
+        roles = {column.role for column in given.columns}
+        gives_target = given.target is not None or "target" in roles
+        lost = {role for role in LONE_ROLES if role in roles} | ({"target"} if gives_target else set())
+        corrected = {given.target, *(column.name for column in given.columns)}
+        kept = tuple(each for each in self.columns if each.name not in corrected and each.role not in lost)
+        return replace(
+            self,
+            target=given.target if gives_target else self.target,
+            features=given.features or self.features,
+            task=given.task or self.task,
+            columns=(*kept, *given.columns),
+        )
+
     def as_request(self) -> dict[str, Any]:
         """Return the roles that are set, as JSON."""
         roles = {

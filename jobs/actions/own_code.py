@@ -1,16 +1,44 @@
-"""Describes the code of a user that a task runs."""
+"""Decides who may run code of users, and describes the code that a task runs."""
 
 from hashlib import sha256
 
+from jobs import access
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.problems import Problem
 from jobs.contracts.task_parts import OwnCode, OwnCodeFile
-from jobs.errors import Conflict
-from jobs.models import CodeVersion, Job, Project
-from jobs.queries import installation
+from jobs.errors import BadSpec, Conflict, Forbidden
+from jobs.models import CodeVersion, Job, Project, Revision, User
+from jobs.queries import code_checks, installation
 from jobs.queries.code import files_of
 from jobs.store import store
 
 FIRST, SECOND = "first", "second"
 """The folders of the code of two models; see `of_two`."""
+
+
+def require_right(by: User, project: Project | None, revision: Revision | None) -> None:
+    """Check that `by` may run the jobs of a revision, also if they run code of users.
+
+    Raises:
+        NotFound: `by` may not see the project.
+        Forbidden: the role of `by` is not enough; the message names those that are.
+    """
+    access.require(by, project, access.Action.WRITE)
+    if revision is None or revision.spec.model.code_digest is None:
+        return
+    if not access.can(by, project, access.Action.RUN_CODE):
+        needed = ", ".join(access.roles_allowing(access.Action.RUN_CODE))
+        raise Forbidden(f"This runs code of users in {project}, which takes one of these roles: {needed}.")
+
+
+def require_present(project: Project, spec: ExperimentSpec) -> None:
+    """Refuse a spec whose code the project does not have, such as that of a copy from another project.
+
+    Raises:
+        BadSpec: it does not have it.
+    """
+    if found := code_checks.problems(project, spec):
+        raise BadSpec(found[0].message, [Problem(f"/spec{each.pointer}", each.message) for each in found])
 
 
 def of_job(job: Job) -> OwnCode | None:
@@ -19,7 +47,9 @@ def of_job(job: Job) -> OwnCode | None:
     Raises:
         Conflict: see `of_version`.
     """
-    digest = None if job.revision is None else job.revision.spec.model.code_digest
+    digest = job.payload.code_digest()
+    if digest is None and job.revision is not None:
+        digest = job.revision.spec.model.code_digest
     if digest is None:
         return None
     if job.project is None:

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.db import transaction
 
-from jobs import access, clock, hints
-from jobs.actions import audit, deletions, events, quotas
+from jobs import clock, hints
+from jobs.actions import audit, deletions, events, own_code, quotas
 from jobs.actions.kind_actions import actions_of
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
@@ -30,7 +30,7 @@ from jobs.models import (
     Revision,
     User,
 )
-from jobs.queries import outcomes
+from jobs.queries import base_versions, code_checks, outcomes
 from jobs.states import JobState
 
 MAX_LISTED = 8
@@ -46,9 +46,11 @@ def submit(revision: Revision, *, by: User) -> Job:
         QuotaReached: the project has too many unfinished jobs.
     """
     experiment = revision.experiment
-    access.require(by, experiment.project, access.Action.WRITE)
+    own_code.require_right(by, experiment.project, revision)
     spec = revision.spec
+    own_code.require_present(experiment.project, spec)
     version = dataset_version(spec, revision)
+    _check_code(spec, experiment.project)
     _check_model_name(spec, experiment.project)
     with transaction.atomic():
         quotas.require_room_for_job(experiment.project)
@@ -56,7 +58,7 @@ def submit(revision: Revision, *, by: User) -> Job:
         facts = KINDS[planned(spec)[0]]
         job = queue(
             facts,
-            facts.payload(dataset_version=version.pk),
+            facts.payload(dataset_version=None if version is None else version.pk),
             project=experiment.project,
             experiment=experiment,
             revision=revision,
@@ -84,20 +86,33 @@ def _check_model_name(spec: ExperimentSpec, project: Project) -> None:
         raise BadSpec(message, [Problem("/spec/after/register/model", message)])
 
 
-def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion:
-    """Return the dataset version in a spec; the newest ready one if the spec has none."""
-    dataset = outcomes.dataset_in(revision.experiment.project, spec.data.dataset)
+def _check_code(spec: ExperimentSpec, project: Project) -> None:
+    """Refuse code that the project does not have, also if it was deleted after the draft was checked.
+
+    Raises:
+        BadSpec: there is no such code, or it has no such script.
+    """
+    for problem in code_checks.problems(project, spec):
+        raise BadSpec(problem.message, [Problem(f"/spec{problem.pointer}", problem.message)])
+
+
+def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion | None:
+    """Return the dataset version in a spec, the newest ready one if it names none; None without data."""
+    data = spec.data
+    if data is None:
+        return None
+    dataset = outcomes.dataset_in(revision.experiment.project, data.dataset)
     if dataset is None:
         raise BadSpec(
-            f"this project has no dataset {spec.data.dataset!r}",
-            [Problem("/spec/data/dataset", f"no dataset {spec.data.dataset!r} in this project")],
+            f"this project has no dataset {data.dataset!r}",
+            [Problem("/spec/data/dataset", f"no dataset {data.dataset!r} in this project")],
         )
     versions = dataset.versions.filter(state=DatasetVersion.State.READY)
-    if spec.data.dataset_version is not None:
-        versions = versions.filter(number=spec.data.dataset_version)
+    if data.dataset_version is not None:
+        versions = versions.filter(number=data.dataset_version)
     version = versions.order_by("-number").first()
     if version is None:
-        wanted = f" {spec.data.dataset_version}" if spec.data.dataset_version else ""
+        wanted = f" {data.dataset_version}" if data.dataset_version else ""
         message = f"dataset {dataset.slug} has no ready version{wanted}"
         raise BadSpec(message, [Problem("/spec/data/dataset_version", message)])
     return version
@@ -124,7 +139,9 @@ def _require_kept(job: Job) -> None:
     Raises:
         StaleState: something is deleted.
     """
-    deletions.require_present(job.project, job.experiment)
+    source = base_versions.source_of(job.revision.spec) if job.revision is not None else None
+    kept = () if source is None else (source.model, source)
+    deletions.require_present(job.project, job.experiment, *kept)
     pk = job.payload.dataset_version
     if pk is not None and not DatasetVersion.objects.filter(pk=pk, dataset__deletion=None).exists():
         raise StaleState(f"the data of job {job.pk} were deleted meanwhile")
@@ -200,7 +217,7 @@ def ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
         Forbidden: `by` may not run jobs in the project.
         QuotaReached: the project has too many unfinished jobs.
     """
-    access.require(by, like.project, access.Action.WRITE)
+    own_code.require_right(by, like.project, like.revision)
     numbers = [member.trial for member in payload.chosen]
     named = (
         f"trials {', '.join(map(str, numbers))}" if len(numbers) <= MAX_LISTED else f"{len(numbers)} trials"

@@ -8,9 +8,11 @@ from jobs.actions import own_code
 from jobs.actions.kind_actions import actions_of
 from jobs.actions.submit import dataset_version
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task_parts import CheckpointFolder, DatasetFile, Task
+from jobs.contracts.task_parts import BaseModelFile, CheckpointFolder, DatasetFile, Task
 from jobs.errors import Conflict
 from jobs.models import Attempt, Checkpoint, DatasetVersion, Job, ModelVersion
+from jobs.queries import base_versions
+from jobs.queries.versions import is_foreign
 from jobs.store import store
 
 NEWEST_CHECKPOINTS = 3
@@ -38,7 +40,21 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         "compile_cache": str(compile_cache) if compile_cache is not None else None,
         "code": own_code.of_job(attempt.job),
     }
+    if attempt.job.revision is not None:
+        common["base_model"] = base_model_of(attempt.job.revision.spec)
     return actions_of(attempt.job).build_task(attempt, common)
+
+
+def base_model_of(spec: ExperimentSpec) -> BaseModelFile | None:
+    """Return the file of the version whose weights a training starts from; None for new weights."""
+    version = base_versions.source_of(spec)
+    if version is None:
+        return None
+    return BaseModelFile(
+        path=str(store().path(version.artifact_id)),
+        digest=version.artifact_id,
+        foreign=is_foreign(version),
+    )
 
 
 def dataset_of(job: Job) -> DatasetFile:
@@ -51,6 +67,15 @@ def dataset_of(job: Job) -> DatasetFile:
     if version is None:
         raise Conflict(f"the dataset version that job {job.pk} reads does not exist")
     return dataset_file(version)
+
+
+def dataset_if_any(job: Job) -> DatasetFile | None:
+    """Return the table that a job reads; None if its experiment has no data.
+
+    Raises:
+        Conflict: see `dataset_of`.
+    """
+    return None if spec_of(job).data is None else dataset_of(job)
 
 
 def _dataset_version(job: Job) -> DatasetVersion | None:
@@ -74,13 +99,16 @@ def dataset_file(version: DatasetVersion) -> DatasetFile:
 
 
 def origin_of(version: ModelVersion) -> tuple[ExperimentSpec | None, DatasetFile | None]:
-    """Return the spec and the data of a version's training; (None, None) for an uploaded version."""
+    """Return the spec and the data of a version's training; (None, None) for a file from outside.
+
+    The model of a script is such a file: only the script knows what its inputs mean.
+    """
     source = version.source_job
-    if source is None or source.revision is None:
+    if source is None or source.revision is None or is_foreign(version):
         return None, None
     # The payload names the version that was read; the spec may leave it open, and newer ones may exist now.
     data = _dataset_version(source) or dataset_version(source.revision.spec, source.revision)
-    return source.revision.spec, dataset_file(data)
+    return source.revision.spec, None if data is None else dataset_file(data)
 
 
 def spec_of(job: Job) -> ExperimentSpec:

@@ -6,8 +6,8 @@ from django.db import transaction
 from django.db.models import Max
 from pydantic import ValidationError
 
-from jobs import access, hints
-from jobs.actions import audit, experiments, suggest
+from jobs import hints
+from jobs.actions import audit, experiments, own_code, suggest
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move_trial
 from jobs.contracts.after import AfterSpec, Register, Retrain
@@ -33,7 +33,7 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
         StaleState: the search has ended, or a later step has begun.
         BadInput: the values do not fit the space; has a problem for each.
     """
-    access.require(by, job.project, access.Action.WRITE)
+    own_code.require_right(by, job.project, job.revision)
     if not job.facts.has_trials:
         raise Conflict(f"job {job.pk} is a {job.public_kind}, not a search")
     if not outcomes.search_of(job).space:
@@ -75,7 +75,7 @@ def retry(trial: Trial, *, by: User) -> Trial:
     Raises:
         StaleState: the trial is not failed or stopped, was withdrawn, or its search accepts no more trials.
     """
-    access.require(by, trial.job.project, access.Action.WRITE)
+    own_code.require_right(by, trial.job.project, trial.job.revision)
     with transaction.atomic():
         locked_open_search(trial.job_id)
         trial.refresh_from_db()
@@ -113,7 +113,7 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
             trials.
         BadInput: `epochs` is missing, not allowed in this state, or out of bounds.
     """
-    access.require(by, trial.job.project, access.Action.WRITE)
+    own_code.require_right(by, trial.job.project, trial.job.revision)
     with transaction.atomic():
         root = locked_open_search(trial.job_id)
         trial.refresh_from_db()
@@ -195,7 +195,7 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
     search = trial.job
     if search.revision is None or search.experiment is None or search.project is None:
         raise Conflict(f"job {search.pk} does not come from an experiment")
-    access.require(by, search.project, access.Action.WRITE)
+    own_code.require_right(by, search.project, search.revision)
     spec = search.revision.spec
     retrain = spec.after.retrain or Retrain()
     if spec.search is not None and retrain.monitor is None:

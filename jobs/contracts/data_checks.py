@@ -35,6 +35,8 @@ TRAINING_ONLY = ("seed", "shuffle", "epochs", "steps_per_execution")
 
 def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     """Return the settings of `spec` that cannot work with the data that `profile` describes."""
+    if spec.model.info.trains_itself:
+        return [*_check_columns(spec, profile), *_check_split(spec, profile)]
     found = [
         *_check_columns(spec, profile),
         *_check_split(spec, profile),
@@ -42,7 +44,7 @@ def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
         *_check_measures(spec, profile),
     ]
     described = encoded(spec, profile)
-    found += windows.problems(spec.data, profile)
+    found += windows.problems(spec.required_data, profile)
     if profile.has_pipeline:
         found += _check_size(spec, profile, described)
     profile = described
@@ -64,7 +66,7 @@ def _check_size(spec: ExperimentSpec, profile: Profile, described: Profile) -> I
         yield Problem("/data/preprocessing", reason)
     elif (
         profile.images is None
-        and size_refusal(width_in_memory(positions, spec.data.window), profile) is not None
+        and size_refusal(width_in_memory(positions, spec.required_data.window), profile) is not None
     ):
         times = shape[0]
         message = (
@@ -75,12 +77,12 @@ def _check_size(spec: ExperimentSpec, profile: Profile, described: Profile) -> I
 
 
 def _check_templates(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
-    if spec.data.task is not None:
-        profile = profile.model_copy(update={"task": spec.data.task})
+    if spec.required_data.task is not None:
+        profile = profile.model_copy(update={"task": spec.required_data.task})
     if (reason := spec.model.refusal(profile)) is not None:
         yield Problem(f"/model/{spec.model.named_by}", reason)
     for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
-        if parameter.name == TEMPLATE:
+        if parameter.name == TEMPLATE and not spec.model.info.own_names:
             # Values that are no templates are reported by `_check_space`.
             models = (model_of(str(name)) for name in parameter.grid() if name in TEMPLATES)
             for reason in filter(None, (model.refusal(profile) for model in models)):
@@ -94,21 +96,22 @@ def _check_templates(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem
 
 def _check_columns(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     names = [column.name for column in profile.columns]
-    split = spec.data.split
+    split = spec.required_data.split
     wanted = {
-        "/data/target": (spec.data.target,),
-        "/data/features": spec.data.features or (),
+        "/data/target": (spec.required_data.target,),
+        "/data/features": spec.required_data.features or (),
         "/data/split/group": (split.group,),
         "/data/split/column": (split.column,),
         "/data/split/time": (split.time,),
     }
     known = frozenset(names)
     missing = {column.name: column.missing for column in profile.columns}
-    if spec.data.target not in (None, profile.target) and (rows := missing.get(spec.data.target or "")):
+    target = spec.required_data.target
+    if target not in (None, profile.target) and (rows := missing.get(target or "")):
         yield Problem(
             "/data/target",
-            f"column {spec.data.target!r} has no value in {rows:,} rows; upload a version with this target "
-            "from which these rows are left out",
+            f"column {target!r} has no value in {rows:,} rows; upload a version with this target from which "
+            "these rows are left out",
         )
     for pointer, columns in wanted.items():
         for column in columns:
@@ -126,15 +129,15 @@ def _check_columns(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
                 )
             elif column == IMAGE and profile.images is not None and pointer != "/data/features":
                 yield Problem(pointer, f"{IMAGE!r} holds the images; choose another column")
-    if profile.images is not None and spec.data.features not in (None, (IMAGE,)):
+    if profile.images is not None and spec.required_data.features not in (None, (IMAGE,)):
         yield Problem("/data/features", f"the image is the whole input, so the only feature is {IMAGE!r}")
 
 
 def _check_split(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     """Check that the column of the split has a value in each row and enough groups; see `_check_folds`."""
-    found = list(split_problems(spec.data.split, profile))
+    found = list(split_problems(spec.required_data.split, profile))
     yield from (Problem(f"/data/split{each.pointer}", each.message) for each in found)
-    split = resolved(spec.data.split, profile)
+    split = resolved(spec.required_data.split, profile)
     groups = _groups_of(split, profile)
     if split.group is None or groups is None or groups >= MIN_GROUPS:
         yield from _check_folds(spec, profile, split, groups)
@@ -191,10 +194,10 @@ def _check_folds(
             f"column {split.group!r} has {groups} different values; {evaluation.folds} folds and the test "
             f"part need at least {evaluation.folds + 1}",
         )
-    if (reason := windows.folds_refusal(spec.data, profile)) is not None:
+    if (reason := windows.folds_refusal(spec.required_data, profile)) is not None:
         yield Problem("/search/evaluation/kind", reason)
     # A spec that names the column itself is refused before its data are known.
-    if split.time is not None and spec.data.split.time is None:
+    if split.time is not None and spec.required_data.split.time is None:
         yield Problem(
             "/search/evaluation/kind",
             f"k_fold would train on rows after the validation rows: column {split.time!r} has the role time. "
@@ -203,11 +206,11 @@ def _check_folds(
 
 
 def _check_preprocessing(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
-    options = spec.data.preprocessing
+    options = spec.required_data.preprocessing
     known = {column.name: column for column in profile.columns}
-    features = feature_names(spec.data, profile)
+    features = feature_names(spec.required_data, profile)
     # Features that do not exist are reported by `_check_columns`.
-    if spec.data.texts is not None and not (profile.has_pipeline and _has_text(features, known)):
+    if spec.required_data.texts is not None and not (profile.has_pipeline and _has_text(features, known)):
         yield Problem("/data/texts", "no feature of these data is a text; leave out data.texts")
     if options and not profile.has_pipeline:
         message = "only tables have preprocessing; upload the file again if this is an earlier table"
@@ -238,7 +241,7 @@ def _option_refusal(column: Column, options: ColumnOptions, texts: TextEncode) -
 
 
 def _check_measures(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
-    task = spec.data.task or profile.task
+    task = spec.required_data.task or profile.task
     losses, metrics = measures.losses_for(task), measures.metrics_for(task)
     if spec.fit.loss is not None and spec.fit.loss not in losses:
         yield Problem(
@@ -249,6 +252,9 @@ def _check_measures(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]
             yield Problem(
                 f"/fit/metrics/{i}", f"{name!r} is not a metric for {task}; use one of {', '.join(metrics)}"
             )
+    if spec.model.info.own_names:
+        # The code may name its metrics.
+        return
     watched = measures.validation_names(spec.fit.metrics, task)
     for pointer, objective in _objectives(spec):
         if objective.metric not in watched:
@@ -323,6 +329,8 @@ def _variants(spec: ExperimentSpec) -> Iterator[tuple[str, Value, ExperimentSpec
 
 def warnings(spec: ExperimentSpec, profile: Profile | None) -> list[Problem]:
     """Return settings that are valid but probably not intended."""
+    if spec.model.info.trains_itself:
+        return [*_search_warnings(spec)]
     return [
         *_unknown_memory_warnings(spec, profile),
         *_search_warnings(spec),
@@ -357,7 +365,8 @@ def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
         return
     for pointer, objective in _objectives(spec):
         best = measures.direction(objective.metric)
-        if best != objective.direction:
+        is_known = not spec.model.info.own_names or measures.is_known(objective.metric)
+        if is_known and best != objective.direction:
             yield warning(
                 f"{pointer}/direction",
                 f"{'higher' if best == 'max' else 'lower'} values of {objective.metric} are better, so this "
@@ -370,7 +379,8 @@ def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
             "with one execution per trial a lucky seed can make a trial the best",
             "Use 2 or more executions per trial to see the effect of the seed as a spread",
         )
-    if any(parameter.name == "epochs" for parameter in search.space) and spec.fit.early_stopping is None:
+    names = () if spec.model.info.own_names else [parameter.name for parameter in search.space]
+    if "epochs" in names and spec.fit.early_stopping is None:
         yield warning(
             "/search/space",
             "without early stopping trials with more epochs train longer, and can be the best for this alone",
@@ -395,6 +405,7 @@ def _after_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
             )
     if (
         spec.search is not None
+        and not spec.model.info.own_names
         and not any(p.name not in TRAINING_ONLY for p in spec.search.space)
         and spec.after.ensemble
     ):

@@ -20,7 +20,7 @@ predicts it."""
 
 def roles_differ(spec: ExperimentSpec, profile: Profile) -> bool:
     """Return whether the profile does not describe the roles of a spec, so that shapes are unknown."""
-    data = spec.data
+    data = spec.required_data
     return (
         (data.target or profile.target) != profile.target
         or (data.task or profile.task) != profile.task
@@ -45,17 +45,17 @@ def encoded(spec: ExperimentSpec, profile: Profile) -> Profile:
 
     It is unchanged if the data have no pipeline, or if a feature or an option does not fit them.
     """
-    names = feature_names(spec.data, profile)
+    names = feature_names(spec.required_data, profile)
     known = {column.name: column for column in profile.columns}
     if not profile.has_pipeline or not names or not known.keys() >= {*names}:
         return profile
     try:
-        plans = plan_columns([known[name] for name in names], spec.data.preprocessing, spec.texts)
+        plans = plan_columns([known[name] for name in names], spec.required_data.preprocessing, spec.texts)
     except ValueError:  # reported by `data_checks.problems`
         return profile
     found = {"features": names, "input_shape": input_shape(plans), "blocks": input_blocks(plans)}
-    if is_windowed(spec.data, profile):
-        found |= windowed(spec.data.window, plans)
+    if is_windowed(spec.required_data, profile):
+        found |= windowed(spec.required_data.window, plans)
     return profile.model_copy(update=found)
 
 

@@ -48,9 +48,10 @@ def of(spec: ExperimentSpec, executions: int, most_epochs: int, history: History
         history: earlier trainings; None if there are none.
     """
     if history is None:
-        return Estimate(
-            None, None, None, "No estimate yet: no earlier training has the same data set and template."
-        )
+        same = "script" if spec.model.info.trains_itself else "data set and template"
+        return Estimate(None, None, None, f"No estimate yet: no earlier training has the same {same}.")
+    if spec.model.info.trains_itself:
+        return _of_script(executions, history)
     likely = min(round(_likely(spec, executions, history.trainings)), most_epochs)
     # Simulated devices share the cores of one machine, so they count as one.
     devices = spec.mesh.size() if spec.mesh is not None and spec.mesh.simulate is None else 1
@@ -61,6 +62,16 @@ def of(spec: ExperimentSpec, executions: int, most_epochs: int, history: History
         round(likely * hours_per_epoch, 4),
         _sentence(spec, history),
     )
+
+
+def _of_script(executions: int, history: History) -> Estimate:
+    """Estimate the runs of a script, of which only earlier runs show how many steps they have."""
+    steps = fmean(past.epochs for past in history.trainings)
+    likely = round(executions * steps)
+    hours = round(likely * history.seconds_per_epoch / 3600, 4)
+    runs = "1 earlier run" if len(history.trainings) == 1 else f"{len(history.trainings)} earlier runs"
+    pace = f"{steps:.3g} steps each at {history.seconds_per_epoch:.2g} s"
+    return Estimate(hours, likely, hours, f"Based on {runs} in {history.where}: {pace}.")
 
 
 def epochs_of_one(spec: ExperimentSpec, past: PastTraining) -> float:

@@ -28,6 +28,7 @@ Role = Literal[
     "profile",
     "dataset",
     "export",
+    "output",
 ]
 ExecutionState = Literal["running", "paused", "pruned", "completed", "failed"]
 """A paused training has reached the end of its trial's rung."""

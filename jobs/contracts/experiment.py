@@ -4,7 +4,8 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, WithJsonSchema, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, ValidationError, WithJsonSchema, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails
 
 from jobs.contracts.after import AfterSpec
 from jobs.contracts.base import Frozen
@@ -12,7 +13,7 @@ from jobs.contracts.columns import TextEncode
 from jobs.contracts.data import DataSpec
 from jobs.contracts.fit import FitSpec
 from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.model import Model
+from jobs.contracts.model import Model, needs_no_data
 from jobs.contracts.precision import PrecisionSpec
 from jobs.contracts.resources import Resources
 from jobs.contracts.rungs import RungOptions
@@ -26,7 +27,7 @@ class ExperimentSpec(Frozen):
 
     # Not `const`: a public generator of clients writes broken code for a constant number.
     version: Annotated[Literal[1], WithJsonSchema({"type": "integer", "enum": [1]})] = 1
-    data: DataSpec
+    data: DataSpec | None = Field(default=None, description="only scripts need none")
     model: Model
     fit: FitSpec = FitSpec()
     search: SearchSpec | None = None
@@ -34,6 +35,36 @@ class ExperimentSpec(Frozen):
     precision: PrecisionSpec = PrecisionSpec()
     after: AfterSpec = AfterSpec()
     resources: Resources = Field(default_factory=Resources)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _require_data(cls, body: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        # The error of a required field, together with those of other sections.
+        missing = InitErrorDetails(type="missing", loc=("data",), input=body)
+        try:
+            spec = validate(body)
+        except ValidationError as error:
+            if not isinstance(body, dict) or body.get("data") is not None or needs_no_data(body.get("model")):
+                raise
+            others = [_repeated(each) for each in error.errors(include_url=False)]
+            raise ValidationError.from_exception_data(cls.__name__, [missing, *others]) from error
+        if spec.data is None and spec.model.info.needs_data:
+            raise ValidationError.from_exception_data(cls.__name__, [missing])
+        return spec
+
+    @model_validator(mode="after")
+    def _check_objectives(self) -> Self:
+        if self.search is None or self.model.info.own_names:
+            return self
+        several = self.search.objectives
+        for i, objective in enumerate(self.search.ranked_by()):
+            if not objective.metric.startswith("val_"):
+                place = "objective" if several is None else f"objectives.{i}"
+                raise ValueError(
+                    f"search.{place}.metric: {objective.metric!r} is not a validation metric; give one that "
+                    "begins with val_"
+                )
+        return self
 
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:
@@ -51,7 +82,8 @@ class ExperimentSpec(Frozen):
             top, planned = self.after.retrain.top, self.search.trials_planned(self.fit.epochs)
             if top > planned:
                 raise ValueError(f"after.retrain.top {top} is above the {planned} trials planned")
-        if self.search is not None and self.search.evaluation.kind == "k_fold" and self.data.split.time:
+        is_k_fold = self.search is not None and self.search.evaluation.kind == "k_fold"
+        if is_k_fold and self.data is not None and self.data.split.time:
             raise ValueError(
                 "search.evaluation: k_fold would train on rows after the validation rows; "
                 "use holdout with a split over time"
@@ -71,8 +103,10 @@ class ExperimentSpec(Frozen):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        if self.search is None:
+        if self.search is None or self.model.info.own_names:
             return self
+        if not self.search.space:
+            raise ValueError("search.space: give at least one hyperparameter")
         tries_others = any(parameter.name == TEMPLATE for parameter in self.search.space)
         for i, parameter in enumerate(self.search.space):
             # An argument of the template in `model`, of which a trial has another one.
@@ -87,7 +121,18 @@ class ExperimentSpec(Frozen):
     @property
     def texts(self) -> TextEncode:
         """Return the encoding of texts without an option of their own."""
-        return self.data.texts or self.model.info.texts
+        return (self.data.texts if self.data is not None else None) or self.model.info.texts
+
+    @property
+    def required_data(self) -> DataSpec:
+        """Return the section `data` of an experiment whose model needs it.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if self.data is None:
+            raise ValueError("this experiment has no data")
+        return self.data
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain JSON values under its public field names."""
@@ -98,3 +143,9 @@ class ExperimentSpec(Frozen):
         # Sorted and without spaces, so that equal specs have equal digests.
         canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _repeated(error: ErrorDetails) -> InitErrorDetails:
+    return InitErrorDetails(
+        type=error["type"], loc=error["loc"], input=error["input"], ctx=error.get("ctx", {})
+    )

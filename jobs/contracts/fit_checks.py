@@ -21,7 +21,10 @@ def problems(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
 
 def monitor_problems(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     """Yield monitored metrics that are not measured for this task."""
-    task = spec.data.task or profile.task
+    if spec.model.info.own_names:
+        # The code may name its metrics.
+        return
+    task = spec.required_data.task or profile.task
     watched = measures.validation_names(spec.fit.metrics, task)
     early, schedule, retrain = spec.fit.early_stopping, spec.fit.schedule, spec.after.retrain
     if early is not None and early.monitor not in (None, *watched, TRAINING_LOSS):
@@ -38,7 +41,9 @@ def _not_measured(pointer: str, name: str, watched: list[str]) -> Problem:
 
 def _searched(spec: ExperimentSpec, field: str) -> Iterator[tuple[int, str]]:
     """Yield the index of each hyperparameter for a field or a part of it, and the path of the part."""
-    for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
+    if spec.search is None or spec.model.info.own_names:
+        return
+    for i, parameter in enumerate(spec.search.space):
         name, _, part = parameter.name.partition("/")
         if name == field:
             yield i, part
@@ -57,7 +62,7 @@ def _check_augmentation(spec: ExperimentSpec, profile: Profile) -> Iterator[Prob
 def _check_class_weights(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     rule, labels = spec.fit.class_weights, profile.class_labels
     searched = list(_searched(spec, "class_weights"))
-    task = spec.data.task or profile.task
+    task = spec.required_data.task or profile.task
     if task not in ("binary", "multiclass"):
         sentence = f"class weights need a classification task, but the task is {task}"
         if rule not in (None, "none"):
@@ -78,7 +83,7 @@ def _check_class_weights(spec: ExperimentSpec, profile: Profile) -> Iterator[Pro
 def _check_folds(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     if spec.search is None or spec.search.evaluation.kind != "k_fold":
         return
-    folds, split = spec.search.evaluation.folds, resolved(spec.data.split, profile)
+    folds, split = spec.search.evaluation.folds, resolved(spec.required_data.split, profile)
     # Like the engine, keep at least one row for the test.
     rows = profile.rows - max(round(profile.rows * split.test), 1)
     # A group is never divided, so its rows are in one fold.
@@ -178,7 +183,7 @@ def _batch_warnings(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]
 
 def training_rows(spec: ExperimentSpec, profile: Profile) -> int:
     """Return the approximate number of training rows; a split by column may differ."""
-    split, search = spec.data.split, spec.search
+    split, search = spec.required_data.split, spec.search
     if search is not None and search.evaluation.kind == "k_fold":
         return round(profile.rows * (1 - split.test) * (1 - 1 / search.evaluation.folds))
     return round(profile.rows * (1 - split.validation - split.test))

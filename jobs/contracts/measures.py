@@ -36,6 +36,8 @@ DEFAULT_METRICS: dict[Task, tuple[str, ...]] = {
     "regression": ("mse", "mae", "r2"),
 }
 
+LARGER_IS_BETTER = frozenset({"acc", "accuracy", "auc", "precision", "recall", "f1", "iou", "score", "r2"})
+"""Words in the names of metrics of which larger values are better."""
 EVALUATION_METRICS: dict[str, Literal["min", "max"]] = {
     "accuracy": "max",
     "exact_match": "max",
@@ -68,8 +70,15 @@ def metrics_for(task: Task) -> list[str]:
 def direction(metric: str) -> Literal["min", "max"]:
     """Return the better direction of `metric`, with or without the prefix `val_`."""
     name = metric.removeprefix("val_")
-    # All other names are losses.
-    return METRICS[name][1] if name in METRICS else "min"
+    if name in METRICS:
+        return METRICS[name][1]
+    # Losses, and metrics that code of users names.
+    return "min" if LARGER_IS_BETTER.isdisjoint(name.lower().split("_")) else "max"
+
+
+def is_known(metric: str) -> bool:
+    """Return whether `metric`, with or without the prefix `val_`, is a loss or in the table of metrics."""
+    return metric.removeprefix("val_") in {"loss", *METRICS}
 
 
 def validation_names(metrics: tuple[str, ...] | None, task: Task) -> list[str]:

@@ -8,12 +8,21 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from jobs.contracts import estimate, monitors, plan_warnings, space_size
+from jobs.contracts import (
+    estimate,
+    fine_tuning,
+    fine_tuning_checks,
+    monitors,
+    plan_warnings,
+    space_size,
+)
 from jobs.contracts.base import Frozen
+from jobs.contracts.base_version import BaseVersion
 from jobs.contracts.data_checks import warnings
 from jobs.contracts.encoding import encoded, roles_differ
 from jobs.contracts.estimate import History
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.fine_tuning import FineTuningPlan
 from jobs.contracts.mesh import LayoutRule, MeshSpec
 from jobs.contracts.probes import extremes
 from jobs.contracts.problems import Problem
@@ -105,7 +114,9 @@ class Plan(Frozen):
     epochs: int
     epochs_likely: int | None
     retrainings: int
-    epoch_chosen_by: str = Field(description="the measure that chooses the epoch of the model in the end")
+    epoch_chosen_by: str = Field(
+        description="the measure that chooses the epoch of the model in the end; empty for a script alone"
+    )
     stopped_by: str | None = Field(description="the measure that ends its training early; null: nothing does")
     steps: tuple[str, ...]
     slots: int
@@ -126,9 +137,18 @@ class Plan(Frozen):
     variables: tuple[PlannedVariable, ...]
     suggested_layout: tuple[LayoutRule, ...]
     warnings: tuple[PlanWarning, ...]
+    fine_tuning: FineTuningPlan | None = Field(
+        default=None, description="the layers of a version that is trained further; null for other models"
+    )
 
 
-def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, jobs: Sequence[str]) -> Plan:
+def make_plan(
+    spec: ExperimentSpec,
+    profile: Profile | None,
+    now: Situation,
+    jobs: Sequence[str],
+    base: BaseVersion | None = None,
+) -> Plan:
     """Return the plan of an experiment.
 
     Args:
@@ -136,7 +156,10 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
         profile: the profile of its data; None until the data set is ready.
         now: free slots and earlier trainings.
         jobs: the kinds of its jobs, in order.
+        base: the version that it trains further, if it does.
     """
+    tuned = fine_tuning.plan(spec, profile, base) if base is not None else None
+    of_base = tuned.trainable if tuned is not None else None
     trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
     executions = trials * (spec.search.trainings() if spec.search is not None else 1)
     space = space_size.of(spec.search.space) if spec.search is not None else None
@@ -147,8 +170,10 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
     objective = spec.search.objective if spec.search is not None else None
     chosen_by, stopped_by = monitors.of_training(objective, retrain, spec.fit.early_stopping)
     stops = retrain is not None or spec.fit.early_stopping is not None
+    chooses = objective is not None or not spec.model.info.trains_itself
     found = [
         *warnings(spec, profile),
+        *(fine_tuning_checks.warnings(spec, profile, base) if base is not None else ()),
         *plan_warnings.of_size(spec, profile),
         *plan_warnings.of_search(spec, space),
         *_of_overrides(spec, known),
@@ -167,7 +192,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
         executions=executions,
         epochs=epochs,
         epochs_likely=expected.likely_epochs,
-        epoch_chosen_by=chosen_by.metric,
+        epoch_chosen_by=chosen_by.metric if chooses else "",
         stopped_by=stopped_by.metric if stops else None,
         retrainings=retrain.top if spec.search is not None and retrain is not None else 0,
         steps=tuple(dict.fromkeys(jobs)),
@@ -179,7 +204,7 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
         devices=spec.mesh.size() if spec.mesh is not None else 1,
         device_kind=_device_kind(spec.mesh),
         batch_shards=spec.mesh.batch_shards() if spec.mesh is not None else 1,
-        parameters=parameters(_with(spec, values).model, known) if known is not None else None,
+        parameters=parameters(_with(spec, values).model, known) if known is not None else of_base,
         memory_per_device=memory.total if memory is not None else None,
         memory=Memory(**memory._asdict()) if memory is not None else None,
         largest=values,
@@ -189,14 +214,16 @@ def make_plan(spec: ExperimentSpec, profile: Profile | None, now: Situation, job
         variables=tuple(_planned(spec, known)) if known is not None else (),
         suggested_layout=tuple(_suggested(spec, known)) if known is not None else (),
         warnings=tuple(PlanWarning(pointer=w.pointer, message=w.message) for w in found),
+        fine_tuning=tuned,
     )
 
 
 def _described(spec: ExperimentSpec, profile: Profile) -> Profile | None:
     """Return the profile of the model's input; None if the variables are unknown before it is built."""
+    if spec.model.info.layers is None or roles_differ(spec, profile):
+        return None
     found = encoded(spec, profile)
-    is_known = spec.model.info.layers is not None and not roles_differ(spec, profile)
-    return found if is_known and spec.model.refusal(found) is None else None
+    return found if spec.model.refusal(found) is None else None
 
 
 def _epochs(spec: ExperimentSpec) -> int:

@@ -82,8 +82,10 @@ def of_size(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]:
     """
     if profile is None or not profile.has_pipeline or profile.images is not None:
         return
+    if spec.model.info.trains_itself:
+        return
     described = encoded(spec, profile)
-    width = width_in_memory(described.input_shape[-1], spec.data.window)
+    width = width_in_memory(described.input_shape[-1], spec.required_data.window)
     size = profile.rows * width * NUMBER_BYTES / GIB
     if size < LARGE_GIB:
         return

@@ -10,6 +10,7 @@ from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.algorithms.info import AlgorithmInfo
 from jobs.contracts.base import DocumentedAs, Frozen
 from jobs.contracts.evaluation import Evaluation, Holdout, Turn
+from jobs.contracts.events import LONGEST_NAME
 from jobs.contracts.pruning import Pruner
 from jobs.contracts.rungs import Bracket, RungOptions, total_epochs
 from jobs.contracts.search_space import Space, Value, check_space, value_errors
@@ -28,17 +29,10 @@ Options: Any = reduce(or_, (info.options for info in ALGORITHMS.values() if info
 
 
 class Objective(Frozen):
-    """The metric that trials are ranked by, as named in the logs of `fit` (`val_…`)."""
+    """The metric that trials are ranked by, as named in the logs of `fit` (`val_…`), or by a script."""
 
-    metric: str = "val_loss"
+    metric: str = Field(default="val_loss", min_length=1, max_length=LONGEST_NAME)
     direction: Direction = "min"
-
-    @field_validator("metric")
-    @classmethod
-    def _check_validation_metric(cls, metric: str) -> str:
-        if not metric.startswith("val_"):
-            raise ValueError(f"{metric!r} is not a validation metric; give one that begins with val_")
-        return metric
 
     def better(self, a: float, b: float) -> bool:
         """Return whether score `a` is better than `b`."""
@@ -90,7 +84,9 @@ class SearchSpec(Frozen):
     pruner: Pruner | None = Field(
         default=None, description="stops trainings with bad intermediate results; none if absent"
     )
-    space: Space = Field(min_length=1, max_length=200)
+    space: Space = Field(
+        default=(), max_length=200, description="absent only for own code: the space that it declares"
+    )
     start_with: tuple[dict[str, Value], ...] = Field(
         default=(), max_length=100, description="configurations that are tried first, beside max_trials"
     )
@@ -115,6 +111,9 @@ class SearchSpec(Frozen):
 
     @model_validator(mode="after")
     def _check_start(self) -> Self:
+        # Checked with the space that the code declares, once that is known.
+        if not self.space:
+            return self
         for i, values in enumerate(self.start_with):
             for name, message in value_errors(self.space, values):
                 raise ValueError(f"start_with.{i}.{name}: {message}")
@@ -222,7 +221,7 @@ class SearchSpec(Frozen):
         Args:
             epochs: of a full training, `fit.epochs`.
         """
-        if self.info.enumerates_grid:
+        if self.info.enumerates_grid and self.space:
             return min(self.max_trials, self._grid_size)
         if self.info.has_rungs:
             return sum(bracket.sizes[0] for bracket in self.brackets(epochs))

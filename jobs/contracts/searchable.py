@@ -3,7 +3,7 @@
 A hyperparameter has the name of a template argument or fit field. A part of a field is named by its path:
 `schedule/kind`, `augmentation/rotation`, `optimizer_args/weight_decay`, `class_weights/<label>`. A search
 over several templates has the hyperparameter `template`, and each argument with the template's name before
-it: `mlp/units`.
+it: `mlp/units`. Hyperparameters of own code have the names that the code gives them.
 """
 
 from collections.abc import Iterable
@@ -55,11 +55,15 @@ def known_names(model: Model) -> frozenset[str]:
 
 def is_known(name: str, model: Model) -> bool:
     """Return whether a hyperparameter may have this name. Any label may follow `class_weights/`."""
+    if model.info.own_names:
+        return model.refusal_of_name(name) is None
     return name in known_names(model) or (name.startswith("class_weights/") and not name.endswith("/"))
 
 
 def unknown_name(name: str, model: Model) -> str:
     """Return why a hyperparameter cannot have this name, with similar names that it can have."""
+    if model.info.own_names and (reason := model.refusal_of_name(name)) is not None:
+        return reason
     found = near_names(name, known_names(model))
     hint = f"did you mean {' or '.join(map(repr, found))}? All" if found else "all"
     return (

@@ -20,6 +20,7 @@ from jobs.contracts.variables import pattern_problems
 def problems(spec: ExperimentSpec) -> Iterator[Problem]:
     """Yield the settings that would make a run fail, or that would have no effect on it."""
     yield from _check_unused(spec)
+    yield from _check_template(spec)
     yield from _check_overrides(spec.precision)
     if spec.mesh is not None:
         yield from pattern_problems(spec.mesh)
@@ -37,6 +38,9 @@ def _check_unused(spec: ExperimentSpec) -> Iterator[Problem]:
         for pointer, reason in info.refused.items():
             if _is_set(spec, pointer):
                 yield Problem(pointer, f"cannot follow {info.name}, since {reason}; leave it out")
+        if info.no_rungs and spec.search is not None and spec.search.info.has_rungs:
+            message = f"{spec.search.algorithm} cannot search over {info.name}, since {info.no_rungs}"
+            yield Problem("/search/algorithm", f"{message}; use another algorithm, with a pruner")
     for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
         if not any(info.uses(parameter.name) for info in tried):
             yield Problem(
@@ -44,8 +48,19 @@ def _check_unused(spec: ExperimentSpec) -> Iterator[Problem]:
             )
 
 
+def _check_template(spec: ExperimentSpec) -> Iterator[Problem]:
+    for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
+        if parameter.name == TEMPLATE and not spec.model.info.is_listed:
+            yield Problem(
+                f"/search/space/{i}/name",
+                f"a search over templates needs a template in model, not {spec.model.info.label.lower()}",
+            )
+
+
 def tried_templates(spec: ExperimentSpec) -> list[TemplateInfo]:
     """Return the templates that a search tries, or the only one."""
+    if spec.model.info.own_names:
+        return [spec.model.info]
     rows = spec.search.space if spec.search is not None else ()
     values = [value for row in rows if row.name == TEMPLATE for value in row.grid()]
     return [TEMPLATES[str(name)] for name in values if name in TEMPLATES] or [spec.model.info]
@@ -55,6 +70,8 @@ def _is_set(spec: ExperimentSpec, pointer: str) -> bool:
     """Return whether a section, or a field of one, has another value than its default."""
     section, _, name = pointer[1:].partition("/")
     holder, field = (getattr(spec, section), name) if name else (spec, section)
+    if holder is None:  # an absent section
+        return False
     default = type(holder).model_fields[field].get_default(call_default_factory=True)
     return bool(getattr(holder, field) != default)
 

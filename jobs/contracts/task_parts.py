@@ -26,6 +26,25 @@ class DatasetFile(Frozen):
     profile: dict[str, Any] = Field(description="jobs.contracts.profile.Profile as JSON")
 
 
+def required(dataset: DatasetFile | None) -> DatasetFile:
+    """Return the data of a task whose model needs them.
+
+    Raises:
+        ValueError: the task has none.
+    """
+    if dataset is None:
+        raise ValueError("the task has no data")
+    return dataset
+
+
+class BaseModelFile(Frozen):
+    """The file of the version whose weights a training starts from."""
+
+    path: InputPath
+    digest: str
+    foreign: bool = Field(default=False, description="uploaded by a person: scan before Keras sees it")
+
+
 class CheckpointFolder(Frozen):
     """A checkpoint to resume from. The runner verifies its manifest first."""
 
@@ -79,6 +98,10 @@ class Task(Frozen):
         description="the rows of a larger table are read from its file when they are used; None: no limit",
     )
     code: OwnCode | None = Field(default=None, description="code of a user that the task runs")
+
+    base_model: BaseModelFile | None = Field(
+        default=None, description="None unless the spec's model is a version"
+    )
 
     def reads_foreign_file(self) -> bool:
         """Return whether the task reads a file that a person uploaded. Limits apply to such tasks."""

@@ -3,10 +3,13 @@
 from typing import Any
 
 from jobs.contracts.base import Frozen
+from jobs.contracts.code_model import CodeModel
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model import Model, model_json
+from jobs.contracts.model import model_json
+from jobs.contracts.model_base import ModelBase
 from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.schedules import KINDS
+from jobs.contracts.script_model import ScriptModel
 from jobs.contracts.search_space import Values
 from jobs.contracts.searchable import TEMPLATE, TEMPLATE_ARGUMENTS, is_known, unknown_name
 from jobs.contracts.templates import TEMPLATES
@@ -15,16 +18,23 @@ from jobs.contracts.templates import TEMPLATES
 def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
     """Return `spec` with each value in the template argument or fit field of the same name.
 
+    For own code, all values are hyperparameters of the code.
+
     If `values` set `optimizer` or `schedule/kind`, arguments of the spec that the new optimizer or schedule
     does not have are dropped. Arguments in `values` must be valid for it. If they set another `template`, it
     has its defaults apart from the arguments in `values`; fields without effect on a chosen template get
-    their defaults.
+    their defaults. The values of a search over a script are arguments of the script.
 
     Raises:
         pydantic.ValidationError: a value is invalid for its argument or field.
         ValueError: a name is neither an argument nor a field, belongs to another template, or a schedule has
             no kind.
     """
+    if isinstance(spec.model, ScriptModel):
+        return spec.model_copy(update={"model": spec.model.with_arguments(values)})
+    if isinstance(spec.model, CodeModel):
+        held = {**spec.model.hyperparameters, **values}
+        return spec.model_copy(update={"model": spec.model.model_copy(update={"hyperparameters": held})})
     chosen, args = _chosen(spec.model, values)
     fit: dict[str, Any] = spec.fit.model_dump(mode="json", exclude_none=True)
     _drop_other_arguments(fit, values)
@@ -50,15 +60,16 @@ def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
     # The other sections are instances, which are not validated again: a plan tries hundreds of values, and a
     # search space may be a thousand times larger than the rest.
     sections = {name: getattr(spec, name) for name in ExperimentSpec.model_fields}
-    found = ExperimentSpec.model_validate({**sections, "model": model_json(chosen, args), "fit": fit})
+    model = spec.model.with_args(args) if chosen == spec.model.info.name else model_json(chosen, args)
+    found = ExperimentSpec.model_validate({**sections, "model": model, "fit": fit})
     if found.texts == spec.texts:
         return found
     # All trials of a search take the same input, or their models could not become an ensemble.
-    data = spec.data.model_copy(update={"texts": spec.texts})
+    data = spec.required_data.model_copy(update={"texts": spec.texts})
     return found.model_copy(update={"data": data})
 
 
-def _chosen(model: Model, values: Values) -> tuple[str, dict[str, Any]]:
+def _chosen(model: ModelBase, values: Values) -> tuple[str, dict[str, Any]]:
     """Return the template that `values` choose, and the arguments that the spec has for it."""
     chosen = str(values.get(TEMPLATE, model.info.name))
     return chosen, dict(model.args) if chosen == model.info.name else {}

@@ -102,6 +102,10 @@ class Payload(Frozen):
         """Return the hyperparameter values that the job applies to the spec."""
         return {}
 
+    def code_digest(self) -> str | None:
+        """Return the digest of the code of users that the job executes beside that of its spec, or None."""
+        return None
+
     def lineage(self) -> dict[str, Any]:
         """Return the job's entries in the lineage of its model."""
         return {}

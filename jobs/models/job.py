@@ -7,6 +7,7 @@ from jobs.errors import Conflict
 from jobs.kinds import KINDS, kinds_that, kinds_with_public_name
 from jobs.kinds.base import Facts, Payload, Result
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
+from jobs.kinds.dry_build.facts import DRY_BUILD
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.gate.facts import GATE
 from jobs.kinds.profile.facts import PROFILE
@@ -72,6 +73,10 @@ class JobQuerySet(models.QuerySet["Job"]):
     def comparing_parts_of_any(self, dataset_versions: Collection[int]) -> Self:
         """Return the jobs that compare the parts of splits of these dataset versions."""
         return self._of_kind(SPLIT_OVERVIEW, dataset_version__in=dataset_versions)
+
+    def building(self, key: str) -> Self:
+        """Return the dry builds of own code with this key."""
+        return self._of_kind(DRY_BUILD, key=key)
 
     def validating(self, version: int) -> Self:
         """Return the jobs that validate this version of a model."""

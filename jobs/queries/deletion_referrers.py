@@ -110,12 +110,13 @@ def _users_of_versions(scope: Scope) -> Iterator[ReferrerOut]:
             kind="alias", name=f"{alias.model.name}/{alias.name}", label=f"alias {alias.name}", why=why
         )
     for version in scope.versions.select_related("model"):
-        named = {"name": version.model.name, "number": version.number}
+        # A revision has the number also if it was written with an alias; a draft may have either.
+        named = {"kind": "version", "model": version.model.name, "number": version.number}
         revisions = Revision.objects.filter(
-            spec_json__model__kind="version",
-            **{f"spec_json__model__{key}": value for key, value in named.items()},
+            **{f"spec_json__model__{key}": value for key, value in named.items()}
         )
-        trained = Experiment.objects.filter(pk__in=revisions.values("experiment"))
+        draft = Q(**{f"draft__model__{key}": value for key, value in named.items()})
+        trained = Experiment.objects.filter(Q(pk__in=revisions.values("experiment")) | draft)
         elsewhere = trained.exclude(pk__in=scope.experiments.values("pk")).select_related("project")
         for experiment in _few(elsewhere):
             yield _experiment(experiment, "starts from its weights")

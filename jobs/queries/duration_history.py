@@ -17,7 +17,7 @@ ENOUGH = 3
 
 
 def history(project: Project, spec: ExperimentSpec, experiment: Experiment | None) -> History | None:
-    """Return the durations of completed trials with the same data set and template.
+    """Return the durations of completed trials with the same data set and model, or the same script.
 
     They are those of the experiment if it has enough, else those of the whole project; None without any.
     """
@@ -25,15 +25,21 @@ def history(project: Project, spec: ExperimentSpec, experiment: Experiment | Non
         job__project=project,
         state=TrialState.COMPLETED,
         restarts=0,  # the duration of a restarted trial includes the time that it waited
-        job__revision__spec_json__data__dataset=spec.data.dataset,
-        **{f"job__revision__spec_json__model__{spec.model.named_by}": spec.model.info.name},
+        **{f"job__revision__spec_json__{path}": value for path, value in _alike(spec).items()},
     )
-    where = "this project on this data set"
+    where = "this project" if spec.data is None else "this project on this data set"
     # The slice lets the database stop counting at `ENOUGH`.
     if experiment is not None and alike.filter(job__experiment=experiment)[:ENOUGH].count() == ENOUGH:
         alike, where = alike.filter(job__experiment=experiment), "this experiment"
     seconds, trainings = _seconds_per_epoch(alike), _trainings(alike)
     return History(trainings, median(seconds), where) if seconds and trainings else None
+
+
+def _alike(spec: ExperimentSpec) -> dict[str, str]:
+    """Return values of a spec by their path, which the spec of an earlier training must have as well."""
+    named_by = spec.model.named_by
+    found = {f"model__{named_by}": getattr(spec.model, named_by)}
+    return found if spec.data is None else {**found, "data__dataset": spec.data.dataset}
 
 
 def _seconds_per_epoch(trials: QuerySet[Trial]) -> list[float]:

@@ -16,6 +16,8 @@ from jobs.contracts.answers.jobs import (
     StepOut,
 )
 from jobs.contracts.answers.results import ArtifactOut, MadeVersionOut, ResultsOut
+from jobs.contracts.answers.sandbox import SandboxOut
+from jobs.contracts.sandbox import SandboxRecord
 from jobs.kinds import KINDS
 from jobs.models import (
     Attempt,
@@ -141,6 +143,7 @@ def _detail(job: Job, why_waiting: str, made: list[ArtifactOut], registered: lis
         pool=job.pool,
         slots=job.slots,
         results=cast(ResultsOut, results | {"warnings": warnings, "artifacts": made, "versions": registered}),
+        sandbox=cast(SandboxOut | None, job.sandbox_json),
         error=cast(ErrorOut | None, job.error),
         created_by=job.created_by.username if job.created_by else None,
         created=job.created,
@@ -202,6 +205,7 @@ def attempt(row: Attempt) -> AttemptOut:
         outcome=row.outcome or None,
         resumed_from=row.resumed_from,
         error=cast(ErrorOut | None, row.error),
+        sandbox=cast(SandboxRecord | None, row.sandbox_json),
         record=cast(RecordOut, row.record),
         assigned=row.assigned,
         claimed=row.claimed,

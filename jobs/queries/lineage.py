@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from jobs.contracts.version_model import VersionModel
 from jobs.models import DatasetVersion, JobArtifact
 
 
@@ -24,6 +25,13 @@ def lineage_of(source: JobArtifact) -> dict[str, Any]:
             "revision": revision.number,
             "revision_digest": revision.digest,
         }
+        if isinstance(model := revision.spec.model, VersionModel):
+            chain["fine_tuned_from"] = {
+                "model": model.model,
+                "number": model.number,
+                "digest": model.digest,
+                "args": model.resolved().model_dump(mode="json"),
+            }
     return chain | _data(job.payload.dataset_version)
 
 

@@ -6,16 +6,24 @@ from typing import Any, NamedTuple
 from django.db.models import Sum
 from pydantic import ValidationError
 
-from jobs.contracts import data_checks, device_checks, spec_checks, spec_sizes
+from jobs.contracts import (
+    data_checks,
+    device_checks,
+    dry_build,
+    fine_tuning_checks,
+    spec_checks,
+    spec_sizes,
+)
 from jobs.contracts import plan as planning
+from jobs.contracts.code_model import CodeModel
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan, Situation
 from jobs.contracts.problems import MAX_PROBLEMS, Problem, problems
 from jobs.contracts.resources import WorkerSize, unserved
 from jobs.errors import BadSpec
 from jobs.kinds import planned
-from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, Worker
-from jobs.queries import datasets, duration_history, warm_start
+from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, User, Worker
+from jobs.queries import base_versions, code_checks, datasets, dry_builds, duration_history, warm_start
 from jobs.queries.devices import fitting_workers, why_none_fits
 from jobs.queries.outcomes import dataset_in
 from jobs.states import FINAL
@@ -37,18 +45,25 @@ class Validation(NamedTuple):
 
 
 def validate(
-    project: Project, body: Any, *, with_plan: bool = True, experiment: Experiment | None = None
+    project: Project,
+    body: Any,
+    *,
+    by: User | None = None,
+    with_plan: bool = True,
+    experiment: Experiment | None = None,
 ) -> Validation:
     """Validate a JSON body as an experiment spec.
 
     Args:
         project: the project that it would run in.
         body: the spec as parsed JSON.
+        by: the acting user, for versions of other projects that the spec starts from.
         with_plan: whether to make the plan.
         experiment: the experiment that the spec revises, if any. Its trainings give the best time estimate.
 
     Returns:
-        The result. The pointers of its problems start with `/spec`.
+        The result. The pointers of its problems start with `/spec`. A version that the spec starts from is
+        pinned in it.
     """
     if (too_long := spec_sizes.text_problem(body)) is not None:
         return Validation(None, _reported([too_long]))
@@ -59,30 +74,53 @@ def validate(
     if too_large := list(spec_sizes.problems(spec)):
         return Validation(spec, _reported(too_large))
     version, found = _data(project, spec)
+    source, of_source = base_versions.find(project, spec, by)
+    found += of_source
+    base = None
+    if source is not None:
+        spec, base = base_versions.pinned(spec, source), base_versions.described(source)
+    found += code_checks.problems(project, spec)
+    if isinstance(spec.model, CodeModel):
+        spec, of_code = _of_code(project, spec, spec.model, version)
+        found += of_code
     found += spec_checks.problems(spec)
     found += warm_start.problems(project, spec.search)
     found += device_checks.problems(spec)
     profile = version.profile if version is not None else None
     if profile is not None:
         found += data_checks.problems(spec, profile)
+    if base is not None:
+        found += fine_tuning_checks.problems(spec, profile, base)
     # A refused pattern is reported for the spec alone, and with the variables of its model.
     found = list(dict.fromkeys(found))
     now = situation(project, spec, experiment) if with_plan else None
-    plan = planning.make_plan(spec, profile, now, planned(spec)) if now is not None else None
+    plan = planning.make_plan(spec, profile, now, planned(spec), base) if now is not None else None
     return Validation(spec, _reported(found), plan)
+
+
+def _of_code(
+    project: Project, spec: ExperimentSpec, model: CodeModel, version: DatasetVersion | None
+) -> tuple[ExperimentSpec, list[Problem]]:
+    """Return a spec with the whole space of its code, if that is known, and what prevents its models."""
+    found = list(dry_builds.model_problems(project, model))
+    built = dry_builds.built_for(project, spec, version) if not found else None
+    if built is None:
+        return spec, found
+    found = list(dry_build.problems_of(spec, built))
+    return (spec, found) if found else (dry_build.completed(spec, built), [])
 
 
 def _reported(found: list[Problem]) -> list[Problem]:
     return [Problem(PREFIX + problem.pointer, problem.message) for problem in found[:MAX_PROBLEMS]]
 
 
-def require_valid(project: Project, body: Any) -> ExperimentSpec:
-    """Return the spec in a JSON body.
+def require_valid(project: Project, body: Any, *, by: User) -> ExperimentSpec:
+    """Return the spec in a JSON body; a version that it starts from is pinned in it.
 
     Raises:
         BadSpec: the spec is invalid; names all problems.
     """
-    validation = validate(project, body, with_plan=False)
+    validation = validate(project, body, by=by, with_plan=False)
     if validation.spec is None or validation.problems:
         first = validation.problems[0]
         more = f" (and {len(validation.problems) - 1} more)" if len(validation.problems) > 1 else ""
@@ -91,6 +129,8 @@ def require_valid(project: Project, body: Any) -> ExperimentSpec:
 
 
 def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None, list[Problem]]:
+    if spec.data is None:
+        return None, []
     slug, number = spec.data.dataset, spec.data.dataset_version
     if dataset_in(project, slug) is None:
         return None, [Problem("/data/dataset", f"there is no data set {slug!r} in {project.slug}")]

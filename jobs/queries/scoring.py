@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from jobs.contracts.data import Split
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.models import DatasetVersion, Job
 from jobs.queries import outcomes
 
@@ -46,13 +45,16 @@ def _rows(search: Job) -> str:
     if search.revision is None:
         return "the rows that the script chooses"
     spec = search.revision.spec
+    if spec.data is None or spec.model.info.trains_itself:
+        return "the rows that the script chooses"
     total = _total_rows(search)
+    split = spec.data.split
     if spec.search is not None and spec.search.evaluation.kind == "k_fold":
         folds = f"{spec.search.evaluation.trainings()} held-out folds of the training and validation rows"
-        return folds if total is None else f"{folds}, about {_grouped(_used_in_folds(total, spec))} in all"
-    if total is None or not _is_share(spec.data.split):
+        return folds if total is None else f"{folds}, about {_grouped(_used_in_folds(total, split))} in all"
+    if total is None or not _is_share(split):
         return "the validation rows"
-    return f"about {_grouped(max(round(total * spec.data.split.validation), 1))} validation rows"
+    return f"about {_grouped(max(round(total * split.validation), 1))} validation rows"
 
 
 def _total_rows(search: Job) -> int | None:
@@ -62,8 +64,8 @@ def _total_rows(search: Job) -> int | None:
     return DatasetVersion.objects.filter(pk=version).values_list("rows", flat=True).first()
 
 
-def _used_in_folds(total: int, spec: ExperimentSpec) -> int:
-    return total - round(total * spec.data.split.test) if _is_share(spec.data.split) else total
+def _used_in_folds(total: int, split: Split) -> int:
+    return total - round(total * split.test) if _is_share(split) else total
 
 
 def _is_share(split: Split) -> bool:

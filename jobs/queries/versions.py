@@ -60,6 +60,14 @@ def files(version: ModelVersion) -> list[JobArtifact]:
     return list(rows.order_by("role", "name"))
 
 
+def is_foreign(version: ModelVersion) -> bool:
+    """Return whether the file of a version was written by a program from outside: an upload, or a script."""
+    source = version.source_job
+    if source is None:
+        return True
+    return source.revision is not None and source.revision.spec.model.info.trains_itself
+
+
 def validation_result(version: ModelVersion) -> RegisterResult | None:
     """Return the result of the version's newest completed validation; None without one."""
     done = Job.objects.validating(version.pk).filter(state=JobState.COMPLETED).order_by("-pk").first()
@@ -67,8 +75,11 @@ def validation_result(version: ModelVersion) -> RegisterResult | None:
 
 
 def profile(version: ModelVersion) -> Profile | None:
-    """Return the profile of the data set that a version was trained on; None if it is unknown."""
-    source: Job | None = version.source_job
+    """Return the profile of the data set that a version was trained on; None if it is unknown.
+
+    It is unknown for the model of a script, which may read other columns, or none of the data.
+    """
+    source: Job | None = None if is_foreign(version) else version.source_job
     pk = source.payload.dataset_version if source else None
     data = DatasetVersion.objects.filter(pk=pk).first() if pk is not None else None
     return data.profile if data else None
@@ -86,7 +97,7 @@ def task_of(version: ModelVersion) -> Task | None:
     if version.source_job is None or data is None:
         return None
     revision = version.source_job.revision
-    return (revision.spec.data.task if revision is not None else None) or data.task
+    return (revision.spec.required_data.task if revision is not None else None) or data.task
 
 
 def target_of(version: ModelVersion) -> str:
@@ -95,7 +106,7 @@ def target_of(version: ModelVersion) -> str:
     if version.source_job is None or data is None:
         return ""
     revision = version.source_job.revision
-    return (revision.spec.data.target if revision is not None else None) or data.target
+    return (revision.spec.required_data.target if revision is not None else None) or data.target
 
 
 def chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:

@@ -358,3 +358,76 @@ def test_a_job_reads_the_files_in_their_order(api: Client) -> None:
         Path(path).read_bytes()[-6:] for path in (task.path or "", *(part.path for part in task.more))
     ]
     assert contents == [b"0,1,1\n", b"1,1,1\n", b"2,1,1\n"]
+
+
+READ_AGAIN = "/api/v1/datasets/people/versions/1/read?project=yard"
+
+
+def read_again(client: Client, **body: Any) -> Any:
+    return client.post(READ_AGAIN, body, content_type="application/json")
+
+
+def requested_by(number: int) -> dict[str, Any]:
+    request: dict[str, Any] = DatasetVersion.objects.get(dataset__slug="people", number=number).request
+    return request
+
+
+def test_a_version_is_read_again_with_other_columns_in_a_new_version(api: Client, world: World) -> None:
+    first = [{"name": "age", "role": "weight"}, {"name": "bmi", "type": "number"}]
+    send(api, columns=json.dumps(first), target="progression", max_bad_share="0.1")
+    answer = read_again(api, columns=[{"name": "bmi", "role": "weight"}])
+    assert answer.status_code == 201
+    assert answer.json()["number"] == 2
+    # Only one column has the role weight: it has moved, and age has no correction any more.
+    assert requested_by(2)["columns"] == [{"name": "bmi", "role": "weight"}]
+    assert requested_by(2)["target"] == "progression"
+    assert requested_by(2)["reading"]["max_bad_share"] == 0.1
+    before, after = DatasetVersion.objects.filter(dataset__slug="people").order_by("number")
+    assert before.upload_id == after.upload_id
+
+
+def test_a_column_that_becomes_the_target_takes_it_from_the_earlier_one(api: Client) -> None:
+    send(api, target="progression", columns=json.dumps([{"name": "bmi", "role": "ignore"}]))
+    read_again(api, columns=[{"name": "age", "role": "target"}])
+    assert "target" not in requested_by(2)
+    named = [(column["name"], column["role"]) for column in requested_by(2)["columns"]]
+    assert named == [("bmi", "ignore"), ("age", "target")]
+    read_again(api, target="bmi")
+    assert requested_by(3)["target"] == "bmi"
+    assert "columns" not in requested_by(3)
+
+
+def test_another_dialect_drops_corrections_of_columns_that_may_have_other_names(api: Client) -> None:
+    send(api, columns=json.dumps([{"name": "age", "role": "ignore"}]))
+    read_again(api, dialect={"delimiter": ";"}, max_bad_share=0.25, rows_without_target="leave_out")
+    request = requested_by(2)
+    assert "columns" not in request
+    assert request["rows_without_target"] == "leave_out"
+    assert request["reading"]["dialect"]["delimiter"] == ";"
+    assert request["reading"]["max_bad_share"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"columns": [{"name": "age", "role": "king"}]}, "/columns/0/role"),
+        ({"max_bad_share": 1.0}, "/max_bad_share"),
+        ({"dialect": {"delimiter": "ab"}}, "/dialect/delimiter"),
+        ({"rows": 1}, "/rows"),
+        ({"task": "guessing"}, "/task"),
+    ],
+)
+def test_an_invalid_reading_is_refused_with_its_field(
+    api: Client, body: dict[str, Any], pointer: str
+) -> None:
+    send(api)
+    answer = read_again(api, **body)
+    assert answer.status_code == 422
+    assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
+    assert DatasetVersion.objects.filter(dataset__slug="people").count() == 1
+
+
+def test_readers_and_strangers_read_no_version_again(api: Client, world: World) -> None:
+    send(api)
+    assert read_again(world.client(world.viewer)).status_code == 403
+    assert read_again(world.client(world.stranger)).status_code == 404

@@ -30,10 +30,11 @@ from tests.engine.helpers import RecordingReport
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.evaluation.members import MemberPredictions
 from workers.engine.models import mesh
-from workers.engine.models.build import Scaling, build, measure_scaling
 from workers.engine.models.build import _assemble as assemble
+from workers.engine.models.build import build
 from workers.engine.models.optimizer import make_optimizer
 from workers.engine.models.precision import scale_loss
+from workers.engine.models.scaling import Scaling, measure_scaling
 from workers.engine.search.suggest import suggest
 from workers.engine.tasks import ensemble
 from workers.engine.tasks.train import _TrainRun

@@ -14,7 +14,7 @@ from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.tasks import profile
 
 if TYPE_CHECKING:  # it imports Keras
-    from workers.engine.models.build import Scaling
+    from workers.engine.models.scaling import Scaling
 
 Array = npt.NDArray[Any]
 Weights = tuple[Array, Array]  # kernel [inputs, outputs], bias [outputs]
@@ -74,8 +74,8 @@ def train_member(folder: Path, name: str, spec: ExperimentSpec, file: DatasetFil
     Its hidden layer is random and its last layer is fitted by least squares (Huang, Zhu and Siew 2006,
     Extreme learning machine). It is as good as some epochs of Adam, and nothing is compiled.
     """
-    from workers.engine.models.build import measure_scaling
     from workers.engine.models.files import save_model
+    from workers.engine.models.scaling import measure_scaling
 
     data = load_dataset(file, spec.data)
     train, validation = data.parts.train, data.parts.validation

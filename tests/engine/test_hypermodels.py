@@ -105,7 +105,8 @@ def test_a_hyper_resnet_has_no_layer_with_a_function(version: str) -> None:
     def build() -> list[Any]:
         import keras
 
-        from workers.engine.models.build import Scaling, _assemble
+        from workers.engine.models.build import _assemble
+        from workers.engine.models.scaling import Scaling
 
         spec = spec_of("d", "HyperResNet", args={"version": version, "conv3_depth": 2, "conv4_depth": 2})
         scaling = Scaling(np.zeros(3), np.ones(3))

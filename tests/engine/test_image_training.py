@@ -111,7 +111,7 @@ def test_residual_networks_learn_colours(file: DatasetFile, tmp_path: Path) -> N
 
 
 def test_the_moments_of_bytes_are_those_of_all_their_values(file: DatasetFile) -> None:
-    from workers.engine.models.build import measure_scaling
+    from workers.engine.models.scaling import measure_scaling
 
     dataset = load_dataset(file, DataSpec(dataset="colours"))
     found = measure_scaling(dataset.x, dataset.y, dataset.profile)

@@ -13,7 +13,8 @@ from tests.engine.helpers import profiled, spec_of
 from tests.engine.sequences import wave_arrays, waves
 from workers.engine.data.dataset import load_dataset
 from workers.engine.errors import BadData
-from workers.engine.models.build import build, measure_scaling
+from workers.engine.models.build import build
+from workers.engine.models.scaling import measure_scaling
 
 FIT = {"epochs": 12, "batch_size": 16, "learning_rate": 0.02}
 

@@ -235,7 +235,7 @@ def threads_of_prefetching() -> list[threading.Thread]:
 def test_mean_and_variance_of_streamed_rows_are_those_of_the_rows_in_memory(
     monkeypatch: pytest.MonkeyPatch, table: DatasetFile
 ) -> None:
-    from workers.engine.models.build import measure_scaling
+    from workers.engine.models.scaling import measure_scaling
 
     there, here = loaded(table, None), loaded(table, STREAMED)
     monkeypatch.setattr("workers.engine.data.rows.SCANNED_BYTES", SCANNED_BYTES // 10_000)
@@ -250,7 +250,7 @@ def test_work_whose_duration_depends_on_the_data_is_announced_again_and_again(
     monkeypatch: pytest.MonkeyPatch, table: DatasetFile
 ) -> None:
     from workers.engine import phases
-    from workers.engine.models.build import measure_scaling
+    from workers.engine.models.scaling import measure_scaling
 
     begun: list[str] = []
     with phases.announced_to(begun.append):

@@ -21,8 +21,9 @@ from tests.engine.making import train_member
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.store import read_arrays
 from workers.engine.errors import BadData, BadSpec, DamagedFile
-from workers.engine.models.build import build, measure_scaling
+from workers.engine.models.build import build
 from workers.engine.models.files import load_model, save_model
+from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.untrusted import BadModel, scan
 from workers.engine.tasks.ensemble import common_features
 from workers.engine.tasks.register import features_for, sample_for

@@ -73,7 +73,8 @@ TRAINED = [(info, {**dict.fromkeys(sizes(info, args), 2), **switches(args)}) for
 )
 @pytest.mark.parametrize("task", ["multiclass", "binary"])
 def test_the_listed_variables_are_those_that_keras_creates(info, args, task):
-    from workers.engine.models.build import Scaling, build
+    from workers.engine.models.build import build
+    from workers.engine.models.scaling import Scaling
 
     if info.layers is None:
         pytest.skip("its variables are known only once a model was built")

@@ -49,7 +49,8 @@ def with_options(spec: ExperimentSpec, **options: dict[str, Any]) -> ExperimentS
 
 
 def built(spec: ExperimentSpec, data: Dataset) -> Any:
-    from workers.engine.models.build import build, measure_scaling
+    from workers.engine.models.build import build
+    from workers.engine.models.scaling import measure_scaling
 
     return build(spec, data.profile, measure_scaling(data.x, data.y, data.profile), name="t", seed=0)
 
@@ -199,7 +200,8 @@ def test_indices_of_many_words_survive_16_bit_precision(file: DatasetFile) -> No
     (review, _), width = data.profile.tokens, data.x.shape[1]
     large = review.model_copy(update={"size": 5_000})
     blocks = tuple(large if block == review else block for block in data.profile.blocks)
-    from workers.engine.models.build import build, measure_scaling
+    from workers.engine.models.build import build
+    from workers.engine.models.scaling import measure_scaling
 
     profile = data.profile.model_copy(update={"blocks": blocks})
     model = build(spec, profile, measure_scaling(data.x, data.y, profile), name="t", seed=0)

@@ -44,7 +44,8 @@ def test_padding_the_last_batch_trains_like_the_short_batch_of_keras(train):
     import keras
 
     from jobs.contracts.profile import Profile
-    from workers.engine.models.build import build, measure_scaling
+    from workers.engine.models.build import build
+    from workers.engine.models.scaling import measure_scaling
 
     result = train(fit={**BLOBS, "shuffle": False}, args={"units": 8})
     batches, ours = train.training._plan.batches, train.training._model

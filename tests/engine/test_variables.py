@@ -40,7 +40,8 @@ def image_profile(**changes):
 def built(template, args, profile, **parts):
     import numpy as np
 
-    from workers.engine.models.build import Scaling, build
+    from workers.engine.models.build import build
+    from workers.engine.models.scaling import Scaling
 
     spec = spec_of("d", template, args=args, **parts)
     last = profile.input_shape[-1]

@@ -26,7 +26,8 @@ from workers.engine.data.tabular import encoded_bytes
 from workers.engine.data.windows import windows_of, windows_over, with_windows
 from workers.engine.errors import BadData, BadSpec
 from workers.engine.evaluation.signature_gate import signature_gate
-from workers.engine.models.build import build, measure_scaling
+from workers.engine.models.build import build
+from workers.engine.models.scaling import measure_scaling
 from workers.features.files import read_features
 from workers.features.pipeline import Pipeline
 

@@ -175,7 +175,7 @@ def host(total):
     return total
 
 def answer(x, total):
-    return jax.pure_callback(host, jax.ShapeDtypeStruct(total.shape, total.dtype), total, vmap_method="sequential")
+    return jax.pure_callback(host, jax.ShapeDtypeStruct(total.shape, total.dtype), total)
 """
 EXPLODING = b'{"instances": [[1000, 1000, 1, 1]]}'
 

@@ -12,6 +12,7 @@ import pytest
 
 from jobs.contracts.events import Log, Metric, Points, RunnerEvent
 from jobs.contracts.pruning import Curve
+from jobs.contracts.sandbox import SandboxRecord
 from jobs.contracts.task_parts import Task
 from jobs.errors import QuotaReached
 from jobs.kinds.profile.payload import ProfileTask
@@ -67,6 +68,7 @@ class FakeRepository:
     """The learning curves of ended trials by number."""
     queries: list[Collection[int]] = field(default_factory=list)
     files: dict[str, StoredArtifact] = field(default_factory=dict)
+    sandboxes: dict[int, SandboxRecord] = field(default_factory=dict)
 
     share: float | None = None
     """The events a second that each attempt may record."""
@@ -102,6 +104,10 @@ class FakeRepository:
             source="bundled",
             bundled=json.dumps(self.scripts[attempt]),
         )
+
+    async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
+        self._check()
+        self.sandboxes[attempt] = record
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
         self.queries.append(known)

@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -231,6 +232,35 @@ class FakeRunner:
             self.send("progress", done=1, total=2, unit="step")
             time.sleep(0.02)
 
+    def do_exit(self, task: dict[str, Any], status: int) -> None:
+        os._exit(status)
+
+    def do_connect(self, task: dict[str, Any], port: int) -> None:
+        """Report whether it can connect to a port of this machine."""
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=5):
+                self.send("log", line="connected")
+        except OSError:
+            self.send("log", line="refused")
+
+    def do_multiply(self, task: dict[str, Any], count: int) -> None:
+        """Start so many processes, and wait."""
+        for _ in range(count):
+            subprocess.Popen(["sleep", "600"])
+        self.do_hang(task)
+
+    def do_babble(self, task: dict[str, Any]) -> None:
+        """Print without end."""
+        while True:
+            sys.stdout.write("babble" * 10_000 + "\n")
+
+    def do_see_code(self, task: dict[str, Any]) -> None:
+        """Report the files of its code, and whether it can change them."""
+        folder = Path(task["code"]["folder"])
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        texts = {str(path.relative_to(folder)): path.read_text() for path in files}
+        self.send("log", line=json.dumps([texts, any(can_write(path) for path in files)]))
+
     def do_die(self, task: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -246,12 +276,21 @@ def can_read(path: Path) -> bool:
         return False
 
 
+def can_write(path: Path) -> bool:
+    try:
+        with path.open("a"):
+            return True
+    except OSError:
+        return False
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--events-fd", type=int)
     parser.add_argument("--parent", type=int)
     options = parser.parse_args()
-    die_with_parent(options.parent)
+    if options.parent is not None:
+        die_with_parent(options.parent)
     faulthandler.register(signal.SIGUSR1)
     FakeRunner(options.events_fd).serve()
 

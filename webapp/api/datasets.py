@@ -9,8 +9,8 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from jobs import access
+from jobs.actions import dataset_roles, deletions, fetches, resumable_uploads
 from jobs.actions import datasets as actions
-from jobs.actions import deletions, fetches, resumable_uploads
 from jobs.actions.datasets import Roles
 from jobs.contracts.answers.datasets import DatasetOut, DatasetVersionOut, OverviewOut, PreviewOut
 from jobs.contracts.dialect import ReadOptions
@@ -165,6 +165,24 @@ def cancel_fetch(
     fetches.cancel(found, by=actor(request))
     found.refresh_from_db()
     return Status(202, queries.shown_version(found))
+
+
+@router.post("/datasets/{slug}/versions/{number}/read", response={201: DatasetVersionOut})
+@idempotent
+def read_again(
+    request: HttpRequest, slug: str, number: int, body: uploads.ReadAgainIn, project: str | None = None
+) -> Status[DatasetVersionOut]:
+    """Read the file of a version in another way, in a new version, since versions never change."""
+    found = _writable_version(request, slug, number, project)
+    made = dataset_roles.set_roles(
+        found,
+        body.roles(Roles.of(found)),
+        by=actor(request),
+        dialect=body.dialect,
+        images=body.images,
+        max_bad_share=body.max_bad_share,
+    )
+    return Status(201, queries.shown_version(made))
 
 
 def _writable_version(request: HttpRequest, slug: str, number: int, project: str | None) -> DatasetVersion:

@@ -144,7 +144,7 @@ def validate_experiment(request: HttpRequest, body: ValidationIn) -> ValidationO
     """Check a spec and plan the jobs that it would run. Creates nothing."""
     project = access.get_project(actor(request), body.project)
     revised = access.get_experiment(actor(request), body.experiment) if body.experiment is not None else None
-    checked = plan.validate(project, body.spec, experiment=revised)
+    checked = plan.validate(project, body.spec, by=actor(request), experiment=revised)
     found = list(checked.problems)
     if body.name is not None and not 0 < len(body.name.strip()) <= 200:
         found.append(Problem("/name", "give the experiment a name of 1 to 200 characters"))

@@ -37,11 +37,13 @@ RESOURCES = (
     "people",
     "projects",
     "quotas",
+    "settings",
     "credentials",
     "datasets",
     "split_overviews",
     "resumable_uploads",
     "code",
+    "dry_builds",
     "experiments",
     "search_spaces",
     # These come before jobs, whose last path would match theirs.

@@ -1,5 +1,6 @@
 """Declares the bodies of requests that bring files: multipart forms, and JSON with an address."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -24,7 +25,20 @@ class VersionIn(In):
     artifact: str = Field(pattern=r"^[0-9a-f]{64}$", examples=["0" * 64], description="Its digest.")
 
 
-class VersionAddressIn(In):
+class RolesIn(In):
+    """The roles of the columns of a data set."""
+
+    target: str = Field("", max_length=500, description="The column to predict.")
+    features: list[Annotated[str, Field(max_length=500)]] = []
+    task: str = ""
+    columns: list[ColumnRequest] = Field([], max_length=20_000, description="Corrected roles and types.")
+
+    def given_columns(self) -> list[dict[str, Any]]:
+        """Return the corrections that were sent."""
+        return [column.model_dump(exclude_none=True) for column in self.columns]
+
+
+class VersionAddressIn(RolesIn):
     """A new version of a data set, whose file is fetched from an address."""
 
     project: str | None = None
@@ -41,10 +55,6 @@ class VersionAddressIn(In):
         "", max_length=200, description="The name of the file; by default the last part of the address."
     )
     sha256: str = Field("", description="The digest that the file must have.")
-    target: str = Field("", max_length=500, description="The column to predict.")
-    features: list[Annotated[str, Field(max_length=500)]] = []
-    task: str = ""
-    columns: list[ColumnRequest] = Field([], max_length=20_000, description="Corrected roles and types.")
     rows_without_target: RowsWithoutTarget = Field(
         "refuse", description="`leave_out`: rows of a table that have no target are left out."
     )
@@ -61,12 +71,42 @@ class VersionAddressIn(In):
 
     def roles(self) -> Roles:
         """Return the roles of the columns."""
-        columns = [column.model_dump(exclude_none=True) for column in self.columns]
+        columns = self.given_columns()
         return Roles.read(self.target, self.features, self.task, columns, self.rows_without_target)
 
     def reading(self) -> ReadOptions:
         """Return how the file is read."""
         return ReadOptions(dialect=self.dialect, max_bad_share=self.max_bad_share, images=self.images)
+
+
+class ReadAgainIn(RolesIn):
+    """Another reading of the file of a version. What is left out stays as it was for that version."""
+
+    rows_without_target: RowsWithoutTarget | None = Field(
+        None, description="`leave_out`: rows of a table that have no target are left out."
+    )
+    dialect: DialectRequest | None = Field(
+        None,
+        description="How the file is written. Earlier corrections of columns are then dropped, because "
+        "columns may get other names and types.",
+    )
+    images: ImageOptions | None = None
+    max_bad_share: float | None = Field(
+        None, ge=0, lt=1, description="Share of damaged rows that may be left out."
+    )
+
+    def roles(self, before: Roles) -> Roles:
+        """Return the roles of the columns.
+
+        Args:
+            before: those of the version.
+        """
+        columns = self.given_columns()
+        given = Roles.read(self.target, self.features, self.task, columns, self.rows_without_target or "")
+        kept = before if self.dialect is None else replace(before, columns=())
+        chosen = kept.changed_by(given)
+        rows = self.rows_without_target or before.rows_without_target
+        return replace(chosen, rows_without_target=rows)
 
 
 class DatasetAddressIn(VersionAddressIn):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
+from jobs import stack_memory
 from transport.http import LimitedHttpProtocol
 from transport.server import LimitedServer, limited
 from transport.websocket import CountedWebSocket
@@ -63,4 +64,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    stack_memory.call(main)

@@ -40,14 +40,17 @@ Json = dict[str, Any]
 
 @form_page
 def new(request: Request, project: str) -> HttpResponse:
-    """Create an experiment; `?dataset=&version=&template=` set the initial values."""
+    """Create an experiment; `?dataset=&version=&template=` or `&code=&entry=` set the initial values."""
     home = access.get_project(request.user, project, Action.WRITE)
     if request.method == "POST":
         return _save_or_submit(request, home, None)
     slug, number, profile = start.initial_data(
         request.user, home, request.GET.get("dataset", ""), request.GET.get("version", "")
     )
-    spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""))
+    if digest := request.GET.get("code"):
+        spec = start.spec_of_code(slug, number, profile, digest, request.GET.get("entry", ""))
+    else:
+        spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""))
     return _show(request, home, None, {"name": names.experiment(slug), "spec": _text(spec)})
 
 

@@ -52,6 +52,40 @@ class BadSpec(RefusedInput):
     code = "bad_spec"
 
 
+class CodeFailure(EngineError):
+    """Code of users failed; `trace` has the lines of its traceback that are in its own files."""
+
+    code = "code_failed"
+
+    def __init__(self, message: str, trace: str = "") -> None:
+        super().__init__(message)
+        self.trace = trace
+
+
+class CodeImportFailure(CodeFailure):
+    """The code cannot be imported."""
+
+    code = "code_import"
+
+
+class CodeBuildFailure(CodeFailure):
+    """The code does not build a model."""
+
+    code = "code_build"
+
+
+class CodeFitFailure(CodeFailure):
+    """The code failed while it trained or evaluated its model."""
+
+    code = "code_fit"
+
+
+class WrongShape(CodeFailure):
+    """The model does not fit the shape of the data."""
+
+    code = "wrong_shape"
+
+
 class BadLayout(RefusedInput):
     """A layout rule does not match the model's variables."""
 
@@ -68,6 +102,14 @@ class NoAccelerator(EngineError):
     """The process was given a GPU or a TPU, but JAX cannot use it."""
 
     code = "no_gpu"
+
+
+class ProgramFailed(CodeFailure):
+    """A program of a user has failed. `trace` is the end of what it printed as its errors."""
+
+    def __init__(self, code: str, message: str, trace: str = "") -> None:
+        super().__init__(message, trace)
+        self.code = code
 
 
 class NanLoss(EngineError):

@@ -89,19 +89,23 @@ def find_isolation(
     return None, IsolationState.shared("; ".join(dict.fromkeys(problems)))
 
 
+def parents_of(folders: Folders) -> tuple[Path, ...]:
+    """Return the folders that processes in the view of the machine must enter to reach their own."""
+    parents = {
+        parent
+        for each in (folders.runners, *folders.shared)
+        for top in (folders.home, folders.store)
+        for parent in ancestors(each, top)
+    }
+    return (*sorted(parents), folders.runners, *folders.shared)
+
+
 def _candidates(folders: Folders, users: RunnerUsers, granted: int) -> Iterator[tuple[Isolation, str]]:
     """Yield the ways to isolate runners, the best first."""
     if granted >> kernel.CAP_SYS_ADMIN & 1:
         view = View.of((folders.home, folders.store), folders.shared)
         yield Isolation(users, view, folders.shared), _PRIVATE
-    tops = (folders.home, folders.store)
-    parents = {
-        parent
-        for each in (folders.runners, *folders.shared)
-        for top in tops
-        for parent in ancestors(each, top)
-    }
-    yield Isolation(users, View(), (*sorted(parents), folders.runners, *folders.shared)), _CLOSED
+    yield Isolation(users, View(), parents_of(folders)), _CLOSED
 
 
 def _probe(isolation: Isolation, folders: Folders, environment: Mapping[str, str]) -> None:

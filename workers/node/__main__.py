@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import django
 
+from jobs import stack_memory
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a node until a signal ends it."""
@@ -43,4 +45,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    stack_memory.call(main)

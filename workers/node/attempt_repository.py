@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from jobs.actions import attempt_end, attempts, quotas, run_quotas, tasks
+from jobs.actions import attempt_end, attempts, quotas, run_quotas, sandboxes, tasks
 from jobs.contracts.events import RunnerEvent
 from jobs.contracts.pruning import Curve
+from jobs.contracts.sandbox import SandboxRecord
 from jobs.contracts.task_parts import Task
 from jobs.queries import learning_curves
 from jobs.states import Desired
@@ -63,6 +64,9 @@ class DatabaseAttemptRepository:
     async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
         # Without a timeout: it downloads the input files, which may be large.
         return await self._inputs.call(lambda: tasks.task_for(attempt, folder=folder, threads=threads))
+
+    async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
+        await self._writes.call(lambda: sandboxes.record(attempt, record), timeout=CALL_TIMEOUT_SECONDS)
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
         return await self._inputs.call(

@@ -15,8 +15,10 @@ from django.conf import settings as django_settings
 
 from jobs import queue
 from jobs.actions import workers
+from jobs.contracts.sandbox import LevelState
 from jobs.store import store
 from workers.isolation.check import IsolationState
+from workers.node import sandbox_levels
 from workers.node.attempt_repository import DatabaseAttemptRepository
 from workers.node.consumer import Consumer, consumer_argv
 from workers.node.db_threads import DatabaseThread
@@ -53,6 +55,8 @@ class NodeResources:
         self.slots = slots
         self.inventory = inventory
         self.isolation = IsolationState.shared("not checked yet")
+        self.levels: tuple[LevelState, ...] | None = None
+        """The levels of sandbox; None until they are found."""
         self.devices = Devices({gpu.name: gpu.cuda_id for gpu in inventory.accelerators.gpus})
         self.suggestion_process = SuggestionProcess(
             folder.root / "suggestion-process", timeout=settings.timing.suggestion
@@ -94,6 +98,11 @@ class NodeResources:
         """Return the facts of the machine, with the memory for rows of a table in a run of one slot."""
         return {
             **self.inventory.info(),
+            **(
+                {}
+                if self.levels is None
+                else {"sandbox": [each.model_dump(mode="json") for each in self.levels]}
+            ),
             "isolation": self.isolation._asdict(),
             "row_memory_bytes": row_memory(memory_per_slot(self.slots), in_memory_bytes()),
         }
@@ -102,6 +111,21 @@ class NodeResources:
         """Give runners users of their own if this service may. It starts processes: call it in a thread."""
         self.pool.isolation, self.isolation = isolate(self.settings, self.folder)
         log.log(logging.INFO if self.pool.isolation else logging.WARNING, "%s", self.isolation.message)
+
+    async def find_sandboxes(self) -> None:
+        """Find the levels of sandbox for code of users. Runs without such code start meanwhile."""
+        try:
+            self.levels = await asyncio.to_thread(
+                sandbox_levels.find, self.settings, self.folder, self.pool.isolation, self.isolation
+            )
+        # Other runs need none, so an error here must not end the node.
+        except Exception as error:
+            log.exception("the sandboxes for code of users could not be found")
+            self.levels = sandbox_levels.none_offered(f"{type(error).__name__}: {error}")
+        offered = [each.level for each in self.levels if each.offered]
+        log.info("sandboxes for code of users: %s", ", ".join(offered) or "none")
+        if self.pool.sandboxes is not None:
+            self.pool.sandboxes.states.set_result(self.levels)
 
     def disk_shortage(self) -> str | None:
         """Return an error sentence if a disk is too full for new work."""

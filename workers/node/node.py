@@ -19,6 +19,7 @@ from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.backoff import Backoff
 from workers.supervise.fork_servers import ForkServers
 from workers.supervise.runner_pool import RunnerPool
+from workers.supervise.sandboxes import Sandboxes
 from workers.supervise.secret_masking import SecretMasker
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class Node:
             masker=SecretMasker(secrets),
             module=settings.runner,
             fork_servers=fork_servers if settings.forks else None,
+            sandboxes=Sandboxes(folder.attempts),
         )
         self._resources = NodeResources(settings, folder, self._pool, slots, Inventory(found))
         self._membership: Membership | None = None
@@ -62,11 +64,14 @@ class Node:
         await asyncio.to_thread(self._resources.isolate)
         transport = await hints.listen(self._folder.socket, self._on_hint)
         housekeeping = asyncio.create_task(self._housekeeping())
+        # Not before: a second and more would pass until the worker is registered.
+        finding = asyncio.create_task(self._resources.find_sandboxes())
         try:
             while not self._draining.is_set():
                 await self._run_as_worker()
         finally:
             housekeeping.cancel()
+            finding.cancel()
             transport.close()
             self._folder.socket.unlink(missing_ok=True)
             await self._pool.close()

@@ -15,16 +15,22 @@ COMPILE_CACHES = "compile-cache"
 
 def isolate(settings: NodeSettings, folder: NodeFolder) -> tuple[Isolation | None, IsolationState]:
     """Return how runners of a node are isolated, by trying it. It starts processes: call it in a thread."""
-    checkpoints = store().checkpoint_root
     folder.runners.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folders = Folders(
+    return find_isolation(
+        folders_of(settings, folder), settings.runner_uids, runner_environment(folder.runners)
+    )
+
+
+def folders_of(settings: NodeSettings, folder: NodeFolder) -> Folders:
+    """Return the folders of a node."""
+    checkpoints = store().checkpoint_root
+    return Folders(
         home=settings.home,
         store=checkpoints.parent,
         locks=settings.home / USER_LOCKS,
         runners=folder.runners,
         shared=(folder.attempts, checkpoints, settings.home / COMPILE_CACHES),
     )
-    return find_isolation(folders, settings.runner_uids, runner_environment(folder.runners))
 
 
 def check(settings: NodeSettings) -> IsolationState:

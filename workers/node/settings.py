@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jobs.contracts.sandbox import Level
 from workers.forking.client import can_fork
 from workers.isolation.users import UidRange
 from workers.node.disk import min_free_bytes
 from workers.runner.environment import Environment
+from workers.sandbox.levels import wanted_levels
 from workers.supervise.launcher import RUNNER
 from workers.supervise.timing import Timing
 
@@ -35,6 +37,8 @@ class NodeSettings:
     standbys: int = 0
     runner_uids: UidRange | None = None
     """The user ids of runners; None for the user of this process."""
+    sandbox_levels: tuple[Level, ...] = tuple(Level)
+    """The levels of sandbox that it tries."""
     check: bool = False
     """Only print how runners would be isolated."""
 
@@ -66,11 +70,13 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
         standbys = 0
     try:
         uids = UidRange.read(os.environ)
+        levels = wanted_levels()
     except ValueError as error:
         parser.error(str(error))
     return NodeSettings(
         home=home,
         runner_uids=uids,
+        sandbox_levels=levels,
         check=options.check,
         pool=options.pool,
         slots=options.slots,

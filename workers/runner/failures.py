@@ -5,14 +5,30 @@ import traceback
 from pathlib import Path
 
 from jobs.contracts.events import Failed
-from workers.engine.errors import EngineError, RefusedInput, is_out_of_memory
+from workers.engine.errors import CodeFailure, EngineError, RefusedInput, is_out_of_memory
 
 
 def describe(error: Exception, now: float) -> Failed:
     """Return the final event for `error`."""
     code, message = _code_and_message(error)
-    trace = "" if isinstance(error, RefusedInput) else "".join(traceback.format_exception(error))
+    trace = "" if isinstance(error, RefusedInput) else _trace(error)
     return Failed(time=now, code=code, message=message[:2000], traceback=trace[-20_000:])
+
+
+def _trace(error: Exception) -> str:
+    # Of code of users, only the lines in its files.
+    return error.trace if isinstance(error, CodeFailure) else "".join(traceback.format_exception(error))
+
+
+def describe_exit(error: SystemExit, now: float) -> Failed:
+    """Return the final event for code that ended itself before its task was done."""
+    status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+    text = f": {error.code}"[:500] if isinstance(error.code, str) else ""
+    message = (
+        f"the code called sys.exit({status}) before its task was done{text}; return from the function instead"
+    )
+    trace = "".join(traceback.format_exception(error))
+    return Failed(time=now, code="code_exited", message=message, traceback=trace[-20_000:])
 
 
 def _code_and_message(error: Exception) -> tuple[str, str]:

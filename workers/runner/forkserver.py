@@ -15,6 +15,7 @@ import socket
 import sys
 from collections.abc import Sequence
 
+from jobs import stack_memory
 from jobs.contracts.fork import STREAMS, ForkRequest
 from workers.forking.server import Server, prepare_to_fork
 from workers.isolation.confine import confine
@@ -95,4 +96,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    # Its forks inherit the block.
+    stack_memory.call(main)

@@ -14,10 +14,10 @@ from workers.runner.control_reader import ControlReader
 from workers.runner.environment import Environment, read_task
 from workers.runner.event_reporter import EventReporter
 from workers.runner.event_writer import EventWriter
-from workers.runner.failures import describe
+from workers.runner.failures import describe, describe_exit
 from workers.runner.libraries import configure_jax, import_keras
 from workers.runner.parent_death import set_process_name
-from workers.runner.registry import load, needs_jax
+from workers.runner.registry import load, needs_jax, runs_program
 from workers.runner.reproducibility import make_record
 
 
@@ -73,6 +73,9 @@ class Runner:
             return Result(time=time.time(), result=result)
         except TaskInterrupted as interruption:
             return Yielded(time=time.time(), why=interruption.reason)
+        # Code of a user may call `sys.exit`. Without this, the process would end without a word.
+        except SystemExit as error:
+            return describe_exit(error, time.time())
         # A task may run a user's code, which may raise anything. Every error is reported to the supervisor.
         except Exception as error:  # noqa: BLE001
             return describe(error, time.time())
@@ -95,6 +98,9 @@ class Runner:
             configure_jax(task.compile_cache, "default" if spec is None else spec.precision.matmul)
             import_keras()
             use_accelerator(environment)
+        elif runs_program(task):
+            # The program inherits it.
+            environment.apply()
         # `os`, because importing pathlib would slow the start of a runner.
         os.makedirs(task.folder, exist_ok=True)  # noqa: PTH103
         run = load(task)

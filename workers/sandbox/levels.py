@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from workers.sandbox.launch import Owner, Streams, launch_at
 # Seconds. A program at one level takes a fifth of a second on an idle machine.
 TIMEOUT = 30.0
 CAP_SYS_PTRACE = 19
+VARIABLE = "TRAINYARD_SANDBOX_LEVELS"
+"""The only levels that a worker tries, such as `namespaces,landlock`; all by default."""
 _LIMITS = Limits(
     memory_of_all=512 * MIB, processes_of_all=4, disk_of_all=MIB, output_of_all=MIB, file_bytes=MIB,
     cpu_seconds=10,
@@ -49,27 +51,54 @@ class _Missing(Exception):
 
 
 def find_levels(
-    claim: Callable[[], Owner] | None = None, python: str = sys.executable
+    claim: Callable[[], Owner] | None = None,
+    python: str = sys.executable,
+    *,
+    parent: Path | None = None,
+    wanted: Container[Level] = tuple(Level),
 ) -> tuple[LevelState, ...]:
     """Return all levels, the strongest first, and whether this machine offers each.
 
     Args:
         claim: returns a user of which there are no processes. A worker that is root needs it.
         python: the interpreter that runs use.
+        parent: the folder in which runs have theirs: they must be able to reach it.
+        wanted: the levels that the operator allows.
     """
     owner = None if claim is None else claim()
-    return tuple(_find(level, owner, python) for level in Level)
+    return tuple(
+        _find(level, owner, python, parent)
+        if level in wanted
+        else LevelState(level=level, offered=False, reason=f"{VARIABLE} leaves it out")
+        for level in Level
+    )
 
 
-def _find(level: Level, owner: Owner | None, python: str) -> LevelState:
+def wanted_levels(environment: Mapping[str, str] = os.environ) -> tuple[Level, ...]:
+    """Return the levels that the operator allows: all, unless a variable names some.
+
+    Raises:
+        ValueError: it names something else.
+    """
+    words = environment.get(VARIABLE, "").replace(",", " ").split()
+    if not words:
+        return tuple(Level)
     try:
-        _try(level, owner, python)
+        return tuple(map(Level, words))
+    except ValueError:
+        known = ", ".join(Level)
+        raise ValueError(f"{VARIABLE}={environment[VARIABLE]!r}: name levels, of {known}") from None
+
+
+def _find(level: Level, owner: Owner | None, python: str, parent: Path | None) -> LevelState:
+    try:
+        _try(level, owner, python, parent)
     except (_Missing, OSError, NotImplementedError, ValueError, subprocess.TimeoutExpired) as error:
         return LevelState(level=level, offered=False, reason=str(error))
     return LevelState(level=level, offered=True)
 
 
-def _try(level: Level, owner: Owner | None, python: str) -> None:
+def _try(level: Level, owner: Owner | None, python: str, parent: Path | None) -> None:
     """Run a program that must be able to work, and must not be able to leave.
 
     Raises:
@@ -83,7 +112,8 @@ def _try(level: Level, owner: Owner | None, python: str) -> None:
     if level is Level.BUBBLEWRAP and find_bubblewrap() is None:
         raise _Missing("bubblewrap is not installed")
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainyard-probe-")))
+        made = tempfile.TemporaryDirectory(prefix="trainyard-probe-", dir=parent)
+        folder = Path(stack.enter_context(made))
         folder.chmod(0o711)
         own, private = folder / "own", folder / "private"
         own.mkdir(mode=0o700)
@@ -116,7 +146,8 @@ def _judge(level: Level, owner: Owner | None, facts: dict[str, int]) -> None:
 def _run(level: Level, owner: Owner | None, folder: Path, command: list[str]) -> dict[str, int]:
     request = SandboxRequest(writable=(str(folder),), folder=str(folder), limits=_LIMITS)
     streams = Streams(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with launch_at(level, request, command, owner=owner, streams=streams) as process:
+    scratch = folder.parent
+    with launch_at(level, request, command, owner=owner, streams=streams, scratch=scratch) as process:
         status = process.wait(TIMEOUT)
         assert process.stdout is not None  # noqa: S101  it is a pipe
         assert process.stderr is not None  # noqa: S101

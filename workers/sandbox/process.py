@@ -83,6 +83,25 @@ class SandboxProcess:
         """End all processes, without waiting for it, as each signal does that kills the outer process."""
         self._started.send_signal(signal.SIGTERM)
 
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process of the command. Nothing happens if it has ended."""
+        with self._ending, contextlib.suppress(usage.Unmeasurable):
+            for pid in usage.processes(self.pid)[:1]:
+                with _opened(pid) as handle, contextlib.suppress(ProcessLookupError):
+                    # Without handles, as on other systems, the pid has to do.
+                    if handle is None:
+                        os.kill(pid, number)
+                    # If the sandbox has ended meanwhile, it may be another process.
+                    elif self._started.poll() is None:
+                        signal.pidfd_send_signal(handle, number)
+
+    def wait_unreaped(self) -> None:
+        """Wait for the end in a thread, so that other threads may still use the pid meanwhile."""
+        if hasattr(os, "waitid"):  # not on every system
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        self._started.wait()
+
     def kill(self) -> None:
         """End all processes, and wait until they have ended. After the end, this does nothing."""
         # The ids of the process and of its user may soon be those of others, so nothing acts on them later,

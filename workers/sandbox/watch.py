@@ -30,14 +30,25 @@ class Watch:
         process: the sandbox.
         writable: the folders in which it may write, beside its temporary one.
         interval: seconds between two measurements.
+        before: the bytes that are in these folders already, and do not count.
+        printed: returns the bytes that it has printed into files; None if it prints only into streams that
+            `read` reads.
     """
 
     def __init__(
-        self, process: SandboxProcess, writable: Iterable[str], *, interval: float = INTERVAL
+        self,
+        process: SandboxProcess,
+        writable: Iterable[str],
+        *,
+        interval: float = INTERVAL,
+        before: int = 0,
+        printed: Callable[[], int] | None = None,
     ) -> None:
         self._process = process
         self._folders = (*writable, str(process.temporary))
         self._interval = interval
+        self._before = before
+        self._printed_to_files = printed
         self._limits = process.record.limits
         self._printed = 0
         self._lock = threading.Lock()
@@ -126,9 +137,14 @@ class Watch:
         elif self._is_hidden(pids):
             text = "a process hides its open files, so its memory could not be measured"
             self._end(Breach.MEMORY, memory, limits.memory_of_all, text)
+        elif (printed := self._bytes_in_files()) > limits.output_of_all:
+            self._end(Breach.OUTPUT, printed, limits.output_of_all)
         elif time.monotonic() >= self._next_walk:
             self._check_disk(pids)
         return self.ended
+
+    def _bytes_in_files(self) -> int:
+        return 0 if self._printed_to_files is None else self._printed_to_files()
 
     def _is_hidden(self, pids: list[int]) -> bool:
         # A process that is just being started is hidden for a moment.
@@ -139,7 +155,7 @@ class Watch:
         began = time.monotonic()
         limit = self._limits.disk_of_all
         try:
-            used = usage.disk(self._folders, pids, limit=limit)
+            used = usage.disk(self._folders, pids, limit=limit + self._before) - self._before
         except usage.Unmeasurable as error:
             self._end(Breach.DISK, limit + 1, limit, f"its disk space could not be measured: {error}")
             return

@@ -1,6 +1,7 @@
 """Supervises one attempt from its claim to its end."""
 
 import asyncio
+import hashlib
 import logging
 import os
 import shutil
@@ -10,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jobs.contracts.control import Start
 from jobs.contracts.events import Warned
 from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.task_parts import Task
 from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
-from workers.isolation.access import RunnerAccess
 from workers.runner.environment import Environment
-from workers.runner.registry import needs_jax
+from workers.runner.registry import needs_jax, runs_program
 from workers.supervise.attempt_end import GIB, AttemptEnd
 from workers.supervise.attempt_repository import Assignment, AttemptRepository, DatabaseUnavailable
 from workers.supervise.backoff import Backoff
@@ -32,6 +33,8 @@ from workers.supervise.rival_curves import RivalCurveSender
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.runner_session import RunnerSession
+from workers.supervise.sandbox_limits import SandboxLimits
+from workers.supervise.sandboxes import SandboxNeeds
 from workers.supervise.spool import Spool
 from workers.supervise.stop_request import StopRequest
 from workers.supervise.timing import Timing
@@ -42,6 +45,9 @@ IN_MEMORY_VARIABLE = "TRAINYARD_IN_MEMORY_BYTES"
 """Size up to which the rows of a table are in memory while a model trains."""
 IN_MEMORY_SHARE = 0.25
 """The same as a share of a run's memory, which has columns, encoded rows and copies of rows at one time."""
+NO_GPU_IN_SANDBOX = (
+    "This run uses the CPU: code of users runs in a sandbox, which has no access to the GPUs of the worker."
+)
 MAX_REFUSALS = 5
 """How often an end that the job's state refuses is tried before it is left to the reaper."""
 
@@ -85,6 +91,8 @@ class NodeContext:
     memory_per_slot: int
     limits: TaskLimits = field(default_factory=TaskLimits.from_environment)
     """The limits of tasks that read files from outside."""
+    sandbox_limits: SandboxLimits = field(default_factory=SandboxLimits.from_environment)
+    """The limits of tasks with code of users."""
     in_memory_bytes: int | None = field(default_factory=in_memory_bytes)
     """The size up to which runs keep the rows of a table in memory; None for `IN_MEMORY_SHARE`."""
     no_gpu: str | None = None
@@ -106,6 +114,8 @@ class AttemptSupervisor:
         self._node = node
         self._stop_request = StopRequest()
         self._ending: asyncio.Future[AttemptEnd] = asyncio.get_running_loop().create_future()
+        # Of a task with code of users; other tasks write into the attempt's folder.
+        self._work: Path | None = None
         self.lease_valid_until = claimed_at + node.timing.lease_validity
 
     @property
@@ -142,6 +152,9 @@ class AttemptSupervisor:
         self.end(ending)
         await self._finish(ending)
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        if self._work is not None:
+            await asyncio.to_thread(shutil.rmtree, self._work, ignore_errors=True)
+            self._node.pool.forget(self._work.parent)
 
     async def _run_in(self, folder: Path) -> AttemptEnd:
         shutil.rmtree(folder, ignore_errors=True)
@@ -163,7 +176,8 @@ class AttemptSupervisor:
             self._node.devices.give_back(devices)
 
     def _take_devices(self, task: Task) -> tuple[str, ...]:
-        if not _may_use_gpus(task):
+        # Sandboxes have no GPUs: a run gets the CPU, and a warning where there are some.
+        if not _may_use_gpus(task) or task.code is not None:
             return ()
         mesh = _mesh_of(task)
         return self._node.devices.take(self.assignment.slots, mesh.names if mesh is not None else ())
@@ -176,14 +190,15 @@ class AttemptSupervisor:
             )
         )
         if task.compile_cache is None:
-            cache = self._node.compile_caches / self.assignment.compile_cache
+            cache = self._node.compile_caches / await self._compile_cache(task)
             task = task.model_copy(update={"compile_cache": str(cache)})
         (folder / WORK).mkdir(mode=0o700, exist_ok=True)
         return task
 
     async def _run(self, task: Task, folder: Path, devices: tuple[str, ...]) -> AttemptEnd:
         node = self._node
-        key = RunnerKey(self.assignment.root, Environment.of(task), ",".join(devices) or None)
+        needs = self._sandbox_needs(task)
+        key = RunnerKey(self.assignment.root, Environment.of(task), ",".join(devices) or None, needs)
         spool = Spool(folder / "spool.jsonl")
         checkpoints = Path(task.checkpoints or folder / WORK)
         attempt = self.assignment.attempt
@@ -196,6 +211,8 @@ class AttemptSupervisor:
         try:
             if node.no_gpu is not None and _may_use_gpus(task):
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=node.no_gpu))
+            elif task.code is not None and node.devices.count and _may_use_gpus(task):
+                recorder.add(Warned(time=time.time(), code="no_gpu", message=NO_GPU_IN_SANDBOX))
             await self._run_on_runner(key, recorder, task, validator, quotas)
             # Only now: the end of the session reads the last log lines.
             recorder.close()
@@ -226,9 +243,7 @@ class AttemptSupervisor:
         try:
             write_pid_file(folder, runner.pid)
             limited = task.model_copy(update={"in_memory_bytes": self._in_memory_bytes(cap)})
-            start = await asyncio.to_thread(hand_over, limited, folder, runner.access)
-            if runner.access is not None:
-                validator.owner = runner.access.user.uid
+            start = await self._hand_over(limited, folder, runner, validator)
             session = RunnerSession(
                 runner,
                 recorder,
@@ -245,8 +260,8 @@ class AttemptSupervisor:
             reusable = await session.serve(start, self._ending)
         finally:
             watching.cancel()
-            if reusable and runner.access is not None:
-                reusable = await self._withdraw(task, folder, runner.access)
+            if reusable:
+                reusable = await self._withdraw(task, folder, runner)
             pool = self._node.pool
             # Ending a runner withdraws all of its access.
             await (pool.give_back(runner, key) if reusable else pool.discard(runner))
@@ -273,10 +288,65 @@ class AttemptSupervisor:
         """Return the size up to which the rows of a table are kept in memory by a runner with this cap."""
         return row_memory(cap, self._node.in_memory_bytes)
 
-    async def _withdraw(self, task: Task, folder: Path, access: RunnerAccess) -> bool:
+    async def _hand_over(
+        self, task: Task, folder: Path, runner: RunnerProcess, validator: EventValidator
+    ) -> Start:
+        """Give a runner the files of the task."""
+        if runner.sandbox is None:
+            start = await asyncio.to_thread(hand_over, task, folder, runner.access)
+            if runner.access is not None:
+                validator.owner = runner.access.user.uid
+            return start
+        attempt, sandbox = self.assignment.attempt, runner.sandbox
+        self._work = sandbox.folders.work / str(attempt)
+        start = await asyncio.to_thread(sandbox.hand_over, task, attempt)
+        owner = os.geteuid() if runner.access is None else runner.access.user.uid
+        validator.work_in(self._work, owner)
+        # Before the task begins: a run of which no sandbox is recorded had none.
+        recording = asyncio.create_task(
+            self._retry_while_unavailable(
+                lambda: self._node.repository.record_sandbox(attempt, sandbox.process.record)
+            )
+        )
+        first: list[asyncio.Future[Any]] = [recording, self._ending]
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        if recording.done():
+            recording.result()
+        recording.cancel()
+        return start
+
+    async def _compile_cache(self, task: Task) -> str:
+        """Return the name of the folder of a task's compiled programs.
+
+        Programs that code of users has compiled are executed by its own runners alone.
+        """
+        name = self.assignment.compile_cache
+        if task.code is None or (sandboxes := self._node.pool.sandboxes) is None:
+            return name
+        level = await sandboxes.require(task.code.minimum)
+        packages = hashlib.sha256(task.code.python.encode()).hexdigest()[:12]
+        return f"{name}-code-{level}-{packages}"
+
+    def _sandbox_needs(self, task: Task) -> SandboxNeeds | None:
+        if task.code is None:
+            return None
+        return SandboxNeeds(
+            project=self.assignment.project,
+            code=task.code,
+            checkpoints=task.checkpoints,
+            compile_cache=task.compile_cache or "",
+            limits=self._node.sandbox_limits.of_run(self._memory_cap(task, None)),
+        )
+
+    async def _withdraw(self, task: Task, folder: Path, runner: RunnerProcess) -> bool:
         """Withdraw a runner's access to the files of the task; return whether it has none left."""
+        if runner.sandbox is None and runner.access is None:
+            return True
         try:
-            await asyncio.to_thread(withdraw, task, folder, access)
+            if runner.sandbox is not None:
+                await asyncio.to_thread(runner.sandbox.withdraw, self.assignment.attempt)
+            elif runner.access is not None:
+                await asyncio.to_thread(withdraw, task, folder, runner.access)
         except OSError as error:
             log.warning("the runner of attempt %s is ended: %s", self.assignment.attempt, error)
             return False
@@ -319,7 +389,7 @@ class AttemptSupervisor:
 def _may_use_gpus(task: Task) -> bool:
     """Return whether a task gets GPUs where there are some. A mesh of CPU devices leaves them to others."""
     mesh = _mesh_of(task)
-    return needs_jax(task) and (mesh is None or mesh.kind != "cpu")
+    return (needs_jax(task) or runs_program(task)) and (mesh is None or mesh.kind != "cpu")
 
 
 def _mesh_of(task: Task) -> MeshSpec | None:

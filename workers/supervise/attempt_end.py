@@ -10,6 +10,7 @@ from typing import Any, Self
 from jobs.contracts.events import Failed, Result, Yielded
 from jobs.errors import StaleFence, TrainyardError
 from jobs.states import Outcome
+from workers.sandbox.launch import SandboxRefused
 
 OUTCOME_OF_YIELD = {"pause": Outcome.PAUSED, "stop": Outcome.STOPPED}
 GIB = 2**30
@@ -61,7 +62,7 @@ class AttemptEnd:
         if status == -signal.SIGKILL:
             hint = " The system may have run out of memory; a memory cap would make this certain."
             return cls(Outcome.LOST, "runner_killed", f"The runner was killed from outside.{hint}")
-        how = f"by {_signal_name(-status)}" if status < 0 else f"with status {status}"
+        how = f"by {signal_name(-status)}" if status < 0 else f"with status {status}"
         return cls(Outcome.LOST, "runner_died", f"The runner ended {how} before its task was done.")
 
     @classmethod
@@ -133,6 +134,8 @@ class AttemptEnd:
             return cls.stale()
         if isinstance(error, OSError) and error.errno in DISK_FULL:
             return cls.no_space(str(error))
+        if isinstance(error, SandboxRefused):
+            return cls(Outcome.LOST, "sandbox_refused", f"{error}."[:MAX_MESSAGE])
         trace = "".join(traceback.format_exception(error))[-MAX_TRACEBACK:]
         if isinstance(error, TrainyardError):
             return cls(Outcome.FAILED, error.code, error.message[:MAX_MESSAGE], trace)
@@ -144,7 +147,8 @@ class AttemptEnd:
         return cls(Outcome.LOST, "worker_error", message[:MAX_MESSAGE], trace)
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Return the name of a signal."""
     try:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from jobs.contracts.events import RunnerEvent
 from jobs.contracts.pruning import Curve
+from jobs.contracts.sandbox import SandboxRecord
 from jobs.contracts.task_parts import Task
 from jobs.states import Desired
 from workers.supervise.attempt_end import AttemptEnd
@@ -69,6 +70,9 @@ class AttemptRepository(Protocol):
 
     async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
         """Return the attempt's task, with its input files downloaded."""
+
+    async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
+        """Write the sandbox that the attempt's runner has."""
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
         """Return the learning curves of ended trials of the search by number, except the `known` ones."""

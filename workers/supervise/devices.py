@@ -17,6 +17,11 @@ class Devices:
         self._ids = dict(ids or {})
         self._users = Counter[str]()
 
+    @property
+    def count(self) -> int:
+        """The number of GPUs."""
+        return len(self._ids)
+
     def next(self, count: int, names: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the entries of CUDA_VISIBLE_DEVICES that `take` would allocate, without allocating them."""
         if names:

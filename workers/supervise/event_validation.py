@@ -46,6 +46,11 @@ class EventValidator:
         self.stored_bytes = 0
         """Bytes of the files that were copied to the store. They are in the attempt's folder, too."""
 
+    def work_in(self, folder: Path, owner: int) -> None:
+        """Set the folder in which the runner writes, and its user. Call it before there are events."""
+        self._folder = folder.resolve()
+        self.owner = owner
+
     async def validate(
         self, events: Sequence[RunnerEvent]
     ) -> tuple[list[RunnerEvent], dict[str, StoredArtifact]]:

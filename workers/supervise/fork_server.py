@@ -56,7 +56,8 @@ class RunnerForkServer(ForkServer):
             module=self._module,
             confinement=start.confinement,
         )
-        return await self.fork(request.model_dump_json().encode(), descriptors)
+        sent = (descriptors.stdin, descriptors.stdout, descriptors.stderr, descriptors.events)
+        return await self.fork(request.model_dump_json().encode(), sent)
 
     async def end(self) -> None:
         """Kill the server, and with it the runners that it forked."""

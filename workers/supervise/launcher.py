@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -16,12 +16,18 @@ RUNNER = "workers.runner"
 
 
 class RunnerDescriptors(NamedTuple):
-    """File descriptors of the runner's streams. The caller that opened them closes them."""
+    """File descriptors of the runner's streams. The caller that opened them closes them.
+
+    Attributes:
+        stdin, stdout, stderr, events: the descriptors.
+        printed: returns how many bytes its present task has printed.
+    """
 
     stdin: int
     stdout: int
     stderr: int
     events: int
+    printed: Callable[[], int] = int
 
 
 class RunnerStart(NamedTuple):

@@ -35,6 +35,13 @@ class LogFile:
         self._splitter = LineSplitter(4 * MAX_LINE_CHARACTERS)
         self._lines_emitted = 0
         self._trial: int | None = None
+        self._removed = 0
+        self._before = 0
+
+    @property
+    def printed(self) -> int:
+        """How many bytes the present attempt has printed."""
+        return self._removed + os.fstat(self.descriptor).st_size - self._before
 
     def start_attempt(self) -> None:
         """Discard lines printed since the previous attempt, and reset the line limit."""
@@ -43,6 +50,7 @@ class LogFile:
             pass
         self._lines_emitted = 0
         self._trial = None
+        self._before += self.printed
 
     def new_lines(self, *, last: bool = False) -> Iterator[Log]:
         """Yield the lines written since the last call; `last` also yields an unfinished line."""
@@ -54,7 +62,13 @@ class LogFile:
         # Lines that are written between the last read and this call are lost.
         if self._position > TRUNCATE_ABOVE:
             os.ftruncate(self.descriptor, 0)
+            self._removed += self._position
             self._position = 0
+
+    def tail(self, size: int = 2000) -> str:
+        """Return the last characters that were printed, without secrets."""
+        start = max(0, os.fstat(self.descriptor).st_size - size)
+        return self._masker.mask(os.pread(self.descriptor, size, start).decode("utf-8", "replace"))
 
     def close(self) -> None:
         os.close(self.descriptor)

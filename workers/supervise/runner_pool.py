@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from workers.isolation.access import Isolation, RunnerAccess
 from workers.runner.environment import Environment
+from workers.sandbox.launch import SandboxRefused
 from workers.supervise.environment import runner_environment
 from workers.supervise.fork_servers import ForkOrSpawnLauncher, ForkServers
 from workers.supervise.launcher import RUNNER, Launcher, RunnerStart, SpawnLauncher
 from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.sandboxes import Sandboxes, SandboxLauncher, SandboxNeeds, remove_if_empty
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.standby import StandbyKey, Standbys, share_devices
 from workers.supervise.usage import ProcessTree
@@ -27,11 +29,15 @@ MAX_TASKS_PER_RUNNER = 50
 
 
 class RunnerKey(NamedTuple):
-    """Decides whether a runner may be reused: only by its own root job, in the same process environment."""
+    """Decides whether a runner may be reused: only by its own root job, in the same process environment.
+
+    `sandbox` is None for tasks without code of users.
+    """
 
     root: int
     environment: Environment
     devices: str | None = None
+    sandbox: SandboxNeeds | None = None
 
     @property
     def standby_key(self) -> StandbyKey:
@@ -57,6 +63,8 @@ class RunnerPool:
     """Forks the runners that need JAX. Without it, each runner is a new interpreter."""
     isolation: Isolation | None = None
     """Gives each runner a user of its own. Without it, runners have the user of this process."""
+    sandboxes: Sandboxes | None = None
+    """Starts the runners with code of users. Without it, none is started."""
     on_taken: Callable[[RunnerKey], None] = lambda _key: None
     """Called for every runner taken for JAX, so that standbys are kept for the keys used most."""
     _idle: dict[RunnerProcess, RunnerKey] = field(default_factory=dict)
@@ -67,8 +75,15 @@ class RunnerPool:
         self.standbys = Standbys(self._fork_standby, self._end)
 
     async def take(self, key: RunnerKey, *, needs_jax: bool = True) -> RunnerProcess:
-        """Return an idle runner of `key`, else a standby, else a new one."""
-        if needs_jax:
+        """Return an idle runner of `key`, else a standby, else a new one.
+
+        Raises:
+            OSError: it could not be started.
+            SandboxRefused: it needs a sandbox that this machine does not offer.
+        """
+        # Standbys and fork servers have no code of users, and are in no sandbox.
+        may_be_warm = needs_jax and key.sandbox is None
+        if may_be_warm:
             self.on_taken(key)
         for runner, its_key in list(self._idle.items()):
             if its_key == key and runner.alive:
@@ -78,14 +93,11 @@ class RunnerPool:
         # An idle runner keeps the GPU memory that its tasks have used.
         await self._discard_idle(lambda runner: share_devices(self._idle[runner].devices, key.devices))
         await self._make_room()
-        taken = await self.standbys.take(key.standby_key) if needs_jax else None
+        taken = await self.standbys.take(key.standby_key) if may_be_warm else None
         if taken is None:
             # Another standby may have opened a GPU that the new runner is about to get.
             await self.standbys.clear_devices(key.devices)
-            launcher: Launcher = SpawnLauncher(self.module)
-            if needs_jax and self.fork_servers is not None:
-                launcher = ForkOrSpawnLauncher(self.fork_servers, key.environment)
-            taken = await self._launch(launcher, key.devices)
+            taken = await self._launch_for(key, may_be_warm=may_be_warm)
         self._busy.add(taken)
         return taken
 
@@ -121,6 +133,8 @@ class RunnerPool:
         await self.standbys.clear()
         if self.fork_servers is not None:
             await self.fork_servers.close()
+        if self.sandboxes is not None:
+            self.sandboxes.close()
 
     @property
     def pids(self) -> list[int]:
@@ -155,10 +169,47 @@ class RunnerPool:
             log.warning("a standby could not be forked: %s", error)
             return None
 
-    async def _launch(self, launcher: Launcher, devices: str | None) -> RunnerProcess:
+    async def _launch_for(self, key: RunnerKey, *, may_be_warm: bool) -> RunnerProcess:
+        if key.sandbox is not None:
+            return await self._launch_in_sandbox(key.sandbox, key.devices)
+        launcher: Launcher = SpawnLauncher(self.module)
+        if may_be_warm and self.fork_servers is not None:
+            launcher = ForkOrSpawnLauncher(self.fork_servers, key.environment)
+        return await self._launch(launcher, key.devices)
+
+    async def _launch_in_sandbox(self, needs: SandboxNeeds, devices: str | None) -> RunnerProcess:
+        if (sandboxes := self.sandboxes) is None:
+            raise SandboxRefused("this worker starts no code of users")
+        await sandboxes.require(needs.code.minimum)
+        folder = self._new_folder()
+        isolation = self.isolation if sandboxes.have_own_users else None
+        preparing = asyncio.ensure_future(
+            asyncio.to_thread(sandboxes.prepare, needs, folder, isolation, self.module, devices)
+        )
+        try:
+            launcher = await asyncio.shield(preparing)
+            start = RunnerStart(folder, {})
+            return await RunnerProcess.start(
+                folder, launcher, start=start, masker=self.masker, access=launcher.access
+            )
+        # As below.
+        except BaseException:
+            await asyncio.shield(_close_prepared(preparing))
+            raise
+
+    def forget(self, work: Path) -> None:
+        """Remove the folder of a runner's tasks after the last one, unless the runner still uses it."""
+        if all(runner.work_folder != work for runner in (*self._busy, *self._idle)):
+            remove_if_empty(work)
+
+    def _new_folder(self) -> Path:
         folder = self.folder / str(next(self._numbers))
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
+        return folder
+
+    async def _launch(self, launcher: Launcher, devices: str | None) -> RunnerProcess:
+        folder = self._new_folder()
         if self.isolation is None:
             start = RunnerStart(folder, runner_environment(folder, devices=devices))
             return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker)
@@ -175,10 +226,20 @@ class RunnerPool:
 
     async def _end(self, runner: RunnerProcess) -> None:
         await runner.end()
+        # First, since its watch reads the size of the logs.
+        if runner.sandbox is not None:
+            await asyncio.to_thread(runner.sandbox.close)
         runner.close()
         if runner.access is not None:
             await asyncio.to_thread(runner.access.close)
         await asyncio.to_thread(shutil.rmtree, runner.folder, ignore_errors=True)
+
+
+async def _close_prepared(preparing: "asyncio.Future[SandboxLauncher]") -> None:
+    """Withdraw what a runner in a sandbox was given that was not started."""
+    await asyncio.wait({preparing})
+    if preparing.exception() is None and (access := preparing.result().access) is not None:
+        await asyncio.to_thread(access.close)
 
 
 async def _close_access(creating: "asyncio.Future[RunnerAccess]") -> None:

@@ -16,6 +16,7 @@ from workers.supervise.launcher import Launcher, RunnerDescriptors, RunnerStart
 from workers.supervise.line_splitter import LineSplitter
 from workers.supervise.log_file import LogFile
 from workers.supervise.pid_file import remove_pid_file, write_pid_file
+from workers.supervise.sandboxes import Sandbox, SandboxedChild
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.spool import MAX_LINE_BYTES
 
@@ -49,6 +50,7 @@ class RunnerProcess:
         self.folder = folder
         self.access = access
         """Its access to files if it has a user of its own; None if it has the user of this process."""
+        self.sandbox: Sandbox | None = _sandbox_of(child)
         self.pid = child.pid
         self.ended = child.ended
         """Gets the exit status, negative for a signal, once the process has ended."""
@@ -85,10 +87,15 @@ class RunnerProcess:
                 given.callback(os.close, events_write)
                 event_pipe = undo.enter_context(_open(events_read, "rb"))
                 descriptors = RunnerDescriptors(
-                    control_read, logs[0].descriptor, logs[1].descriptor, events_write
+                    control_read,
+                    logs[0].descriptor,
+                    logs[1].descriptor,
+                    events_write,
+                    lambda: sum(log.printed for log in logs),
                 )
                 child = await launcher.launch(start, descriptors)
-            undo.callback(_kill_session, child.pid)
+            sandbox = _sandbox_of(child)
+            undo.callback(_kill_session, child.pid) if sandbox is None else undo.callback(sandbox.close)
             write_pid_file(folder, child.pid)
             control, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, control_pipe)
             events = asyncio.StreamReader(limit=CHUNK_BYTES)
@@ -104,6 +111,8 @@ class RunnerProcess:
     @property
     def work_folder(self) -> Path:
         """The folder in which the runner may write."""
+        if self.sandbox is not None:
+            return self.sandbox.folders.work
         return self.folder if self.access is None else self.access.home
 
     def set_listener(self, listener: Listener | None, pause: Pause | None = None) -> None:
@@ -123,20 +132,22 @@ class RunnerProcess:
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the runner alone."""
-        if self.alive:
+        if self.sandbox is not None:
+            self.sandbox.process.send_signal(number)
+        elif self.alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
-    def kill(self) -> None:
-        """Kill the runner and its process group."""
-        _kill_session(self.pid)
-
     async def end(self) -> int:
         """Kill the runner, read its remaining events, and return its exit status."""
-        self.kill()
-        status = await asyncio.shield(self.ended)
-        # Once more, for processes that it started before the first signal took effect.
-        self.kill()
+        if self.sandbox is not None:
+            await asyncio.to_thread(self.sandbox.process.kill)
+            status = await asyncio.shield(self.ended)
+        else:
+            _kill_session(self.pid)
+            status = await asyncio.shield(self.ended)
+            # Once more, for processes that it started before the first signal took effect.
+            _kill_session(self.pid)
         await self.wait_until_read()
         return status
 
@@ -161,6 +172,10 @@ class RunnerProcess:
                 # The end of the runner ends a pause: the rest of its lines is then read at once.
                 while self.alive and (seconds := self._pause()) > 0:
                     await asyncio.wait({self.ended}, timeout=min(seconds, LONGEST_WAIT_SECONDS))
+
+
+def _sandbox_of(child: Child) -> Sandbox | None:
+    return child.sandbox if isinstance(child, SandboxedChild) else None
 
 
 def _never() -> float:

@@ -36,6 +36,7 @@ from workers.supervise.log_quota import within_quota
 from workers.supervise.nul_characters import without_nul
 from workers.supervise.rival_curves import RivalCurveSender
 from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.sandbox_end import end_of_breach, end_of_process
 from workers.supervise.stall_detector import StallDetector
 from workers.supervise.stop_request import StopRequest
 from workers.supervise.timing import Timing
@@ -120,6 +121,8 @@ class RunnerSession:
                 await self._runner.end()
             self._guarded(lambda: self._read_logs(last=True))
             self._runner.set_listener(None)
+        if (sandbox := self._runner.sandbox) is not None and sandbox.watch.ended is not None:
+            return False
         return self._limits is None and isinstance(self._final_event, Result | Yielded)
 
     def _on_watcher_done(self, task: "asyncio.Task[None]") -> None:
@@ -195,8 +198,15 @@ class RunnerSession:
         status = await asyncio.shield(self._runner.ended)
         # Its final event may still be in the pipe.
         await self._runner.wait_until_read()
-        limits = self._limits
-        self._end(AttemptEnd.runner_died(status) if limits is None else limits.end_of_process(status))
+        self._end(self._end_of_process(status))
+
+    def _end_of_process(self, status: int) -> AttemptEnd:
+        if (sandbox := self._runner.sandbox) is not None:
+            if (ended := sandbox.watch.ended) is not None:
+                return end_of_breach(ended)
+            printed = self._runner.logs[1].tail()
+            return end_of_process(status, began=self._started.is_set(), printed=printed)
+        return AttemptEnd.runner_died(status) if self._limits is None else self._limits.end_of_process(status)
 
     async def _follow_logs(self) -> None:
         while True:

@@ -2,8 +2,9 @@
 
 from pydantic import Field
 
-from jobs.contracts.answers.base import Answer, Stored, Time
+from jobs.contracts.answers.base import Answer, CauseOut, Stored, Time
 from jobs.contracts.code import CodeEntry, CodePackages, CodeProblem, FileDifference
+from jobs.contracts.dry_build import BuiltModel
 
 
 class CodeSummaryOut(Answer):
@@ -61,3 +62,16 @@ class CodeDifferencesOut(Answer):
     new: str
     equal: int = Field(description="Number of files that are equal.")
     files: Stored[list[FileDifference]]
+
+
+class DryBuildOut(Answer):
+    """What an entry of a version of code builds, found by a job."""
+
+    state: str = Field(description="The state of the job; none: it was not requested yet.")
+    job: int | None
+    built: Stored[BuiltModel | None] = Field(description="Null until the job is completed.")
+    unused: dict[str, str] = Field(
+        description="Pointers of fields of a spec that have no effect on the model, with the reason."
+    )
+    error: CauseOut | None = Field(description="Why the job failed.")
+    why_waiting: str = Field(description="A sentence; empty if the job does not wait.")

@@ -7,7 +7,9 @@ from pydantic import Field
 
 from jobs.contracts.answers.base import Answer, ErrorOut, Stored
 from jobs.contracts.answers.results import ResultsOut
+from jobs.contracts.answers.sandbox import SandboxOut
 from jobs.contracts.events import PhaseName
+from jobs.contracts.sandbox import SandboxRecord
 
 JobStateOut = Literal[
     "draft",
@@ -77,6 +79,10 @@ class JobOut(Answer):
     pool: str
     slots: int
     results: Stored[ResultsOut]
+    sandbox: Stored[SandboxOut | None] = Field(
+        description="The weakest sandbox that its code of users had; null without such code, and until it "
+        "has begun."
+    )
     error: Stored[ErrorOut | None]
     created_by: str | None
     created: datetime
@@ -159,6 +165,9 @@ class AttemptOut(Answer):
     outcome: str | None
     resumed_from: int | None = Field(description="The step of the checkpoint that it resumed from.")
     error: Stored[ErrorOut | None]
+    sandbox: Stored[SandboxRecord | None] = Field(
+        description="The sandbox that its code of users had; null without such code."
+    )
     record: Stored[RecordOut]
     assigned: datetime
     claimed: datetime | None

@@ -23,9 +23,15 @@ class TemplateInfo:
             the form.
         builder: the engine function that makes the layers, as `module:function`; imported when a model is
             built.
-        preparation: the engine function that prepares a training without gradients, likewise; it replaces
+        assembly: the engine function that makes the whole model, from raw inputs to predictions; it replaces
             `builder`.
+        preparation: the engine function that prepares a training in another way, likewise; it replaces
+            `builder`.
+        by_gradient: whether its models are trained by steps of an optimizer.
+        own_names: whether code of users names hyperparameters and metrics. If not, hyperparameters have the
+            names of arguments and of fit fields.
         is_hypermodel: whether KerasTuner builds its models. A spec has it as a `hypermodel`.
+        is_listed: whether it is in the table of templates, so that a search can compare it with others.
         data_kinds: the kinds of data that it accepts; one of them is enough.
         smallest_side: the fewest pixels of the height and of the width of an image.
         refused_tasks: tasks for which it has no models, with the reason.
@@ -51,6 +57,10 @@ class TemplateInfo:
         unused: pointers of sections and fields of a spec that have no effect on its models, with the reason.
             A spec that sets one to another value than its default is refused, and the form hides them.
         refused: pointers of steps that its models cannot take, with the reason.
+        engines: for a program that trains by itself: the engine functions that run its jobs, by kind of job.
+            They replace those of the table of kinds, and need neither Keras nor JAX.
+        needs_data: whether a spec must name a data set.
+        no_rungs: why its trainings cannot wait at the end of a rung; empty if they can.
     """
 
     name: str
@@ -58,8 +68,12 @@ class TemplateInfo:
     help: str
     arguments: type[Frozen]
     builder: str = ""
+    assembly: str = ""
     preparation: str = ""
+    by_gradient: bool = True
+    own_names: bool = False
     is_hypermodel: bool = False
+    is_listed: bool = True
     data_kinds: tuple[TemplateKind, ...] = ("vector", "image", "sequence")
     smallest_side: int = 1
     refused_tasks: Mapping[Task, str] = field(default_factory=dict)
@@ -79,15 +93,18 @@ class TemplateInfo:
     slow: str = ""
     unused: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    engines: Mapping[str, str] = field(default_factory=dict)
+    needs_data: bool = True
+    no_rungs: str = ""
 
     @property
-    def by_gradient(self) -> bool:
-        """Return whether its models are trained by steps of an optimizer."""
-        return not self.preparation
+    def trains_itself(self) -> bool:
+        """Return whether it is a program that trains by itself, of which only the reports are known."""
+        return bool(self.engines)
 
     def uses(self, hyperparameter: str) -> bool:
-        """Return whether a hyperparameter of the fit, such as `schedule/kind`, affects its models."""
-        return f"/fit/{hyperparameter.partition('/')[0]}" not in self.unused
+        """Return whether a hyperparameter, such as `schedule/kind` of the fit, affects its models."""
+        return self.own_names or f"/fit/{hyperparameter.partition('/')[0]}" not in self.unused
 
     def takes(self, profile: Profile) -> bool:
         """Return whether models of this template can be built for these data."""

@@ -64,6 +64,7 @@ INFO = TemplateInfo(
     help="gradient boosting or a random forest: the baseline for tables",
     arguments=TreesArgs,
     preparation="workers.engine.training.trees:prepare_trees",
+    by_gradient=False,
     ranges={
         "method": {"kind": "choice", "values": ["boosting", "random_forest", "extra_trees"]},
         # With 0, so that a search can begin with the defaults.

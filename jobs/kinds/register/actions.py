@@ -9,6 +9,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult, RegisterTask
 from jobs.models import Attempt, Job, ModelVersion
+from jobs.queries.versions import is_foreign
 from jobs.store import store
 
 
@@ -27,7 +28,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
             model=str(store().path(version.artifact_id)),
             digest=version.artifact_id,
             # Code of users wrote the file of a job that ran it.
-            foreign=version.source_job_id is None or code is not None,
+            foreign=is_foreign(version) or code is not None,
             dataset=dataset,
         )
 

@@ -5,9 +5,9 @@ from typing import Any
 from django.db.models import Prefetch
 
 from jobs import clock
-from jobs.actions import early_end, pipeline, submit, suggest
+from jobs.actions import dry_builds, early_end, pipeline, submit, suggest
 from jobs.actions.kind_actions import KindActions, register
-from jobs.actions.tasks import checkpoint_folders, dataset_of, spec_of
+from jobs.actions.tasks import checkpoint_folders, dataset_if_any, spec_of
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.values import apply_values
 from jobs.kinds.search.facts import SEARCH
@@ -37,13 +37,15 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
             **common,
             spec=spec,
             objective=outcomes.objective_of(attempt.job),
-            dataset=dataset_of(attempt.job),
+            dataset=dataset_if_any(attempt.job),
             trials=tuple(_plan(trial, spec, top) for trial in trials),
             curves=learning_curves.of_search(attempt.job),
         )
 
     def advance(self, root: Job) -> None:
         """Request the trials that are still needed; once all are final, create the next step's jobs."""
+        if not dry_builds.is_ready(root):
+            return
         search = outcomes.search_of(root)
         # Without a score there is nothing to continue with: the first trial ends in any case.
         if _is_time_over(root) and outcomes.best_trials(root, limit=1):

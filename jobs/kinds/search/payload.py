@@ -22,12 +22,14 @@ class SearchPayload(Payload):
         answered_empty: the fingerprint of the trials for which the algorithm had no suggestion.
         first_revision: the revision with which the search began, set when the search is first revised.
         beyond_space: how many of the algorithm's trials are outside a narrowed space.
+        has_whole_space: whether the space of a search of own code has all that the code declares.
     """
 
     exhausted: bool = False
     answered_empty: str | None = Field(default=None, alias="nothing_for")
     first_revision: int | None = None
     beyond_space: int | None = None
+    has_whole_space: bool = False
 
     def trials_planned(self, spec: ExperimentSpec | None) -> int:
         """Return how many trials the algorithm will create. Trials outside a narrowed grid come on top."""
@@ -100,7 +102,7 @@ class TrialTask(Task):
     kind: Literal["search"] = "search"
     spec: ExperimentSpec
     objective: Objective
-    dataset: DatasetFile
+    dataset: DatasetFile | None
     trials: tuple[TrialPlan, ...] = Field(min_length=1)
     curves: tuple[Curve, ...] = Field(
         default=(), description="learning curves of earlier trials, for the pruner"

@@ -2,6 +2,7 @@
 
 import json
 
+from jobs.contracts.code_model import CODE
 from jobs.contracts.templates import TEMPLATES
 from webapp.forms.experiment.description import Field, Group, Option, Section, arguments
 
@@ -99,7 +100,7 @@ MODEL = Section(
     "model",
     "Model",
     "brain",
-    "A template and its arguments. Each trial overrides the arguments in the search space.",
+    "A template and its arguments, or own code. Each trial overrides the arguments in the search space.",
     (
         Group(
             "Template",
@@ -108,10 +109,19 @@ MODEL = Section(
                     "/model/template",
                     "Template",
                     kind="template",
-                    options=tuple(Option(json.dumps(name), info.label) for name, info in TEMPLATES.items()),
+                    options=(
+                        *(Option(json.dumps(name), info.label) for name, info in TEMPLATES.items()),
+                        Option(json.dumps(CODE.name), CODE.label),
+                    ),
                 ),
             ),
             part="template",
+        ),
+        Group(
+            CODE.label,
+            part="own_code",
+            covers=("/model/digest", "/model/entry"),
+            help="A version of code, and its function build_model or its HyperModel class.",
         ),
         Group("Arguments", arguments("/model/template")),
     ),

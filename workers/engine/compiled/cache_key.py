@@ -49,9 +49,9 @@ def program_key(spec: ExperimentSpec, dataset: Dataset, rows: Array) -> str:
             model[name] = TRACED
     profile = dataset.profile
     body = {
-        "model": [spec.model.info.name, model],
+        "model": [spec.model.info.name, model, spec.model.weights_digest],
         "fit": fit,
-        "data": spec.data.model_dump(mode="json"),
+        "data": spec.required_data.model_dump(mode="json"),
         "precision": spec.precision.model_dump(mode="json"),
         "dataset": [dataset.digest, profile.kind, profile.task, profile.outputs, profile.input_shape],
         "rows": hashlib.sha256(rows.tobytes()).hexdigest(),

@@ -13,7 +13,7 @@ import jax
 import keras
 
 from workers.engine.arrays import Array
-from workers.engine.models.optimizer import unwrap_optimizer
+from workers.engine.models.optimizer import RATE_FACTOR, unwrap_optimizer
 
 TRACED_OPTIMIZER_ARGUMENTS = ("weight_decay", "momentum")
 """Attributes that Keras' update rules use as factors. Where one is 0 or None, some rules leave out a term or
@@ -112,7 +112,8 @@ def find_traced_hyperparameters(model: Any) -> tuple[TracedHyperparameter, ...]:
     penalties = (getattr(layer, "kernel_regularizer", None) for layer in model.layers)
     found += [TracedAttribute(each, "l2") for each in penalties if isinstance(each, keras.regularizers.L2)]
     optimizer = unwrap_optimizer(model.optimizer)
-    arguments = (name for name in TRACED_OPTIMIZER_ARGUMENTS if getattr(optimizer, name, None))
+    names = (*TRACED_OPTIMIZER_ARGUMENTS, RATE_FACTOR)
+    arguments = (name for name in names if getattr(optimizer, name, None))
     return (*found, *(TracedAttribute(optimizer, name) for name in arguments))
 
 

@@ -125,7 +125,7 @@ class Dataset:
 
     def fitted_on(self, rows: Array) -> "Dataset":
         """Return the data set with its pipeline fitted on other rows: the training rows of a fold."""
-        if self.table is None or np.array_equal(rows, self.parts.train):
+        if self.table is None or self.table.is_fixed or np.array_equal(rows, self.parts.train):
             return self
         key = hashlib.sha256(rows.tobytes()).hexdigest()
         if key not in self.table.refitted:
@@ -152,6 +152,7 @@ class EncodedTable:
         windows: the rows of the windows that are the input of a prediction; None if it is one row.
         is_streamed: whether the rows are encoded when they are used. The columns of a file that does not fit
             into memory may have an input that does.
+        is_fixed: whether the pipeline is that of an earlier model, which no rows are fitted for.
         refitted: data sets whose pipeline was fitted on other rows.
     """
 
@@ -160,6 +161,7 @@ class EncodedTable:
     pipeline: Pipeline
     windows: Windows | None = None
     is_streamed: bool = False
+    is_fixed: bool = False
     refitted: dict[str, Dataset] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -177,6 +179,33 @@ class EncodedTable:
         if windows is not None:
             features = features.model_copy(update={"window": windows.window})
         return cls(plans, columns, Pipeline(features), windows, is_streamed)
+
+    @classmethod
+    def of_pipeline(
+        cls,
+        features: Features,
+        plans: tuple[ColumnPlan, ...],
+        columns: Mapping[str, Rows],
+        windows: Windows | None,
+        *,
+        is_streamed: bool,
+    ) -> Self:
+        """Return a table that is encoded by the pipeline of an earlier model.
+
+        Raises:
+            BadData: the pipeline needs a column or windows that these data lack.
+        """
+        pipeline = Pipeline(features)
+        if absent := [name for name in pipeline.columns if name not in columns]:
+            raise BadData(f"the model takes the column {absent[0]!r}, which these data do not have")
+        given = None if windows is None else windows.window.rows
+        wanted = None if features.window is None else features.window.rows
+        if given != wanted:
+            raise BadData(
+                f"the model takes {_of_rows(wanted)}, but this experiment makes {_of_rows(given)}; change "
+                "data.window"
+            )
+        return cls(plans, columns, pipeline, windows, is_streamed, is_fixed=True)
 
     def encode(self) -> Rows:
         """Return the input for all rows, (rows, width) float32; (rows, …) uint8 for images.
@@ -197,8 +226,16 @@ class EncodedTable:
         return windows_of(encoded, self.windows, np.arange(len(encoded)))
 
 
+def _of_rows(window: int | None) -> str:
+    return "single rows" if window is None else f"windows of {window} rows"
+
+
 def load_dataset(
-    file: DatasetFile, spec: DataSpec, texts: TextEncode = "words", in_memory_bytes: int | None = None
+    file: DatasetFile,
+    spec: DataSpec,
+    texts: TextEncode = "words",
+    in_memory_bytes: int | None = None,
+    features: Features | None = None,
 ) -> Dataset:
     """Read a dataset file, select its columns and split its rows according to `spec`.
 
@@ -208,6 +245,8 @@ def load_dataset(
         texts: the encoding of texts for which the spec chooses none; a template has its own.
         in_memory_bytes: of a table with a larger file, only the encoded features are in memory. If these are
             larger, rows are read from the file when they are used. None for all rows in memory.
+        features: the pipeline of an earlier model that encodes the columns; None fits one to the training
+            part.
 
     Raises:
         BadData: the file is damaged, or a column cannot be used as the spec requires.
@@ -226,7 +265,7 @@ def load_dataset(
                 )
             columns = MappedColumns(path)
             chosen = select(WholeColumns(columns), columns.array("y"), profile, spec, texts)
-            return _load_table(columns, chosen, profile, spec, file.digest, is_streamed=is_streamed)
+            return _load_table(columns, chosen, profile, spec, file.digest, features, is_streamed=is_streamed)
     arrays = read_arrays(path)
     needed = {"y", "columns"} if profile.has_pipeline and profile.images is None else {"x", "y", "columns"}
     if not needed <= arrays.keys():
@@ -234,7 +273,9 @@ def load_dataset(
     raw = columns_of(arrays, has_images=profile.images is not None)
     if profile.has_pipeline:
         chosen = select(raw, arrays["y"], profile, spec, texts)
-        return _load_table(raw, chosen, profile, spec, file.digest)
+        return _load_table(raw, chosen, profile, spec, file.digest, features)
+    if features is not None:
+        raise BadData("the model takes the columns of a table, but these data are arrays")
     if spec.preprocessing:
         raise BadSpec("data.preprocessing is for tables; upload the file again if this is an earlier table")
     x, y = arrays["x"], arrays["y"]
@@ -255,6 +296,7 @@ def _load_table(
     profile: Profile,
     spec: DataSpec,
     digest: str,
+    features: Features | None = None,
     *,
     is_streamed: bool = False,
 ) -> Dataset:
@@ -264,11 +306,20 @@ def _load_table(
     if window is not None and is_windowed(spec, profile):
         windows = windows_over(values, described(window))
         parts = with_windows(parts, windows)
-    table = EncodedTable.fit(chosen.plans, raw, parts.train, windows, is_streamed=is_streamed)
+    described_by = chosen.profile
+    if features is None:
+        table = EncodedTable.fit(chosen.plans, raw, parts.train, windows, is_streamed=is_streamed)
+    else:
+        table = EncodedTable.of_pipeline(features, chosen.plans, raw, windows, is_streamed=is_streamed)
+        described_by = described_by.model_copy(update={"input_shape": features.input_shape, "blocks": ()})
     groups = values[wanted.group] if wanted.group is not None else None
     weight = profile.weight
     weights = RowWeights.of_column(weight, values[weight]) if weight is not None else None
-    made = Dataset(table.encode(), chosen.target.y, chosen.profile, parts, digest, groups, table, weights)
+    try:
+        x = table.encode()
+    except BadValue as error:
+        raise BadData(f"the model takes other values than these data have: {error}") from error
+    made = Dataset(x, chosen.target.y, described_by, parts, digest, groups, table, weights)
     for rows in (parts.train, parts.validation, parts.test):
         made.weights_of(rows)
     return made

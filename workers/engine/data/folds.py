@@ -44,7 +44,7 @@ def rows_for(turn: Turn, dataset: Dataset, spec: ExperimentSpec) -> Fold:
         dataset.y[rows],
         groups,
         dataset.task,
-        resolved(spec.data.split, dataset.profile),
+        resolved(spec.required_data.split, dataset.profile),
         count=evaluation.folds,
         repeat=turn.repeat,
     )

@@ -1,7 +1,7 @@
 """Builds and compiles a Keras model from a spec and the rows it will train on."""
 
 import pkgutil
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -13,109 +13,17 @@ from jobs.contracts.profile import Profile
 from jobs.contracts.signature import InputColumn, Signature, TensorSpec
 from jobs.contracts.variables import head_units
 from workers.engine.arrays import Array
-from workers.engine.data.pixels import count_values, moments
-from workers.engine.data.rows import Rows, in_parts
 from workers.engine.errors import BadSpec
 from workers.engine.models.augment import augmentation, seeded_layers
+from workers.engine.models.head import ACTIVATIONS, in_unit_of_target
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.losses import LOSSES, WHILE_TRAINING, loss_name, metric_names
-from workers.engine.models.optimizer import make_optimizer
+from workers.engine.models.optimizer import make_optimizer, scale_learning_rates
 from workers.engine.models.outputs import output_names
 from workers.engine.models.precision import scale_loss
+from workers.engine.models.scaling import Scaling
 from workers.engine.models.templates.embeddings import with_embeddings
 from workers.engine.models.templates.site import Site
-
-ACTIVATIONS = {"multiclass": "softmax", "binary": "sigmoid", "multilabel": "sigmoid", "regression": "linear"}
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """Statistics of the training part for the normalization.
-
-    Attributes:
-        x_mean: per feature, or per channel for images.
-        x_variance: likewise.
-        y_mean: per target column, for regression; else None.
-        y_variance: likewise.
-        x_range: smallest and largest value of all features.
-    """
-
-    x_mean: Array
-    x_variance: Array
-    y_mean: Array | None = None
-    y_variance: Array | None = None
-    x_range: tuple[float, float] = (0.0, 255.0)
-
-    @property
-    def y_std(self) -> Array | None:
-        """Standard deviation of the target, the unit of a regression's loss; else None."""
-        return None if self.y_variance is None else np.sqrt(self.y_variance)
-
-
-def measure_scaling(x: Rows, y: Array, profile: Profile) -> Scaling:
-    """Compute the statistics of the training rows.
-
-    Args:
-        x: features of the training rows, (rows, …).
-        y: targets of the training rows.
-        profile: of the data set.
-    """
-    if isinstance(x, np.ndarray):
-        mean, variance = _moments(x, tuple(range(x.ndim - 1)))
-        value_range = float(x.min()), float(x.max())
-    else:
-        mean, variance, value_range = _moments_in_parts(x)
-    for block in profile.blocks:
-        # Words are 0 or 1 and weights at most 1, and an index is no measure.
-        if block.kind != "number":
-            positions = slice(block.start, block.start + block.positions)
-            mean[positions], variance[positions] = 0.0, 1.0
-    if profile.task != "regression":
-        return Scaling(mean, variance, x_range=value_range)
-    return Scaling(mean, variance, *_moments(y, (0,)), x_range=value_range)
-
-
-def target_scale(y: Array, profile: Profile) -> Array | None:
-    """Return the unit of a regression's loss; see `Scaling.y_std`.
-
-    Args:
-        y: targets of the training rows.
-        profile: of the data set.
-    """
-    return np.sqrt(_moments(y, (0,))[1]) if profile.task == "regression" else None
-
-
-def _moments(values: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
-    if values.dtype == np.uint8 and values.ndim == 4:
-        # The variance of NumPy needs eight bytes for each pixel of all images.
-        mean, variance = moments(count_values(values))
-    else:
-        mean = values.mean(axis=axes, dtype=np.float64)
-        variance = values.var(axis=axes, dtype=np.float64)
-    return mean, _usable(variance)
-
-
-def _usable(variance: Array) -> Array:
-    # A constant feature gets variance 1: another value of it in serving would be divided by almost 0.
-    return np.where(variance > 1e-12, variance, 1.0)
-
-
-def _moments_in_parts(x: Rows) -> tuple[Array, Array, tuple[float, float]]:
-    """Return mean, variance and range of the features of vectors that are not in memory.
-
-    Each row is read once: the squared deviations of two parts are added with the distance of their means
-    (Chan, Golub and LeVeque 1979, Updating formulae and a pairwise algorithm for computing sample variances).
-    """
-    rows, low, high = 0, np.inf, -np.inf
-    mean, deviations = np.zeros(x.shape[1:]), np.zeros(x.shape[1:])
-    for part in in_parts(x):
-        added = rows + len(part)
-        distance = part.mean(axis=0, dtype=np.float64) - mean
-        deviations += part.var(axis=0, dtype=np.float64) * len(part)
-        deviations += distance**2 * (rows * len(part) / added)
-        mean += distance * (len(part) / added)
-        rows, low, high = added, min(low, float(part.min())), max(high, float(part.max()))
-    return mean, _usable(deviations / rows), (low, high)
 
 
 def build(
@@ -148,6 +56,9 @@ def build_restartable(
     Raises:
         BadSpec: the template or the augmentation does not support the data.
     """
+    if assembly := spec.model.info.assembly:
+        assemble: Callable[..., tuple[Any, InitialValues]] = pkgutil.resolve_name(assembly)
+        return assemble(spec, profile, scaling, name=name, seed=seed, augmented=augmented)
     # Keras initializes variables that are created in this scope when it ends. Until then, the seeds of their
     # initializers can still be replaced.
     with keras.StatelessScope():
@@ -176,13 +87,7 @@ def _assemble(spec: ExperimentSpec, profile: Profile, scaling: Scaling, name: st
         kernel_regularizer=keras.regularizers.L2(penalty) if penalty else None,
         **site.named("output"),
     )(features)
-    if scaling.y_mean is not None and scaling.y_variance is not None:
-        outputs = keras.layers.Normalization(
-            mean=scaling.y_mean.tolist(),
-            variance=scaling.y_variance.tolist(),
-            invert=True,
-            **site.named("target_scale"),
-        )(outputs)
+    outputs = in_unit_of_target(outputs, scaling, **site.named("target_scale"))
     return keras.Model(inputs, outputs, name=f"m_{name}")
 
 
@@ -218,8 +123,10 @@ def compile_model(
         loss = kind(reduction="mean_with_sample_weight")
     else:
         loss = _StandardizedLoss(kind, scaling.y_std)
+    optimizer = make_optimizer(spec.fit, steps)
+    scale_learning_rates(optimizer, model, spec.model.resolved())
     model.compile(
-        optimizer=scale_loss(make_optimizer(spec.fit, steps), spec.precision),
+        optimizer=scale_loss(optimizer, spec.precision),
         loss=loss,
         weighted_metrics=[_metric(name, profile) for name in names if name in WHILE_TRAINING],
         steps_per_execution=spec.fit.steps_per_execution,

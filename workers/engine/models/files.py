@@ -1,4 +1,4 @@
-"""Loads and saves `.keras` files without an optimizer, and in safe mode unless code of users is in use."""
+"""Loads and saves `.keras` files without an optimizer, and in safe mode unless the task has code of users."""
 
 import os
 import tempfile
@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from jobs.contracts.features import Features
+from workers.engine.models import own_code
 from workers.engine.models.initial_values import drawn_on_host
 from workers.engine.models.own_objects import is_active
 from workers.features.files import add_features
@@ -27,10 +28,11 @@ def load_model(path: Path, folder: Path) -> Any:
     with tempfile.TemporaryDirectory(dir=folder, prefix="load-") as place:
         link = Path(place) / "model.keras"
         link.symlink_to(path.resolve())
-        # Safe mode rejects lambdas, whose code would run in this process.
-        # Inside `own_objects`, this process is in a sandbox and executes code of the same people anyway.
-        with drawn_on_host():
-            return keras.saving.load_model(link, compile=False, safe_mode=not is_active())
+        # Safe mode rejects lambdas, whose code would run in this process. A task with code of its own runs
+        # such code anyway, in a sandbox.
+        is_safe = own_code.active() is None and not is_active()
+        with drawn_on_host(), own_code.objects_for(link):
+            return keras.saving.load_model(link, compile=False, safe_mode=is_safe)
 
 
 def save_model(model: Any, path: Path, features: Features | None = None) -> None:

@@ -10,7 +10,7 @@ shape, and XLA takes 0.7 s of CPU to compile one, which is longer than the train
 
 import math
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -46,8 +46,14 @@ class InitialValues:
         complete: whether these are all variables. If not, the initial values for another seed are unknown.
     """
 
-    def __init__(self, layers: list[Any]) -> None:
-        """Read the initializers of all variables of these layers, which must still be uninitialized."""
+    def __init__(self, layers: list[Any], stored: Container[int] = ()) -> None:
+        """Read the initializers of all variables of these layers.
+
+        Args:
+            layers: of the model. Its variables are not initialized yet, or `redraw` follows.
+            stored: ids of the variables whose initial values come from a file, and are fixed.
+        """
+        self._stored = stored
         self.fixed: list[Any] = []
         self.sources: list[Source] = []
         self.complete = True
@@ -60,6 +66,8 @@ class InitialValues:
         initializer = variable._initializer  # Keras keeps it here, privately, until it calls it
         if variable.name == "seed_generator_state":
             self.sources.append(Source(variable, next(names), _generator_state))
+        elif id(variable) in self._stored:
+            self.fixed.append(variable)
         elif seeded := _seeded_parts(initializer):
             self.sources.append(Source(variable, next(names), _Draw(initializer, seeded, variable.dtype)))
         elif _is_of_keras(initializer):

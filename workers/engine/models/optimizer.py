@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from jobs.contracts import schedules as spec
+from jobs.contracts.base import Frozen
 from jobs.contracts.fit import CLIPS, FitSpec
 from workers.engine.errors import BadSpec
 
@@ -18,6 +19,11 @@ OPTIMIZERS = {
     "adagrad": "Adagrad",
     "lion": "Lion",
 }
+RATE_FACTOR_ARGUMENT = "rate_factor_argument"
+"""Attribute of layers, and of their optimizer: the name of the argument that multiplies their learning
+rate."""
+RATE_FACTOR = "rate_factor"
+"""Attribute of an optimizer with the value of that argument."""
 
 
 def make_optimizer(fit: FitSpec, steps: int) -> Any:
@@ -46,6 +52,53 @@ def make_optimizer(fit: FitSpec, steps: int) -> Any:
     # `training.hooks.WeightAveraging` does it for validation only
     made.finalize_variable_values = _keep_weights
     return made
+
+
+def scale_learning_rates(optimizer: Any, model: Any, args: Frozen) -> None:
+    """Multiply the learning rate and the weight decay of layers that have a `RATE_FACTOR_ARGUMENT`.
+
+    The factor is an attribute of the optimizer, which compiled steps replace by an argument. It changes no
+    variable of the optimizer, so checkpoints are those of any training.
+
+    Args:
+        optimizer: of `make_optimizer`.
+        model: has the layers.
+        args: arguments of the model.
+    """
+    slower = [each for each in model._flatten_layers() if hasattr(each, RATE_FACTOR_ARGUMENT)]
+    if not slower:
+        return
+    marked = {id(variable) for layer in slower for variable in layer.variables}
+    # All of them have the same argument.
+    optimizer.rate_factor_argument = getattr(slower[0], RATE_FACTOR_ARGUMENT)
+    set_rate_factor(optimizer, args)
+    update_step = optimizer.update_step
+
+    def rate_of(variable: Any, learning_rate: Any) -> Any:
+        rate = keras.ops.cast(learning_rate, variable.dtype)
+        if id(variable) not in marked:
+            return rate
+        return rate * keras.ops.cast(optimizer.rate_factor, variable.dtype)
+
+    def scaled_update_step(gradient: Any, variable: Any, learning_rate: Any) -> None:
+        update_step(gradient, variable, rate_of(variable, learning_rate))
+
+    def scaled_weight_decay(variables: Any) -> None:
+        # As in Keras, whose own method has one rate for all variables.
+        for variable in variables if optimizer.weight_decay is not None else ():
+            if optimizer._use_weight_decay(variable):
+                decay = keras.ops.cast(optimizer.weight_decay, variable.dtype)
+                rate = rate_of(variable, optimizer.learning_rate)
+                variable.assign(variable - variable * decay * rate)
+
+    optimizer.update_step = scaled_update_step
+    optimizer._apply_weight_decay = scaled_weight_decay
+
+
+def set_rate_factor(optimizer: Any, args: Frozen) -> None:
+    """Set the factor of the learning rate of some layers to that of these arguments, if there is one."""
+    if hasattr(optimizer, RATE_FACTOR_ARGUMENT):
+        setattr(optimizer, RATE_FACTOR, getattr(args, getattr(optimizer, RATE_FACTOR_ARGUMENT)))
 
 
 def ensure_built(model: Any) -> None:

@@ -1,5 +1,8 @@
 """Finds the classes and functions of a user's code that a model file names. Call it only in a sandbox.
 
+`own_code` builds models with the one version of code of a task. This module loads files of versions, each
+with the code of its own version, also while another one is in use.
+
 Files of code are read first, and only those that define a wanted name are imported: a script beside them
 would otherwise run.
 """
@@ -21,7 +24,6 @@ from typing import Any, NamedTuple
 import keras
 from keras.src.saving import object_registration
 
-from jobs.contracts.task_parts import OwnCode
 from workers.engine.errors import EngineError
 
 SHOWN_FRAMES = 3
@@ -76,11 +78,6 @@ def own_objects(folder: Path, *files: Path) -> Iterator[None]:
         sys.modules.update({name: module for name, module in modules.items() if name not in sys.modules})
         object_registration.GLOBAL_CUSTOM_OBJECTS.clear()
         object_registration.GLOBAL_CUSTOM_OBJECTS.update(registered)
-
-
-def objects_for(task_code: OwnCode | None, *files: Path) -> contextlib.AbstractContextManager[None]:
-    """Return `own_objects` for the code of a task; a context without effect if the task has none."""
-    return own_objects(Path(task_code.folder), *files) if task_code is not None else contextlib.nullcontext()
 
 
 def is_active() -> bool:

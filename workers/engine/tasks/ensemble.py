@@ -27,11 +27,12 @@ from workers.engine.evaluation.members import (
     ensemble_warnings,
     read_predictions,
 )
-from workers.engine.models.build import signature_of, target_scale
+from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.losses import compute_metrics, loss_name, metric_names
-from workers.engine.models.own_objects import objects_for
+from workers.engine.models.own_code import own_objects
 from workers.engine.models.predict import Predictor
+from workers.engine.models.scaling import target_scale
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import (
@@ -59,15 +60,15 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
         BadMembers: the members' validation rows or inputs differ.
         BadData, BadSpec: the data set cannot be read as the spec requires.
     """
-    with objects_for(task.code, *(Path(member.model) for member in task.members)):
-        return _pooled(task, report)
+    with own_objects(task.code, Path(task.folder)):
+        return _run(task, report)
 
 
-def _pooled(task: EnsembleTask, report: Report) -> dict[str, Any]:
+def _run(task: EnsembleTask, report: Report) -> dict[str, Any]:
     steps = Steps(report, 4)
-    seed = task.spec.data.split.seed
+    seed = task.spec.required_data.split.seed
     with announced_to(report.phase):
-        dataset = load_dataset(task.dataset, task.spec.data, task.spec.texts, task.in_memory_bytes)
+        dataset = load_dataset(task.dataset, task.spec.required_data, task.spec.texts, task.in_memory_bytes)
     test, labels = dataset.parts.test, dataset.profile.class_labels
     predictions = read_predictions(task.members, dataset.task)
     predictions = replace(predictions, weights=dataset.weights_of(predictions.rows))

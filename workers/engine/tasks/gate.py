@@ -144,7 +144,7 @@ def _result(gates: list[GateOutcome], metrics: dict[str, Any], test_rows: int) -
 
 def _prepare(task: GateTask, model: Any, features: Features | None) -> GateInputs:
     if task.dataset is not None and task.spec is not None:
-        dataset = load_dataset(task.dataset, task.spec.data, task.spec.texts, task.in_memory_bytes)
+        dataset = load_dataset(task.dataset, task.spec.required_data, task.spec.texts, task.in_memory_bytes)
         # A model that was not trained here may take other inputs than the rows of its data set.
         with contextlib.suppress(BadData):
             # As in serving, by the pipeline in the file.

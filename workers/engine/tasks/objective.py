@@ -7,7 +7,6 @@ from workers.engine.arrays import Array
 from workers.engine.data.weights import RowWeights
 from workers.engine.evaluation.intervals import bootstrap
 from workers.engine.evaluation.weighting import of_rows
-from workers.engine.models.losses import measure
 from workers.engine.report import finite_or_none
 from workers.engine.training.plan import EvaluationSet
 
@@ -37,9 +36,9 @@ def measure_objective(
     values = None if weights is None else weights.values
 
     def score(drawn: Array) -> float:
-        return measure(name, evaluation.loss, y[drawn], p[drawn], evaluation.scale, of_rows(values, drawn))
+        return evaluation.score(name, y[drawn], p[drawn], of_rows(values, drawn))
 
-    low, high = bootstrap(score, len(y), seed, draws=DRAWS)
+    low, high = bootstrap(score, len(y), seed, draws=min(DRAWS, evaluation.draws * len(y)))
     return Measured(
         metric=metric,
         value=finite_or_none(score(np.arange(len(y)))),

@@ -27,7 +27,7 @@ from workers.engine.evaluation.regression import columns
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.int8 import ComparedLayers, compare_layers, quantize_file
-from workers.engine.models.own_objects import objects_for
+from workers.engine.models.own_code import own_objects
 from workers.engine.models.predict import Predictor
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
@@ -70,15 +70,18 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
         NotQuantizable: no int8 version of this model predicts the same after saving.
         BadData, BadSpec: the data set cannot be read as the spec requires.
     """
-    with objects_for(task.code, Path(task.model)):
-        return _quantized(task, report)
+    with own_objects(task.code, Path(task.folder)):
+        return _run(task, report)
 
 
-def _quantized(task: QuantizeTask, report: Report) -> dict[str, Any]:
+def _run(task: QuantizeTask, report: Report) -> dict[str, Any]:
     steps = Steps(report, 4)
-    folder, source, seed = Path(task.folder), Path(task.model), task.spec.data.split.seed
+    folder, source, seed = Path(task.folder), Path(task.model), task.spec.required_data.split.seed
     with announced_to(report.phase):
-        dataset = load_dataset(task.dataset, task.spec.data, task.spec.texts, task.in_memory_bytes)
+        # A fine-tuned version keeps the pipeline of the version that it started from.
+        features = read_features(source) if task.spec.model.weights_digest is not None else None
+        data = task.spec.required_data
+        dataset = load_dataset(task.dataset, data, task.spec.texts, task.in_memory_bytes, features)
 
     steps.begin("quantizing to int8")
     original = load_model(source, folder)

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from jobs.contracts import monitors
+from jobs.contracts.task_parts import required
 from jobs.kinds.train.payload import Choice, Measured, TrainTask
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.rows import selected
 from workers.engine.evaluation.evaluate import evaluate, scores
+from workers.engine.models import base_models
+from workers.engine.models.own_code import own_objects
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.artifacts import write_json, write_test_predictions, write_validation_predictions
@@ -48,7 +51,8 @@ def run(task: TrainTask, report: Report) -> dict[str, Any]:
         BadData, BadLayout, BadSpec: see `prepare.prepare`.
         NanLoss, TaskInterrupted: see `training.Training.run`.
     """
-    return _TrainRun(task, report).run()
+    with own_objects(task.code, Path(task.folder)):
+        return _TrainRun(task, report).run()
 
 
 class _TrainRun:
@@ -67,9 +71,14 @@ class _TrainRun:
     def run(self) -> dict[str, Any]:
         self._report.phase("loading")
         spec = self._task.spec
+        base_models.provide(self._task.base_model)
         with announced_to(self._report.phase):
             self._dataset = load_dataset(
-                self._task.dataset, spec.data, spec.texts, self._task.in_memory_bytes
+                required(self._task.dataset),
+                spec.required_data,
+                spec.texts,
+                self._task.in_memory_bytes,
+                base_models.features_of(spec.model),
             )
         newest = checkpoint.newest_intact(self._task.resume)
         # A checkpoint of the second phase holds the results of the first, which is then not repeated.
@@ -126,7 +135,7 @@ class _TrainRun:
         # An ensemble fits its weights to these predictions, so they come from a model that has not been
         # trained on the validation rows.
         with announced_to(self._report.phase):
-            y_pred = loop.predict(validation.x, validation.batch_size)
+            y_pred = prepared.saved_form(loop.predict(validation.x, validation.batch_size))
         first = FirstPhase(
             best_epoch=result.best_epoch,
             epochs=result.epochs,
@@ -306,6 +315,8 @@ class _TrainRun:
         parts = self._dataset.parts
         rows = prepared.evaluation_set(parts.validation)
         metric, seed = self._task.objective.metric, self._task.spec.fit.seed
+        if not rows.computes(metric.removeprefix("val_")):
+            return {}
         numbers, y, p = validation
         return {
             "validation": measure_objective(metric, rows, y, p, seed, self._dataset.weights_of(numbers)),

@@ -5,14 +5,18 @@ next task resumes from them as if it had not stopped.
 """
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from jobs.contracts.events import TrialEnd
+from jobs.contracts.task_parts import required
 from jobs.kinds.search.payload import TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
 from workers.engine.errors import affects_process
+from workers.engine.models import base_models
+from workers.engine.models.own_code import own_objects
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, TaskInterrupted
 from workers.engine.training import lockstep, pruning
@@ -35,12 +39,14 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
         TaskInterrupted: a pause or stop was requested. Trials that have not started are unchanged.
         Exception: an error that affects the whole process, for example out of memory.
     """
+    base_models.provide(task.base_model)
     with announced_to(report.phase):
-        dataset = MODEL_CACHE.load(task.dataset, task.spec, task.in_memory_bytes)
+        dataset = MODEL_CACHE.load(required(task.dataset), task.spec, task.in_memory_bytes)
     rivals = pruning.RivalCurves(task.curves, report.curves)
-    results = [
-        _run_trial(task, trial, dataset, report.for_trial(trial.number), rivals) for trial in task.trials
-    ]
+    with own_objects(task.code, Path(task.folder)):
+        results = [
+            _run_trial(task, trial, dataset, report.for_trial(trial.number), rivals) for trial in task.trials
+        ]
     return {"trials": [result for result in results if result is not None]}
 
 

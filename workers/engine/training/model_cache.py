@@ -21,9 +21,10 @@ from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.program import Program
 from workers.engine.compiled.traced_hyperparameters import TRACED_OPTIMIZER_ARGUMENTS
 from workers.engine.data.dataset import Dataset, load_dataset
-from workers.engine.models.build import Scaling
+from workers.engine.models.base_models import features_of
 from workers.engine.models.initial_values import InitialValues
-from workers.engine.models.optimizer import make_optimizer, unwrap_optimizer
+from workers.engine.models.optimizer import make_optimizer, set_rate_factor, unwrap_optimizer
+from workers.engine.models.scaling import Scaling
 from workers.engine.models.templates.site import set_traced
 from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import widened, widths_of
@@ -92,13 +93,17 @@ class ModelCache:
         """
         # Versions of the same file may differ in the roles and types of their columns alone.
         described = hashlib.sha256(json.dumps(file.profile, sort_keys=True).encode()).hexdigest()
-        selected = f"{spec.data.model_dump_json()} {spec.texts}"
-        key = f"{file.digest} {selected} {file.path} {described} {in_memory_bytes}"
+        data = spec.required_data
+        selected = f"{data.model_dump_json()} {spec.texts}"
+        # A version that is trained further brings the pipeline of its columns.
+        start = spec.model.weights_digest
+        key = f"{file.digest} {selected} {file.path} {described} {in_memory_bytes} {start}"
         if self._dataset is None or self._dataset[0] != key:
             # Frees the old data set before the new one is read: two may not fit into memory.
             self._dataset = None
             self._models.clear()
-            self._dataset = (key, load_dataset(file, spec.data, spec.texts, in_memory_bytes))
+            features = features_of(spec.model)
+            self._dataset = (key, load_dataset(file, data, spec.texts, in_memory_bytes, features))
         return self._dataset[1]
 
     def prepare(
@@ -109,8 +114,8 @@ class ModelCache:
         Raises:
             BadLayout, BadSpec: see `prepare.prepare`.
         """
-        # On a mesh there is no program that trainings could share, and trees have none.
-        if spec.mesh is not None or not spec.model.info.by_gradient:
+        # On a mesh there is no program that trainings could share. Other preparations keep what they can.
+        if spec.mesh is not None or spec.model.info.preparation:
             return prepare(spec, dataset, rows, name=name, seed=seed)
         built = widened(spec, dataset.profile, len(rows))
         key = program_key(built, dataset, rows)
@@ -145,6 +150,7 @@ def _reset(cached: _CachedModel, spec: ExperimentSpec, dataset: Dataset, rows: A
     # With a schedule the rate is computed from the steps instead, and is part of the program.
     if isinstance(optimizer.learning_rate, keras.Variable):
         optimizer.learning_rate.assign(wanted.learning_rate)
+    set_rate_factor(optimizer, spec.model.resolved())
     for name in TRACED_OPTIMIZER_ARGUMENTS:
         if hasattr(wanted, name):
             setattr(optimizer, name, getattr(wanted, name))

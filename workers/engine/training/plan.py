@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from jobs.contracts.pruning import Verdict
 from workers.engine.arrays import Array, Floats
 from workers.engine.data.batches import Batches
 from workers.engine.data.rows import Rows
-from workers.engine.models.losses import compute_metrics
+from workers.engine.evaluation.weighting import Weights
+from workers.engine.models.losses import METRICS, compute_metrics, measure
 from workers.engine.models.width_padding import Widths
 from workers.engine.report import Report
 from workers.engine.training.checkpointing import Checkpointer
@@ -34,6 +35,9 @@ class EvaluationSet:
         weights: of the rows, (rows,); None if each counts once.
     """
 
+    draws: ClassVar[int] = 10_000
+    """Most samples of the rows that an interval is computed from."""
+
     x: Rows
     y: Array
     loss: str
@@ -45,6 +49,21 @@ class EvaluationSet:
     def measure(self, metrics: Sequence[str], predictions: Array) -> dict[str, float]:
         """Return the loss and some metrics of predictions for these rows, by name."""
         return compute_metrics(self.loss, metrics, self.y, predictions, self.scale, self.weights)
+
+    def computes(self, name: str) -> bool:
+        """Return whether `score` computes the loss or metric of this name."""
+        return name == "loss" or name in METRICS
+
+    def score(self, name: str, y: Array, p: Array, weights: Weights) -> float:
+        """Return the loss or one metric of predictions of the saved model for any rows.
+
+        Args:
+            name: `loss`, or the name of a metric.
+            y: targets, (rows,) or (rows, outputs).
+            p: predictions, (rows, outputs).
+            weights: of the rows; None if each counts once.
+        """
+        return measure(name, self.loss, y, p, self.scale, weights)
 
 
 @dataclass

@@ -22,16 +22,11 @@ from workers.engine.data.rows import Rows, StreamedRows, selected
 from workers.engine.data.weights import RowWeights, relative
 from workers.engine.errors import BadSpec
 from workers.engine.models.augment import saved_variables
-from workers.engine.models.build import (
-    Scaling,
-    build,
-    build_restartable,
-    compile_model,
-    measure_scaling,
-)
+from workers.engine.models.build import build, build_restartable, compile_model
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.losses import loss_name, metric_names
 from workers.engine.models.mesh import use_mesh
+from workers.engine.models.scaling import Scaling, measure_scaling
 from workers.engine.models.variables import assign, values
 from workers.engine.models.width_padding import Widths
 from workers.engine.training.hooks import EpochHook, hook_for
@@ -88,8 +83,12 @@ class Prepared:
             self.program, self.batches, x, epochs=epochs, steps_per_call=steps if steps > 1 else None
         )
 
+    def saved_form(self, predictions: Array) -> Array:
+        """Return predictions of the trained model as the saved model makes them."""
+        return predictions
+
     def predict(self, x: Rows, batch_size: int) -> Array:
-        """Return the model's predictions for all rows, (rows, outputs) float32."""
+        """Return the saved model's predictions for all rows, (rows, outputs) float32."""
         if self.program is None:
             return predict(self.model, x, batch_size)
         program, model = self.program, self.model
@@ -141,8 +140,8 @@ class Prepared:
         """Return the hook that acts between epochs; for `rates` see `hooks.hook_for`."""
         return hook_for(self.spec.fit, rates)
 
-    def validation_metrics(self) -> frozenset[str]:
-        """Return the names of the metrics that validation computes."""
+    def validation_metrics(self) -> frozenset[str] | None:
+        """Return the names of the metrics that validation computes; None if they are not known before."""
         names = metric_names(self.spec.fit, self.dataset.task)
         return frozenset({"val_loss", *(f"val_{name}" for name in names)})
 
@@ -165,8 +164,8 @@ def prepare(spec: ExperimentSpec, dataset: Dataset, rows: Array, *, name: str, s
     keras.backend.clear_session(free_memory=False)
     gc.collect()
     if preparation := spec.model.info.preparation:
-        without_gradients: Callable[..., Prepared] = pkgutil.resolve_name(preparation)
-        return without_gradients(spec, dataset, rows, seed=seed)
+        prepare_otherwise: Callable[..., Prepared] = pkgutil.resolve_name(preparation)
+        return prepare_otherwise(spec, dataset, rows, seed=seed)
     keras.utils.set_random_seed(seed)
     x, y = dataset.take(rows)
     scaling = measure_scaling(x, y, dataset.profile)
@@ -271,7 +270,8 @@ def check_metric_name(name: str, prepared: Prepared, role: str) -> str:
     Raises:
         BadSpec: it does not; the message begins with `role`.
     """
-    if name not in prepared.validation_metrics():
-        known = ", ".join(sorted(prepared.validation_metrics()))
+    names = prepared.validation_metrics()
+    if names is not None and name not in names:
+        known = ", ".join(sorted(names))
         raise BadSpec(f"{role} {name!r} is not computed for this task; available are {known}")
     return name

@@ -19,9 +19,9 @@ from workers.engine.data.dataset import Dataset
 from workers.engine.data.rows import Rows
 from workers.engine.data.weights import RowWeights
 from workers.engine.errors import BadSpec
-from workers.engine.models.build import measure_scaling
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.mesh import use_mesh
+from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.trees.build import build_trees
 from workers.engine.models.trees.categories import TargetMeans, flat_blocks, target_means
 from workers.engine.models.trees.growing import Grower, TrainingRows, grower

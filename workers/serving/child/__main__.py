@@ -19,6 +19,7 @@ from pathlib import Path
 # Keras reads its backend when it is imported, so it is set before everything else.
 os.environ["KERAS_BACKEND"] = "jax"
 
+from jobs import stack_memory
 from workers.forking.server import Server, prepare_to_fork
 from workers.runner.libraries import import_keras
 from workers.runner.parent_death import die_with_parent, lead_group_of_session, set_process_name
@@ -116,4 +117,5 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # The children that it forks inherit the block.
+    sys.exit(stack_memory.call(main))

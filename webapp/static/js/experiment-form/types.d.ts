@@ -59,7 +59,7 @@ export interface Spec {
       use_roles?: unknown;
     };
   };
-  model?: { kind?: string; template?: string; name?: string; args?: unknown };
+  model?: { kind?: string; template?: string; name?: string; args?: unknown; digest?: string; entry?: string };
   fit?: { metrics?: string[]; loss?: unknown; early_stopping?: { monitor?: string } };
   search?: Search;
   after?: { retrain?: { monitor?: string } };
@@ -117,6 +117,29 @@ export interface Template {
   refused: Record<string, string>;
 }
 
+/** An entry of a version of code that builds models, with the arguments of its constructor; null: required. */
+export interface CodeEntry {
+  entry: string;
+  arguments: { name: string; default: string | null }[];
+}
+
+/** The result of a dry build, as the form uses it. */
+export interface Built {
+  ranges: Record<string, Parameter>;
+  unused: Record<string, string>;
+  metrics: string[];
+}
+
+/** The server's answer about a dry build. */
+export interface DryBuild {
+  state: string;
+  job: number | null;
+  built: { space: (Parameter & { name: string })[]; parameters: number; metrics: string[]; notes: string[] } | null;
+  unused: Record<string, string>;
+  error: { message: string } | null;
+  why_waiting: string;
+}
+
 /** The context that the server passes to the form in the element #form-context. */
 export interface Known {
   project: string;
@@ -127,6 +150,11 @@ export interface Known {
   fitFields: string[];
   fitRanges: Record<string, Parameter>;
   templates: Template[];
+  code: {
+    mayRun: boolean;
+    versions: { digest: string; label: string; entries: CodeEntry[] }[];
+    unused: Record<string, string>;
+  };
   searches: { id: number; label: string; objectives: Objective[] }[];
 }
 

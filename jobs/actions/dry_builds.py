@@ -1,0 +1,127 @@
+"""Requests dry builds of own code, and completes the searches that wait for them."""
+
+from typing import Any
+
+from django.db import transaction
+
+from jobs import access
+from jobs.actions import audit, events, experiments, pipeline, quotas, submit
+from jobs.actions.payloads import change_payload
+from jobs.contracts.dry_build import EMPTY_SPACE, BuiltModel, completed, problems_of
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.problems import Problem
+from jobs.errors import BadInput, Conflict
+from jobs.kinds.dry_build.facts import DRY_BUILD
+from jobs.kinds.dry_build.payload import DryBuildPayload
+from jobs.kinds.search.payload import SearchPayload
+from jobs.models import DatasetVersion, Job, Project, Revision, User
+from jobs.queries import dry_builds
+from jobs.states import FINAL, JobState
+
+PRIORITY = 80
+"""A person waits for the result in a form."""
+FROM_CODE = "the space that the code declares"
+
+
+def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool = False) -> None:
+    """Queue a dry build, unless one has been completed or is open.
+
+    Args:
+        project: of the code.
+        payload: what is built.
+        by: the acting user.
+        again: whether to repeat one that has failed.
+
+    Raises:
+        Forbidden: `by` may not run code in the project.
+        BadInput: the code has no such entry, or its constructor no such arguments.
+        QuotaReached: the project has too many unfinished jobs.
+    """
+    access.require(by, project, access.Action.RUN_CODE)
+    if found := list(dry_builds.model_problems(project, payload.model)):
+        raise BadInput(found[0].message, [Problem(each.pointer, each.message) for each in found])
+    rows = dry_builds.jobs_of(project, payload)
+    if rows.filter(state=JobState.COMPLETED).exists() or rows.exclude(state__in=FINAL).exists():
+        return
+    if rows.exists() and not again:
+        return
+    with transaction.atomic():
+        quotas.require_room_for_job(project)
+        job = submit.queue(
+            DRY_BUILD,
+            payload,
+            project=project,
+            title=_title(payload),
+            priority=PRIORITY,
+            max_restarts=1,
+            created_by=by,
+        )
+        audit.record("code.dry_build", f"job:{job.pk}", by=by, project=project, code=payload.model.digest)
+
+
+def _title(payload: DryBuildPayload) -> str:
+    return f"Dry build of {payload.model.entry}"
+
+
+def is_ready(root: Job) -> bool:
+    """Return whether a search knows its space; if not, take the next step towards it.
+
+    A search of own code that was submitted before its dry build was completed does one as its first step, and
+    continues with a revision that has the whole space.
+    """
+    if root.payload_as(SearchPayload).has_whole_space:
+        return True
+    revision = revision_of(root)
+    spec = revision.spec
+    if not spec.model.info.own_names:
+        return True
+    version = DatasetVersion.objects.filter(pk=root.payload.dataset_version or 0).first()
+    profile = version.profile if version is not None else None
+    if version is None or profile is None:
+        raise Conflict(f"the dataset version that job {root.pk} reads does not exist")
+    payload = dry_builds.payload_for(spec, version, profile)
+    found = dry_builds.built(revision.experiment.project, payload)
+    if found is None:
+        _build_first(root, payload)
+        return False
+    return _complete(root, spec, found)
+
+
+def revision_of(root: Job) -> Revision:
+    """Return the revision of a root.
+
+    Raises:
+        Conflict: it has none.
+    """
+    if root.revision is None:
+        raise Conflict(f"job {root.pk} does not come from an experiment")
+    return root.revision
+
+
+def _build_first(root: Job, payload: DryBuildPayload) -> None:
+    """Create the dry build as the first step of a search; the search fails if it has failed."""
+    job = submit.child(root, DRY_BUILD, 1, title=_title(payload), payload=payload)
+    if job.state in FINAL and job.state != JobState.COMPLETED:
+        error: dict[str, Any] = job.error or {"code": "stopped", "message": f"the dry build was {job.state}"}
+        pipeline.fail(root, {**error, "message": f"the dry build (job {job.pk}): {error.get('message', '')}"})
+
+
+def _complete(root: Job, spec: ExperimentSpec, found: BuiltModel) -> bool:
+    """Continue a search with the whole space of its code; return whether it has one."""
+    problems = list(problems_of(spec, found))
+    if problems:
+        code = "empty_space" if problems[0].message == EMPTY_SPACE else "bad_spec"
+        message = "; ".join(f"{each.pointer[1:]}: {each.message}" for each in problems)
+        pipeline.fail(root, {"code": code, "message": message})
+        return False
+    old = revision_of(root)
+    by = root.created_by or old.created_by
+    new = experiments.freeze(old.experiment, completed(spec, found), by=by, reason=FROM_CODE)
+    if new.pk != old.pk:
+        text = f"{len(found.space)} hyperparameters were found by the dry build"
+        body = events.event("revised", root, revision=new.number, by=by.username, changes=[text])
+        events.append(root.root_id_or_self, [body])
+        root.revision = new
+        root.save(update_fields=["revision"])
+    change_payload(root, has_whole_space=True)
+    return True

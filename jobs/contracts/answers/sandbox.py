@@ -1,0 +1,13 @@
+"""Declares the answers about the sandboxes of jobs with code of users, and about those of workers."""
+
+from pydantic import Field
+
+from jobs.contracts.answers.base import Answer
+from jobs.contracts.sandbox import Level
+
+
+class SandboxOut(Answer):
+    """The sandbox that a run really had."""
+
+    level: Level
+    network: bool = Field(description="Whether it could connect to other hosts.")

@@ -1,0 +1,34 @@
+"""Implements dry builds: a runner builds the model of own code and reports what it declares."""
+
+from typing import Any
+
+from jobs.actions import own_code
+from jobs.actions.kind_actions import KindActions, register
+from jobs.actions.tasks import dataset_of
+from jobs.errors import Conflict
+from jobs.kinds.dry_build.facts import DRY_BUILD
+from jobs.kinds.dry_build.payload import DryBuildPayload, DryBuildResult, DryBuildTask
+from jobs.models import Attempt
+
+
+class DryBuildActions(KindActions[DryBuildPayload, DryBuildResult]):
+    """A dry build reads a version of code, and changes no row but its own."""
+
+    def build_task(self, attempt: Attempt, common: dict[str, Any]) -> DryBuildTask:
+        """Return the model, and the data if their shape is not known."""
+        job, payload = attempt.job, attempt.job.payload_as(DryBuildPayload)
+        if job.project is None:
+            raise Conflict(f"job {job.pk} has no project whose code it could run")
+        # A job that a form has requested has no revision with the model.
+        code = own_code.of_version(job.project, payload.model.digest)
+        return DryBuildTask(
+            **{**common, "code": code},
+            model=payload.model,
+            shape=payload.shape,
+            data=payload.data,
+            texts=payload.texts,
+            dataset=None if payload.shape is not None else dataset_of(job),
+        )
+
+
+register(DRY_BUILD.name, DryBuildActions())

@@ -1,0 +1,51 @@
+"""Defines the payload, the result and the task of a dry build of own code."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from jobs.contracts.code_model import CodeModel
+from jobs.contracts.columns import TextEncode
+from jobs.contracts.data import DataSpec
+from jobs.contracts.dry_build import BuiltModel, DataShape
+from jobs.contracts.task_parts import DatasetFile, Task
+from jobs.kinds.base import Payload, Result
+
+
+class DryBuildPayload(Payload):
+    """The model that is built, and the shape of its data.
+
+    Attributes:
+        model: without values of hyperparameters.
+        shape: None if it is known only after the data are read.
+        data: the columns and their encoding, by which the shape is then found.
+        texts: the encoding of texts without an option of their own.
+        key: identifies what is built.
+    """
+
+    model: CodeModel
+    shape: DataShape | None = None
+    data: DataSpec
+    texts: TextEncode = "words"
+    key: str
+
+    def code_digest(self) -> str | None:
+        """Return the digest of the version of code that is built."""
+        return self.model.code_digest
+
+
+class DryBuildResult(Result):
+    """The model that was built."""
+
+    built: BuiltModel
+
+
+class DryBuildTask(Task):
+    """Build the model of an entry of own code with all values that reveal hyperparameters."""
+
+    kind: Literal["dry_build"] = "dry_build"
+    model: CodeModel
+    shape: DataShape | None
+    data: DataSpec
+    texts: TextEncode
+    dataset: DatasetFile | None = Field(description="read to find the shape; None if it is known")

@@ -1,0 +1,36 @@
+"""Checks that a project has the code that a spec names, with the script in it."""
+
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.near_names import near_names
+from jobs.contracts.problems import Problem
+from jobs.contracts.script_model import MODULE, ScriptModel
+from jobs.models import CodeVersion, Project
+
+
+def problems(project: Project, spec: ExperimentSpec) -> list[Problem]:
+    """Return why the code of a spec cannot run in a project, with pointers into the spec."""
+    digest = spec.model.code_digest
+    if digest is None:
+        return []
+    version = CodeVersion.objects.filter(project=project, digest=digest).first()
+    if version is None:
+        return [
+            Problem("/model/digest", f"{project.slug} has no code {digest[:8]}; upload it, or name another")
+        ]
+    return _of_script(version, spec.model) if isinstance(spec.model, ScriptModel) else []
+
+
+def _of_script(version: CodeVersion, script: ScriptModel) -> list[Problem]:
+    paths = version.files.values_list("path", flat=True)
+    if script.entry.startswith(MODULE):
+        top = script.entry.removeprefix(MODULE).partition(".")[0]
+        if any(path == f"{top}.py" or path.startswith(f"{top}/") for path in paths):
+            return []
+        return [Problem("/model/entry", f"{version} has no module {top!r}")]
+    if script.entry in paths:
+        return []
+    scripts = [path for path in paths if path.endswith(".py")]
+    near = near_names(script.entry, scripts) or sorted(scripts)[:5]
+    return [
+        Problem("/model/entry", f"{version} has no file {script.entry!r}; it has {', '.join(near)}"),
+    ]

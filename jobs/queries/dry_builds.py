@@ -1,0 +1,143 @@
+"""Reads dry builds of own code, and checks models of code against the findings about it."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+
+from jobs.contracts.answers.code import DryBuildOut
+from jobs.contracts.code import CodeArgument, CodeEntry
+from jobs.contracts.code_model import CODE_ENTRIES, CodeModel
+from jobs.contracts.dry_build import BuiltModel, DataShape
+from jobs.contracts.encoding import encoded, roles_differ
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.near_names import near_names
+from jobs.contracts.problems import Problem, escaped
+from jobs.contracts.profile import Profile
+from jobs.kinds.dry_build.payload import DryBuildPayload, DryBuildResult
+from jobs.models import CodeVersion, DatasetVersion, Job, Project
+from jobs.models.job import JobQuerySet
+from jobs.queries.causes import cause_of
+from jobs.states import FINAL, WAITING, JobState
+
+NONE = "none"
+"""The state of a dry build that was not requested."""
+
+
+def model_problems(project: Project, model: CodeModel) -> Iterator[Problem]:
+    """Yield what prevents a version of code from building a model, as far as its findings show it."""
+    version = CodeVersion.objects.filter(project=project, digest=model.digest).first()
+    # `code_checks` reports it.
+    if version is None:
+        return
+    entries = [entry for entry in version.found.entries if entry.kind in CODE_ENTRIES]
+    named = [e for e in entries if e.name == model.name and model.path in ("", e.path)]
+    if len(named) != 1:
+        yield Problem("/model/entry", _why_no_entry(version, model, entries, named))
+        return
+    (entry,) = named
+    if entry.note:
+        yield Problem("/model/entry", f"{model.entry} cannot build a model: {entry.note}")
+    yield from _argument_problems(model, entry)
+
+
+def _why_no_entry(
+    version: CodeVersion, model: CodeModel, entries: list[CodeEntry], named: list[CodeEntry]
+) -> str:
+    if named:
+        paths = " or ".join(f"{entry.path}:{entry.name}" for entry in named)
+        return f"{version} has several entries named {model.name}: use {paths}"
+    known = ", ".join(dict.fromkeys(entry.name for entry in entries))
+    has = f"it has {known}" if known else "it has none: a function build_model(hp) or a HyperModel class"
+    return f"{version} has no entry {model.entry!r} that builds a model; {has}"
+
+
+def _argument_problems(model: CodeModel, entry: CodeEntry) -> Iterator[Problem]:
+    # A function is called with the hyperparameters alone.
+    arguments = entry.arguments if entry.kind == "hypermodel" else []
+    known = {argument.name: argument for argument in arguments if not argument.name.startswith("*")}
+    takes_any = any(argument.name.startswith("**") for argument in arguments) or entry.more_arguments
+    for name in model.args:
+        if name not in known and not takes_any:
+            near = near_names(name, known)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; it takes {', '.join(known) or 'none'}"
+            yield Problem(f"/model/args/{escaped(name)}", f"{model.name} has no argument {name!r}{hint}")
+    for name, argument in known.items():
+        if argument.default is None and name not in model.args:
+            yield Problem("/model/args", f"{model.name} needs the argument {name!r}")
+
+
+def fields_of(entry: CodeEntry) -> list[CodeArgument]:
+    """Return the arguments of an entry that a form asks for."""
+    if entry.kind != "hypermodel":
+        return []
+    return [argument for argument in entry.arguments if not argument.name.startswith("*")]
+
+
+def payload_for(spec: ExperimentSpec, version: DatasetVersion, profile: Profile) -> DryBuildPayload:
+    """Return the dry build that an experiment with own code needs.
+
+    Raises:
+        TypeError: its model is not of own code.
+    """
+    if not isinstance(spec.model, CodeModel):
+        raise TypeError(f"{spec.model.info.name} is not own code")
+    model = spec.model.model_copy(update={"hyperparameters": {}})
+    shape = None
+    if not roles_differ(spec, profile):
+        shape = DataShape.of(encoded(spec, profile))
+    built_for: object = (
+        shape.model_dump() if shape is not None else [version.pk, spec.required_data.model_dump_json()]
+    )
+    key = hashlib.sha256(json.dumps([model.model_dump(), built_for], sort_keys=True).encode()).hexdigest()
+    return DryBuildPayload(
+        dataset_version=version.pk,
+        model=model,
+        shape=shape,
+        data=spec.required_data,
+        texts=spec.texts,
+        key=key,
+    )
+
+
+def jobs_of(project: Project, payload: DryBuildPayload) -> JobQuerySet:
+    """Return the dry builds of a project that build the same, newest first."""
+    return Job.objects.building(payload.key).filter(project=project).order_by("-pk")
+
+
+def built(project: Project, payload: DryBuildPayload) -> BuiltModel | None:
+    """Return the result of a dry build; None if none is completed."""
+    row = jobs_of(project, payload).filter(state=JobState.COMPLETED).first()
+    return None if row is None else result_of(row)
+
+
+def built_for(project: Project, spec: ExperimentSpec, version: DatasetVersion | None) -> BuiltModel | None:
+    """Return what the code of an experiment builds for its data; None if it is not known yet."""
+    profile = version.profile if version is not None else None
+    if version is None or profile is None or not isinstance(spec.model, CodeModel):
+        return None
+    return built(project, payload_for(spec, version, profile))
+
+
+def result_of(job: Job) -> BuiltModel:
+    """Return the result of a completed dry build."""
+    return DryBuildResult.model_validate(job.results_json).built
+
+
+def shown(project: Project, payload: DryBuildPayload) -> DryBuildOut:
+    """Return the newest dry build in the form of the API: a completed one, else an open one, else the last."""
+    rows = jobs_of(project, payload)
+    job = (
+        rows.filter(state=JobState.COMPLETED).first() or rows.exclude(state__in=FINAL).first() or rows.first()
+    )
+    if job is None:
+        return DryBuildOut(state=NONE, job=None, built=None, unused={}, error=None, why_waiting="")
+    found = result_of(job) if job.state == JobState.COMPLETED else None
+    error = cause_of(job.error)
+    return DryBuildOut(
+        state=job.state,
+        job=job.pk,
+        built=found,
+        unused=dict(found.unused) if found is not None else {},
+        error=error,
+        why_waiting=job.why_waiting if job.state in WAITING else "",
+    )

@@ -1,0 +1,271 @@
+"""Dry builds of own code: requests, results that are used again, and searches that wait for one."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.actions import attempt_end, pipeline
+from jobs.contracts.dry_build import BuiltModel
+from jobs.models import CodeVersion, Job
+from jobs.states import Outcome
+from tests import factories, own_code
+from tests.jobs.yard import PretendWorker
+from tests.people import People, browser_of
+
+SPACE = [
+    {"name": "units", "kind": "int", "min": 8, "max": 32, "step": 8},
+    {"name": "rate", "kind": "float", "min": 1e-3, "max": 0.1, "sampling": "log"},
+    {"name": "dropout", "kind": "boolean"},
+]
+BUILT = BuiltModel.model_validate(
+    {
+        "space": SPACE,
+        "is_compiled": True,
+        "own_fit": False,
+        "loss": "mse",
+        "metrics": ("val_loss", "val_f1"),
+        "input_shape": (2,),
+        "output_shape": (3,),
+        "output": "probabilities",
+        "parameters": 12,
+        "builds": 3,
+    }
+)
+DATA = {"dataset": "flowers"}
+
+
+@pytest.fixture
+def api(people: People) -> Client:
+    factories.make_dataset("flowers", project=people.project, by=people.member)
+    return browser_of(people.trainer)
+
+
+@pytest.fixture
+def code(api: Client) -> str:
+    return stored(api, own_code.TUNED_FIT + own_code.RETURNED_OBJECTIVE + own_code.SEARCH_OF_LAYERS)
+
+
+@pytest.fixture
+def worker(people: People) -> PretendWorker:
+    return PretendWorker(slots=1)
+
+
+def stored(api: Client, text: str) -> str:
+    body = {"project": "yard", "files": [{"path": "model.py", "text": text}]}
+    answer = api.post("/api/v1/code", body, content_type="application/json")
+    assert answer.status_code == 201, answer.content
+    return str(answer.json()["digest"])
+
+
+def ask(api: Client, code: str, entry: str = "build_model", **more: Any) -> Any:
+    body = {"entry": entry, "data": DATA, **more}
+    return api.post(f"/api/v1/code/{code}/dry-builds", body, content_type="application/json")
+
+
+def finish(worker: PretendWorker, built: BuiltModel | None = BUILT, error: Any = None) -> None:
+    from jobs.actions import schedule
+
+    schedule.place()
+    (attempt,) = worker.claim_all()
+    if built is None:
+        attempt_end.finish(attempt.pk, Outcome.FAILED, error=error)
+    else:
+        result = {"built": built.model_dump(mode="json")}
+        attempt_end.finish(attempt.pk, Outcome.COMPLETED, result=result)
+
+
+def spec_of(code: str, **search: Any) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "data": DATA,
+        "model": {"kind": "code", "digest": code, "entry": "build_model"},
+        "fit": {"epochs": 3},
+        "search": {"max_trials": 3, "objective": {"metric": "val_f1", "direction": "max"}, **search},
+    }
+
+
+def created(api: Client, spec: dict[str, Any]) -> Any:
+    body = {"project": "yard", "name": "own", "spec": spec}
+    return api.post("/api/v1/experiments", body, content_type="application/json")
+
+
+def pointers(answer: Any) -> list[str]:
+    assert answer.status_code == 422, answer.content
+    return [each["pointer"] for each in answer.json()["errors"]]
+
+
+def test_a_dry_build_is_done_once_and_its_result_is_used_again(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    first = ask(api, code)
+    assert (first.status_code, first.json()["state"], first.json()["built"]) == (202, "queued", None)
+    assert ask(api, code).json()["job"] == first.json()["job"]
+    finish(worker)
+    found = ask(api, code).json()
+    assert (found["state"], found["job"]) == ("completed", first.json()["job"])
+    assert [row["name"] for row in found["built"]["space"]] == ["units", "rate", "dropout"]
+    assert found["unused"]["/fit/optimizer"] == "the code compiles its model"
+    # Other arguments build something else.
+    assert ask(api, code, "TunedFit", args={"classes": 3}).json()["job"] != first.json()["job"]
+
+
+def test_a_failed_dry_build_is_repeated_on_request_only(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    first = ask(api, code).json()["job"]
+    finish(worker, None, error={"code": "code_build", "message": "building the model failed: no"})
+    failed = ask(api, code).json()
+    assert (failed["state"], failed["job"], failed["error"]["code"]) == ("failed", first, "code_build")
+    again = ask(api, code, again=True).json()
+    assert again["state"] == "queued" and again["job"] != first
+
+
+@pytest.mark.parametrize(
+    ("sent", "pointer"),
+    [
+        ({"entry": "build_it"}, "/entry"),
+        ({"entry": "Regression", "args": {"clases": 3}}, "/args/clases"),
+        ({"args": {"classes": 3}}, "/args/classes"),
+        ({"data": {"dataset": "none"}}, "/data/dataset"),
+        ({"data": {"dataset": 7}}, "/data/dataset"),
+    ],
+)
+def test_a_wrong_request_names_its_field(api: Client, code: str, sent: dict[str, Any], pointer: str) -> None:
+    assert pointers(ask(api, code, **sent)) == [pointer]
+
+
+def test_only_people_who_may_run_code_build(api: Client, code: str, people: People) -> None:
+    assert ask(browser_of(people.member), code).status_code == 403
+    assert ask(browser_of(people.viewer), code).status_code == 403
+    assert ask(browser_of(people.stranger), code).status_code == 404
+
+
+def test_rows_of_the_space_narrow_what_the_code_declares(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    ask(api, code)
+    finish(worker)
+    rows = [
+        {"name": "units", "kind": "int", "min": 8, "max": 16, "step": 8},
+        {"name": "rate", "kind": "fixed", "value": 0.01},
+    ]
+    answer = created(api, spec_of(code, space=rows))
+    assert answer.status_code == 201, answer.content
+    space = answer.json()["spec"]["search"]["space"]
+    assert [(row["name"], row["kind"]) for row in space] == [
+        ("units", "int"),
+        ("rate", "fixed"),
+        ("dropout", "boolean"),
+    ]
+    assert space[0]["max"] == 16
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        (
+            {"search": {"space": [{"name": "unit", "kind": "int", "min": 8, "max": 16}]}},
+            "/spec/search/space/0/name",
+        ),
+        (
+            {"search": {"space": [{"name": "units", "kind": "int", "min": 8, "max": 64, "step": 8}]}},
+            "/spec/search/space/0/max",
+        ),
+        ({"search": {"objective": {"metric": "val_acc"}}}, "/spec/search/objective/metric"),
+        ({"fit": {"epochs": 3, "learning_rate": 0.5}}, "/spec/fit/learning_rate"),
+        ({"precision": {"policy": "mixed_bfloat16"}}, "/spec/precision"),
+    ],
+)
+def test_a_setting_that_does_not_fit_the_code_is_refused(
+    api: Client, code: str, worker: PretendWorker, change: dict[str, Any], pointer: str
+) -> None:
+    ask(api, code)
+    finish(worker)
+    spec = spec_of(code)
+    for section, fields in change.items():
+        spec[section] = {**spec.get(section, {}), **fields}
+    assert pointers(created(api, spec)) == [pointer]
+
+
+def test_code_without_the_entry_or_of_another_project_is_refused(api: Client, code: str) -> None:
+    wrong = spec_of(code)
+    wrong["model"]["entry"] = "other"
+    assert pointers(created(api, wrong)) == ["/spec/model/entry"]
+    wrong = spec_of("f" * 64)
+    assert pointers(created(api, wrong)) == ["/spec/model/digest"]
+
+
+def submitted(api: Client, spec: dict[str, Any]) -> Job:
+    answer = created(api, spec)
+    assert answer.status_code == 201, answer.content
+    job = api.post(f"/api/v1/experiments/{answer.json()['id']}/submit", content_type="application/json")
+    assert job.status_code == 202, job.content
+    return Job.objects.get(pk=job.json()["job"])
+
+
+def test_a_search_without_a_dry_build_does_it_first(api: Client, code: str, worker: PretendWorker) -> None:
+    root = submitted(api, spec_of(code))
+    pipeline.advance(root)
+    (child,) = root.children.all()
+    assert (child.kind, child.state) == ("dry_build", "queued")
+    finish(worker)
+    root.refresh_from_db()
+    pipeline.advance(root)
+    root.refresh_from_db()
+    assert root.revision is not None and root.revision.reason == "the space that the code declares"
+    assert [row.name for row in root.revision.spec.search.space] == ["units", "rate", "dropout"]  # type: ignore[union-attr]
+    # The next one knows the space at once.
+    second = submitted(api, spec_of(code))
+    pipeline.advance(second)
+    assert not second.children.exists()
+
+
+@pytest.mark.parametrize(
+    ("built", "error", "code_of_error", "words"),
+    [
+        (None, {"code": "code_build", "message": "it returned nothing"}, "code_build", "it returned nothing"),
+        (BUILT.model_copy(update={"space": ()}), None, "empty_space", "declares no hyperparameters"),
+        (BUILT.model_copy(update={"metrics": ("val_loss",)}), None, "bad_spec", "'val_f1' is not measured"),
+    ],
+)
+def test_a_search_whose_dry_build_shows_no_way_fails_with_its_cause(
+    api: Client, code: str, worker: PretendWorker, built: Any, error: Any, code_of_error: str, words: str
+) -> None:
+    root = submitted(api, spec_of(code))
+    pipeline.advance(root)
+    finish(worker, built, error)
+    root.refresh_from_db()
+    pipeline.advance(root)
+    root.refresh_from_db()
+    assert root.state == "failed"
+    assert root.error is not None and root.error["code"] == code_of_error
+    assert words in root.error["message"]
+
+
+def test_values_without_a_search_are_checked(api: Client, code: str, worker: PretendWorker) -> None:
+    ask(api, code)
+    finish(worker)
+    spec = spec_of(code)
+    del spec["search"]
+    spec["model"]["hyperparameters"] = {"units": 16}
+    assert created(api, spec).status_code == 201
+    spec["model"]["hyperparameters"] = {"units": 500, "unit": 3}
+    assert pointers(created(api, spec)) == [
+        "/spec/model/hyperparameters/units",
+        "/spec/model/hyperparameters/unit",
+    ]
+
+
+def test_a_task_has_the_files_of_its_code(
+    api: Client, code: str, worker: PretendWorker, tmp_path: Any
+) -> None:
+    from jobs.actions import schedule, tasks
+
+    ask(api, code)
+    schedule.place()
+    (attempt,) = worker.claim_all()
+    task = tasks.task_for(attempt.pk, folder=tmp_path, threads=1)
+    assert task.code is not None
+    version = CodeVersion.objects.get()
+    assert (task.code.digest, [file.path for file in task.code.files]) == (version.digest, ["model.py"])

@@ -1,0 +1,224 @@
+"""Runs hostile tasks on runners in sandboxes: `python -m tests.supervise.sandboxed_runs LEVEL`.
+
+It prints the findings as JSON. Tests start it as root, and as a user without privileges; `hold` as a second
+argument starts one run and waits to be killed.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from jobs.contracts.sandbox import MIB, Level, LevelState
+from jobs.contracts.task_parts import OwnCode, OwnCodeFile
+from jobs.kinds.profile.payload import ProfileTask
+from jobs.store import LocalStore
+from tests.sandbox.conftest import UIDS, python
+from tests.supervise.conftest import FAKE, QUICK, Bench, FakeRepository, until
+from workers.isolation.access import Isolation
+from workers.isolation.check import Folders, parents_of
+from workers.isolation.users import RunnerUsers
+from workers.isolation.view import View
+from workers.sandbox.launch import Owner
+from workers.sandbox.levels import find_levels
+from workers.sandbox.view import CODE_ROOT
+from workers.supervise.attempt import NodeContext
+from workers.supervise.devices import Devices
+from workers.supervise.runner_pool import RunnerPool
+from workers.supervise.sandbox_limits import SandboxLimits
+from workers.supervise.sandboxes import Sandboxes
+
+LIMITS = SandboxLimits(processes=20, disk_gib=16 * MIB / 2**30, output_mib=4, file_gib=1)
+MEMORY = 512 * MIB
+
+
+@dataclass
+class Yard:
+    """A node, and an installation with secrets around it."""
+
+    bench: Bench
+    home: Path
+    level: Level
+    digest: str
+
+    def script(
+        self, attempt: int, *steps: list[Any], minimum: Level = Level.PROCESS, code: str = "1"
+    ) -> None:
+        """Give an attempt a task with code."""
+        store = LocalStore(self.home / "artifacts")
+        place = str(store.path(self.digest))
+        own = OwnCode(
+            digest=code, files=(OwnCodeFile(path="package/model.py", place=place),), minimum=minimum,
+            network=False, python=python(),
+        )  # fmt: skip
+        self.bench.repository.tasks[attempt] = ProfileTask(
+            folder="replaced", checkpoints=str(store.checkpoint_root / "job-1"), source="bundled",
+            path=place, bundled=json.dumps(steps), code=own,
+        )  # fmt: skip
+
+    async def run(self, attempt: int, *steps: list[Any], **options: Any) -> dict[str, Any]:
+        """Run a task, and return its end with the lines that it printed."""
+        self.script(attempt, *steps, **options)
+        end = await self.bench.run(attempt=attempt, root=attempt)
+        assert end is not None
+        lines = [line.line[:2000] for line in self.bench.repository.lines(attempt)[:100]]
+        record = self.bench.repository.sandboxes.get(attempt)
+        return {
+            "outcome": end.outcome, "code": end.code, "message": end.message, "lines": lines,
+            "sandbox": None if record is None else record.model_dump(mode="json"),
+        }  # fmt: skip
+
+
+@asynccontextmanager
+async def yard(level: Level) -> AsyncIterator[Yard]:
+    """A node that offers one level."""
+    root = Path(tempfile.mkdtemp(prefix="trainyard-runners-"))
+    root.chmod(0o711)
+    home = root / "home"
+    home.mkdir(mode=0o700)
+    for name in ("secret.key", "release.key", "db.sqlite3"):
+        (home / name).write_text("secret")
+        (home / name).chmod(0o600)
+    (home / "upload").write_text("def build_model(hp): ...\n")
+    repository = FakeRepository({}, LocalStore(home / "artifacts"))
+    digest = repository.store.put(home / "upload").digest
+    other = repository.store.put(home / "secret.key").digest
+    assert other != digest
+    node = home / "nodes" / "host"
+    shared = (node / "attempts", repository.store.checkpoint_root, home / "compile-cache")
+    folders = Folders(home, repository.store.root, home / "runner-users", node / "runners", shared)
+    sandboxes = Sandboxes(node / "attempts", readable=(str(CODE_ROOT / "tests"),))
+    isolation = None
+    if os.geteuid() == 0:
+        users = RunnerUsers(UIDS, folders.locks)
+        isolation = Isolation(users, View(), parents_of(folders))
+        isolation.open_parents()
+        user = users.claim()
+        owner = Owner(user.uid, users.group)
+        found = await asyncio.to_thread(
+            find_levels, lambda: owner, python(), parent=folders.runners, wanted=(level,)
+        )
+        user.release()
+    else:
+        folders.runners.mkdir(parents=True)
+        found = await asyncio.to_thread(find_levels, parent=folders.runners, wanted=(level,))
+    sandboxes.states.set_result(found)
+    pool = RunnerPool(folders.runners, 2, 60.0, 2**30, module=FAKE, isolation=isolation, sandboxes=sandboxes)
+    context = NodeContext(
+        repository, pool, Devices(), replace(QUICK, grace=0.5, first_progress=15.0), *shared,
+        threads_per_slot=1, memory_per_slot=MEMORY, sandbox_limits=LIMITS,
+    )  # fmt: skip
+    try:
+        yield Yard(Bench(context, repository), home, level, digest)
+    finally:
+        await pool.close()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def left_of(home: Path) -> list[str]:
+    """Return the command lines of processes of users that run for a node."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            place = str((folder / "cwd").readlink())
+        except OSError:
+            continue
+        if folder.name != str(os.getpid()) and (str(home) in words or place.startswith(str(home))):
+            found.append(words)
+    return found
+
+
+async def findings(level: Level) -> dict[str, Any]:
+    """Run all tasks at a level."""
+    async with yard(level) as place:
+        state: LevelState = next(
+            each
+            for each in place.bench.node.pool.sandboxes.states.result()
+            if each.level is level  # type: ignore[union-attr]
+        )
+        if not state.offered:
+            return {"missing": state.reason}
+        repository, pool, home = place.bench.repository, place.bench.node.pool, place.home
+        private = [home / name for name in ("secret.key", "release.key", "db.sqlite3")]
+        private += [*(home / "artifacts").glob("??/*"), Path("/etc/shadow")]
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            found: dict[str, Any] = {
+                "work": await place.run(
+                    1, ["see_code"], ["read", *map(str, private)], ["connect", port],
+                    ["artifact", "report.txt", "done"], ["checkpoint", 3], ["cache", "program"],
+                ),
+            }  # fmt: skip
+        found["stored"] = [file.digest for file in repository.files.values()]
+        found["checkpoints"] = [event.folder for event in repository.events[1] if event.type == "checkpoint"]
+        (runner,) = pool.pids
+        place.script(2, ["see_code"])
+        await place.bench.run(attempt=2, root=1)
+        found["reused"] = pool.pids == [runner]
+        await place.run(3, ["see_code"])
+        found["reused by another job"] = pool.pids == [runner]
+        place.script(4, ["see_code"], code="2")
+        await place.bench.run(attempt=4, root=1)
+        found["reused for other code"] = runner in pool.pids and len(pool.pids) == 1
+        found["refused"] = (
+            await place.run(5, ["see_code"], minimum=_stronger(level)) if _stronger(level) else {}
+        )
+        found["exit"] = await place.run(6, ["exit", 0])
+        found["crash"] = await place.run(7, ["die"])
+        found["memory"] = await place.run(8, ["eat", 700], ["hang"])
+        found["processes"] = await place.run(9, ["multiply", 40])
+        found["disk"] = await place.run(10, ["fill", "large", 32 * MIB], ["hang"])
+        found["output"] = await place.run(11, ["babble"])
+        place.script(12, ["ignore"])
+        ignoring = place.bench.start(attempt=12, root=12)
+        await until(lambda: repository.events.get(12))
+        ignoring.supervisor.drain()
+        await ignoring.ended()
+        found["ignores the request to stop"] = repository.endings[12].message
+        place.bench.with_timing(first_progress=0.5, silence=0.5)
+        found["hang"] = await place.run(13, ["hang"])
+        place.bench.with_timing(first_progress=15.0, silence=10.0)
+        await place.run(14, ["escape"])
+        await pool._discard_idle(lambda _runner: True)
+        found["left"] = left_of(home)
+        found["folders left"] = [
+            str(path.relative_to(home)) for path in (home / "nodes" / "host").glob("*/*/*")
+        ]
+    return found
+
+
+def _stronger(level: Level) -> Level | None:
+    order = list(Level)
+    return order[order.index(level) - 1] if level is not order[0] else None
+
+
+async def hold(level: Level) -> None:
+    """Start a run that waits, print the folder of the node, and wait."""
+    async with yard(level) as place:
+        place.script(1, ["escape"], ["hold"])
+        place.bench.start(attempt=1, root=1)
+        await until(lambda: place.bench.repository.lines(1), 30)
+        sys.stdout.write(f"{place.home}\n")
+        sys.stdout.flush()
+        await asyncio.sleep(600)
+
+
+def main() -> None:
+    level = Level(sys.argv[1])
+    if sys.argv[2:] == ["hold"]:
+        asyncio.run(hold(level))
+    else:
+        sys.stdout.write(json.dumps(asyncio.run(findings(level))))
+
+
+if __name__ == "__main__":
+    main()

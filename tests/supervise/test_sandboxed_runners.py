@@ -1,0 +1,136 @@
+"""Tasks with hostile code on real runners, at every level of sandbox that this machine offers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.contracts.sandbox import Guarantee, Level, SandboxRecord
+from tests.sandbox.conftest import CASES, Cases, as_user, cases, users
+from tests.supervise.sandboxed_runs import left_of
+from workers.isolation.users import RunnerUsers
+from workers.isolation.view import CODE_ROOT
+
+__all__ = ["cases", "users"]
+MODULE = "tests.supervise.sandboxed_runs"
+Found = dict[str, Any]
+_found: dict[tuple[str, Level], Found] = {}
+
+
+@pytest.fixture(params=CASES, ids=lambda case: "-".join(case))
+def found(request: pytest.FixtureRequest, cases: Cases, users: RunnerUsers) -> Found:
+    worker, level = request.param
+    if (worker, level) not in _found:
+        cases.require(worker, level)
+        _found[worker, level] = json.loads(run(worker, level, users))
+    if "missing" in _found[worker, level]:
+        pytest.fail(_found[worker, level]["missing"])
+    return _found[worker, level]
+
+
+def run(worker: str, level: Level, users: RunnerUsers) -> str:
+    if worker == "user":
+        return as_user(MODULE, level, users=users)
+    ended = subprocess.run(
+        [sys.executable, "-m", MODULE, level], cwd=CODE_ROOT, capture_output=True, text=True, check=False,
+        timeout=240,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def record(found: Found) -> SandboxRecord:
+    return SandboxRecord.model_validate(found["work"]["sandbox"])
+
+
+def test_code_gets_its_files_and_what_it_writes_is_kept(found: Found) -> None:
+    files, changeable = json.loads(found["work"]["lines"][0])
+    assert found["work"]["outcome"] == "completed", found["work"]
+    assert files == {"package/model.py": "def build_model(hp): ...\n"}
+    assert changeable == (not record(found).holds(Guarantee.WRITE))
+    assert len(found["stored"]) == 1
+    assert found["checkpoints"] == ["job-1/3-1-0"]
+    assert found["work"]["lines"][3] == json.dumps(["program"])
+
+
+def test_code_reads_no_keys_no_database_and_no_artifacts_of_others(found: Found) -> None:
+    readable = json.loads(found["work"]["lines"][1])
+    assert bool(readable) == (not record(found).holds(Guarantee.READ)), readable
+
+
+def test_code_connects_to_no_service_of_the_machine(found: Found) -> None:
+    assert (found["work"]["lines"][2] == "refused") == record(found).holds(Guarantee.NETWORK)
+
+
+def test_the_sandbox_that_a_run_had_is_recorded_with_its_attempt(found: Found) -> None:
+    assert record(found).network is False
+    assert record(found).limits.processes_of_all == 20
+    stronger = [state.level for state in record(found).missing]
+    assert stronger == [level for level in Level if level.strength > record(found).level.strength]
+
+
+def test_a_runner_is_reused_for_its_own_job_and_code_alone(found: Found) -> None:
+    reused = [found["reused"], found["reused by another job"], found["reused for other code"]]
+    assert reused == [True, False, False]
+
+
+def test_a_task_that_needs_a_stronger_level_does_not_start(found: Found) -> None:
+    if record(found).level is Level.BUBBLEWRAP:
+        pytest.skip("there is no stronger one")
+    refused = found["refused"]
+    assert (refused["outcome"], refused["code"], refused["sandbox"]) == ("lost", "sandbox_refused", None)
+    assert refused["lines"] == []
+
+
+@pytest.mark.parametrize(
+    ("run", "code", "words"),
+    [
+        ("exit", "code_exited", "status 0"),
+        ("crash", "code_crashed", "SIGSEGV"),
+        ("memory", "out_of_memory", "0.50 GiB|512 MiB"),
+        ("processes", "process_limit", "more than 20 processes"),
+        ("disk", "disk_limit", "more than 16 MiB of disk space"),
+        ("output", "output_limit", "printed more than 4 MiB"),
+    ],
+)
+def test_a_run_that_ends_early_names_the_cause(found: Found, run: str, code: str, words: str) -> None:
+    assert (found[run]["outcome"], found[run]["code"]) == ("failed", code), found[run]
+    assert any(word in found[run]["message"] for word in words.split("|")), found[run]["message"]
+
+
+def test_code_that_ignores_the_request_to_stop_is_killed_after_the_grace_time(found: Found) -> None:
+    assert "was killed" in found["ignores the request to stop"]
+
+
+def test_code_that_hangs_is_ended_with_its_stacks_in_the_log(found: Found) -> None:
+    assert found["hang"]["code"] == "hung"
+    assert any("do_hang" in line for line in found["hang"]["lines"]), found["hang"]["lines"]
+
+
+def test_nothing_is_left_of_runs_that_ended(found: Found) -> None:
+    if not record(found).holds(Guarantee.SURVIVE):
+        pytest.skip("not guaranteed at this level")
+    assert found["left"] == []
+    assert found["folders left"] == []
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_nothing_is_left_of_runs_whose_node_was_killed(level: Level, cases: Cases) -> None:
+    worker = "root" if os.geteuid() == 0 else "user"
+    cases.require(worker, level)
+    command = [sys.executable, "-m", MODULE, level, "hold"]
+    with subprocess.Popen(command, cwd=CODE_ROOT, stdout=subprocess.PIPE, text=True) as node:
+        assert node.stdout is not None
+        home = Path(node.stdout.readline().strip())
+        assert left_of(home)
+        node.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 15
+    while (left := left_of(home)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert left == []

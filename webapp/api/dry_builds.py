@@ -1,0 +1,74 @@
+"""Operations on dry builds: a worker builds the model of own code and reports what it declares."""
+
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Router, Schema, Status
+from pydantic import Field, ValidationError
+
+from jobs import access
+from jobs.actions import dry_builds as actions
+from jobs.contracts.answers.code import DryBuildOut
+from jobs.contracts.base import DocumentedAs
+from jobs.contracts.data import DataSpec
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.problems import Problem, problems
+from jobs.errors import BadInput
+from jobs.kinds.dry_build.payload import DryBuildPayload
+from jobs.models import CodeVersion
+from jobs.queries import datasets
+from jobs.queries import dry_builds as queries
+from webapp.api.auth import actor
+from webapp.api.idempotency import idempotent
+
+router = Router(by_alias=True)
+
+
+class DryBuildIn(Schema):
+    """The entry, the arguments of its constructor, and the data for which the model is built."""
+
+    entry: str = Field(description="As `model.entry` of a spec.")
+    args: dict[str, Any] = Field({}, description="As `model.args` of a spec.")
+    # Validated after the permission is checked.
+    data: Annotated[Any, DocumentedAs(DataSpec)] = Field(description="As `data` of a spec.")
+    project: str | None = Field(None, description="Of the code, if several projects have it.")
+    again: bool = Field(False, description="Whether to repeat a dry build that has failed.")
+
+
+@router.post("/code/{code}/dry-builds", response={202: DryBuildOut})
+@idempotent
+def request_dry_build(request: HttpRequest, code: str, body: DryBuildIn) -> Status[DryBuildOut]:
+    """Let a worker build a model of the code, and return what is known so far.
+
+    The same request returns the state and then the result: each is built once for one shape of data.
+    """
+    user = actor(request)
+    home = access.get_project(user, body.project) if body.project else None
+    version = access.get_code(user, code, home, access.Action.RUN_CODE)
+    payload = _payload(version, body)
+    try:
+        actions.request(version.project, payload, by=user, again=body.again)
+    except BadInput as error:
+        raise BadInput(error.message, [_of_body(each) for each in error.problems]) from error
+    return Status(202, queries.shown(version.project, payload))
+
+
+def _payload(version: CodeVersion, body: DryBuildIn) -> DryBuildPayload:
+    model = {"kind": "code", "digest": version.digest, "entry": body.entry, "args": body.args}
+    sent = {"version": 1, "data": body.data, "model": model}
+    try:
+        spec = ExperimentSpec.model_validate(sent)
+    except ValidationError as error:
+        found = [_of_body(each) for each in problems(error, sent)]
+        raise BadInput(found[0].message, found) from error
+    wanted = spec.required_data
+    data = datasets.with_profile(version.project, wanted.dataset, wanted.dataset_version)
+    profile = data.profile if data is not None else None
+    if data is None or profile is None:
+        message = f"{version.project.slug} has no data set {wanted.dataset!r} that is ready"
+        raise BadInput(message, [Problem("/data/dataset", message)])
+    return queries.payload_for(spec, data, profile)
+
+
+def _of_body(problem: Problem) -> Problem:
+    return Problem(problem.pointer.removeprefix("/model"), problem.message)

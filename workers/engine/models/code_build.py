@@ -1,0 +1,336 @@
+"""Builds a model with code of users for data of one shape, and finds what its outputs and its loss mean."""
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+from keras.src.trainers import compile_utils
+from keras.src.utils.naming import to_snake_case
+
+from jobs.contracts.dry_build import DataShape, Output
+from jobs.contracts.search_space import Values
+from workers.engine.arrays import Array
+from workers.engine.errors import CodeBuildFailure, WrongShape
+from workers.engine.models import own_code
+from workers.engine.models.graph import graph_of
+from workers.engine.models.own_code import calling
+
+OVERRIDES = (
+    "fit",
+    "train_step",
+    "test_step",
+    "predict_step",
+    "compute_loss",
+    "compute_metrics",
+    "make_train_function",
+)
+"""Methods that a class of users may replace. Then only Keras' own `fit` trains its model."""
+
+
+@dataclass(frozen=True)
+class CodeBuild:
+    """A model that code has built.
+
+    Attributes:
+        model: takes the rows of the data; with the function `preprocess` of the code, if it has one.
+        hypermodel: has built it.
+        hyperparameters: KerasTuner's, with the values that were used.
+        shape: of the data.
+        is_compiled: whether the code has compiled it.
+        own_fit: whether the class trains it by its own fit.
+        output: the meaning of its outputs.
+        one_hot: whether its loss takes one number for each class.
+    """
+
+    model: Any
+    hypermodel: Any
+    hyperparameters: Any
+    shape: DataShape
+    is_compiled: bool
+    own_fit: bool
+    output: Output
+    one_hot: bool
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the steps of its training can run without Keras' `fit`."""
+        model = self.model
+        if self.own_fit or any(_is_replaced(model, name) for name in OVERRIDES):
+            return False
+        if not self.is_compiled:
+            return True
+        loss = model.loss
+        is_one = isinstance(loss, str) or callable(loss)
+        keeps_call = (
+            not isinstance(loss, keras.losses.Loss) or type(loss).__call__ is keras.losses.Loss.__call__
+        )
+        reduces = getattr(loss, "reduction", "") is not None
+        return is_one and keeps_call and reduces and bool(model.jit_compile) and not model.run_eagerly
+
+    def targets(self, y: Array) -> Array:
+        """Return targets as its loss takes them.
+
+        Args:
+            y: class numbers, (rows,); or numbers, (rows,) or (rows, outputs).
+        """
+        if self.one_hot:
+            return np.eye(self.shape.outputs, dtype=np.float32)[y]
+        if self.shape.task == "binary" and not self.output.startswith("two_"):
+            return y.astype(np.float32)[:, None]
+        if self.shape.task == "regression" and y.ndim == 1:
+            return y[:, None]
+        return y
+
+
+def _is_replaced(model: Any, name: str) -> bool:
+    return getattr(type(model), name, None) is not getattr(keras.Model, name, None)
+
+
+def hyperparameters_with(values: Values) -> Any:
+    """Return hyperparameters of KerasTuner that have these values when the code declares them."""
+    import keras_tuner
+
+    made = keras_tuner.HyperParameters()
+    made.values = dict(values)
+    return made
+
+
+def build_code(hypermodel: Any, hyperparameters: Any, shape: DataShape) -> CodeBuild:
+    """Build a model for data of this shape.
+
+    Args:
+        hypermodel: from `own_code.entry_of`.
+        hyperparameters: given to its `build`.
+        shape: of the data.
+
+    Raises:
+        CodeBuildFailure: the code fails, or returns no model.
+        WrongShape: the model does not take these rows, or its outputs do not fit the target.
+    """
+    with calling(CodeBuildFailure, "building the model"):
+        model = hypermodel.build(hyperparameters)
+    if model is None:
+        raise CodeBuildFailure("building the model returned nothing: end the function with `return model`")
+    if not isinstance(model, keras.Model):
+        raise CodeBuildFailure(f"building the model returned {type(model).__name__}, not a keras.Model")
+    is_compiled, own_fit = bool(model.compiled), own_code.has_own_fit(hypermodel)
+    if is_compiled and model.loss is None and not own_fit:
+        raise CodeBuildFailure("the code compiles the model without a loss")
+    whole, outputs = _connected(hypermodel, model, shape)
+    width = _checked_width(outputs, shape)
+    output = _output_of(model, is_compiled=is_compiled, shape=shape, width=width)
+    if not is_compiled and not own_fit and output not in ("probabilities", "numbers"):
+        inputs = keras.Input(shape.input_shape, dtype="float32")
+        whole = keras.Model(inputs, finished(whole(inputs), output, shape), name=model.name)
+        output = "probabilities"
+    return CodeBuild(
+        model=whole,
+        hypermodel=hypermodel,
+        hyperparameters=hyperparameters,
+        shape=shape,
+        is_compiled=is_compiled,
+        own_fit=own_fit,
+        output=output,
+        one_hot=is_compiled and shape.task in ("binary", "multiclass") and _takes_one_hot(model, width),
+    )
+
+
+def _connected(hypermodel: Any, model: Any, shape: DataShape) -> tuple[Any, Any]:
+    """Return the model behind the function `preprocess` of the code, and its output for these rows."""
+    rows = " × ".join(map(str, shape.input_shape))
+    known = getattr(model, "inputs", None) or ()
+    if len(known) > 1:
+        raise WrongShape(f"the model has {len(known)} inputs, but the data are one input of {rows} numbers")
+    inputs = keras.Input(shape.input_shape, dtype="float32")
+    preprocess = _preprocess_of(hypermodel)
+    with calling(CodeBuildFailure, "preprocess(x)"):
+        prepared = inputs if preprocess is None else preprocess(inputs)
+    with calling(WrongShape, f"calling the model with rows of {rows} numbers"):
+        outputs = keras.tree.flatten(model(prepared))
+    if len(outputs) != 1:
+        raise WrongShape(f"the model has {len(outputs)} outputs, but there is one target")
+    if preprocess is None:
+        return model, outputs[0]
+    whole = keras.Model(inputs, outputs[0], name=model.name)
+    if model.compiled:
+        copy_compilation(model, whole)
+    return whole, outputs[0]
+
+
+def _preprocess_of(hypermodel: Any) -> Any:
+    """Return the function `preprocess` beside the entry, if there is one."""
+    entry = hypermodel.build if inspect.isfunction(hypermodel.build) else type(hypermodel)
+    module = inspect.getmodule(entry)
+    found = getattr(module, "preprocess", None)
+    return found if inspect.isfunction(found) else None
+
+
+def _checked_width(outputs: Any, shape: DataShape) -> int:
+    """Return the number of outputs of a model.
+
+    Raises:
+        WrongShape: it does not fit the target.
+    """
+    found = tuple(outputs.shape[1:])
+    allowed = {"binary": (1, 2)}.get(shape.task, (shape.outputs,))
+    if len(found) != 1 or found[0] not in allowed:
+        wanted = " or ".join(map(str, allowed))
+        what = {"multiclass": f"{shape.outputs} classes", "multilabel": f"{shape.outputs} labels"}
+        target = what.get(shape.task, f"a {shape.task} target")
+        raise WrongShape(
+            f"the model returns rows of the shape {found}, but {target} need {wanted}: change its last layer"
+        )
+    return int(found[0])
+
+
+def _output_of(model: Any, *, is_compiled: bool, shape: DataShape, width: int) -> Output:
+    if shape.task == "regression":
+        return "numbers"
+    declared = getattr(model.loss, "from_logits", None) if is_compiled else None
+    is_keras = is_compiled and _is_of_keras(model.loss)
+    is_logits = bool(declared) if declared is not None or is_keras else _ends_linear(model)
+    if shape.task == "binary" and width == 2:
+        return "two_logits" if is_logits else "two_probabilities"
+    return "logits" if is_logits else "probabilities"
+
+
+def _is_of_keras(loss: Any) -> bool:
+    kind = loss if inspect.isfunction(loss) else type(loss)
+    return isinstance(loss, str) or str(kind.__module__).startswith("keras.")
+
+
+def _ends_linear(model: Any) -> bool:
+    """Return whether the last layer has no activation."""
+    graph = graph_of(model)
+    if not getattr(graph, "outputs", None):
+        return False
+    activation = getattr(graph.outputs[0]._keras_history[0], "activation", None)
+    return activation is keras.activations.linear
+
+
+def _takes_one_hot(model: Any, width: int) -> bool:
+    """Return whether the targets of a compiled model have one number for each class."""
+    if width == 1 or model.loss is None:
+        return False
+    if _is_of_keras(model.loss):
+        name = _name_of(model.loss)
+        return not name.startswith("sparse") and name not in ("crossentropy", "ce")
+    metrics = getattr(model._compile_metrics, "_user_metrics", None) or ()
+    return any(_name_of(metric).startswith(("categorical", "top_k_categorical")) for metric in metrics)
+
+
+def _name_of(part: Any) -> str:
+    """Return the name of a loss or metric in snake case."""
+    name = part if isinstance(part, str) else getattr(part, "__name__", type(part).__name__)
+    return str(to_snake_case(name))
+
+
+def copy_compilation(model: Any, target: Any) -> None:
+    """Compile `target` as `model` is compiled."""
+    metrics, loss = model._compile_metrics, model._compile_loss
+    target.compile(
+        optimizer=model.optimizer,
+        loss=None if loss is None else loss._user_loss,
+        loss_weights=None if loss is None else loss._user_loss_weights,
+        metrics=None if metrics is None else metrics._user_metrics,
+        weighted_metrics=None if metrics is None else metrics._user_weighted_metrics,
+        run_eagerly=model.run_eagerly,
+        steps_per_execution=model.steps_per_execution,
+        jit_compile=model.jit_compile,
+        auto_scale_loss=False,
+    )
+
+
+def compile_for_batches(build: CodeBuild) -> Any:
+    """Compile a plain model so that rows of weight 0 do not count; return its loss.
+
+    The last batch of an epoch is filled with such rows. With the loss averaged over the weights, its gradient
+    is that of the smaller batch that Keras' `fit` would use.
+    """
+    model = build.model
+    metrics = model._compile_metrics
+    plain = list(getattr(metrics, "_user_metrics", None) or ())
+    weighted = list(getattr(metrics, "_user_weighted_metrics", None) or ())
+    rows = build.targets(np.zeros(2, np.int32))
+    loss = compile_utils.get_loss(model.loss, rows, np.zeros((2, *model.output_shape[1:]), np.float32))
+    if loss.reduction in ("sum_over_batch_size", "mean", "auto"):
+        loss.reduction = "mean_with_sample_weight"
+    model.compile(
+        optimizer=model.optimizer,
+        loss=loss,
+        metrics=[metric for metric in plain if not _takes_weights(metric)],
+        weighted_metrics=[*(metric for metric in plain if _takes_weights(metric)), *weighted],
+        steps_per_execution=1,
+        jit_compile=True,
+        auto_scale_loss=False,
+    )
+    return loss
+
+
+def _takes_weights(metric: Any) -> bool:
+    """Return whether a metric can ignore rows of weight 0. Keras wraps functions, so they can."""
+    if not isinstance(metric, keras.metrics.Metric):
+        return True
+    parameters = inspect.signature(metric.update_state).parameters.values()
+    return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def finished(outputs: Any, output: Output, shape: DataShape) -> Any:
+    """Return the final predictions of a model as a tensor; see `finished_rows`."""
+    layers = keras.layers
+    if output.endswith("logits"):
+        one = shape.task == "multilabel" or (output == "logits" and shape.task == "binary")
+        name = "output_activation" if output.startswith("two_") else "output"
+        outputs = layers.Activation("sigmoid" if one else "softmax", dtype="float32", name=name)(outputs)
+    if output.startswith("two_"):
+        column = layers.Reshape((2, 1))(outputs)
+        outputs = layers.Flatten(name="output")(layers.Cropping1D((1, 0))(column))
+    return outputs
+
+
+def finished_rows(rows: Array, output: Output, shape: DataShape) -> Array:
+    """Return predictions as the saved model makes them, of those of the model that was trained.
+
+    They are probabilities; for binary data only that of the second class.
+
+    Args:
+        rows: (rows, outputs).
+        output: their meaning.
+        shape: of the data.
+    """
+    if output.endswith("logits"):
+        one = shape.task == "multilabel" or (output == "logits" and shape.task == "binary")
+        rows = 1 / (1 + np.exp(-rows)) if one else _softmax(rows)
+    return rows[:, 1:] if output.startswith("two_") else rows
+
+
+def unfinished_rows(rows: Array, output: Output, shape: DataShape) -> Array:
+    """Return predictions of which `finished_rows` makes `rows`, as the loss and the metrics take them."""
+    if output.startswith("two_"):
+        rows = np.concatenate([1 - rows, rows], axis=1)
+    if not output.endswith("logits"):
+        return rows
+    safe = np.clip(rows, 1e-7, 1 - 1e-7)
+    one = shape.task == "multilabel" or (output == "logits" and shape.task == "binary")
+    return np.log(safe / (1 - safe)) if one else np.log(safe)
+
+
+def _softmax(rows: Array) -> Array:
+    exponents = np.exp(rows - rows.max(axis=1, keepdims=True))
+    return exponents / exponents.sum(axis=1, keepdims=True)
+
+
+def finished_model(build: CodeBuild, name: str) -> Any:
+    """Return the functional model `m_<name>`: from the rows of the data to final predictions.
+
+    Neither it nor the model of the code inside it is compiled afterwards.
+    """
+    for part in (build.model, *build.model._flatten_layers()):
+        if isinstance(part, keras.Model):
+            # Its optimizer, loss and metrics would be part of the file.
+            part.compiled, part.optimizer = False, None
+    inputs = keras.Input(build.shape.input_shape, name="input", dtype="float32")
+    outputs = keras.tree.flatten(build.model(inputs))[0]
+    return keras.Model(inputs, finished(outputs, build.output, build.shape), name=f"m_{name}")

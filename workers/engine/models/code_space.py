@@ -1,0 +1,182 @@
+"""Finds the hyperparameters that code declares, by building its model with several values.
+
+KerasTuner finds one when the code asks for it. It builds once with the defaults, and then until each
+conditional scope was active once; further ones may appear during a search. The space of a search is known
+before it begins, so here the values of numbers and choices are tried too: `units_2` may be asked for only if
+`layers` is 3.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import keras
+from pydantic import TypeAdapter
+
+from jobs.contracts.formats import keras_tuner as keras_tuner_format
+from jobs.contracts.formats.reading import FormatError, Item
+from jobs.contracts.search_space import Space, Value
+from workers.engine.errors import CodeBuildFailure, CodeFailure
+
+MAX_BUILDS = 100
+MAX_SECONDS = 120.0
+"""After this time no further values are tried."""
+MAX_CHOICES = 20
+"""Values of one choice that are tried."""
+MAX_INTEGERS = 8
+"""Integers with up to so many values are tried with each."""
+MAX_NOTES = 10
+
+Use = Callable[[Any], None]
+"""Uses hyperparameters of KerasTuner, which declares further ones."""
+
+_SPACE: TypeAdapter[Space] = TypeAdapter(Space)
+
+
+class UnusableSpace(CodeBuildFailure):
+    """The declared hyperparameters cannot be searched."""
+
+    code = "bad_space"
+
+
+class SpaceExplorer:
+    """Collects the hyperparameters that several uses declare.
+
+    Args:
+        on_build: called before each use.
+
+    Attributes:
+        builds: number of uses.
+        notes: sentences about values that failed, and about limits.
+    """
+
+    def __init__(self, on_build: Callable[[], None]) -> None:
+        # Three seconds, which other tasks do not need.
+        import keras_tuner
+
+        self._known = keras_tuner.HyperParameters()
+        self._on_build = on_build
+        self._tried: set[tuple[str, Value]] = set()
+        self._scopes: dict[tuple[str, Value], None] = {}
+        self._began = time.monotonic()
+        self.builds = 0
+        self.notes: list[str] = []
+
+    def defaults(self) -> Any:
+        """Return the hyperparameters that are known, with their defaults."""
+        return self._with({})
+
+    def use(self, act: Use, values: Mapping[str, Value]) -> None:
+        """Call `act` with the defaults, apart from some values, and record what it declares."""
+        self._on_build()
+        self.builds += 1
+        hyperparameters = self._with(values)
+        act(hyperparameters)
+        self._record(hyperparameters)
+
+    def explore(self, act: Use) -> None:
+        """Call `act` with values that may reveal further hyperparameters, until none appears.
+
+        Raises:
+            CodeFailure: it fails with the defaults.
+        """
+        self.use(act, {})
+        while (wanted := self._next()) is not None:
+            if self.builds >= MAX_BUILDS or time.monotonic() - self._began > MAX_SECONDS:
+                self.notes.append(
+                    f"the dry build ended after {self.builds} builds: hyperparameters that appear only with "
+                    "other values have their defaults in all trials"
+                )
+                return
+            self.attempt(act, wanted)
+        if largest := {name: value for name, value in self._candidates() if not isinstance(value, str)}:
+            # Later candidates of a name are larger.
+            self.attempt(act, largest)
+
+    def attempt(self, act: Use, values: Mapping[str, Value]) -> None:
+        """Do `use`; a failure becomes a note."""
+        try:
+            self.use(act, values)
+        except CodeFailure as failure:
+            if len(self.notes) < MAX_NOTES:
+                named = ", ".join(f"{name} = {value!r}" for name, value in list(values.items())[:3])
+                self.notes.append(f"with {named}: {failure}")
+
+    def _next(self) -> dict[str, Value] | None:
+        for name, value in self._candidates():
+            if (name, value) not in self._tried:
+                self._tried.add((name, value))
+                return {name: value}
+        return None
+
+    def _candidates(self) -> Iterator[tuple[str, Value]]:
+        yield from self._scopes
+        for each in list(self._known.space):
+            for value in values_of(each):
+                if value != each.default:
+                    yield each.name, value
+
+    def _with(self, values: Mapping[str, Value]) -> Any:
+        """Return the known hyperparameters with these values, and those of their parents by which they act."""
+        wanted = dict(values)
+        for each in reversed(self._known.space):
+            if each.name in wanted:
+                for condition in each.conditions:
+                    wanted.setdefault(condition.name, condition.values[0])
+        made = self._known.copy()
+        made.values = {}
+        for each in made.space:
+            if made.is_active(each):
+                made.values[each.name] = wanted.get(each.name, each.default)
+        return made
+
+    def _record(self, used: Any) -> None:
+        for each in used.space:
+            if not self._known._exists(each.name, each.conditions):
+                self._known._register(each)
+        # The value by which a scope acts may not be among the candidates of its parent.
+        for conditions in used.inactive_scopes:
+            self._scopes.update({(each.name, each.values[0]): None for each in conditions})
+
+    def space(self) -> Space:
+        """Return the declared hyperparameters as a search space.
+
+        Raises:
+            UnusableSpace: they cannot be searched.
+        """
+        config = self._known.get_config()
+        if not config["space"]:
+            return ()
+        names = [row["config"]["name"] for row in config["space"]]
+        for name in names:
+            if names.count(name) > 1:
+                raise UnusableSpace(
+                    f"the code declares the hyperparameter {name!r} twice with different conditions; give each "
+                    "its own name"
+                )
+        try:
+            found = keras_tuner_format.read(Item({"space": config["space"]}, ""))
+        except FormatError as error:
+            raise UnusableSpace(f"the hyperparameters of the code cannot be searched: {error}") from error
+        self.notes += found.notes
+        return _SPACE.validate_python(found.search["space"])
+
+
+def values_of(parameter: Any) -> list[Value]:
+    """Return the values of a hyperparameter of KerasTuner that may reveal others, ascending."""
+    kind = type(parameter).__name__
+    if kind == "Boolean":
+        return [False, True]
+    if kind == "Choice":
+        return list(parameter.values)[:MAX_CHOICES]
+    if kind == "Int":
+        low, high, step = parameter.min_value, parameter.max_value, parameter.step or 1
+        if parameter.sampling in (None, "linear") and (high - low) // step < MAX_INTEGERS:
+            return list(range(low, high + 1, step))
+        return [low, high]
+    return []
+
+
+def clear() -> None:
+    """Free the models that were built only to find hyperparameters."""
+    keras.backend.clear_session(free_memory=False)

@@ -1,0 +1,59 @@
+"""Builds the output layer of a model, and what follows it."""
+
+from collections.abc import Collection, Iterator
+from itertools import count
+from typing import Any
+
+import keras
+
+from jobs.contracts.profile import Profile
+from jobs.contracts.variables import head_units
+from workers.engine.errors import BadSpec
+from workers.engine.models.scaling import Scaling
+
+ACTIVATIONS = {"multiclass": "softmax", "binary": "sigmoid", "multilabel": "sigmoid", "regression": "linear"}
+POOLING = {3: "GlobalAveragePooling1D", 4: "GlobalAveragePooling2D", 5: "GlobalAveragePooling3D"}
+"""By the number of axes of the features, the rows included."""
+
+
+def head(features: Any, profile: Profile, scaling: Scaling, *, taken: Collection[str] = ()) -> Any:
+    """Return predictions from features: their average over positions, a dense layer, the target's unit.
+
+    Args:
+        features: (rows, …, size).
+        profile: of the data set.
+        scaling: of the training part, for the unit of a regression's target.
+        taken: names that other layers of the model have.
+
+    Raises:
+        BadSpec: the features have a shape from which no head can be made.
+    """
+    if (pooling := POOLING.get(len(features.shape))) is not None:
+        features = getattr(keras.layers, pooling)(name=_free("pooling", taken))(features)
+    if len(features.shape) != 2 or features.shape[-1] is None:
+        raise BadSpec(f"no head can be put on features of shape {tuple(features.shape[1:])}")
+    outputs = keras.layers.Dense(
+        head_units(profile),
+        activation=ACTIVATIONS[profile.task],
+        dtype="float32",
+        name=_free("output", taken),
+    )(features)
+    return in_unit_of_target(outputs, scaling, name=_free("target_scale", taken), dtype="float32")
+
+
+def in_unit_of_target(outputs: Any, scaling: Scaling, **named: Any) -> Any:
+    """Return standardized predictions of a regression in the target's own unit; others unchanged."""
+    if scaling.y_mean is None or scaling.y_variance is None:
+        return outputs
+    return keras.layers.Normalization(
+        mean=scaling.y_mean.tolist(), variance=scaling.y_variance.tolist(), invert=True, **named
+    )(outputs)
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    return next(each for each in _numbered(name) if each not in taken)
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}_{number}" for number in count(1))

@@ -1,0 +1,174 @@
+"""Runs the dry build task: builds the model of own code, and reports what it declares and what it is."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from jobs.contracts.dry_build import BuiltModel, DataShape
+from jobs.contracts.search_space import Value
+from jobs.kinds.dry_build.payload import DryBuildTask
+from workers.engine.arrays import Array
+from workers.engine.data.dataset import load_dataset
+from workers.engine.errors import BadSpec, CodeFitFailure
+from workers.engine.models import code_space
+from workers.engine.models.code_build import CodeBuild, build_code, compile_for_batches
+from workers.engine.models.code_space import SpaceExplorer
+from workers.engine.models.own_code import calling, custom_objects_of, entry_of, own_objects
+from workers.engine.phases import announced_to
+from workers.engine.report import Report
+
+ROWS = 64
+"""Random rows with which a `fit` of the code is called."""
+
+
+def run(task: DryBuildTask, report: Report) -> dict[str, Any]:
+    """Build the model with all values that may reveal hyperparameters.
+
+    Returns:
+        `built`: see `BuiltModel`.
+
+    Raises:
+        CodeFailure: the code cannot be imported, builds no model for the data, or its `fit` fails.
+        BadData, BadSpec: the shape of the data cannot be found.
+    """
+    with own_objects(task.code, Path(task.folder)), announced_to(report.phase):
+        report.phase("loading")
+        shape = _shape_of(task)
+        report.log(f"building {task.model.entry} for rows of the shape {shape.input_shape}")
+        report.phase("working")
+        return {"built": _built(task, shape, report).model_dump(mode="json")}
+
+
+def _shape_of(task: DryBuildTask) -> DataShape:
+    if task.shape is not None:
+        return task.shape
+    if task.dataset is None:
+        raise BadSpec("neither the data nor their shape are known")
+    return DataShape.of(load_dataset(task.dataset, task.data, task.texts, task.in_memory_bytes).profile)
+
+
+def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
+    hypermodel = entry_of(task.model)
+    explorer = SpaceExplorer(on_build=lambda: report.phase("working"))
+
+    def build(hyperparameters: Any) -> None:
+        code_space.clear()
+        build_code(hypermodel, hyperparameters, shape)
+
+    explorer.explore(build)
+    code_space.clear()
+    made = build_code(hypermodel, explorer.defaults(), shape)
+    metrics: tuple[str, ...] = ()
+    if made.own_fit:
+        metrics = _fit_once(made, explorer, hypermodel)
+    elif made.is_plain and made.is_compiled:
+        metrics = _compiled_metrics(made)
+    space = explorer.space()
+    report.log(f"{len(space)} hyperparameters in {explorer.builds} builds")
+    model = made.model
+    return BuiltModel(
+        space=space,
+        is_compiled=made.is_compiled,
+        own_fit=made.own_fit,
+        loss=_loss_name(model) if made.is_compiled else "",
+        metrics=metrics,
+        input_shape=tuple(_shape(model.input_shape)) if getattr(model, "inputs", None) else shape.input_shape,
+        output_shape=(2 if made.output.startswith("two_") else shape_width(shape),),
+        output=made.output,
+        one_hot=made.one_hot,
+        parameters=int(model.count_params()),
+        custom_objects=tuple(custom_objects_of(model)),
+        builds=explorer.builds,
+        notes=tuple(explorer.notes),
+    )
+
+
+def _shape(found: Any) -> tuple[int | None, ...]:
+    return tuple(found[1:])
+
+
+def shape_width(shape: DataShape) -> int:
+    """Return the number of outputs of a model for data of this shape."""
+    return 1 if shape.task == "binary" else shape.outputs
+
+
+def _loss_name(model: Any) -> str:
+    loss = model.loss
+    return loss if isinstance(loss, str) else str(getattr(loss, "name", getattr(loss, "__name__", "")))
+
+
+def random_rows(shape: DataShape) -> tuple[Array, Array]:
+    """Return rows and targets of this shape; each class occurs."""
+    generator = np.random.default_rng(0)
+    x = generator.random((ROWS, *shape.input_shape), dtype=np.float32)
+    if shape.task in ("binary", "multiclass"):
+        return x, np.arange(ROWS, dtype=np.int32) % max(shape.outputs, 2)
+    if shape.task == "multilabel":
+        return x, generator.integers(0, 2, (ROWS, shape.outputs)).astype(np.float32)
+    return x, generator.random((ROWS, shape.outputs), dtype=np.float32)
+
+
+def _compiled_metrics(made: CodeBuild) -> tuple[str, ...]:
+    """Return the names of the values that validation computes, after loss and metrics were called once."""
+    x, y = random_rows(made.shape)
+    with calling(CodeFitFailure, "computing the loss and the metrics"):
+        compile_for_batches(made)
+        made.model._symbolic_build(data_batch=(x, made.targets(y), np.ones(ROWS, np.float32)))
+        metrics = made.model._compile_metrics
+        names = () if metrics is None else tuple(metrics.result())
+    return ("val_loss", *(f"val_{name}" for name in names))
+
+
+def _fit_once(made: CodeBuild, explorer: SpaceExplorer, hypermodel: Any) -> tuple[str, ...]:
+    """Call the `fit` of the class with random rows; return the names of the values that it measured."""
+    measured: dict[str, None] = {}
+
+    def fit(hyperparameters: Any) -> None:
+        code_space.clear()
+        built = build_code(hypermodel, hyperparameters, made.shape)
+        x, y = random_rows(made.shape)
+        targets = built.targets(y)
+        with calling(CodeFitFailure, "fit"):
+            keras.config.disable_interactive_logging()
+            found = hypermodel.fit(
+                hyperparameters,
+                built.model,
+                x,
+                targets,
+                epochs=1,
+                validation_data=(x, targets),
+                callbacks=[_Names(measured)],
+            )
+        if found is None:
+            raise CodeFitFailure(
+                "fit returned nothing: return the history of model.fit, or the value of the objective"
+            )
+        if isinstance(found, dict):
+            measured.update(dict.fromkeys(map(str, found)))
+
+    _with_new_values(explorer, fit)
+    return tuple(measured)
+
+
+def _with_new_values(explorer: SpaceExplorer, fit: Callable[[Any], None]) -> None:
+    """Call `fit` with the defaults, and again with the last values of choices that it declares."""
+    before = {each.name for each in explorer.defaults().space}
+    explorer.use(fit, {})
+    new = [each for each in explorer.defaults().space if each.name not in before]
+    last: dict[str, Value] = {each.name: values[-1] for each in new if (values := code_space.values_of(each))}
+    if last:
+        explorer.attempt(fit, last)
+
+
+class _Names(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
+    """Collects the names of the values of an epoch."""
+
+    def __init__(self, names: dict[str, None]) -> None:
+        super().__init__()
+        self._names = names
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        self._names.update(dict.fromkeys(logs or {}))

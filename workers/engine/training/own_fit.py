@@ -1,0 +1,263 @@
+"""Trains a model with the `fit` of a HyperModel class, or with one call of Keras' `fit`.
+
+The whole training is one call, as in KerasTuner. A callback reports each epoch, keeps the best weights and
+serves requests. The call cannot be continued, so a training that was interrupted begins again.
+"""
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from jobs.contracts.experiment import ExperimentSpec
+from workers.engine.arrays import Array
+from workers.engine.errors import CodeFitFailure, NanLoss
+from workers.engine.models.code_build import CodeBuild
+from workers.engine.models.own_code import calling
+from workers.engine.models.variables import values
+from workers.engine.phases import announced_to
+from workers.engine.report import TaskInterrupted
+from workers.engine.training.checkpoint import Snapshot
+from workers.engine.training.loops import FitLoop, Loop
+from workers.engine.training.plan import TrainingPlan, TrainingResult
+from workers.engine.training.training import REQUEST_INTERVAL, Training
+from workers.engine.training.training_state import snapshot_of
+
+FINISHED = "own_fit_finished"
+"""Key of the state of a checkpoint: the epochs for which the call was made, once it has returned."""
+LOSS = "loss"
+
+
+class OwnFitTraining(Training):
+    """Runs a training as one call.
+
+    Args:
+        plan: the training.
+        build: the model.
+        spec: the batch size and the order of rows for a class without its own `fit`.
+        validation: rows and targets that the call gets, also in a training without validation.
+    """
+
+    def __init__(
+        self, plan: TrainingPlan, build: CodeBuild, spec: ExperimentSpec, *, validation: tuple[Array, Array]
+    ) -> None:
+        self._build = build
+        self._spec = spec
+        self._validation_rows = validation
+        self._is_over = False
+        self._returned: dict[str, float] = {}
+        super().__init__(plan)
+
+    def _set_up(self) -> Loop:
+        self._optimizer_changes = False
+        return FitLoop(self._plan.model, self._plan.batches)
+
+    def start(self, resume: Snapshot | None = None) -> None:
+        """See `Training.start`. A call that has not returned begins again."""
+        if resume is not None and resume.state["extra"].get(FINISHED) == self._plan.epochs:
+            self._returned = resume.state["extra"]["returned"]
+            self._is_over = True
+            self._plan.extra = {**resume.state["extra"]}
+            super().start(resume)
+        elif resume is not None:
+            self._plan.report.log("fit is one call, which cannot be continued: the training begins again")
+
+    @property
+    def is_finished(self) -> bool:
+        """See `Training.is_finished`."""
+        return self._is_over
+
+    def _run_epoch(self) -> None:
+        """Run all epochs."""
+        with announced_to(self._plan.report.phase), calling(CodeFitFailure, "fit"):
+            found = self._call()
+        self._loop.sync()
+        self._returned = self._checked(found)
+        self._is_over = True
+        plan = self._plan
+        self._state.epoch = max(self._state.epoch, 1)
+        if not self._state.history:
+            plan.report.metric(self._state.epoch, self._labelled(self._returned), execution=plan.execution)
+        plan.extra = {**plan.extra, FINISHED: plan.epochs, "returned": self._returned}
+        self._serve_requests(final=True, due=True)
+        plan.on_progress(self._state.epoch)
+
+    def _call(self) -> Any:
+        plan, build = self._plan, self._build
+        x, y = self._validation_rows
+        keras.config.disable_interactive_logging()
+        arguments: dict[str, Any] = {
+            "epochs": plan.epochs,
+            "validation_data": (x.astype(np.float32), build.targets(y)),
+            "callbacks": [_EpochReporter(self)],
+        }
+        weights = plan.batches.weights
+        if not np.all(weights == weights[0]):
+            arguments["sample_weight"] = weights
+        rows = np.asarray(plan.batches.x[:], dtype=np.float32), plan.batches.y
+        if build.own_fit:
+            return build.hypermodel.fit(build.hyperparameters, plan.model, *rows, **arguments)
+        fit = self._spec.fit
+        return plan.model.fit(*rows, batch_size=fit.batch_size, shuffle=fit.shuffle, **arguments)
+
+    def _checked(self, found: Any) -> dict[str, float]:
+        """Return the values that the call returned, by name; none for a `History`.
+
+        Raises:
+            CodeFitFailure: it returned something else, or the objective is unknown.
+        """
+        objective = self._plan.best.metric if self._plan.best is not None else ""
+        parts = found if isinstance(found, list) and found else [found]
+        named = [_named(part, objective or "objective") for part in parts]
+        names = {name for each in named for name in each}
+        returned = {
+            name: float(np.mean([each[name] for each in named if name in each])) for name in sorted(names)
+        }
+        returned = _with_objective(returned, objective)
+        known = {*returned, *(name for epoch in self._state.history for name in epoch)}
+        if objective and objective not in known:
+            listed = ", ".join(sorted(known)) or "nothing"
+            raise CodeFitFailure(f"fit measured {listed}, but the objective is {objective}")
+        return returned
+
+    def record(self, logs: Mapping[str, Any]) -> bool:
+        """Record the measures of an epoch; return whether the training should end now.
+
+        Raises:
+            NanLoss: the loss is NaN or infinite.
+            TaskInterrupted: a pause or stop was requested.
+        """
+        plan, state = self._plan, self._state
+        objective = plan.best.metric if plan.best is not None else ""
+        metrics = _with_objective({name: float(np.mean(value)) for name, value in logs.items()}, objective)
+        state.epoch += 1
+        if not math.isfinite(metrics.get(LOSS, 0.0)):
+            raise NanLoss(
+                f"the loss became {metrics[LOSS]} in epoch {state.epoch}; try a smaller learning rate"
+            )
+        if plan.validation is None:
+            # The rows are part of the training.
+            metrics = {name: value for name, value in metrics.items() if not name.startswith("val_")}
+        state.history.append(metrics)
+        if (
+            plan.best is not None
+            and objective in metrics
+            and plan.best.update(state.epoch, metrics[objective])
+        ):
+            state.improvements.append((state.epoch, metrics[objective]))
+            self._loop.sync()
+            state.best_weights = values(plan.model.variables)
+        if plan.stop is not None and plan.stop.metric in metrics:
+            plan.stop.update(state.epoch, metrics[plan.stop.metric])
+        plan.report.metric(state.epoch, self._labelled(metrics), execution=plan.execution)
+        plan.on_progress(min(state.epoch, plan.epochs))
+        if plan.pruning_check is not None and state.epoch < plan.epochs:
+            state.verdict = plan.pruning_check(state.epoch, state.improvements)
+        self.interrupt()
+        return self._is_exhausted() or state.verdict is not None
+
+    def interrupt(self) -> None:
+        """Interrupt the training if that is requested.
+
+        Raises:
+            TaskInterrupted: a pause or stop was requested.
+        """
+        request = self._plan.report.request()
+        if request in ("pause", "stop"):
+            raise TaskInterrupted(request)
+
+    def check_time(self) -> None:
+        """Serve requests within an epoch, at most every `REQUEST_INTERVAL` seconds."""
+        now = time.monotonic()
+        if now - self._last_check >= REQUEST_INTERVAL:
+            self._last_check = now
+            self.interrupt()
+
+    def _labelled(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        return {self._plan.label + name: value for name, value in metrics.items()}
+
+    def _take_snapshot(self) -> Snapshot:
+        arrays = {"weights": values(self._model.variables), "optimizer": self._optimizer_values()}
+        return snapshot_of(self._plan, self._state, self._loop.step_mode, arrays)
+
+    def _optimizer_values(self) -> list[Array]:
+        optimizer = getattr(self._model, "optimizer", None)
+        return [] if optimizer is None else values(optimizer.variables)
+
+    def _restore_best(self) -> None:
+        # The objective that was returned is that of the last weights.
+        objective = self._plan.best.metric if self._plan.best is not None else ""
+        if objective in self._returned:
+            self._state.best_weights = []
+        super()._restore_best()
+
+    def _result(self) -> TrainingResult:
+        state = self._state
+        objective = self._plan.best.metric if self._plan.best is not None else ""
+        history = state.history or [{}]
+        best = len(history) if objective in self._returned else self._best_epoch()
+        best = min(max(best, 1), len(history))
+        metrics = {**history[best - 1], **self._returned}
+        return TrainingResult(
+            epochs=state.epoch,
+            best_epoch=best if state.history else state.epoch,
+            steps=state.epoch * self._plan.batches.steps,
+            metrics=metrics,
+            history=state.history,
+            seconds=state.seconds,
+            is_exhausted=self._is_exhausted(),
+            best=tuple(state.improvements),
+            verdict=state.verdict,
+        )
+
+
+def _named(found: Any, objective: str) -> dict[str, float]:
+    """Return what a `fit` returned as values by name, as KerasTuner understands it."""
+    if isinstance(found, keras.callbacks.History):
+        return {}
+    if isinstance(found, dict):
+        try:
+            return {str(name): float(np.mean(value)) for name, value in found.items()}
+        except (TypeError, ValueError) as error:
+            raise CodeFitFailure(
+                f"fit returned a dictionary with a value that is no number: {error}"
+            ) from error
+    if isinstance(found, int | float | np.number) or (hasattr(found, "shape") and found.shape == ()):
+        return {objective: float(found)}
+    if found is None:
+        raise CodeFitFailure("fit returned nothing: return the history of model.fit, or the objective")
+    raise CodeFitFailure(
+        f"fit returned {type(found).__name__}: return the history of model.fit, a number, or numbers by name"
+    )
+
+
+def _with_objective(metrics: dict[str, float], objective: str) -> dict[str, float]:
+    """Return measures with that of the objective also under its own name, if it is only there without `val_`."""
+    plain = objective.removeprefix("val_")
+    if objective in metrics or plain not in metrics or plain == LOSS or not objective:
+        return metrics
+    # Beside measures of validation rows it is one of training rows.
+    if any(name.startswith("val_") for name in metrics):
+        return metrics
+    return {**metrics, objective: metrics[plain]}
+
+
+class _EpochReporter(keras.callbacks.Callback):  # type: ignore[misc,unused-ignore]
+    """Passes the measures of each epoch to the training."""
+
+    def __init__(self, training: OwnFitTraining) -> None:
+        super().__init__()
+        self._training = training
+
+    def __deepcopy__(self, _: Any) -> "_EpochReporter":
+        return self
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        self._training.check_time()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        if self._training.record(logs or {}) and self.model is not None:
+            self.model.stop_training = True

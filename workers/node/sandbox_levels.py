@@ -1,0 +1,49 @@
+"""Finds out which sandboxes a node offers to runs with code of users."""
+
+import os
+from dataclasses import replace
+
+from jobs.contracts.sandbox import Level, LevelState
+from workers.isolation.access import Isolation
+from workers.isolation.check import IsolationState, parents_of
+from workers.node.node_folder import NodeFolder
+from workers.node.runner_isolation import folders_of
+from workers.node.settings import NodeSettings
+from workers.sandbox.launch import Owner
+from workers.sandbox.levels import find_levels
+
+
+def find(
+    settings: NodeSettings, folder: NodeFolder, isolation: Isolation | None, state: IsolationState
+) -> tuple[LevelState, ...]:
+    """Return all levels, the strongest first, by trying them. It takes seconds: call it in a thread.
+
+    Args:
+        settings: of the node.
+        folder: of the node.
+        isolation: gives runners users of their own.
+        state: why it does not, for people.
+    """
+    folder.runners.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.geteuid() != 0:
+        return find_levels(parent=folder.runners, wanted=settings.sandbox_levels)
+    if isolation is None:
+        reason = f"the worker is root and cannot give runs users of their own: {state.message}"
+        return none_offered(reason)
+    try:
+        # At the levels in the view of the machine, runs have to reach their folders.
+        replace(isolation, parents=parents_of(folders_of(settings, folder))).open_parents()
+        user = isolation.users.claim()
+    except OSError as error:
+        return none_offered(str(error))
+    try:
+        owner = Owner(user.uid, isolation.users.group)
+        return find_levels(lambda: owner, parent=folder.runners, wanted=settings.sandbox_levels)
+    finally:
+        user.end_processes()
+        user.release()
+
+
+def none_offered(reason: str) -> tuple[LevelState, ...]:
+    """Return the levels of a machine that offers none."""
+    return tuple(LevelState(level=level, offered=False, reason=reason) for level in Level)

@@ -1,0 +1,340 @@
+"""Starts runners with code of users, each in a sandbox of its own."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from jobs.contracts.control import Start
+from jobs.contracts.sandbox import Level, LevelState, Limits, SandboxRequest, choose_level, refusal
+from jobs.contracts.task_parts import OwnCode, Task, with_inputs
+from workers.forking.client import Child
+from workers.isolation.access import INPUTS, Isolation, RunnerAccess
+from workers.sandbox import usage
+from workers.sandbox.launch import Owner, SandboxRefused, Streams, launch
+from workers.sandbox.process import SandboxProcess
+from workers.sandbox.view import CODE_ROOT, PACKAGES
+from workers.sandbox.watch import Watch
+from workers.supervise.environment import runner_environment
+from workers.supervise.launcher import RunnerDescriptors, RunnerStart
+
+WORK = "own-code"
+"""The folder beside those of the attempts that has a folder for each runner, and in it one for each task."""
+_CODE, _PROGRAM, _SCRATCH = "code", "program", "scratch"
+_FOR_ALL = 0o755
+_ENTER = 0o711
+
+
+class SandboxNeeds(NamedTuple):
+    """The needs of a task with code. Another task may use its runner only if it needs the same.
+
+    Attributes:
+        project: the project whose files it reads.
+        code: its code.
+        checkpoints: the folder of its checkpoints.
+        compile_cache: the folder of its compiled programs.
+        limits: its limits.
+    """
+
+    project: int | None
+    code: OwnCode
+    checkpoints: str
+    compile_cache: str
+    limits: Limits
+
+
+class SandboxFolders(NamedTuple):
+    """The folders of a runner in a sandbox.
+
+    Attributes:
+        inputs: files of its tasks, which it reads.
+        code: its code, which it reads.
+        program: has links to the packages of this program. Python must be able to list it, and the folder of
+            the packages themselves may have other files.
+        scratch: has its temporary folder.
+        work: has a folder for each of its tasks, in which it writes.
+    """
+
+    inputs: Path
+    code: Path
+    program: Path
+    scratch: Path
+    work: Path
+
+    @classmethod
+    def of(cls, runner: Path, attempts: Path) -> "SandboxFolders":
+        """Return the folders of a new runner.
+
+        Args:
+            runner: its folder.
+            attempts: the folder of all attempts of the node.
+        """
+        # The results of a task are stored after its runner has ended, so they are in no folder of the runner.
+        work = attempts / WORK / runner.name
+        return cls(runner / INPUTS, runner / _CODE, runner / _PROGRAM, runner / _SCRATCH, work)
+
+
+@dataclass
+class Sandbox:
+    """The sandbox of a runner."""
+
+    process: SandboxProcess
+    watch: Watch
+    folders: SandboxFolders
+    code: OwnCode
+    access: RunnerAccess | None
+
+    def hand_over(self, task: Task, attempt: int) -> Start:
+        """Give the runner the files of a task.
+
+        Raises:
+            OSError: the disk is full, or a file cannot be shared.
+        """
+        folder = self.folders.work / str(attempt)
+        shutil.rmtree(folder, ignore_errors=True)
+        # It inherits the rights of the folder around it.
+        folder.mkdir()
+        placed = with_inputs(
+            task.model_copy(update={"code": None}), lambda path: str(self._read_only(Path(path)))
+        )
+        placed = placed.model_copy(update={"folder": str(folder), "code": self.code})
+        file = self.folders.inputs / f"task-{attempt}.json"
+        file.write_text(placed.model_dump_json())
+        file.chmod(0o644)
+        return Start(task=str(file))
+
+    def _read_only(self, file: Path) -> Path:
+        if self.access is not None:
+            return self.access.read_only(file)
+        link = self.folders.inputs / file.name
+        if not link.exists():
+            try:
+                os.link(file, link, follow_symlinks=False)
+            except OSError:
+                shutil.copyfile(file, link)
+        return link
+
+    def withdraw(self, attempt: int) -> None:
+        """Withdraw the files of a task, except inputs, which the next task of the job needs again."""
+        (self.folders.inputs / f"task-{attempt}.json").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """End all processes and delete its folders. That of its tasks stays until their files are stored."""
+        self.process.close()
+        self.watch.stop()
+        remove_if_empty(self.folders.work)
+
+
+@dataclass(frozen=True)
+class SandboxedChild(Child):
+    """A started runner in a sandbox."""
+
+    sandbox: Sandbox
+
+
+@dataclass
+class Sandboxes:
+    """The sandboxes that this machine offers. `open` gives the levels, once they are found.
+
+    Attributes:
+        attempts: the folder of all attempts of the node.
+        readable: the folders of further packages that runners import.
+    """
+
+    attempts: Path
+    readable: tuple[str, ...] = ()
+    states: "asyncio.Future[tuple[LevelState, ...]]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    # A sandbox ends with the thread that started it, so it needs one that lives as long as the node.
+    have_own_users: bool = field(default_factory=lambda: os.geteuid() == 0)
+    """Whether each runner needs a user of its own: only a worker that is root can give it one."""
+    _starter: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "sandboxes"))
+
+    def level(self, minimum: Level) -> Level | None:
+        """Return the level that a run would have; None if there is none that is strong enough."""
+        return choose_level(self.states.result(), minimum) if self.states.done() else None
+
+    async def require(self, minimum: Level) -> Level:
+        """Return the level of a run with this minimum.
+
+        Raises:
+            SandboxRefused: the machine has none.
+        """
+        states = await asyncio.shield(self.states)
+        level = choose_level(states, minimum)
+        if level is None:
+            raise SandboxRefused(refusal(states, minimum))
+        return level
+
+    def prepare(
+        self,
+        needs: SandboxNeeds,
+        runner: Path,
+        isolation: Isolation | None,
+        module: str,
+        devices: str | None,
+    ) -> "SandboxLauncher":
+        """Make the folders of a new runner and put the code into them. Call it in a thread.
+
+        Args:
+            needs: of its tasks.
+            runner: its folder.
+            isolation: gives it a user of its own.
+            module: the module that it executes.
+            devices: the value of CUDA_VISIBLE_DEVICES.
+
+        Raises:
+            OSError: the disk is full, or a file is missing.
+        """
+        folders = SandboxFolders.of(runner, self.attempts)
+        access = None if isolation is None else isolation.create_access(runner)
+        try:
+            folders.inputs.mkdir(exist_ok=True)
+            for folder in (folders.code, folders.program, folders.scratch):
+                folder.mkdir()
+                # Only this runner can enter the folder around them.
+                folder.chmod(_ENTER if folder == folders.scratch else _FOR_ALL)
+            for package in (*(CODE_ROOT / name for name in PACKAGES), *map(Path, self.readable)):
+                (folders.program / package.name).symlink_to(package)
+            for path in (str(folders.work), needs.checkpoints, needs.compile_cache):
+                if path and access is not None:
+                    access.grant(Path(path))
+                elif path:
+                    Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+            code = _put_code(needs.code, folders.code)
+        except BaseException:
+            if access is not None:
+                access.close()
+            raise
+        return SandboxLauncher(
+            request=self._request(needs, folders, devices),
+            command=(code.python or sys.executable, "-m", module),
+            states=self.states.result(), folders=folders, code=code, access=access, starter=self._starter,
+        )  # fmt: skip
+
+    def _request(self, needs: SandboxNeeds, folders: SandboxFolders, devices: str | None) -> SandboxRequest:
+        code = needs.code
+        # A virtual environment: the folder above that of its programs.
+        packages = (str(Path(code.python).parent.parent),) if code.python else ()
+        writable = (str(folders.work), needs.checkpoints, needs.compile_cache)
+        return SandboxRequest(
+            minimum=code.minimum,
+            readable=(
+                *(str(folder) for folder in (folders.inputs, folders.code, folders.program)),
+                *packages,
+                *self.readable,
+            ),
+            writable=tuple(path for path in writable if path),
+            folder=str(folders.work),
+            network=code.network,
+            environment=runner_environment(folders.work, devices=devices)
+            | {"PYTHONPATH": str(folders.program)},
+            limits=needs.limits,
+        )
+
+    def close(self) -> None:
+        """End the thread. All runners must have ended."""
+        self.states.cancel()
+        self._starter.shutdown(wait=False)
+
+
+@dataclass(frozen=True)
+class SandboxLauncher:
+    """Starts one runner in a sandbox."""
+
+    request: SandboxRequest
+    command: Sequence[str]
+    states: Sequence[LevelState]
+    folders: SandboxFolders
+    code: OwnCode
+    access: RunnerAccess | None
+    starter: ThreadPoolExecutor
+
+    async def launch(self, start: RunnerStart, descriptors: RunnerDescriptors) -> SandboxedChild:
+        """Start the runner. Its folder and its environment are those of the request.
+
+        Raises:
+            OSError: it could not be started.
+            SandboxRefused: no level is strong enough.
+        """
+        del start
+        loop = asyncio.get_running_loop()
+        starting = loop.run_in_executor(self.starter, partial(self._launch, descriptors))
+        try:
+            process, before = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # The thread uses the descriptors until then.
+            await asyncio.wait({starting})
+            if starting.exception() is None:
+                await asyncio.to_thread(starting.result()[0].close)
+            raise
+        watch = Watch(process, self.request.writable, before=before, printed=descriptors.printed).start()
+        sandbox = Sandbox(process, watch, self.folders, self.code, self.access)
+        return SandboxedChild(process.pid, _end_of(process), sandbox)
+
+    def _launch(self, descriptors: RunnerDescriptors) -> tuple[SandboxProcess, int]:
+        try:
+            before = usage.disk(self.request.writable, ())
+        except usage.Unmeasurable as error:
+            raise OSError(f"the folders of a run cannot be measured: {error}") from error
+        # The process is root's child, but has its own user; the group is that of all runners.
+        owner = None if self.access is None else Owner(self.access.user.uid, self.access.group)
+        streams = Streams(
+            descriptors.stdin, descriptors.stdout, descriptors.stderr, keep=(descriptors.events,)
+        )
+        command = (*self.command, "--events-fd", str(descriptors.events))
+        process = launch(
+            self.request, command, self.states, owner=owner, streams=streams, scratch=self.folders.scratch
+        )
+        return process, before
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Remove a folder, unless something is in it."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _put_code(code: OwnCode, folder: Path) -> OwnCode:
+    """Copy files of users into a folder, and return the code with their new places."""
+    files = []
+    for file in code.files:
+        relative = PurePosixPath(file.path)
+        if relative.is_absolute() or ".." in relative.parts:
+            raise ValueError(f"a file of code cannot have the path {file.path!r}")
+        place = folder / relative
+        for parent in reversed(place.relative_to(folder).parents[:-1]):
+            (folder / parent).mkdir(exist_ok=True)
+            (folder / parent).chmod(_FOR_ALL)
+        shutil.copyfile(file.place, place)
+        place.chmod(0o644)
+        files.append(file.model_copy(update={"place": str(place)}))
+    return code.model_copy(update={"files": tuple(files), "folder": str(folder)})
+
+
+def _end_of(process: SandboxProcess) -> "asyncio.Future[int]":
+    """Return the exit status of a sandbox, once it has ended."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def report() -> None:
+        if not ended.done():
+            ended.set_result(process.wait())
+
+    def wait() -> None:
+        process.wait_unreaped()
+        # The node may have ended meanwhile.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(report)
+
+    threading.Thread(target=wait, name=f"end of {process.pid}", daemon=True).start()
+    return ended
