@@ -3,6 +3,7 @@
 import json
 
 from jobs.contracts.templates import TEMPLATES
+from jobs.contracts.version_model import VERSION
 from webapp.forms.experiment.description import Field, Group, Option, Section, arguments
 
 F = Field
@@ -108,10 +109,18 @@ MODEL = Section(
                     "/model/template",
                     "Template",
                     kind="template",
-                    options=tuple(Option(json.dumps(name), info.label) for name, info in TEMPLATES.items()),
+                    options=tuple(
+                        Option(json.dumps(info.name), info.label) for info in (*TEMPLATES.values(), VERSION)
+                    ),
                 ),
             ),
             part="template",
+        ),
+        Group(
+            "Version",
+            help="Its weights are where training begins; its input and normalization stay as they are.",
+            part="version",
+            covers=("/model/model", "/model/number", "/model/alias"),
         ),
         Group("Arguments", arguments("/model/template")),
     ),

@@ -12,9 +12,11 @@ from jobs.contracts.searchable import SEARCHABLE_FIT_FIELDS
 from jobs.contracts.split_roles import column_with
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.templates.info import TemplateInfo
-from jobs.models import Dataset, Project, User
+from jobs.contracts.version_model import VERSION
+from jobs.models import Dataset, ModelVersion, Project, User
 from jobs.queries import datasets
 from jobs.queries.datasets import READY
+from webapp.forms.experiment import fine_tuning
 from webapp.forms.experiment.rows import FIT_RANGES
 from webapp.forms.experiment.schema import VARIANTS, Variant, options_of
 
@@ -22,7 +24,13 @@ NEWEST_SEARCHES = 50
 Json = dict[str, Any]
 
 
-def starting_spec(slug: str, number: int | None, profile: Profile | None, template: str = "") -> Json:
+def starting_spec(
+    slug: str,
+    number: int | None,
+    profile: Profile | None,
+    template: str = "",
+    base: ModelVersion | None = None,
+) -> Json:
     """Return a default spec for a data set.
 
     Args:
@@ -30,11 +38,12 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
         number: of its version, or None.
         profile: of that version, if it is ready.
         template: the template; if unknown, one that suits the data.
+        base: a version to train further instead.
     """
     is_regression = profile is not None and profile.task == "regression"
     metric = "val_loss" if is_regression else "val_accuracy"
     data: Json = {"dataset": slug, "dataset_version": number} if number else {"dataset": slug}
-    info = TEMPLATES.get(template) or suitable_template(profile)
+    info = VERSION if base is not None else TEMPLATES.get(template) or suitable_template(profile)
     defaults = info.arguments().model_dump(mode="json")
     fit: Json = {
         "epochs": 100,
@@ -44,10 +53,10 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
         # It watches the objective. Accuracy stays equal for some epochs even while a model improves.
         "early_stopping": {"patience": 10},
     }
-    return {
+    spec = {
         "version": 1,
         "data": {**data, "split": {"validation": 0.2, "test": 0.2, "seed": 0, "stratify": not is_regression}},
-        "model": model_json(info.name, {name: defaults[name] for name in info.shown}),
+        "model": model_json(info.name, {name: defaults[name] for name in info.shown}) if base is None else {},
         "fit": {name: value for name, value in fit.items() if info.uses(name)},
         "search": {
             "algorithm": "random",
@@ -65,6 +74,7 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
         },
         "resources": {"pool": "default", "slots": 1, "priority": 50},
     }
+    return spec if base is None else fine_tuning.started(spec, profile, base)
 
 
 def ranges_of_fit(info: TemplateInfo) -> Mapping[str, Mapping[str, Any]]:
@@ -96,6 +106,7 @@ def context_for_browser(user: User, project: Project) -> Json:
                 "name": info.name,
                 "label": info.label,
                 "isHypermodel": info.is_hypermodel,
+                "isListed": info.is_listed,
                 "dataKinds": info.data_kinds,
                 "smallestSide": info.smallest_side,
                 "refusedTasks": list(info.refused_tasks),
@@ -107,8 +118,9 @@ def context_for_browser(user: User, project: Project) -> Json:
                 "unused": info.unused,
                 "refused": info.refused,
             }
-            for info in TEMPLATES.values()
+            for info in (*TEMPLATES.values(), VERSION)
         ],
+        "baseVersions": fine_tuning.offered(user, project),
         "searches": _searches(project),
         "tasks": {task: _measures(task) for task in measures.DEFAULT_METRICS},
     }

@@ -59,7 +59,15 @@ export interface Spec {
       use_roles?: unknown;
     };
   };
-  model?: { kind?: string; template?: string; name?: string; args?: unknown };
+  model?: {
+    kind?: string;
+    template?: string;
+    name?: string;
+    model?: string;
+    number?: unknown;
+    alias?: unknown;
+    args?: unknown;
+  };
   fit?: { metrics?: string[]; loss?: unknown; early_stopping?: { monitor?: string } };
   search?: Search;
   after?: { retrain?: { monitor?: string } };
@@ -108,6 +116,8 @@ export interface Template {
   name: string;
   label: string;
   isHypermodel: boolean;
+  /** Whether a search can compare it with others: not so for a registered version. */
+  isListed: boolean;
   dataKinds: string[];
   smallestSide: number;
   refusedTasks: string[];
@@ -127,6 +137,8 @@ export interface Known {
   fitFields: string[];
   fitRanges: Record<string, Parameter>;
   templates: Template[];
+  /** Registered versions that can be trained further, by names such as `digits/3`. */
+  baseVersions: { name: string; label: string }[];
   searches: { id: number; label: string; objectives: Objective[] }[];
 }
 
@@ -142,6 +154,23 @@ export interface Variable {
   shape: number[];
   device_shape: number[];
   bytes: number;
+}
+
+/** A layer of a model that is trained further. */
+export interface PlannedLayer {
+  path: string;
+  kind: string;
+  output_shape: (number | null)[] | null;
+  parameters: number;
+  frozen: boolean;
+  head: boolean;
+}
+
+export interface FineTuning {
+  version: string;
+  layers: PlannedLayer[];
+  parameters: number | null;
+  trainable: number | null;
 }
 
 /** The plan of a job of this spec, as computed by validation. */
@@ -176,6 +205,7 @@ export interface Plan {
   warnings: Problem[];
   variables: Variable[];
   suggested_layout: Rule[];
+  fine_tuning: FineTuning | null;
 }
 
 /** The state of the check, and its result once there is one. */
