@@ -113,14 +113,12 @@ def _overview(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[s
     has_request = row.promotions.filter(state__in=PromotionRequest.OPEN, stage="production").exists()
     is_candidate = row.state == ModelVersion.State.CANDIDATE
     may_request = is_candidate and not has_request and endpoint.production_id != row.pk
+    stages = [stage] if stage else []
     return {
         "test": versions.figures(row),
         "validation": versions.validation_figures(row),
         "weighted_by": datasets.weight_of(row.source_job) if row.source_job is not None else "",
-        "links": [
-            (link, _address(link, row, request.user))
-            for link in versions.chain(row, [stage] if stage else [])
-        ],
+        "links": [(link, _address(link, row, request.user)) for link in versions.chain(row, stages)],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
         "promotion_form": PromotionForm() if may_request else None,
         "checked": versions.validation_result(row),

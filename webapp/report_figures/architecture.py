@@ -190,7 +190,7 @@ class _Sketch:
             sum(node.parameters for node in nodes),
             sum(node.bytes for node in nodes),
             None if None in outputs else sum(filter(None, outputs)),
-            frozen=all(node.frozen for node in nodes if node.parameters) and any(node.frozen for node in nodes),
+            frozen={node.frozen for node in nodes if node.parameters} == {True},
             number=unit.copies,
             period=unit.period,
         )  # fmt: skip
