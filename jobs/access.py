@@ -46,7 +46,7 @@ class Action(StrEnum):
 
     VIEW = "view"
     WRITE = "write"  # experiments, jobs, datasets, models, promotion requests
-    RUN_CODE = "run_code"  # run own training code
+    RUN_CODE = "run_code"  # run jobs with code of users
     APPROVE = "approve"  # decide promotion requests
     SERVE = "serve"  # roll back and change the versions of an endpoint
     MANAGE = "manage"  # the project itself and its members
@@ -62,18 +62,11 @@ ALLOWED: dict[Role, frozenset[Action]] = {
     Role.APPROVER: frozenset({A.VIEW, A.APPROVE, A.SERVE}),
     Role.ADMIN: frozenset(Action),
 }
-UNAVAILABLE_ROLES = frozenset({Role.TRAINER})
-"""Roles that cannot be given yet, since nothing needs the permission that they add."""
 
 SECOND_FACTOR = "second_factor_required"
 """The code of the error for who lacks one."""
 NEEDS_SECOND_FACTOR = frozenset({A.APPROVE, A.SERVE, A.MANAGE})
 """Actions that take a second factor where the installation requires one."""
-
-
-def offered_roles() -> list[Role]:
-    """List the roles that can be given."""
-    return [role for role in Role if role not in UNAVAILABLE_ROLES]
 
 
 def roles_allowing(action: Action) -> list[Role]:
@@ -160,7 +153,7 @@ def require(user: User, project: Project | None, action: Action) -> None:
         if action in NEEDS_SECOND_FACTOR and lacks_second_factor(user):
             raise second_factor_required()
         # Without a project no role helps: bundled data are read-only for everyone.
-        needed = ", ".join(role.label for role in offered_roles() if project and action in ALLOWED[role])
+        needed = ", ".join(role.label for role in Role if project and action in ALLOWED[role])
         where = f"in {project.slug}" if project else "with bundled data sets"
         hint = f" It takes one of these roles: {needed}." if needed else ""
         raise Forbidden(f"You may not do this {where}.{hint}")
@@ -428,7 +421,7 @@ def get_model(user: User, name: str, action: Action = Action.VIEW) -> Registered
 def get_version(user: User, name: str, number: int, action: Action = Action.VIEW) -> ModelVersion:
     """Return a model version by the model's name and its number."""
     model = get_model(user, name, action)
-    version = model.versions.select_related("model", "model__project", "artifact").filter(number=number)
+    version = model.versions.select_related("model__project", "artifact", "code").filter(number=number)
     if (found := version.first()) is None:
         raise NotFound(f"Model {name!r} has no version {number}.")
     return found

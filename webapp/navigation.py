@@ -50,6 +50,7 @@ ADMINISTRATION = (
     Entry("People", "users", "people", admin_only=True, under=("person",)),
     Entry("Tokens", "key", "tokens", under=("token",)),
     Entry("Audit", "shield-check", "audit"),
+    Entry("Settings", "settings", "settings", admin_only=True),
 )
 
 

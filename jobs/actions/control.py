@@ -5,7 +5,7 @@ from typing import Any
 from django.db import transaction
 
 from jobs import access, hints, queue
-from jobs.actions import audit, deletions, early_end, pipeline, quotas
+from jobs.actions import audit, deletions, early_end, own_code, pipeline, quotas
 from jobs.actions.job_locks import lock_root
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move, move_trial
@@ -89,7 +89,7 @@ def resume(job: Job, *, by: User) -> Job:
     Raises:
         StaleState: the job is not paused, or its parent job is not to run.
     """
-    access.require(by, job.project, access.Action.WRITE)
+    own_code.require_right(by, job.project, job.revision)
     with transaction.atomic():
         if job.parent_id is not None:
             # Locked, so that the parent cannot be paused or stopped before this step is queued.
@@ -194,7 +194,7 @@ def retry(job: Job, *, by: User) -> Job:
         StaleState: the job is not final, or nothing in it failed.
         QuotaReached: the project has too many unfinished jobs.
     """
-    access.require(by, job.project, access.Action.WRITE)
+    own_code.require_right(by, job.project, job.revision)
     root = job.root or job
     if job.facts.retry_refusal:
         raise StaleState(f"job {job.pk} {job.facts.retry_refusal}")

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.db import transaction
 
-from jobs import access, hints
-from jobs.actions import audit, experiments, suggest
+from jobs import hints
+from jobs.actions import audit, experiments, own_code, suggest
 from jobs.actions.payloads import change_payload
 from jobs.contracts.after import AfterSpec
 from jobs.contracts.experiment import ExperimentSpec
@@ -38,7 +38,7 @@ def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
         BadInput: `executions` is not between 2 and 100.
     """
     project, experiment, spec = _source(search)
-    access.require(by, project, access.Action.WRITE)
+    own_code.require_right(by, project, search.revision)
     ranked = list(outcomes.best_trials(search, limit=2))
     if len(ranked) < 2:
         raise StaleState(f"search {search.pk} has fewer than two trials with a score and different values")
@@ -94,7 +94,7 @@ def narrow(search: Job, *, by: User) -> Job:
             configuration that it has not tried.
     """
     project, experiment, spec = _source(search)
-    access.require(by, project, access.Action.WRITE)
+    own_code.require_right(by, project, search.revision)
     present = outcomes.search_of(search)
     best = outcomes.best_trials(search, limit=1).first()
     if best is None:

@@ -280,13 +280,10 @@ def set_role(project: Project, user: User, role: Role, *, by: User) -> Membershi
     """Add a person to a project with a role, or change the person's role.
 
     Raises:
-        BadInput: the role cannot be given yet.
         Conflict: the project would have no admin.
         NotFound: the account is deactivated or not a person's.
     """
     access.require(by, project, Action.MANAGE)
-    if role in access.UNAVAILABLE_ROLES:
-        raise _bad("/role", f"the role {role} is not available yet; use one of {_names_of_roles()}")
     if user.is_service or not user.is_active:
         raise NotFound(f"There is no person {user.username!r}.")
     with transaction.atomic():
@@ -317,10 +314,6 @@ def find_person(username: str) -> User:
     if user is None:
         raise NotFound(f"There is no person {username!r}.")
     return user
-
-
-def _names_of_roles() -> str:
-    return ", ".join(access.offered_roles())
 
 
 def _keep_an_admin(project: Project, user: User, *, becomes: Role | None) -> None:

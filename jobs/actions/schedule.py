@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import batched
 from typing import Any
 
@@ -20,10 +21,11 @@ from jobs.actions.job_locks import lock_root
 from jobs.actions.transition import move
 from jobs.errors import StaleState
 from jobs.models import Attempt, Job, Trial, Worker
-from jobs.queries import batches, open_attempts, quotas
-from jobs.queries.devices import fitting_workers, no_worker, why_none_fits, with_meshes
+from jobs.queries import batches, installation, open_attempts, quotas
+from jobs.queries.devices import fitting_workers, no_worker, why_none_fits, with_needs
 from jobs.queries.prepared import Parameter, PreparedQuery
-from jobs.queries.waiting import CHOOSING_FAILED, CHOOSING_TRIALS, at_limit, slots_of
+from jobs.queries.sandboxes import Minimum
+from jobs.queries.waiting import BUILDING_FIRST, CHOOSING_FAILED, CHOOSING_TRIALS, at_limit, slots_of
 from jobs.states import OPEN, WAITING, Desired, JobState
 
 UNREAD = ("results_json", "progress", "warnings", "error")
@@ -55,14 +57,16 @@ class LivePool:
     Attributes:
         workers: those that accept work.
         draining: how many workers finish their attempts and accept no more.
+        minimum: returns the weakest sandbox for code of users.
     """
 
     workers: list[LiveWorker] = field(default_factory=list)
     draining: int = 0
+    minimum: Minimum = installation.sandbox_minimum
 
     def suitable(self, job: Job) -> list[LiveWorker]:
-        """Return the workers that have the slots and the devices for a job, busy or not."""
-        fitting = set(fitting_workers(job, [worker.row for worker in self.workers]))
+        """Return the workers that can run a job, busy or not."""
+        fitting = set(fitting_workers(job, [worker.row for worker in self.workers], self.minimum))
         return [worker for worker in self.workers if worker.row in fitting]
 
     def concurrency(self, job: Job) -> int:
@@ -148,8 +152,8 @@ def _why_no_trial(search: Job, pool: LivePool) -> str:
         return _no_worker(search.pool, pool)
     if not pool.suitable(search):
         return why_none_fits(search, [worker.row for worker in pool.workers])
-    has_failed = search.why_waiting.startswith(CHOOSING_FAILED)
-    return search.why_waiting if has_failed else CHOOSING_TRIALS
+    is_known = search.why_waiting.startswith((CHOOSING_FAILED, BUILDING_FIRST))
+    return search.why_waiting if is_known else CHOOSING_TRIALS
 
 
 def _invalid_spec(error: ValueError) -> str:
@@ -158,7 +162,9 @@ def _invalid_spec(error: ValueError) -> str:
 
 def _pools(taken: dict[int, int]) -> dict[str, LivePool]:
     """Return the pools with their live workers, by name; `taken` are the slots in use, by worker."""
-    pools: dict[str, LivePool] = defaultdict(LivePool)
+    # Asked once a pass, and only if there is a job with code of users.
+    minimum = cache(installation.sandbox_minimum)
+    pools: dict[str, LivePool] = defaultdict(lambda: LivePool(minimum=minimum))
     for worker in _LIVE.rows(now=clock.now()):
         if worker.state == Worker.State.DRAINING:
             pools[worker.pool].draining += 1
@@ -181,7 +187,7 @@ def _jobs() -> QuerySet[Job]:
     # The states are compared first, by their index: few jobs are unfinished.
     rows = Job.objects.filter(state__in=PLACEABLE, desired=Desired.RUNNING)
     rows = rows.filter(Q(state__in=WAITING) | Q(Exists(own_trials), revision__isnull=False))
-    return with_meshes(rows).select_related("project").defer(*UNREAD)
+    return with_needs(rows).select_related("project").defer(*UNREAD)
 
 
 _LIVE = PreparedQuery(

@@ -7,8 +7,8 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from pydantic import ValidationError
 
-from jobs import access, hints
-from jobs.actions import audit, events, experiments
+from jobs import hints
+from jobs.actions import audit, events, experiments, own_code
 from jobs.actions.transition import move_trial_unlogged
 from jobs.actions.trials import locked_open_search
 from jobs.contracts.experiment import ExperimentSpec
@@ -111,7 +111,7 @@ def revise(
         StaleState: the search has ended, or was revised since `seen`. Nothing was changed.
         BadInput: a change is invalid; has a problem for each invalid field, below `/search`.
     """
-    access.require(by, job.project, access.Action.WRITE)
+    own_code.require_right(by, job.project, job.revision)
     _require_search(job)
     with transaction.atomic():
         root = locked_open_search(job.pk)

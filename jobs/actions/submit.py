@@ -4,8 +4,8 @@ from typing import Any
 
 from django.db import transaction
 
-from jobs import access, clock, hints
-from jobs.actions import audit, deletions, events, quotas
+from jobs import clock, hints
+from jobs.actions import audit, deletions, events, own_code, quotas
 from jobs.actions.kind_actions import actions_of
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
@@ -46,8 +46,9 @@ def submit(revision: Revision, *, by: User) -> Job:
         QuotaReached: the project has too many unfinished jobs.
     """
     experiment = revision.experiment
-    access.require(by, experiment.project, access.Action.WRITE)
+    own_code.require_right(by, experiment.project, revision)
     spec = revision.spec
+    own_code.require_present(experiment.project, spec)
     version = dataset_version(spec, revision)
     _check_code(spec, experiment.project)
     _check_model_name(spec, experiment.project)
@@ -216,7 +217,7 @@ def ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
         Forbidden: `by` may not run jobs in the project.
         QuotaReached: the project has too many unfinished jobs.
     """
-    access.require(by, like.project, access.Action.WRITE)
+    own_code.require_right(by, like.project, like.revision)
     numbers = [member.trial for member in payload.chosen]
     named = (
         f"trials {', '.join(map(str, numbers))}" if len(numbers) <= MAX_LISTED else f"{len(numbers)} trials"

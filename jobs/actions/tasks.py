@@ -69,6 +69,15 @@ def dataset_of(job: Job) -> DatasetFile:
     return dataset_file(version)
 
 
+def dataset_if_any(job: Job) -> DatasetFile | None:
+    """Return the table that a job reads; None if its experiment has no data.
+
+    Raises:
+        Conflict: see `dataset_of`.
+    """
+    return None if spec_of(job).data is None else dataset_of(job)
+
+
 def _dataset_version(job: Job) -> DatasetVersion | None:
     """Return the dataset version in a job's payload; None if it has none or the version was deleted."""
     pk = job.payload.dataset_version

@@ -6,11 +6,12 @@ from django.db import transaction
 from django.db.models import Max
 from pydantic import ValidationError
 
-from jobs import access, hints
-from jobs.actions import audit, experiments, suggest
+from jobs import hints
+from jobs.actions import audit, experiments, own_code, suggest
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move_trial
 from jobs.contracts.after import AfterSpec, Register, Retrain
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem, escaped, first
 from jobs.contracts.search_space import Values, value_errors
 from jobs.contracts.values import apply_values
@@ -33,7 +34,7 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
         StaleState: the search has ended, or a later step has begun.
         BadInput: the values do not fit the space; has a problem for each.
     """
-    access.require(by, job.project, access.Action.WRITE)
+    own_code.require_right(by, job.project, job.revision)
     if not job.facts.has_trials:
         raise Conflict(f"job {job.pk} is a {job.public_kind}, not a search")
     if not outcomes.search_of(job).space:
@@ -75,7 +76,7 @@ def retry(trial: Trial, *, by: User) -> Trial:
     Raises:
         StaleState: the trial is not failed or stopped, was withdrawn, or its search accepts no more trials.
     """
-    access.require(by, trial.job.project, access.Action.WRITE)
+    own_code.require_right(by, trial.job.project, trial.job.revision)
     with transaction.atomic():
         locked_open_search(trial.job_id)
         trial.refresh_from_db()
@@ -113,10 +114,11 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
             trials.
         BadInput: `epochs` is missing, not allowed in this state, or out of bounds.
     """
-    access.require(by, trial.job.project, access.Action.WRITE)
+    own_code.require_right(by, trial.job.project, trial.job.revision)
     with transaction.atomic():
         root = locked_open_search(trial.job_id)
         trial.refresh_from_db()
+        _refuse_programs(root)
         completed = trial.state == TrialState.COMPLETED
         if not completed and trial.state not in (TrialState.FAILED, TrialState.STOPPED):
             raise StaleState(f"trial {trial.number} is {trial.state}; only a final trial can be continued")
@@ -130,6 +132,14 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
         where = f"job:{trial.job_id}"
         audit.record("trial.continue", where, by=by, project=root.project, trial=trial.number, epochs=epochs)
     return trial
+
+
+def _refuse_programs(search: Job) -> None:
+    if search.revision is not None and search.revision.spec.model.info.trains_itself:
+        raise StaleState(
+            "a script has no checkpoints that Trainyard could continue from: retry the trial, or queue its "
+            "values again with more steps"
+        )
 
 
 def _require_checkpoints(trial: Trial, *, every: bool) -> None:
@@ -180,7 +190,7 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
 
     Its spec is that of the search without the search and the steps for several trials: one model is trained
     as the search would retrain its best trial. The spec has no objective any more, so it names the measure
-    that chooses the epoch.
+    that chooses the epoch. A script has no such measure: it runs once more with the trial's values.
 
     Args:
         trial: any trial of a search with an experiment.
@@ -195,14 +205,10 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
     search = trial.job
     if search.revision is None or search.experiment is None or search.project is None:
         raise Conflict(f"job {search.pk} does not come from an experiment")
-    access.require(by, search.project, access.Action.WRITE)
+    own_code.require_right(by, search.project, search.revision)
     spec = search.revision.spec
-    retrain = spec.after.retrain or Retrain()
-    if spec.search is not None and retrain.monitor is None:
-        retrain = retrain.model_copy(update={"monitor": spec.search.objective.metric})
-    retrain = retrain.model_copy(update={"top": 1})
     registered = Register(model=register_as) if register_as is not None else None
-    after = AfterSpec(retrain=retrain, register=registered)
+    after = AfterSpec(retrain=_retrain_once(spec), register=registered)
     alone = spec.model_copy(update={"search": None, "after": after})
     try:
         body = apply_values(alone, trial.values).to_json()
@@ -220,6 +226,16 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
         )
         change_payload(job, source=SourceTrial(search=search.pk, trial=trial.number))
     return job
+
+
+def _retrain_once(spec: ExperimentSpec) -> Retrain | None:
+    """Return how a model of a search is retrained alone; None for a program that trains by itself."""
+    if spec.model.info.trains_itself:
+        return None
+    retrain = spec.after.retrain or Retrain()
+    if spec.search is not None and retrain.monitor is None:
+        retrain = retrain.model_copy(update={"monitor": spec.search.objective.metric})
+    return retrain.model_copy(update={"top": 1})
 
 
 def locked_open_search(job_id: int) -> Job:

@@ -4,8 +4,8 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, WithJsonSchema, model_validator
-from pydantic_core import InitErrorDetails
+from pydantic import Field, ModelWrapValidatorHandler, ValidationError, WithJsonSchema, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails
 
 from jobs.contracts.after import AfterSpec
 from jobs.contracts.base import Frozen
@@ -13,7 +13,7 @@ from jobs.contracts.columns import TextEncode
 from jobs.contracts.data import DataSpec
 from jobs.contracts.fit import FitSpec
 from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.model import Model
+from jobs.contracts.model import Model, needs_no_data
 from jobs.contracts.precision import PrecisionSpec
 from jobs.contracts.resources import Resources
 from jobs.contracts.rungs import RungOptions
@@ -36,13 +36,21 @@ class ExperimentSpec(Frozen):
     after: AfterSpec = AfterSpec()
     resources: Resources = Field(default_factory=Resources)
 
-    @model_validator(mode="after")
-    def _check_data(self) -> Self:
-        if self.data is None and self.model.info.needs_data:
-            # The error of a required field, whose place is the missing section.
-            missing = InitErrorDetails(type="missing", loc=("data",), input={})
-            raise ValidationError.from_exception_data(type(self).__name__, [missing])
-        return self
+    @model_validator(mode="wrap")
+    @classmethod
+    def _require_data(cls, body: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        # The error of a required field, together with those of other sections.
+        missing = InitErrorDetails(type="missing", loc=("data",), input=body)
+        try:
+            spec = validate(body)
+        except ValidationError as error:
+            if not isinstance(body, dict) or body.get("data") is not None or needs_no_data(body.get("model")):
+                raise
+            others = [_repeated(each) for each in error.errors(include_url=False)]
+            raise ValidationError.from_exception_data(cls.__name__, [missing, *others]) from error
+        if spec.data is None and spec.model.info.needs_data:
+            raise ValidationError.from_exception_data(cls.__name__, [missing])
+        return spec
 
     @model_validator(mode="after")
     def _check_objectives(self) -> Self:
@@ -135,3 +143,9 @@ class ExperimentSpec(Frozen):
         # Sorted and without spaces, so that equal specs have equal digests.
         canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _repeated(error: ErrorDetails) -> InitErrorDetails:
+    return InitErrorDetails(
+        type=error["type"], loc=error["loc"], input=error["input"], ctx=error.get("ctx", {})
+    )

@@ -80,6 +80,11 @@ Model = Annotated[
 """The section `model`."""
 
 
+def needs_no_data(body: Any) -> bool:
+    """Return whether a section `model`, which may be invalid, is of a kind whose specs need no data set."""
+    return _tag(body) == TAGS["script"]
+
+
 def model_json(name: str, args: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the section `model` of a spec for an entry of the table of templates.
 

@@ -218,6 +218,7 @@ class SandboxRequest(Frozen):
         folder: the working folder, in one of them.
         network: whether it may connect to other hosts.
         ports: with network, the only TCP ports that it may connect to; empty for all.
+        tcp_only: with network, it may use nothing but TCP, so it cannot look up names either.
         environment: all its variables, apart from those that name its home and its temporary folder.
         limits: the limits of the run.
     """
@@ -228,6 +229,7 @@ class SandboxRequest(Frozen):
     folder: str
     network: bool = False
     ports: tuple[int, ...] = (80, 443)
+    tcp_only: bool = False
     environment: Mapping[str, str] = Field(default_factory=dict)
     limits: Limits
 

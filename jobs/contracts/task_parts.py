@@ -26,6 +26,17 @@ class DatasetFile(Frozen):
     profile: dict[str, Any] = Field(description="jobs.contracts.profile.Profile as JSON")
 
 
+def required(dataset: DatasetFile | None) -> DatasetFile:
+    """Return the data of a task whose model needs them.
+
+    Raises:
+        ValueError: the task has none.
+    """
+    if dataset is None:
+        raise ValueError("the task has no data")
+    return dataset
+
+
 class BaseModelFile(Frozen):
     """The file of the version whose weights a training starts from."""
 
@@ -58,8 +69,10 @@ class OwnCode(Frozen):
         folder: where the supervisor has put them, read-only for the runner; empty until then.
         requirements: the packages that it asks for, as it writes them.
         python: the interpreter of its environment; empty for that of the worker.
+        own_versions: the environment may have other versions of the packages of this program, so the runner
+            keeps the interpreter of the worker, and only a script gets that of the environment.
         minimum: the weakest level of sandbox at which it may run.
-        network: whether the project lets it connect to other hosts.
+        network: whether it may connect to other hosts, which the project decides.
     """
 
     digest: str
@@ -67,6 +80,7 @@ class OwnCode(Frozen):
     folder: str = ""
     requirements: tuple[str, ...] = ()
     python: str = ""
+    own_versions: bool = False
     minimum: Level
     network: bool
 

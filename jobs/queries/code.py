@@ -35,6 +35,11 @@ def listed(user: User, project: Project | None = None, *, name: str = "") -> Que
     return rows.annotate(file_count=Count("files"))
 
 
+def newest(project: Project, limit: int) -> QuerySet[CodeVersion]:
+    """Return the newest versions of a project with their findings."""
+    return CodeVersion.objects.filter(project=project).order_by("-pk")[:limit]
+
+
 def of_same_name(version: CodeVersion) -> QuerySet[CodeVersion]:
     """Return the versions of a project that have the name of a version, newest first, itself included."""
     rows = CodeVersion.objects.filter(project=version.project, name=version.name)

@@ -8,11 +8,13 @@ from django.db.models.fields.json import KeyTransform
 from jobs.contracts.device_checks import describe_missing, lacks
 from jobs.contracts.mesh import MeshSpec
 from jobs.models import Job, Worker
+from jobs.queries import installation, sandboxes
+from jobs.queries.sandboxes import Minimum, needs_sandbox, with_models
 
 
-def with_meshes(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Return the jobs with the meshes of their specs, so that `mesh_of` reads no whole spec."""
-    return jobs.annotate(mesh_json=KeyTransform("mesh", "revision__spec_json"))
+def with_needs(jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """Return the jobs with the parts of their specs on which workers depend: no whole spec is read then."""
+    return with_models(jobs.annotate(mesh_json=KeyTransform("mesh", "revision__spec_json")))
 
 
 def mesh_of(job: Job) -> MeshSpec | None:
@@ -30,13 +32,19 @@ def mesh_of(job: Job) -> MeshSpec | None:
 
 
 def live_workers(job: Job) -> list[Worker]:
-    """Return the workers that accept work, and have the slots and the devices for a job, busy or not."""
+    """Return the workers that accept work and can run a job, busy or not."""
     return fitting_workers(job, Worker.objects.live(job.pool))
 
 
-def fitting_workers(job: Job, workers: Iterable[Worker]) -> list[Worker]:
-    """Return those of the workers of a job's pool that have the slots and the devices for it, busy or not."""
-    return [worker for worker in _equipped(job, workers) if worker.slots >= job.slots]
+def fitting_workers(
+    job: Job, workers: Iterable[Worker], minimum: Minimum = installation.sandbox_minimum
+) -> list[Worker]:
+    """Return those of the workers of a job's pool that can run it, busy or not.
+
+    They have the slots, the devices and, for code of users, the sandbox for it.
+    """
+    large = [worker for worker in _equipped(job, workers) if worker.slots >= job.slots]
+    return list(sandboxes.offering(job, large, minimum))
 
 
 def why_none_fits(job: Job, live: list[Worker]) -> str:
@@ -47,6 +55,8 @@ def why_none_fits(job: Job, live: list[Worker]) -> str:
     if mesh is not None and not equipped:
         reason = describe_missing(mesh, job.slots, job.pool, [worker.device_names for worker in live])
         return f"{reason}; the Workers page shows why a worker uses no GPU."
+    if (large := [worker for worker in equipped if worker.slots >= job.slots]) and needs_sandbox(job):
+        return sandboxes.why_none_offers(large)
     largest = max((worker.slots for worker in equipped), default=0)
     pool = f"pool {job.pool}{' with its GPUs' if len(equipped) < len(live) else ''}"
     return f"It needs {job.slots} slots on one worker; the largest worker of {pool} has {largest}."

@@ -1,7 +1,9 @@
 """Reads the settings of the installation that administrators change while it runs."""
 
+from django.db.models import QuerySet
+
 from jobs.contracts.sandbox import Level
-from jobs.models import InstallationSettings
+from jobs.models import InstallationSettings, Project
 
 KEY = 1
 """The primary key of the only row."""
@@ -15,3 +17,8 @@ def current() -> InstallationSettings:
 def sandbox_minimum() -> Level:
     """Return the weakest level of sandbox at which code of users may run."""
     return Level(current().sandbox_minimum)
+
+
+def projects_with_network() -> QuerySet[Project]:
+    """Return the projects in which code of users may connect to other hosts."""
+    return Project.objects.filter(network=True).order_by("slug")

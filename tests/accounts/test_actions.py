@@ -104,11 +104,12 @@ class TestProjects:
         with pytest.raises(Forbidden):
             actions.set_role(people.project, people.stranger, Role.VIEWER, by=people.member)
 
-    def test_of_a_role_that_is_not_available_yet_are_not_made(self, people: People) -> None:
-        with pytest.raises(BadInput, match="trainer is not available yet") as refused:
-            actions.set_role(people.project, people.stranger, Role.TRAINER, by=people.owner)
-        assert [problem.pointer for problem in refused.value.problems] == ["/role"]
-        with pytest.raises(Forbidden, match="one of these roles: member, admin"):
+    def test_can_be_made_of_every_role_and_a_refusal_names_those_that_are_enough(
+        self, people: People
+    ) -> None:
+        made = actions.set_role(people.project, people.stranger, Role.TRAINER, by=people.owner)
+        assert access.can(people.stranger, people.project, access.Action.RUN_CODE), made
+        with pytest.raises(Forbidden, match="one of these roles: member, trainer, admin"):
             access.require(people.viewer, people.project, access.Action.WRITE)
 
     def test_the_last_admin_stays(self, people: People) -> None:

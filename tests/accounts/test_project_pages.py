@@ -2,6 +2,7 @@
 
 from django.test import Client
 
+from jobs.models import Role
 from jobs.queries import projects as query
 from tests.people import People, browser_of
 
@@ -21,15 +22,14 @@ def test_an_unknown_user_is_an_error_of_the_form_which_keeps_its_input(people: P
     assert '<option value="approver" selected>' in page
 
 
-def test_a_role_that_is_not_available_yet_is_offered_to_none_and_shown_where_someone_has_it(
-    people: People,
-) -> None:
+def test_every_role_is_offered_and_explained(people: People) -> None:
     page = browser_of(people.owner).get("/p/yard/settings").content.decode()
-    assert page.count("trainer</option>") == 1
     row = page.partition('aria-label="Role of trainer"')[2].partition("</tr>")[0]
-    assert "<option selected>trainer</option>" in row
-    status, page = post(people, MEMBERS, user="member", role="trainer")
-    assert (status, people.project.memberships.get(user=people.member).role) == (422, "member")
+    for role in Role:
+        assert f'value="{role}"' in row
+        assert f"<dt>{role}</dt>" in page
+    status, _ = post(people, MEMBERS, user="member", role="trainer")
+    assert (status, people.project.memberships.get(user=people.member).role) == (303, "trainer")
 
 
 def test_a_missing_user_name_is_an_error_of_the_form(people: People) -> None:

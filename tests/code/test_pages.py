@@ -42,7 +42,7 @@ def test_an_empty_list_names_the_next_step_and_what_code_is_good_for(people: Peo
     page = squeezed(browser.get("/code").content.decode())
     assert 'href="/code/new"' in page
     assert "Paste a function build_model(hp), or send Python files, a folder or a zip." in page
-    assert "experiments cannot train with it yet" in page
+    assert "A job executes it in a sandbox" in page
     viewer = squeezed(browser_of(people.viewer).get("/code").content.decode())
     assert "Your role only reads." in viewer
     assert 'href="/code/new"' not in viewer

@@ -173,7 +173,6 @@ REFUSALS: list[tuple[Any, str, str]] = [
     (vertex(max_trial_count=1, max_trialCount=2), "/max_trialCount", "'max_trial_count' is given, too"),
     (vertex(algorithm="BANDIT"), "/algorithm", "expected one of"),
     (vertex(metrics=[{"metricId": "a"}, {"metricId": "b"}]), "/metrics", "2 metrics given; exactly one objective"),
-    (vertex(metrics=[{"metricId": "accuracy"}]), "/metrics/0/metricId", "'accuracy' is not a validation metric"),
     (vertex(observationNoise="HIGH"), "/observationNoise", "executions_per_trial"),
     (vertex(measurementSelectionType="LAST_MEASUREMENT"), "/measurementSelectionType", "best epoch"),
     (vertex(medianAutomatedStoppingSpec={}), "/medianAutomatedStoppingSpec", "not supported"),
@@ -212,7 +211,6 @@ REFUSALS: list[tuple[Any, str, str]] = [
     (wandb(early_terminate={"type": "hyperband", "min_iter": 3}), "/early_terminate", "search.pruner"),
     (wandb(metric={"name": "val_loss", "target": 0.1}), "/metric/target", "does not stop at a target"),
     (wandb(metric={"name": "val_loss", "impute": "best"}), "/metric/impute", "not supported"),
-    (wandb(metric={"name": "loss"}), "/metric/name", "'loss' is not a validation metric"),
     (wandb(method="custom"), "/method", "expected one of random, grid, bayes, got 'custom'"),
     (wandb(scheduler={"engine": "ax"}), "/scheduler", "not supported"),
     (wandb(run_cap=10**9), "/run_cap", "less than or equal to"),
@@ -246,6 +244,11 @@ REFUSALS: list[tuple[Any, str, str]] = [
 def test_an_unsupported_setting_is_an_error_with_a_pointer(body: Any, pointer: str, message: str) -> None:
     found = refused(body)
     assert message in found[pointer], found
+
+
+def test_the_objective_may_be_a_metric_that_only_a_script_reports() -> None:
+    imported = read(json.dumps(wandb(metric={"name": "reward", "goal": "maximize"})))
+    assert imported.search["objective"] == {"metric": "reward", "direction": "max"}
 
 
 def test_all_problems_are_reported_together() -> None:

@@ -1,4 +1,4 @@
-"""Code of users: what a dry build finds, and that its models are trained, saved and pooled like others."""
+"""Code of users: the findings of a dry build, and models that are trained, saved and pooled like others."""
 
 import json
 from pathlib import Path
@@ -12,6 +12,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.task_parts import DatasetFile, OwnCode
 from jobs.kinds.dry_build.payload import DryBuildTask
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from jobs.kinds.train.payload import TrainTask
 from tests import own_code
 from tests.engine.helpers import RecordingReport
 from tests.engine.making import ArtifactReport, dataset_file
@@ -127,10 +128,10 @@ def spec(code: OwnCode, entry: str, *, dataset: str = "iris", **parts: Any) -> E
 
 
 def trial(
-    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss", direction: str = "min",
-    seeds: tuple[int, ...] = (1,), **parts: Any
+    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss",
+    direction: str = "min", seeds: tuple[int, ...] = (1,), **parts: Any
 ) -> tuple[dict[str, Any], RecordingReport]:  # fmt: skip
-    """Run one trial; return its result and what it reported."""
+    """Run one trial; return its result and its reports."""
     from workers.engine.tasks import trial as task
 
     code = own_code.code_in(folder / "code", text)
@@ -165,7 +166,7 @@ def trial(
 def test_a_trial_trains_code(
     tmp_path: Path, iris: DatasetFile, text: str, entry: str, metric: str, direction: str
 ) -> None:
-    result, report = trial(tmp_path, text, entry, iris, metric=metric, direction=direction, seeds=(1, 2))
+    result, _ = trial(tmp_path, text, entry, iris, metric=metric, direction=direction, seeds=(1, 2))
     (found,) = result["trials"]
     assert [each["state"] for each in found["executions"]] == ["completed"] * 2
     assert np.isfinite(found["score"])
@@ -175,3 +176,244 @@ def test_an_objective_that_fit_returns_is_the_score(tmp_path: Path, diabetes: Da
     result, _ = trial(tmp_path, own_code.RETURNED_OBJECTIVE, "Regression", diabetes, dataset="diabetes")
     (found,) = result["trials"]
     assert 20 < found["score"] < 200
+
+
+class TrainingReport(ArtifactReport):
+    """Records the artifacts of a training."""
+
+    def recorded(self) -> tuple[str, ...]:
+        return ()
+
+
+def trained(
+    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss",
+    direction: str = "min", **parts: Any
+) -> tuple[dict[str, Any], ArtifactReport, TrainTask]:  # fmt: skip
+    """Train, retrain on more rows, save and evaluate a model, as the step after a search does."""
+    from workers.engine.tasks import train
+
+    code = own_code.code_in(folder / "code", text)
+    search = {"objective": {"metric": metric, "direction": direction}}
+    task = TrainTask(
+        folder=str(folder / "run"),
+        code=code,
+        spec=spec(code, entry, search=search, **parts),
+        dataset=file,
+        retrain={"patience": 3, "epochs_cap": 4, "epochs_factor": 1.5},
+        objective=search["objective"],
+        model_name="m1",
+    )
+    report = TrainingReport(folder / "run")
+    return train.run(task, report), report, task
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "metric", "direction", "custom"),
+    [
+        (own_code.SEARCH_OF_LAYERS, "build_model", "val_accuracy", "max", False),
+        (own_code.CONDITIONAL, "build_model", "val_loss", "min", False),
+        (own_code.OWN_OBJECTS, "build_model", "val_macro_recall", "max", True),
+        (own_code.NOT_COMPILED, "build_model", "val_accuracy", "max", False),
+        (own_code.TUNED_FIT, "TunedFit", "val_accuracy", "max", False),
+        (own_code.CUSTOM_LOOP, "OwnLoop", "val_my_metric", "min", False),
+    ],
+)
+def test_a_model_of_code_is_retrained_saved_and_loaded(
+    tmp_path: Path, iris: DatasetFile, text: str, entry: str, metric: str, direction: str, custom: bool
+) -> None:
+    from workers.engine.models.files import load_model
+    from workers.engine.models.own_code import own_objects
+
+    result, report, task = trained(tmp_path, text, entry, iris, metric=metric, direction=direction)
+    assert result["metrics"]["test"]["accuracy"] > 0.2
+    assert np.isfinite(result["score"])
+    with np.load(report.artifacts["validation_predictions"]) as arrays:
+        np.testing.assert_allclose(arrays["y_pred"].sum(axis=1), 1, atol=1e-5)
+    model_file = report.artifacts["model"]
+    if custom:
+        with pytest.raises((TypeError, ValueError)):
+            load_model(model_file, tmp_path)
+    with own_objects(task.code):
+        model = load_model(model_file, tmp_path)
+    assert model.name == "m_m1" and model.output_shape == (None, 3)
+
+
+def test_models_of_code_are_pooled_quantized_and_registered(tmp_path: Path, iris: DatasetFile) -> None:
+    from jobs.kinds.ensemble.payload import EnsembleTask, Member
+    from jobs.kinds.quantize.payload import QuantizeTask
+    from jobs.kinds.register.payload import RegisterTask
+    from workers.engine.data.store import file_digest
+    from workers.engine.tasks import ensemble, quantize, register
+
+    members = []
+    for number, seed in enumerate((1, 2), start=1):
+        _, report, task = trained(
+            tmp_path / str(number), own_code.OWN_OBJECTS, "build_model", iris, fit={"seed": seed}
+        )
+        members.append(
+            Member(
+                name=f"m{number}",
+                model=str(report.artifacts["model"]),
+                validation_predictions=str(report.artifacts["validation_predictions"]),
+            )
+        )
+    common = {"code": task.code, "spec": task.spec, "dataset": iris}
+    pooled = ArtifactReport(tmp_path / "pooled")
+    found = ensemble.run(
+        EnsembleTask(folder=pooled.folder, members=members, ensemble={"method": "mean"}, **common), pooled
+    )
+    assert found["metrics"]["test"]["accuracy"] > 0.2
+    small = ArtifactReport(tmp_path / "small")
+    found = quantize.run(
+        QuantizeTask(
+            folder=small.folder, model=members[0].model, quantize={"mode": "int8"}, threads=1, **common
+        ),
+        small,
+    )
+    assert found["quantized_layers"] == 2
+    for number, file in enumerate((pooled.artifacts["model"], small.artifacts["model"])):
+        report = ArtifactReport(tmp_path / f"registered-{number}")
+        registered = register.run(
+            RegisterTask(
+                folder=report.folder, code=task.code, model=str(file), digest=file_digest(file), dataset=iris,
+                foreign=False,
+            ),
+            report,
+        )  # fmt: skip
+        assert registered["class_labels"] == iris.profile["class_labels"]
+
+
+def test_the_executions_of_a_trial_share_a_program_and_differ_by_their_seeds(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    from workers.engine.training import own_code as training
+
+    training._KEPT.clear()
+    result, _ = trial(tmp_path, own_code.SEARCH_OF_LAYERS, "build_model", iris, seeds=(1, 2, 1))
+    first, second, again = result["trials"][0]["executions"]
+    assert len(training._KEPT) == 1
+    assert first["score"] != second["score"]
+    assert first["metrics"] == again["metrics"]
+
+
+def test_a_training_that_was_stopped_continues_with_its_checkpoint(tmp_path: Path, iris: DatasetFile) -> None:
+    whole, _ = trial(tmp_path / "whole", own_code.SEARCH_OF_LAYERS, "build_model", iris)
+    stopped, resumed = interrupted(tmp_path, own_code.SEARCH_OF_LAYERS, "build_model", iris)
+    assert stopped == "stop"
+    assert resumed["trials"][0]["score"] == whole["trials"][0]["score"]
+
+
+def test_an_own_fit_that_was_stopped_begins_again(tmp_path: Path, iris: DatasetFile) -> None:
+    stopped, resumed = interrupted(tmp_path, own_code.TUNED_FIT, "TunedFit", iris)
+    assert (stopped, resumed["trials"][0]["executions"][0]["epochs"]) == ("stop", 4)
+
+
+def interrupted(folder: Path, text: str, entry: str, file: DatasetFile) -> tuple[str, dict[str, Any]]:
+    """Stop a trial after its first epoch, and run it again from its checkpoint."""
+    from jobs.contracts.task_parts import CheckpointFolder
+    from workers.engine.report import TaskInterrupted
+    from workers.engine.tasks import trial as task
+
+    code = own_code.code_in(folder / "code", text)
+    known = spec(code, entry)
+
+    def run(report: RecordingReport, checkpoints: tuple[Any, ...] = ()) -> dict[str, Any]:
+        plan = ExecutionPlan(execution=1, seed=1, checkpoints=checkpoints)
+        return task.run(
+            TrialTask(
+                folder=str(folder), code=code, spec=known,
+                objective={"metric": "val_loss", "direction": "min"}, dataset=file,
+                trials=(TrialPlan(number=1, values={}, spec=known, executions=(plan,)),),
+            ),
+            report,
+        )  # fmt: skip
+
+    report = RecordingReport(folder)
+    # The first request is read before the trial, the second one after its first epoch.
+    report.requests = [None, "stop"]
+    with pytest.raises(TaskInterrupted) as stop:
+        run(report)
+    written = [
+        CheckpointFolder(folder=args[0], manifest=named["manifest"], step=named["step"])
+        for args, named in report.of("checkpoint")
+    ]
+    return str(stop.value.reason), run(RecordingReport(folder), tuple(written))
+
+
+@pytest.mark.parametrize("loss", ["sparse_categorical_crossentropy", "categorical_crossentropy"])
+def test_two_outputs_for_two_classes_become_the_probability_of_the_second(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, loss: str
+) -> None:
+    from workers.engine.models.files import load_model
+
+    text = own_code.SEARCH_OF_LAYERS.replace("Dense(3,", "Dense(2,").replace("categorical_crossentropy", loss)
+    text += "\n\ndef preprocess(x):\n    return keras.ops.log1p(x)\n"
+    file = dataset_file(tmp_path_factory.mktemp("cancer"), "breast_cancer")
+    result, report, _ = trained(
+        tmp_path, text, "build_model", file, dataset="breast_cancer",
+        model={"hyperparameters": {"rate": 0.03}},
+    )  # fmt: skip
+    assert load_model(report.artifacts["model"], tmp_path).output_shape == (None, 1)
+    assert result["metrics"]["test"]["accuracy"] > 0.75
+
+
+def test_errors_in_an_epoch_name_the_line_of_the_code(tmp_path: Path, iris: DatasetFile) -> None:
+    text = own_code.CUSTOM_LOOP.replace("best = min(best, value)", "raise KeyError('lost')")
+    _, report = trial(tmp_path, text, "OwnLoop", iris, metric="val_my_metric")
+    ((_, error),) = [(args, args[0]) for args, _ in report.of("trial_finished")]
+    assert isinstance(error, CodeFailure)
+    assert "fit failed: KeyError: 'lost' (model.py, line" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "values"),
+    [
+        (own_code.SEARCH_OF_LAYERS, "build_model", {"rate": 0.02, "width_0": 16}),
+        (own_code.TUNED_FIT, "TunedFit", {"units": 24, "batch_size": 16, "shuffle": True}),
+    ],
+)
+def test_scores_agree_with_those_of_kerastuner(
+    tmp_path: Path, iris: DatasetFile, text: str, entry: str, values: dict[str, Any]
+) -> None:
+    executions = 6
+    result, _ = trial(
+        tmp_path, text, entry, iris, metric="val_loss", seeds=tuple(range(executions)),
+        model={"hyperparameters": values}, fit={"epochs": 12},
+    )  # fmt: skip
+    ours = [each["score"] for each in result["trials"][0]["executions"]]
+    theirs = kerastuner_scores(tmp_path, text, entry, iris, values, executions)
+    spread = np.std(ours) + np.std(theirs)
+    # Both are means of `executions` trainings: four standard errors.
+    limit = 4 * spread / np.sqrt(executions)
+    assert abs(np.mean(ours) - np.mean(theirs)) < limit, (ours, theirs)
+
+
+def kerastuner_scores(
+    folder: Path, text: str, entry: str, file: DatasetFile, values: dict[str, Any], executions: int
+) -> list[float]:
+    """Return the best validation loss of each execution of a trial that KerasTuner's own tuner runs."""
+    import keras
+    import keras_tuner
+
+    from workers.engine.data.dataset import load_dataset
+
+    scope: dict[str, Any] = {}
+    exec(text, scope)  # noqa: S102  the code of this test
+    made = scope[entry]() if isinstance(scope[entry], type) else scope[entry]
+    fixed = keras_tuner.HyperParameters()
+    for name, value in values.items():
+        fixed.Fixed(name, value)
+    dataset = load_dataset(file, spec(own_code.code_in(folder / "code", text), entry).data)
+    parts = [(dataset.x[rows], dataset.y[rows]) for rows in (dataset.parts.train, dataset.parts.validation)]
+    if "categorical_crossentropy" in text and "sparse" not in text:
+        parts = [(x, np.eye(3)[y]) for x, y in parts]
+    found = []
+    for seed in range(executions):
+        keras.utils.set_random_seed(100 + seed)
+        tuner = keras_tuner.RandomSearch(
+            made, objective="val_loss", max_trials=1, hyperparameters=fixed, tune_new_entries=False,
+            directory=folder, project_name=f"seed-{seed}", overwrite=True,
+        )  # fmt: skip
+        tuner.search(*parts[0], epochs=12, validation_data=parts[1], verbose=0)
+        found.append(float(tuner.oracle.get_best_trials()[0].score))
+    return found

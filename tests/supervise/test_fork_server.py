@@ -130,7 +130,7 @@ async def test_a_suspended_fork_server_is_killed_and_its_dead_runner_is_detected
     server = psutil.Process(runner.pid).parent()
     assert server is not None
     server.suspend()
-    runner.kill()
+    os.killpg(runner.pid, signal.SIGKILL)
     assert await asyncio.wait_for(runner.ended, 10) == -signal.SIGKILL
     other = await pool.take(KEY)
     assert psutil.Process(other.pid).ppid() == os.getpid()

@@ -43,6 +43,7 @@ GET /api/v1/storage
 GET /api/v1/workers
 GET /api/v1/workers/<worker_id>
 GET POST /api/v1/tokens
+GET /api/v1/settings
 GET /api/v1/audit
 GET /
 GET /account/
@@ -75,6 +76,7 @@ VIEWERS = """
 GET /api/v1/projects/<slug>
 GET /api/v1/projects/<slug>/members
 GET /api/v1/projects/<slug>/quotas
+GET /api/v1/projects/<slug>/sandbox
 GET /api/v1/datasets/<slug>
 GET /api/v1/datasets/<slug>/versions
 GET /api/v1/datasets/<slug>/versions/<number>
@@ -260,6 +262,10 @@ POST /api/v1/users
 PATCH /api/v1/users/<username>
 PATCH /api/v1/projects/<slug>
 PATCH /api/v1/projects/<slug>/quotas
+PATCH /api/v1/projects/<slug>/sandbox
+PATCH /api/v1/settings
+GET POST /settings
+GET POST /p/<slug:project>/network
 GET POST /p/<slug:project>/quotas
 POST /api/v1/workers/<worker_id>/drain
 POST /api/v1/workers/<worker_id>/enable
@@ -340,6 +346,8 @@ SCOPES = {
     "GET /users": "read admin",
     "POST /users": "admin",
     "PATCH /projects/{slug}/quotas": "admin",
+    "PATCH /projects/{slug}/sandbox": "admin",
+    "PATCH /settings": "admin",
     "GET /workers": "read admin",
     "GET /workers/{worker_id}": "read admin",
     "POST /workers/{worker_id}/drain": "admin",

@@ -1,4 +1,4 @@
-"""Operations on dry builds: a worker builds the model of own code and reports what it declares."""
+"""Operations on dry builds: a worker builds the model of own code and reports its hyperparameters."""
 
 from typing import Annotated, Any
 
@@ -38,7 +38,7 @@ class DryBuildIn(Schema):
 @router.post("/code/{code}/dry-builds", response={202: DryBuildOut})
 @idempotent
 def request_dry_build(request: HttpRequest, code: str, body: DryBuildIn) -> Status[DryBuildOut]:
-    """Let a worker build a model of the code, and return what is known so far.
+    """Let a worker build a model of the code, and return the findings so far.
 
     The same request returns the state and then the result: each is built once for one shape of data.
     """

@@ -37,6 +37,7 @@ RESOURCES = (
     "people",
     "projects",
     "quotas",
+    "settings",
     "credentials",
     "datasets",
     "split_overviews",

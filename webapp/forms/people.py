@@ -2,7 +2,6 @@
 
 from django import forms
 
-from jobs.access import offered_roles
 from jobs.actions.people import SLUG
 from jobs.actions.tokens import ADMIN_SCOPES, OFFERED_SCOPES
 from jobs.models import Role
@@ -48,9 +47,7 @@ class ProjectSettingsForm(ReadForm):
 
 class MemberForm(ReadForm):
     user = forms.CharField(max_length=150, label="User name")
-    role = forms.ChoiceField(
-        choices=[(role, role.label) for role in offered_roles()], initial=Role.MEMBER, label="Role"
-    )
+    role = forms.ChoiceField(choices=[(role, role.label) for role in Role], initial=Role.MEMBER, label="Role")
 
 
 class PersonForm(ReadForm):

@@ -158,6 +158,7 @@ def version_page(request: Request, code: str) -> HttpResponse:
         "of_same_name": queries.of_same_name(version)[:20],
         "has_others": queries.others(version).exists(),
         "may_write": access.can(request.user, version.project, Action.WRITE),
+        "may_run": access.can(request.user, version.project, Action.RUN_CODE),
         "crumbs": crumbs(("Code", url("code")), str(version)),
     }
     return render(request, "code/version.html", context)

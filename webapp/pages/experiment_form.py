@@ -41,7 +41,11 @@ Json = dict[str, Any]
 
 @form_page
 def new(request: Request, project: str) -> HttpResponse:
-    """Create an experiment; `?dataset=&version=&template=` or `?base=model/number` set the initial values."""
+    """Create an experiment; the address may set the initial values.
+
+    They are `?dataset=&version=&template=`, `&code=&entry=`, or `?base=model/number` for a version that is
+    trained further.
+    """
     home = access.get_project(request.user, project, Action.WRITE)
     if request.method == "POST":
         return _save_or_submit(request, home, None)
@@ -53,7 +57,10 @@ def new(request: Request, project: str) -> HttpResponse:
         request.GET.get("dataset", str(known.get("dataset", ""))),
         request.GET.get("version", str(known.get("dataset_version", ""))),
     )
-    spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""), base)
+    if digest := request.GET.get("code"):
+        spec = start.spec_of_code(slug, number, profile, digest, request.GET.get("entry", ""))
+    else:
+        spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""), base)
     name = names.experiment(slug) if base is None else names.fine_tuning(base.model.name)
     return _show(request, home, None, {"name": name, "spec": _text(spec)})
 

@@ -18,7 +18,7 @@ from jobs.kinds import public_names
 from jobs.kinds.inputs import submittable_kinds
 from jobs.models import Job
 from jobs.queries import jobs as shown
-from jobs.queries import outcomes, paging, phases, queue, restarts, scoring, trials, waiting
+from jobs.queries import outcomes, paging, phases, queue, restarts, sandboxes, scoring, trials, waiting
 from jobs.states import FINAL, Desired, JobState, TrialState
 from webapp.forms.search_changes import ReviseForm
 from webapp.pages import job_overview
@@ -116,6 +116,7 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "here": here,
         "crumbs": crumbs(*trail, row.title or f"Job {row.pk}"),
         "may_write": access.can(request.user, row.project, Action.WRITE),
+        "sandbox": sandboxes.shown(row),
         "commands": _commands(row),
         "may_kill_runner": settings.TRAINYARD_DEMO
         and row.state in (JobState.STARTING, JobState.RUNNING)

@@ -9,18 +9,21 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import people as actions
 from jobs.contracts.credentials import LABELS
+from jobs.contracts.sandbox import LEVELS
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound, TrainyardError
 from jobs.models import Project, Role
-from jobs.queries import credentials, quotas
+from jobs.queries import credentials, installation, quotas
 from jobs.queries import projects as queries
 from webapp.context import SESSION_KEY
 from webapp.forms.people import MemberForm, ProjectForm, ProjectSettingsForm
 from webapp.forms.quotas import QuotasForm
+from webapp.forms.settings import NetworkForm
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render
 
 ROLE_HELP = {
     Role.VIEWER: "sees everything in the project",
     Role.MEMBER: "also creates experiments, data sets and models, and requests promotions",
+    Role.TRAINER: "like a member, and runs jobs with code that users have uploaded",
     Role.APPROVER: "sees everything, decides promotion requests and rolls back",
     Role.ADMIN: "may do everything in the project and manages it",
 }
@@ -62,10 +65,10 @@ def project_settings(request: Request, project: str) -> HttpResponse:
     """Show members and settings; administrators of the project may change them."""
     row = access.get_project(request.user, project)
     if request.method != "POST":
-        return _settings_page(request, row)
+        return settings_page(request, row)
     form = ProjectSettingsForm(request.POST, is_admin=request.user.is_superuser)
     if not form.is_valid():
-        return _settings_page(request, row, status=422, form=form)
+        return settings_page(request, row, status=422, form=form)
     try:
         actions.change_project(row, by=request.user, **form.cleaned_data)
     except Forbidden as error:
@@ -73,13 +76,13 @@ def project_settings(request: Request, project: str) -> HttpResponse:
         if error.code != "not_independent":
             raise
         form.add_error("single_person", error.message)
-        return _settings_page(request, row, status=error.status, form=form)
+        return settings_page(request, row, status=error.status, form=form)
     notify(request, "Settings saved.")
     return redirect("project_settings", row.slug)
 
 
-def _settings_page(request: Request, row: Project, *, status: int = 200, **instead: Any) -> HttpResponse:
-    """Show the settings; `instead` overrides context values, such as an invalid form."""
+def settings_page(request: Request, row: Project, *, status: int = 200, **instead: Any) -> HttpResponse:
+    """Show the settings of a project; `instead` overrides context values, such as an invalid form."""
     context: dict[str, Any] = {
         "project": row,
         "form": ProjectSettingsForm(
@@ -89,13 +92,14 @@ def _settings_page(request: Request, row: Project, *, status: int = 200, **inste
         "member_form": MemberForm(),
         "quotas": QuotasForm.rows(quotas.shown(row)),
         "quota_form": QuotasForm.of(row) if request.user.is_superuser else None,
+        "network_form": NetworkForm.of(row) if request.user.is_superuser else None,
+        "sandbox_minimum": LEVELS[installation.sandbox_minimum()].label,
         "members": queries.members(row),
         "may_manage": access.can(request.user, row, Action.MANAGE),
         "may_write": access.can(request.user, row, Action.WRITE),
         "credentials": credentials.of_project(row),
         "credential_labels": LABELS,
-        "roles": [(role, ROLE_HELP[role]) for role in access.offered_roles()],
-        "unavailable_roles": access.UNAVAILABLE_ROLES,
+        "roles": list(ROLE_HELP.items()),
         "crumbs": crumbs(("Projects", reverse("projects")), row.name),
     }
     return render(request, "projects/settings.html", context | instead, status=status)
@@ -111,7 +115,7 @@ def set_quotas(request: Request, project: str) -> HttpResponse:
         return redirect("project_settings", row.slug)
     form = QuotasForm(request.POST)
     if form.apply(lambda given: form.save(row, given, by=request.user)) is None:
-        return _settings_page(request, row, status=form.status, quota_form=form)
+        return settings_page(request, row, status=form.status, quota_form=form)
     notify(request, "Quotas saved.")
     return redirect("project_settings", row.slug)
 
@@ -119,7 +123,7 @@ def set_quotas(request: Request, project: str) -> HttpResponse:
 def _member_refused(request: Request, row: Project, username: str, error: TrainyardError) -> HttpResponse:
     """Show the settings again, with the error message in the row of the member."""
     refused = {"username": username, "message": error.message}
-    return _settings_page(request, row, status=error.status, refused=refused)
+    return settings_page(request, row, status=error.status, refused=refused)
 
 
 @form_page
@@ -131,14 +135,14 @@ def set_role(request: Request, project: str) -> HttpResponse:
         return redirect("project_settings", row.slug)
     form = MemberForm(request.POST)
     if not form.is_valid():
-        return _settings_page(request, row, status=422, member_form=form)
+        return settings_page(request, row, status=422, member_form=form)
     wanted = form.cleaned_data
     try:
         person = actions.find_person(wanted["user"])
         actions.set_role(row, person, Role(wanted["role"]), by=request.user)
     except NotFound as error:
         form.add_error("user", error.message)
-        return _settings_page(request, row, status=422, member_form=form)
+        return settings_page(request, row, status=422, member_form=form)
     except Conflict as error:
         return _member_refused(request, row, wanted["user"], error)
     notify(request, f"{person.username} is {wanted['role']} of {row.name}.")

@@ -101,8 +101,8 @@ def _head(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, 
 
 def _fine_tune_url(request: Request, row: ModelVersion) -> str:
     """Return the address of a new experiment that trains the version further; empty if there can be none."""
-    is_candidate = row.state == ModelVersion.State.CANDIDATE
-    if not is_candidate or not access.can(request.user, row.model.project, Action.WRITE):
+    is_usable = row.state == ModelVersion.State.CANDIDATE and not row.needs_code
+    if not is_usable or not access.can(request.user, row.model.project, Action.WRITE):
         return ""
     place = reverse("experiment_new", args=[row.model.project.slug])
     return f"{place}?{urlencode({'base': f'{row.model.name}/{row.number}'})}#model"
@@ -114,13 +114,15 @@ def _overview(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[s
     is_candidate = row.state == ModelVersion.State.CANDIDATE
     may_request = is_candidate and not has_request and endpoint.production_id != row.pk
     stages = [stage] if stage else []
+    may_run = not row.needs_code or access.can(request.user, row.model.project, Action.RUN_CODE)
     return {
         "test": versions.figures(row),
         "validation": versions.validation_figures(row),
         "weighted_by": datasets.weight_of(row.source_job) if row.source_job is not None else "",
         "links": [(link, _address(link, row, request.user)) for link in versions.chain(row, stages)],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
-        "promotion_form": PromotionForm() if may_request else None,
+        "promotion_form": PromotionForm() if may_request and may_run else None,
+        "may_run": may_run,
         "checked": versions.validation_result(row),
         "findings": model_reports.findings(model_reports.of_version(row, ("report", "evaluation"))),
         "fine_tuned": base_versions.trained_from(row, request.user)[:MAX_FINE_TUNED],
@@ -140,6 +142,8 @@ def _address(link: versions.Link, row: ModelVersion, user: User) -> str:
             return reverse("version", args=link.key) if seen.exists() else ""
         if link.kind == "dataset":
             return reverse("dataset_version", args=link.key)
+        if link.kind == "code":
+            return url("code_version", link.key, project=row.model.project.slug)
         if link.kind in ("job", "endpoint"):
             return reverse(link.kind, args=[link.key])
     except NoReverseMatch:

@@ -104,6 +104,14 @@ class NoAccelerator(EngineError):
     code = "no_gpu"
 
 
+class ProgramFailed(CodeFailure):
+    """A program of a user has failed. `trace` is the end of what it printed as its errors."""
+
+    def __init__(self, code: str, message: str, trace: str = "") -> None:
+        super().__init__(message, trace)
+        self.code = code
+
+
 class NanLoss(EngineError):
     """The loss became NaN or infinite."""
 

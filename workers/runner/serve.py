@@ -17,7 +17,7 @@ from workers.runner.event_writer import EventWriter
 from workers.runner.failures import describe, describe_exit
 from workers.runner.libraries import configure_jax, import_keras
 from workers.runner.parent_death import set_process_name
-from workers.runner.registry import load, needs_jax
+from workers.runner.registry import load, needs_jax, runs_program
 from workers.runner.reproducibility import make_record
 
 
@@ -98,6 +98,9 @@ class Runner:
             configure_jax(task.compile_cache, "default" if spec is None else spec.precision.matmul)
             import_keras()
             use_accelerator(environment)
+        elif runs_program(task):
+            # The program inherits it.
+            environment.apply()
         # `os`, because importing pathlib would slow the start of a runner.
         os.makedirs(task.folder, exist_ok=True)  # noqa: PTH103
         run = load(task)

@@ -216,6 +216,7 @@ def _filter(level: Level, request: SandboxRequest, owner: Owner | None, version:
         "keep_group": in_view_of_machine and owner is None,
         "shared_user": in_view_of_machine and owner is None,
         "truncate": not in_view_of_machine or version >= 3,
+        "datagrams": not (request.network and request.tcp_only),
     }
 
 

@@ -84,6 +84,9 @@ _STREAM_AND_DATAGRAM = (0, 6, 17)
 _BITS_OF_OTHER_PAIRS = 0b1010
 """No bit of the types SOCK_STREAM (1) and SOCK_SEQPACKET (5), but one of each other type that exists."""
 
+_BITS_OF_OTHERS_THAN_STREAMS = 0b1110
+"""No bit of the type SOCK_STREAM (1), but one of each other type."""
+
 
 class Options(NamedTuple):
     """The calls that depend on the sandbox.
@@ -96,6 +99,7 @@ class Options(NamedTuple):
         shared_user: processes outside of the sandbox have the same user, so that their files and processes
             could be changed by calls that Landlock does not restrict.
         truncate: may change the size of a file by its name.
+        datagrams: sockets of the internet may be others than streams.
     """
 
     internet: bool
@@ -103,6 +107,7 @@ class Options(NamedTuple):
     keep_group: bool = False
     shared_user: bool = False
     truncate: bool = True
+    datagrams: bool = True
 
 
 class Instruction(NamedTuple):
@@ -229,7 +234,10 @@ def _sockets(options: Options) -> Program:
 def _protocols(options: Options) -> Program:
     if not options.internet:
         return [_refuse(errno.EACCES)]
-    code = [_load(argument(2))]
+    code = []
+    if not options.datagrams:
+        code += [_load(argument(1)), *_when(ANY_BIT, _BITS_OF_OTHERS_THAN_STREAMS, [_refuse(errno.EACCES)])]
+    code.append(_load(argument(2)))
     # Landlock's rules are for TCP alone, so its variants, such as MPTCP, would get around them.
     for protocol in _STREAM_AND_DATAGRAM:
         code += _when(EQUAL, protocol, [_allow()])

@@ -5,6 +5,7 @@ from typing import Annotated, NotRequired, TypedDict
 from pydantic import Field
 
 from jobs.contracts.answers.base import Answer, Stored, Time
+from jobs.contracts.sandbox import LevelState
 
 
 class WarmProcessOut(Answer):
@@ -60,6 +61,13 @@ class WorkerInfoOut(TypedDict, total=False):
     runners: int
     no_space: str
     isolation: IsolationOut
+    sandbox: Annotated[
+        list[LevelState],
+        Field(
+            description="The levels of sandbox for code of users, the strongest first; missing while the "
+            "worker is finding them."
+        ),
+    ]
     row_memory_bytes: Annotated[
         int, Field(description="The size up to which a run of one slot keeps the rows of a table in memory.")
     ]

@@ -7,7 +7,7 @@ from django.db.models import Prefetch
 from jobs import clock
 from jobs.actions import dry_builds, early_end, pipeline, submit, suggest
 from jobs.actions.kind_actions import KindActions, register
-from jobs.actions.tasks import checkpoint_folders, dataset_of, spec_of
+from jobs.actions.tasks import checkpoint_folders, dataset_if_any, spec_of
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.values import apply_values
 from jobs.kinds.search.facts import SEARCH
@@ -37,7 +37,7 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
             **common,
             spec=spec,
             objective=outcomes.objective_of(attempt.job),
-            dataset=dataset_of(attempt.job),
+            dataset=dataset_if_any(attempt.job),
             trials=tuple(_plan(trial, spec, top) for trial in trials),
             curves=learning_curves.of_search(attempt.job),
         )
@@ -68,7 +68,7 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
         if outcomes.best_trials(root, limit=1):
             pipeline.start_next_step(root)
         else:
-            pipeline.fail(root, pipeline.NO_TRIAL_COMPLETED)
+            pipeline.end_without_trial(root)
 
     def clone(self, job: Job, *, by: User) -> Job:
         """Queue the same revision again."""

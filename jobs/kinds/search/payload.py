@@ -102,7 +102,7 @@ class TrialTask(Task):
     kind: Literal["search"] = "search"
     spec: ExperimentSpec
     objective: Objective
-    dataset: DatasetFile
+    dataset: DatasetFile | None
     trials: tuple[TrialPlan, ...] = Field(min_length=1)
     curves: tuple[Curve, ...] = Field(
         default=(), description="learning curves of earlier trials, for the pruner"

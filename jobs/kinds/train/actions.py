@@ -5,7 +5,7 @@ from typing import Any
 
 from jobs.actions import events, job_warnings, pipeline, submit
 from jobs.actions.kind_actions import KindActions, register
-from jobs.actions.tasks import checkpoint_folders, dataset_of, spec_of
+from jobs.actions.tasks import checkpoint_folders, dataset_if_any, spec_of
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.values import apply_values
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTrial
@@ -26,7 +26,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         return TrainTask(
             **common,
             spec=apply_values(spec_of(job), job.payload.hyperparameters()),
-            dataset=dataset_of(job),
+            dataset=dataset_if_any(job),
             retrain=steps.effective_spec(root).after.retrain,
             objective=retraining.objective_of(job),
             model_name=f"m{job.pk}",

@@ -104,7 +104,7 @@ class TrainTask(Task):
 
     kind: Literal["train"] = "train"
     spec: ExperimentSpec
-    dataset: DatasetFile
+    dataset: DatasetFile | None
     retrain: Retrain | None
     objective: Objective
     model_name: str = Field(description="unique name of the Keras model: two members may not share one")

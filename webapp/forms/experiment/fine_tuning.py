@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 def offered(user: User, project: Project) -> list[Json]:
     """Return the newest versions that `user` may see and train further, those of the project first."""
-    rows = access.visible_versions(user).filter(state=ModelVersion.State.CANDIDATE, model__deletion=None)
+    rows = access.visible_versions(user).filter(state=ModelVersion.State.CANDIDATE, needs_code=False)
     newest = rows.select_related("model__project").order_by("-pk")[:NEWEST]
     ordered = sorted(newest, key=lambda version: version.model.project_id != project.pk)
     return [{"name": name_of(version), "label": _label(version, project)} for version in ordered]

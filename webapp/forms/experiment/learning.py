@@ -2,6 +2,7 @@
 
 import json
 
+from jobs.contracts.code_model import CODE
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.version_model import VERSION
 from webapp.forms.experiment.description import Field, Group, Option, Section, arguments
@@ -100,7 +101,7 @@ MODEL = Section(
     "model",
     "Model",
     "brain",
-    "A template and its arguments. Each trial overrides the arguments in the search space.",
+    "A template and its arguments, or own code. Each trial overrides the arguments in the search space.",
     (
         Group(
             "Template",
@@ -110,7 +111,8 @@ MODEL = Section(
                     "Template",
                     kind="template",
                     options=tuple(
-                        Option(json.dumps(info.name), info.label) for info in (*TEMPLATES.values(), VERSION)
+                        Option(json.dumps(info.name), info.label)
+                        for info in (*TEMPLATES.values(), VERSION, CODE)
                     ),
                 ),
             ),
@@ -121,6 +123,12 @@ MODEL = Section(
             help="Its weights are where training begins; its input and normalization stay as they are.",
             part="version",
             covers=("/model/model", "/model/number", "/model/alias"),
+        ),
+        Group(
+            CODE.label,
+            part="own_code",
+            covers=("/model/digest", "/model/entry"),
+            help="A version of code, and its function build_model or its HyperModel class.",
         ),
         Group("Arguments", arguments("/model/template")),
     ),

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from jobs import access
 from jobs.contracts import measures
+from jobs.contracts.code_model import CODE, CODE_ENTRIES
 from jobs.contracts.columns import SPLIT_ROLES
 from jobs.contracts.data import Task
 from jobs.contracts.model import model_json
@@ -13,15 +15,33 @@ from jobs.contracts.split_roles import column_with
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.templates.info import TemplateInfo
 from jobs.contracts.version_model import VERSION
-from jobs.models import Dataset, ModelVersion, Project, User
-from jobs.queries import datasets
+from jobs.models import CodeVersion, Dataset, ModelVersion, Project, User
+from jobs.queries import code, datasets, dry_builds
 from jobs.queries.datasets import READY
 from webapp.forms.experiment import fine_tuning
 from webapp.forms.experiment.rows import FIT_RANGES
 from webapp.forms.experiment.schema import VARIANTS, Variant, options_of
 
 NEWEST_SEARCHES = 50
+NEWEST_CODE = 100
 Json = dict[str, Any]
+
+
+def spec_of_code(slug: str, number: int | None, profile: Profile | None, digest: str, entry: str) -> Json:
+    """Return a default spec for a data set and code, whose space the code declares.
+
+    Args:
+        slug, number, profile: see `starting_spec`.
+        digest: of the version of code.
+        entry: of the version.
+    """
+    spec = starting_spec(slug, number, profile)
+    spec["model"] = {"kind": "code", "digest": digest, "entry": entry}
+    # Whether the code compiles its model, and its metrics, are known after a dry build.
+    spec["fit"] = {name: spec["fit"][name] for name in ("epochs", "batch_size", "early_stopping")}
+    spec["search"]["objective"] = {"metric": "val_loss", "direction": "min"}
+    del spec["search"]["space"]
+    return spec
 
 
 def starting_spec(
@@ -121,8 +141,34 @@ def context_for_browser(user: User, project: Project) -> Json:
             for info in (*TEMPLATES.values(), VERSION)
         ],
         "baseVersions": fine_tuning.offered(user, project),
+        "code": {
+            "mayRun": access.can(user, project, access.Action.RUN_CODE),
+            "versions": [_code(version) for version in code.newest(project, NEWEST_CODE)],
+            "unused": CODE.unused,
+        },
         "searches": _searches(project),
         "tasks": {task: _measures(task) for task in measures.DEFAULT_METRICS},
+    }
+
+
+def _code(version: CodeVersion) -> Json:
+    """Return a version of code with its entries that build models."""
+    entries = [entry for entry in version.found.entries if entry.kind in CODE_ENTRIES]
+    names = [entry.name for entry in entries]
+    return {
+        "digest": version.digest,
+        "label": str(version),
+        "entries": [
+            {
+                # A name that several files have needs the path.
+                "entry": entry.name if names.count(entry.name) == 1 else f"{entry.path}:{entry.name}",
+                "arguments": [
+                    {"name": argument.name, "default": argument.default}
+                    for argument in dry_builds.fields_of(entry)
+                ],
+            }
+            for entry in entries
+        ],
     }
 
 

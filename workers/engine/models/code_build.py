@@ -1,4 +1,4 @@
-"""Builds a model with code of users for data of one shape, and finds what its outputs and its loss mean."""
+"""Builds a model with code of users for data of one shape, and finds the meaning of its outputs."""
 
 import inspect
 from dataclasses import dataclass
@@ -323,7 +323,14 @@ def _softmax(rows: Array) -> Array:
 
 
 def finished_model(build: CodeBuild, name: str) -> Any:
-    """Return the functional model `m_<name>`, not compiled: from the rows of the data to final predictions."""
+    """Return the functional model `m_<name>`: from the rows of the data to final predictions.
+
+    Neither it nor the model of the code inside it is compiled afterwards.
+    """
+    for part in (build.model, *build.model._flatten_layers()):
+        if isinstance(part, keras.Model):
+            # Its optimizer, loss and metrics would be part of the file.
+            part.compiled, part.optimizer = False, None
     inputs = keras.Input(build.shape.input_shape, name="input", dtype="float32")
     outputs = keras.tree.flatten(build.model(inputs))[0]
     return keras.Model(inputs, finished(outputs, build.output, build.shape), name=f"m_{name}")

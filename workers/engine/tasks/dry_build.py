@@ -1,4 +1,4 @@
-"""Runs the dry build task: builds the model of own code, and reports what it declares and what it is."""
+"""Runs the dry build task: builds the model of own code, and reports its hyperparameters and properties."""
 
 from collections.abc import Callable
 from pathlib import Path

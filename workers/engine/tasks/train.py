@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.contracts import monitors
+from jobs.contracts.task_parts import required
 from jobs.kinds.train.payload import Choice, Measured, TrainTask
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset
@@ -73,7 +74,7 @@ class _TrainRun:
         base_models.provide(self._task.base_model)
         with announced_to(self._report.phase):
             self._dataset = load_dataset(
-                self._task.dataset,
+                required(self._task.dataset),
                 spec.required_data,
                 spec.texts,
                 self._task.in_memory_bytes,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from jobs.contracts.events import TrialEnd
+from jobs.contracts.task_parts import required
 from jobs.kinds.search.payload import TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
 from workers.engine.errors import affects_process
@@ -40,7 +41,7 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
     """
     base_models.provide(task.base_model)
     with announced_to(report.phase):
-        dataset = MODEL_CACHE.load(task.dataset, task.spec, task.in_memory_bytes)
+        dataset = MODEL_CACHE.load(required(task.dataset), task.spec, task.in_memory_bytes)
     rivals = pruning.RivalCurves(task.curves, report.curves)
     with own_objects(task.code, Path(task.folder)):
         results = [

@@ -1,10 +1,14 @@
 """Prunes trainings: compares each epoch with the learning curves of other executions of the search."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from jobs.contracts.pruning import Curve, Verdict, judge
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from workers.engine.training.plan import PruningCheck, TrainingResult
+
+if TYPE_CHECKING:
+    # They need Keras, which trials of scripts do without.
+    from workers.engine.training.plan import PruningCheck, TrainingResult
 
 
 class RivalCurves:
@@ -35,7 +39,7 @@ class RivalCurves:
 
 def pruning_check(
     task: TrialTask, trial: TrialPlan, plan: ExecutionPlan, rivals: RivalCurves
-) -> PruningCheck | None:
+) -> "PruningCheck | None":
     """Return the pruning check of an execution, or None if it must not be pruned.
 
     Args:
@@ -57,7 +61,7 @@ def pruning_check(
     return check
 
 
-def curve_of(trial: TrialPlan, plan: ExecutionPlan, result: TrainingResult) -> Curve:
+def curve_of(trial: TrialPlan, plan: ExecutionPlan, result: "TrainingResult") -> Curve:
     """Return the learning curve of an execution that has ended, for comparison with later ones."""
     return Curve(
         trial=trial.number,

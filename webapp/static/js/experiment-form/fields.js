@@ -6,7 +6,7 @@ import { byId, closest, find, findAll } from "../elements.js";
 import { grouped } from "../trials/words.js";
 import { offer, read, show } from "./inputs.js";
 import { get, put } from "./pointer.js";
-import { TEMPLATE } from "./sheet.js";
+import { CODE, TEMPLATE } from "./sheet.js";
 
 /** The fields that follow the search's objective while they are empty. */
 const FOLLOWS = ["/fit/early_stopping/monitor", "/after/retrain/monitor"];
@@ -117,6 +117,8 @@ export class Fields {
    * @returns {Direction}
    */
   directionOf(metric) {
+    const { metric: known, direction } = this.sheet.spec.search?.objective ?? {};
+    if (this.sheet.templateName === CODE && metric === known && direction === "max") return "max";
     return this.sheet.measures?.directions[metric.replace(/^val_/, "")] ?? "min";
   }
 
@@ -146,7 +148,7 @@ export class Fields {
       delete split?.column;
       delete split?.time;
       delete split?.use_roles;
-      if (!this.sheet.measures) return;
+      if (!this.sheet.measures || this.sheet.templateName === CODE) return;
       delete spec.fit?.loss;
       delete spec.fit?.metrics;
       const wanted = spec.search?.objectives ?? [spec.search?.objective];
@@ -172,6 +174,11 @@ export class Fields {
    * @param {string} name
    */
   setKind(spec, pointer, name) {
+    const before = this.sheet.template;
+    if (pointer === TEMPLATE && CODE in { [name]: 0, [before?.name ?? ""]: 0 }) {
+      this.setCode(spec, name);
+      return;
+    }
     const { arguments: place, kinds } = this.sheet.known.variants[pointer];
     const takes = Object.keys(kinds[name] ?? {});
     const held = get(spec, place);
@@ -182,10 +189,30 @@ export class Fields {
       put(spec, pointer, name);
       return;
     }
-    const before = this.sheet.template;
     this.sheet.setTemplate(spec, name);
     this.dropUnused(spec);
     this.searchArguments(spec, before);
+  }
+
+  /**
+   * Change from a template to own code, or back. Neither has the other's arguments and hyperparameters.
+   * @param {Spec} spec
+   * @param {string} name
+   */
+  setCode(spec, name) {
+    if (spec.model) delete spec.model.args;
+    this.sheet.setTemplate(spec, name);
+    this.dropUnused(spec);
+    if (!spec.search) return;
+    delete spec.search.objectives;
+    if (name === CODE) {
+      delete spec.search.space;
+      spec.search.objective = { metric: "val_loss", direction: "min" };
+      return;
+    }
+    const searched = Object.entries(this.sheet.template?.searched ?? {});
+    spec.search.space = searched.map(([own, range]) => ({ name: own, ...structuredClone(range) }));
+    spec.search.objective = this.objective();
   }
 
   /**

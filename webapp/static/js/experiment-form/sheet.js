@@ -1,11 +1,13 @@
 // The one spec object that fields, rows and JSON pane share. Each change is an event, which the others follow.
 
-/** @import { Known, Origin, Parameter, Spec, Task } from "./types.js" */
+/** @import { Built, Known, Origin, Parameter, Spec, Task, Template } from "./types.js" */
 import { get, put } from "./pointer.js";
 import { versionNamed } from "./version.js";
 
 /** The pointer of the field that chooses the template. */
 export const TEMPLATE = "/model/template";
+/** The entry of that field for own code. */
+export const CODE = "code";
 
 export class Sheet extends EventTarget {
   /**
@@ -16,6 +18,8 @@ export class Sheet extends EventTarget {
     super();
     this.spec = spec;
     this.known = known;
+    /** The result of the dry build of own code, null while it is not known. @type {Built | null} */
+    this.built = null;
   }
 
   /** @param {string} pointer */
@@ -27,6 +31,7 @@ export class Sheet extends EventTarget {
   get templateName() {
     const { kind, template, name } = this.spec.model ?? {};
     if (kind === "version") return kind;
+    if (kind === CODE) return CODE;
     return kind === "hypermodel" ? name : template;
   }
 
@@ -40,6 +45,11 @@ export class Sheet extends EventTarget {
       const [newest] = this.known.baseVersions;
       const model = { kind: "version", ...versionNamed(newest?.name ?? "") };
       spec.model = args === undefined ? model : { ...model, args };
+      return;
+    }
+    if (name === CODE) {
+      const [version] = this.known.code.versions.filter((one) => one.entries.length);
+      spec.model = { kind: CODE, digest: version?.digest, entry: version?.entries[0].entry };
       return;
     }
     const isHypermodel = this.known.templates.some((one) => one.name === name && one.isHypermodel);
@@ -110,12 +120,20 @@ export class Sheet extends EventTarget {
 
   /** The metrics that are measured on validation data after each epoch. */
   get watched() {
+    if (this.templateName === CODE) return this.built?.metrics.length ? this.built.metrics : this.objectives;
     const metrics = this.spec.fit?.metrics ?? this.measures?.defaults ?? [];
     return ["val_loss", ...(Array.isArray(metrics) ? metrics : []).map((name) => `val_${name}`)];
   }
 
+  /** The metrics of the objectives of the spec. */
+  get objectives() {
+    const { objective, objectives = [objective] } = this.spec.search ?? {};
+    return objectives.map((one) => one?.metric ?? "val_loss");
+  }
+
   /** Names that a hyperparameter may have. */
   get names() {
+    if (this.templateName === CODE) return Object.keys(this.built?.ranges ?? {});
     return [
       ...Object.keys(this.known.variants[TEMPLATE].kinds[this.templateName ?? ""] ?? {}),
       ...this.known.fitFields.filter((name) => !this.isUnused(`/fit/${name}`)),
@@ -132,6 +150,7 @@ export class Sheet extends EventTarget {
 
   /** The templates that the search tries, or the chosen one. */
   get triedTemplates() {
+    if (this.templateName === CODE) return [this.code];
     const row = this.space.find((one) => one.name === "template");
     const names = Array.isArray(row?.values) ? row.values : [this.templateName];
     return this.known.templates.filter((one) => names.includes(one.name));
@@ -152,7 +171,28 @@ export class Sheet extends EventTarget {
 
   /** The chosen template, undefined if it is not known. */
   get template() {
+    if (this.templateName === CODE) return this.code;
     return this.known.templates.find((one) => one.name === this.templateName);
+  }
+
+  /**
+   * Own code, described as a template is.
+   * @returns {Template}
+   */
+  get code() {
+    return {
+      name: CODE,
+      label: "own code",
+      isHypermodel: false,
+      isListed: false,
+      dataKinds: ["vector", "image", "sequence", "text"],
+      smallestSide: 1,
+      refusedTasks: [],
+      ranges: this.built?.ranges ?? {},
+      searched: {},
+      unused: { ...this.known.code.unused, ...this.built?.unused },
+      refused: {},
+    };
   }
 
   /**
@@ -175,6 +215,7 @@ export class Sheet extends EventTarget {
    * @returns {Parameter | undefined}
    */
   rangeOf(name) {
+    if (this.templateName === CODE) return this.built?.ranges[name];
     if (name === "template") {
       // Hypermodels take much longer than the others, so a person adds them.
       const values = this.fittingTemplates.filter((one) => !one.isHypermodel).map((one) => one.name);
@@ -190,6 +231,7 @@ export class Sheet extends EventTarget {
    * @param {string} name
    */
   conditionFor(name) {
+    if (this.templateName === CODE) return undefined;
     const owner = name.includes("/") ? name.slice(0, name.indexOf("/")) : "";
     if (this.known.templates.some((one) => one.name === owner)) return { name: "template", values: [owner] };
     for (const [pointer, { arguments: place, kinds }] of Object.entries(this.known.variants)) {

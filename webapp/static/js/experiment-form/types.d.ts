@@ -66,6 +66,8 @@ export interface Spec {
     model?: string;
     number?: unknown;
     alias?: unknown;
+    digest?: string;
+    entry?: string;
     args?: unknown;
   };
   fit?: { metrics?: string[]; loss?: unknown; early_stopping?: { monitor?: string } };
@@ -127,6 +129,29 @@ export interface Template {
   refused: Record<string, string>;
 }
 
+/** An entry of a version of code that builds models, with the arguments of its constructor; null: required. */
+export interface CodeEntry {
+  entry: string;
+  arguments: { name: string; default: string | null }[];
+}
+
+/** The result of a dry build, as the form uses it. */
+export interface Built {
+  ranges: Record<string, Parameter>;
+  unused: Record<string, string>;
+  metrics: string[];
+}
+
+/** The server's answer about a dry build. */
+export interface DryBuild {
+  state: string;
+  job: number | null;
+  built: { space: (Parameter & { name: string })[]; parameters: number; metrics: string[]; notes: string[] } | null;
+  unused: Record<string, string>;
+  error: { message: string } | null;
+  why_waiting: string;
+}
+
 /** The context that the server passes to the form in the element #form-context. */
 export interface Known {
   project: string;
@@ -139,6 +164,11 @@ export interface Known {
   templates: Template[];
   /** Registered versions that can be trained further, by names such as `digits/3`. */
   baseVersions: { name: string; label: string }[];
+  code: {
+    mayRun: boolean;
+    versions: { digest: string; label: string; entries: CodeEntry[] }[];
+    unused: Record<string, string>;
+  };
   searches: { id: number; label: string; objectives: Objective[] }[];
 }
 

@@ -1,0 +1,84 @@
+"""Checks the requirements of code of users: the packages that a worker installs for it."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
+MAX_REQUIREMENTS = 200
+MAX_REQUIREMENT = 500
+"""Characters of one requirement."""
+
+
+class BadRequirement(ValueError):
+    """A line is no requirement that a worker can install. The text names the line and the reason."""
+
+
+def checked(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return the requirements in one form, sorted and each once, so that equal sets are equal.
+
+    Raises:
+        BadRequirement: a line is none, or asks for what a worker does not do.
+    """
+    return tuple(sorted({str(parsed(line)) for line in lines}))
+
+
+def parsed(line: str) -> Requirement:
+    """Return a requirement, with its name in one form.
+
+    Raises:
+        BadRequirement: see `checked`.
+    """
+    text = line.strip()
+    if text.startswith("-"):
+        raise _bad(text, "options of the installer are not possible here, only packages with versions")
+    if " --" in text:
+        raise _bad(text, 'options of a requirement, such as hashes, are not possible; pin it by "=="')
+    try:
+        found = Requirement(text)
+    except InvalidRequirement:
+        raise _bad(text, 'write a package and its versions, such as "einops>=0.8,<1"') from None
+    if found.url is not None:
+        raise _bad(text, "packages come only from the package index of the installation, not from addresses")
+    found.name = canonicalize_name(found.name)
+    return found
+
+
+def digest_of(requirements: Iterable[str]) -> str:
+    """Return the identity of a set of requirements, which lines in another order have too.
+
+    Lines that a worker could not install count as they are.
+    """
+    forms = set()
+    for line in requirements:
+        try:
+            forms.add(str(parsed(line)))
+        except BadRequirement:
+            forms.add(line.strip())
+    return hashlib.sha256(json.dumps(sorted(forms)).encode()).hexdigest()
+
+
+def python_problem(wanted: str | None, version: str) -> str | None:
+    """Return why code cannot run with a version of Python; None if it can.
+
+    Args:
+        wanted: the versions that it asks for, such as `>=3.11`.
+        version: the version of a worker.
+    """
+    if not wanted:
+        return None
+    try:
+        allowed = SpecifierSet(wanted)
+    except InvalidSpecifier:
+        return f"The code asks for Python {wanted!r}, which names no versions."
+    if version in allowed:
+        return None
+    return f"The code asks for Python {wanted}, and this worker has Python {version}."
+
+
+def _bad(text: str, reason: str) -> BadRequirement:
+    shown = text if len(text) <= 100 else f"{text[:99]}…"
+    return BadRequirement(f"The requirement {shown!r} cannot be installed: {reason}.")

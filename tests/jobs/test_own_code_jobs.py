@@ -1,0 +1,197 @@
+"""Jobs with code of users: who may run them, where they run, and the sandbox that is recorded."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.actions import attempts, control, experiments, sandboxes, schedule, submit, tasks, trials
+from jobs.contracts.sandbox import MIB, Level, Limits, SandboxRecord
+from jobs.errors import BadSpec, Conflict, Forbidden, StaleFence
+from jobs.models import (
+    Artifact,
+    Attempt,
+    CodeFile,
+    CodeVersion,
+    InstallationSettings,
+    Job,
+    Membership,
+    Project,
+    User,
+)
+from jobs.queries import jobs as queries
+from jobs.store import store
+from tests.jobs.yard import PretendWorker, Yard
+
+DIGEST = "c" * 64
+MODEL = {"kind": "code", "digest": DIGEST, "entry": "build_model"}
+LIMITS = Limits(
+    memory_of_all=MIB, processes_of_all=1, disk_of_all=MIB, output_of_all=MIB, file_bytes=MIB, cpu_seconds=1
+)
+
+
+@pytest.fixture
+def code(yard: Yard, tmp_path: Path) -> CodeVersion:
+    version = CodeVersion.objects.create(
+        project=yard.project, name="model", digest=DIGEST, bytes=1, created_by=yard.owner,
+        found_json={"packages": {"path": "requirements.txt", "requirements": ["torch>=2"]}},
+    )  # fmt: skip
+    (tmp_path / "model.py").write_text("def build_model(hp): ...")
+    stored = store().put(tmp_path / "model.py")
+    artifact = Artifact.objects.create(digest=stored.digest, bytes=stored.bytes)
+    CodeFile.objects.create(version=version, path="package/model.py", artifact=artifact, lines=1)
+    return version
+
+
+@pytest.fixture
+def member(yard: Yard) -> User:
+    user = User.objects.create(username="max")
+    Membership.objects.create(project=yard.project, user=user, role="member")
+    return user
+
+
+def worker(*levels: Level, name: str = "w", known: bool = True) -> PretendWorker:
+    found = PretendWorker(name=name)
+    states = [
+        {"level": level, "offered": level in levels, "reason": "" if level in levels else "it is missing"}
+        for level in Level
+    ]
+    found.row.info = {"sandbox": states} if known else {}
+    found.row.save(update_fields=["info"])
+    return found
+
+
+def submitted(yard: Yard, **parts: Any) -> Job:
+    return yard.submit(model=MODEL, **parts)
+
+
+def waits(job: Job) -> str:
+    schedule.place()
+    job.refresh_from_db()
+    return job.why_waiting
+
+
+def claimed(job: Job, by: PretendWorker) -> Attempt:
+    schedule.place()
+    (attempt,) = by.claim_all()
+    assert attempt.job_id == job.pk
+    return attempt
+
+
+@pytest.mark.usefixtures("code")
+def test_a_member_may_not_run_code_and_is_told_which_role_may(yard: Yard, member: User) -> None:
+    revision = yard.revision(model=MODEL)
+    with pytest.raises(Forbidden, match="one of these roles: trainer, admin"):
+        submit.submit(revision, by=member)
+    assert not Job.objects.exists()
+    submit.submit(yard.revision(), by=member)
+    Membership.objects.filter(user=member).update(role="trainer")
+    assert submit.submit(revision, by=member).created_by == member
+
+
+@pytest.mark.usefixtures("code")
+def test_a_member_can_neither_repeat_nor_resume_a_job_with_code_but_can_stop_it(
+    yard: Yard, member: User
+) -> None:
+    job = submitted(yard)
+    Job.objects.filter(pk=job.pk).update(state="paused", desired="paused")
+    job.refresh_from_db()
+    for act in (control.resume, submit.resubmit, submit.clone):
+        with pytest.raises(Forbidden):
+            act(job, by=member)
+    control.stop(job, by=member)
+    job.refresh_from_db()
+    with pytest.raises(Forbidden):
+        control.retry(job, by=member)
+    control.retry(job, by=yard.owner)
+
+
+@pytest.mark.usefixtures("code")
+def test_a_member_queues_no_trials_of_a_search_with_code(yard: Yard, member: User) -> None:
+    space = [{"name": "units", "kind": "int", "min": 1, "max": 4}]
+    search = submitted(yard, search={"algorithm": "random", "max_trials": 1, "space": space})
+    with pytest.raises(Forbidden):
+        trials.queue_by_hand(search, {"units": 2}, by=member)
+
+
+def test_a_copy_in_a_project_without_the_code_is_refused(yard: Yard, code: CodeVersion) -> None:
+    other = Project.objects.create(slug="other", name="Other", created_by=yard.owner)
+    Membership.objects.create(project=other, user=yard.owner, role="admin")
+    copy = experiments.clone(yard.revision(model=MODEL).experiment, by=yard.owner, project=other)
+    revision = copy.revisions.first()
+    assert revision is not None
+    with pytest.raises(BadSpec) as refused:
+        submit.submit(revision, by=yard.owner)
+    assert refused.value.problems[0].pointer == "/spec/model/digest"
+    assert code.project == yard.project
+
+
+@pytest.mark.usefixtures("code")
+def test_a_job_with_code_waits_for_a_worker_whose_sandbox_is_strong_enough(yard: Yard) -> None:
+    job = submitted(yard)
+    weak = worker(Level.PROCESS, name="weak")
+    reason = waits(job)
+    assert reason.startswith("It runs code of users, which needs the sandbox landlock or a stronger one.")
+    assert "worker weak: no bubblewrap (it is missing)" in reason
+    plain = yard.submit()
+    assert waits(plain) == ""
+    assert [attempt.job_id for attempt in weak.claim_all()] == [plain.pk]
+    strong = worker(Level.NAMESPACES, Level.LANDLOCK, name="strong")
+    assert waits(job) == ""
+    assert [attempt.job_id for attempt in strong.claim_all()] == [job.pk]
+
+
+@pytest.mark.usefixtures("code")
+def test_a_raised_minimum_holds_for_jobs_that_wait(yard: Yard) -> None:
+    InstallationSettings.objects.create(pk=1, sandbox_minimum="bubblewrap")
+    worker(Level.LANDLOCK)
+    job = submitted(yard)
+    assert "needs the sandbox bubblewrap or a stronger one" in waits(job)
+    InstallationSettings.objects.update(sandbox_minimum="landlock")
+    assert waits(job) == ""
+
+
+@pytest.mark.usefixtures("code")
+def test_a_worker_that_has_not_found_its_sandboxes_gets_no_code(yard: Yard) -> None:
+    worker(known=False)
+    assert "worker w: it is still finding out which sandboxes it offers" in waits(submitted(yard))
+
+
+def test_a_task_has_the_code_its_packages_and_the_settings(yard: Yard, code: CodeVersion) -> None:
+    Project.objects.filter(pk=yard.project.pk).update(network=True)
+    attempt = claimed(submitted(yard), worker(Level.LANDLOCK))
+    own = tasks.own_code.of_job(Job.objects.get(pk=attempt.job_id))
+    assert own is not None
+    assert (own.digest, own.minimum, own.network) == (DIGEST, Level.LANDLOCK, True)
+    assert own.requirements == ("torch>=2",)
+    assert [file.path for file in own.files] == ["package/model.py"]
+    assert Path(own.files[0].place).read_text() == "def build_model(hp): ..."
+    CodeVersion.objects.filter(pk=code.pk).delete()
+    with pytest.raises(Conflict, match="it was deleted"):
+        tasks.own_code.of_job(Job.objects.get(pk=attempt.job_id))
+    assert tasks.own_code.of_job(yard.submit()) is None
+
+
+@pytest.mark.usefixtures("code")
+def test_a_job_shows_the_weakest_sandbox_that_its_attempts_had(yard: Yard) -> None:
+    job = submitted(yard)
+    assert queries.detail(job).sandbox is None
+    attempt = claimed(job, worker(Level.LANDLOCK))
+    for level, network in ((Level.BUBBLEWRAP, False), (Level.LANDLOCK, True), (Level.NAMESPACES, False)):
+        sandboxes.record(attempt.pk, SandboxRecord(level=level, network=network, limits=LIMITS))
+    job.refresh_from_db()
+    assert queries.detail(job).sandbox == {"level": "landlock", "network": True}
+    shown = queries.attempt(Attempt.objects.get(pk=attempt.pk))
+    assert shown.sandbox["level"] == "namespaces"  # type: ignore[index]
+
+
+@pytest.mark.usefixtures("code")
+def test_the_sandbox_of_an_attempt_that_has_ended_is_not_recorded(yard: Yard) -> None:
+    job = submitted(yard)
+    attempt = claimed(job, worker(Level.LANDLOCK))
+    Attempt.objects.filter(pk=attempt.pk).update(state="ended")
+    with pytest.raises(StaleFence):
+        sandboxes.record(attempt.pk, SandboxRecord(level=Level.LANDLOCK, network=False, limits=LIMITS))
+    job.refresh_from_db()
+    assert job.sandbox_json is None
+    assert attempts.claim(attempt.pk, worker_id=attempt.worker_id) is None

@@ -1,0 +1,42 @@
+"""Forms of the settings of the installation, and of the network of a project."""
+
+from django import forms
+
+from jobs.contracts.sandbox import LEVELS, Level
+from jobs.models import Project
+from webapp.forms.reading import ReadForm
+
+CHOICES = [(level.value, f"{info.label}: {info.summary}") for level, info in LEVELS.items()]
+
+
+class SandboxForm(ReadForm):
+    sandbox_minimum = forms.ChoiceField(
+        choices=CHOICES,
+        widget=forms.RadioSelect(attrs={"class": "form-check-input"}),
+        label="Weakest sandbox for code of users",
+        help_text="The strongest is the first. Jobs wait while no worker offers this one or a stronger one; "
+        "runs that have begun continue.",
+    )
+    seen = forms.ChoiceField(choices=CHOICES, widget=forms.HiddenInput)
+
+    @classmethod
+    def of(cls, minimum: Level) -> "SandboxForm":
+        """Return the form with the present setting."""
+        return cls(initial={"sandbox_minimum": minimum.value, "seen": minimum.value})
+
+
+class NetworkForm(ReadForm):
+    network = forms.BooleanField(
+        required=False,
+        label="Code of users may connect to other hosts",
+        help_text="At the ports 80 and 443, where the machine can restrict them. Without it, runs have no "
+        "network.",
+    )
+    seen = forms.TypedChoiceField(
+        choices=[("1", "1"), ("0", "0")], coerce=lambda text: text == "1", widget=forms.HiddenInput
+    )
+
+    @classmethod
+    def of(cls, project: Project) -> "NetworkForm":
+        """Return the form with the present setting of a project."""
+        return cls(initial={"network": project.network, "seen": str(int(project.network))})

@@ -1,0 +1,255 @@
+// The part of the form for own code: version, entry, arguments of the constructor, and the dry build of the model.
+
+/** @import { CodeEntry, DryBuild, Origin } from "./types.js" */
+/** @import { Sheet } from "./sheet.js" */
+import { askLogin } from "../connection/session.js";
+import { find } from "../elements.js";
+import { csrfToken } from "../post.js";
+import { offer } from "./inputs.js";
+
+const WAIT = 500;
+const AGAIN = 1500;
+const ENDED = ["completed", "failed", "stopped"];
+
+/** @param {unknown} value */
+const shown = (value) => (value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
+
+/**
+ * Return a value that was typed: JSON where it is, else a text.
+ * @param {string} text
+ */
+function typed(text) {
+  const trimmed = text.trim();
+  if (!trimmed) return undefined;
+  if (trimmed === "True" || trimmed === "False") return trimmed === "True";
+  try {
+    return JSON.parse(trimmed);
+  } catch {
+    return trimmed.replace(/^'(.*)'$/, "$1");
+  }
+}
+
+export class OwnCode {
+  timer = 0;
+  /** The request whose answer is shown, as JSON. */
+  asked = "";
+  /** @type {AbortController | null} */
+  running = null;
+
+  /**
+   * @param {HTMLFormElement} form
+   * @param {Sheet} sheet
+   */
+  constructor(form, sheet) {
+    this.sheet = sheet;
+    this.group = find(form, "[data-own-code]", HTMLElement);
+    this.digest = find(this.group, "[data-own=digest]", HTMLSelectElement);
+    this.entry = find(this.group, "[data-own=entry]", HTMLSelectElement);
+    this.arguments = find(this.group, "[data-own-arguments]", HTMLElement);
+    this.state = find(this.group, "[data-own-state]", HTMLElement);
+    this.notes = find(this.group, "[data-own-notes]", HTMLElement);
+    this.again = find(this.group, "[data-own-again]", HTMLButtonElement);
+    this.group.addEventListener("input", (event) => this.onInput(event));
+    this.again.addEventListener("click", () => this.ask(true));
+    sheet.onChange((from) => this.follow(from));
+    this.follow("start");
+  }
+
+  get isChosen() {
+    return this.sheet.spec.model?.kind === "code";
+  }
+
+  get version() {
+    return this.sheet.known.code.versions.find((one) => one.digest === this.sheet.spec.model?.digest);
+  }
+
+  /** @returns {CodeEntry | undefined} */
+  get chosen() {
+    return this.version?.entries.find((one) => one.entry === this.sheet.spec.model?.entry);
+  }
+
+  /** @param {Event} event */
+  onInput(event) {
+    const { target } = event;
+    if (target === this.digest) this.choose(JSON.parse(this.digest.value), undefined);
+    else if (target === this.entry) this.choose(this.sheet.spec.model?.digest, JSON.parse(this.entry.value));
+    else if (target instanceof HTMLInputElement && target.dataset.argument !== undefined)
+      this.sheet.put(`/model/args/${target.dataset.argument}`, typed(target.value));
+  }
+
+  /**
+   * @param {string | undefined} digest
+   * @param {string | undefined} entry
+   */
+  choose(digest, entry) {
+    this.sheet.edit((spec) => {
+      const version = this.sheet.known.code.versions.find((one) => one.digest === digest);
+      const first = version?.entries[0]?.entry;
+      spec.model = { kind: "code", digest, entry: entry ?? first };
+      if (spec.search) delete spec.search.space;
+    });
+  }
+
+  /** @param {Origin} from */
+  follow(from) {
+    this.group.hidden = !this.isChosen;
+    if (!this.isChosen) {
+      this.forget();
+      return;
+    }
+    const { versions } = this.sheet.known.code;
+    const { digest, entry } = this.sheet.spec.model ?? {};
+    offer(
+      this.digest,
+      versions.map((one) => one.digest),
+      { label: (own) => versions.find((one) => one.digest === own)?.label ?? String(own).slice(0, 8) },
+    );
+    this.digest.value = JSON.stringify(digest);
+    offer(
+      this.entry,
+      (this.version?.entries ?? []).map((one) => one.entry),
+    );
+    this.entry.value = JSON.stringify(entry);
+    if (from !== "field") this.drawArguments();
+    this.schedule();
+  }
+
+  forget() {
+    clearTimeout(this.timer);
+    this.running?.abort();
+    this.asked = "";
+    this.sheet.built = null;
+  }
+
+  drawArguments() {
+    const given = /** @type {Record<string, unknown>} */ (this.sheet.spec.model?.args ?? {});
+    const known = this.chosen?.arguments ?? [];
+    const others = Object.keys(given).filter((name) => !known.some((one) => one.name === name));
+    const all = [...known, ...others.map((name) => ({ name, default: null }))];
+    this.arguments.replaceChildren(
+      ...all.map((argument) => {
+        const field = Object.assign(document.createElement("div"), { className: "ty-field" });
+        field.dataset.field = "";
+        const id = `at/spec/model/args/${argument.name}`;
+        const label = Object.assign(document.createElement("label"), {
+          className: argument.default === null ? "form-label required" : "form-label",
+          textContent: argument.name,
+          htmlFor: id,
+        });
+        const input = Object.assign(document.createElement("input"), {
+          className: "form-control",
+          id,
+          placeholder: argument.default ?? "",
+          value: shown(given[argument.name]),
+        });
+        input.dataset.argument = argument.name;
+        field.append(label, input);
+        return field;
+      }),
+    );
+  }
+
+  request() {
+    const { digest, entry, args = {} } = this.sheet.spec.model ?? {};
+    const { split: _, ...data } = this.sheet.spec.data ?? {};
+    return { digest, body: { project: this.sheet.known.project, entry, args, data } };
+  }
+
+  /** Ask for a dry build a moment after the last change of the model or its data. */
+  schedule() {
+    const wanted = JSON.stringify(this.request());
+    if (wanted === this.asked) return;
+    clearTimeout(this.timer);
+    this.running?.abort();
+    this.sheet.built = null;
+    this.show("");
+    const { digest, entry } = this.sheet.spec.model ?? {};
+    if (!digest || !entry || !this.sheet.known.code.mayRun) {
+      this.asked = wanted;
+      if (!this.sheet.known.code.mayRun) this.show("You need the role trainer to run own code.");
+      return;
+    }
+    this.timer = setTimeout(() => {
+      this.asked = wanted;
+      this.ask(false);
+    }, WAIT);
+  }
+
+  /**
+   * @param {boolean} again
+   * @returns {Promise<void>}
+   */
+  async ask(again) {
+    const { digest, body } = this.request();
+    this.running = new AbortController();
+    const { signal } = this.running;
+    try {
+      const response = await fetch(`/api/v1/code/${digest}/dry-builds`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-CSRFToken": csrfToken() },
+        body: JSON.stringify({ ...body, again }),
+        signal,
+      });
+      if (response.status === 401 && (await askLogin())) return this.ask(again);
+      const result = await response.json();
+      if (!response.ok) return this.show(`The model cannot be built: ${result.errors?.[0]?.message ?? result.detail}`);
+      this.take(result);
+    } catch (error) {
+      if (error instanceof DOMException && error.name === "AbortError") return;
+      this.timer = setTimeout(() => this.ask(false), AGAIN);
+    }
+  }
+
+  /** @param {DryBuild} found */
+  take(found) {
+    const { state, built, job, error } = found;
+    if (state === "completed" && built) {
+      const { space, parameters } = built;
+      this.show(
+        `The code declares ${space.length} hyperparameter${space.length === 1 ? "" : "s"}. With their defaults the model ` +
+          `has ${parameters.toLocaleString("en")} parameters.`,
+        built.notes,
+      );
+      this.accept(found);
+    } else if (ENDED.includes(state)) {
+      this.show(`The dry build (job ${job}) ended: ${error?.message ?? state}`);
+      this.again.hidden = false;
+    } else {
+      this.show(`Building the model in a sandbox (job ${job}, ${state})… ${found.why_waiting}`);
+      this.timer = setTimeout(() => this.ask(false), AGAIN);
+    }
+  }
+
+  /**
+   * Offer the declared space, and drop what has no effect on the model.
+   * @param {DryBuild} found
+   */
+  accept({ built, unused }) {
+    if (!built) return;
+    /** @param {object} row */
+    const clean = (row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
+    const space = built.space.map(clean);
+    this.sheet.built = {
+      ranges: Object.fromEntries(space.map((row) => [row.name, row])),
+      unused,
+      metrics: built.metrics.filter((name) => name.startsWith("val_")),
+    };
+    this.sheet.edit((spec) => {
+      if (spec.search && !spec.search.space?.length) spec.search.space = structuredClone(space);
+      const fit = /** @type {Record<string, unknown>} */ (spec.fit ?? {});
+      for (const pointer of Object.keys(unused)) delete fit[pointer.replace("/fit/", "")];
+    });
+  }
+
+  /**
+   * @param {string} text
+   * @param {string[]} notes
+   */
+  show(text, notes = []) {
+    this.state.textContent = text;
+    this.again.hidden = true;
+    this.notes.replaceChildren(
+      ...notes.map((note) => Object.assign(document.createElement("li"), { textContent: note })),
+    );
+  }
+}

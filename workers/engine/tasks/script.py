@@ -1,0 +1,198 @@
+"""Runs the tasks of scripts: one run, or the trials of a search over a script's arguments.
+
+Neither Keras nor JAX is imported: the script is a program of its own.
+"""
+
+from functools import partial
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any
+
+from jobs.contracts.events import TrialEnd
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.pruning import Curve
+from jobs.contracts.script_model import ScriptModel
+from jobs.contracts.task_parts import DatasetFile, OwnCode
+from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from jobs.kinds.train.payload import TrainTask
+from workers.engine.errors import BadSpec, ProgramFailed, affects_process
+from workers.engine.report import Report, TaskInterrupted
+from workers.engine.scripts.outputs import OF_RUN, OF_TRIAL
+from workers.engine.scripts.run import Plan, Reported, figures, run_script
+from workers.engine.training.pruning import RivalCurves, pruning_check
+
+
+def train(task: TrainTask, report: Report) -> dict[str, Any]:
+    """Run a script once.
+
+    Returns:
+        The newest value of each metric that it has reported; of a search's trial, the best value of the
+        objective as `score`.
+
+    Raises:
+        ProgramFailed, TaskInterrupted: see `run_script`.
+    """
+    script, code = _script(task.spec), _code(task.code)
+    data = _data(task.dataset, task.spec, task.folder, report)
+    report.phase("working")
+    objective = task.objective if task.spec.search is not None else None
+    reported = run_script(
+        Plan(
+            script=script,
+            code=code,
+            folder=Path(task.folder) / "run",
+            seed=task.spec.fit.seed,
+            steps=task.spec.fit.epochs,
+            objective=objective,
+            data=data,
+            bounds=OF_RUN,
+        ),
+        report,
+    )
+    report.progress(reported.last, reported.last, "steps")
+    if not reported.latest:
+        report.warning("no_metrics", f"{script.entry} reported no metrics, so there are no charts.")
+    metrics = reported.metrics if objective is not None else reported.latest
+    return {
+        "metrics": {"reported": figures(metrics)} if metrics else {},
+        "score": reported.score,
+        "best_epoch": reported.best_step,
+        "epochs": reported.last,
+    }
+
+
+def trials(task: TrialTask, report: Report) -> dict[str, Any]:
+    """Run the trials of a search in order. A trial that fails does not affect the others.
+
+    Returns:
+        `trials`: the score of each trial that has not failed, as for trainings of Keras models.
+
+    Raises:
+        TaskInterrupted: a pause or stop was requested.
+        Exception: an error that affects the whole process, such as a full disk.
+    """
+    data = _data(task.dataset, task.spec, task.folder, report)
+    rivals = RivalCurves(task.curves, report.curves)
+    run = partial(_trial, task, data, rivals)
+    results = [run(trial, report.for_trial(trial.number)) for trial in task.trials]
+    return {"trials": [result for result in results if result is not None]}
+
+
+def _trial(
+    task: TrialTask, data: Path | None, rivals: RivalCurves, trial: TrialPlan, report: Report
+) -> dict[str, Any] | None:
+    """Run a trial and report its start and end; return None if it failed."""
+    if (request := report.request()) in ("pause", "stop"):
+        raise TaskInterrupted(request)
+    report.trial_started()
+    done: list[tuple[int, Reported]] = []
+    try:
+        for execution in trial.executions:
+            reported = _execution(task, data, rivals, trial, execution, report)
+            done.append((execution.execution, reported))
+            if reported.verdict is not None:
+                break
+    except Exception as error:
+        if affects_process(error):
+            raise
+        report.trial_finished(error)
+        return None
+    verdict = done[-1][1].verdict if done else None
+    state: TrialEnd = "completed" if verdict is None else "pruned"
+    report.trial_finished(state=state, verdict=verdict)
+    scores = [reported.score for _, reported in done if reported.score is not None]
+    return {
+        "trial": trial.number,
+        "score": fmean(scores) if scores else None,
+        "std": pstdev(scores) if scores else None,
+        "executions": [_summary(number, reported) for number, reported in done],
+        "verdict": None if verdict is None else verdict.model_dump(),
+    }
+
+
+def _execution(
+    task: TrialTask,
+    data: Path | None,
+    rivals: RivalCurves,
+    trial: TrialPlan,
+    execution: ExecutionPlan,
+    report: Report,
+) -> Reported:
+    number = execution.execution
+    report.execution(number, "running")
+    plan = Plan(
+        script=_script(trial.spec),
+        code=_code(task.code),
+        folder=Path(task.folder) / f"trial-{trial.number}-{number}",
+        seed=execution.seed,
+        steps=trial.spec.fit.epochs,
+        objective=task.objective,
+        data=data,
+        execution=number,
+        check=pruning_check(task, trial, execution, rivals),
+        bounds=OF_TRIAL,
+        prefix=f"trial-{trial.number}/" + (f"execution-{number}/" if len(trial.executions) > 1 else ""),
+    )
+    try:
+        reported = run_script(plan, report)
+    except ProgramFailed:
+        report.execution(number, "failed")
+        raise
+    report.progress(reported.last, reported.last, "steps")
+    has_pruner = task.spec.search is not None and task.spec.search.pruner is not None
+    report.execution(
+        number,
+        "completed" if reported.verdict is None else "pruned",
+        score=reported.score,
+        best_epoch=reported.best_step,
+        epochs=reported.last,
+        metrics=reported.metrics,
+        best=tuple(reported.best) if has_pruner else (),
+    )
+    rivals.add(
+        [
+            Curve(
+                trial=trial.number,
+                execution=number,
+                epochs=reported.last,
+                over=reported.verdict is None,
+                best=tuple(reported.best),
+            )
+        ]
+    )
+    return reported
+
+
+def _summary(number: int, reported: Reported) -> dict[str, Any]:
+    return {
+        "execution": number,
+        "state": "completed" if reported.verdict is None else "pruned",
+        "score": reported.score,
+        "best_epoch": reported.best_step,
+        "epochs": reported.last,
+        "metrics": figures(reported.metrics),
+        "seconds": round(reported.seconds, 3),
+    }
+
+
+def _script(spec: ExperimentSpec) -> ScriptModel:
+    if not isinstance(spec.model, ScriptModel):
+        raise BadSpec(f"{spec.model.info.name} is no script")
+    return spec.model
+
+
+def _code(code: OwnCode | None) -> OwnCode:
+    if code is None:
+        raise BadSpec("the task has no code")
+    return code
+
+
+def _data(dataset: DatasetFile | None, spec: ExperimentSpec, folder: str, report: Report) -> Path | None:
+    """Write the data of the experiment for the script, and return the file; None without data."""
+    if dataset is None or spec.data is None:
+        return None
+    report.phase("loading")
+    # Tasks without data start faster without it.
+    from workers.engine.scripts.data_file import write_data
+
+    return write_data(dataset, spec.data, Path(folder))

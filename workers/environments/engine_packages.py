@@ -1,0 +1,58 @@
+"""Finds the packages of this program that models run with, and whose versions therefore do not change."""
+
+import functools
+import importlib.metadata
+import site
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOTS = (
+    "google-re2", "jax", "jaxlib", "keras", "keras-tuner", "numpy", "optuna", "packaging", "pandas", "pillow",
+    "psutil", "pyarrow", "pydantic", "scikit-learn", "scipy", "six", "threadpoolctl",
+)  # fmt: skip
+"""The packages that the runner and the engine import. Those that they require are added."""
+PREFIXES = ("jax", "nvidia-")
+"""JAX for GPUs has packages that it does not require, and another version of a CUDA library would hide its own."""
+
+
+@functools.cache
+def installed() -> dict[str, str]:
+    """Return the names and versions of all packages of this interpreter."""
+    found: dict[str, str] = {}
+    for each in importlib.metadata.distributions():
+        # The first one on the path is the one that is imported.
+        found.setdefault(canonicalize_name(each.metadata["Name"]), each.version)
+    return found
+
+
+@functools.cache
+def locked() -> dict[str, str]:
+    """Return the names and versions of the packages that an environment for a model must not change."""
+    present = installed()
+    waiting = [name for name in present if name in ROOTS or name.startswith(PREFIXES)]
+    found: dict[str, str] = {}
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name in present:
+            found[name] = present[name]
+            waiting += _required(importlib.metadata.requires(name) or ())
+    return dict(sorted(found.items()))
+
+
+def _required(lines: Iterable[str]) -> list[str]:
+    needed = map(Requirement, lines)
+    return [
+        canonicalize_name(each.name)
+        for each in needed
+        if each.marker is None or each.marker.evaluate({"extra": ""})
+    ]
+
+
+def folders() -> list[str]:
+    """Return the folders of the packages of this interpreter."""
+    names = [*site.getsitepackages(), *(path for path in sys.path if path.endswith("-packages"))]
+    return [name for name in dict.fromkeys(names) if Path(name).is_dir()]
