@@ -243,7 +243,7 @@ def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
     Args:
         file: its path in the version.
         needed: if one of these names is defined, a later error at the level of the module is only noted: a
-            pasted guide goes on with its own search, on data that are not there.
+            pasted guide ends with a search of its own, on data that are not there.
 
     Raises:
         CodeImportFailure: its execution fails.
