@@ -69,6 +69,8 @@ class OwnCode(Frozen):
         folder: where the supervisor has put them, read-only for the runner; empty until then.
         requirements: the packages that it asks for, as it writes them.
         python: the interpreter of its environment; empty for that of the worker.
+        own_versions: the environment may have other versions of the packages of this program, so the runner
+            keeps the interpreter of the worker, and only a script gets that of the environment.
         minimum: the weakest level of sandbox at which it may run.
         network: whether it may connect to other hosts, which the project decides.
     """
@@ -78,6 +80,7 @@ class OwnCode(Frozen):
     folder: str = ""
     requirements: tuple[str, ...] = ()
     python: str = ""
+    own_versions: bool = False
     minimum: Level
     network: bool
 

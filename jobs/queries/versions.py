@@ -124,6 +124,10 @@ def chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:
         trial = f", trial {known['trial']}" if "trial" in known else ""
         title, detail = f"{known.get('kind', 'job')} {known['job']}", f"attempt {known.get('attempt')}{trial}"
         links.append(Link("job", title, detail, known["job"]))
+    if "code" in known:
+        links.append(
+            Link("code", str(known.get("code_name", "code")), str(known["code"])[:12], known["code"])
+        )
     if "uploaded_by" in known:
         links.append(Link("upload", "uploaded file", f"by {known['uploaded_by']}"))
     links.append(Link("artifact", "model file", version.artifact_id[:12], version.artifact_id))

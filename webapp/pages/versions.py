@@ -95,18 +95,20 @@ def _head(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, 
     }
 
 
-def _overview(_request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
+def _overview(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
     stage = queries.stage_of(row, endpoint)
     has_request = row.promotions.filter(state__in=PromotionRequest.OPEN, stage="production").exists()
     is_candidate = row.state == ModelVersion.State.CANDIDATE
     may_request = is_candidate and not has_request and endpoint.production_id != row.pk
+    may_run = not row.needs_code or access.can(request.user, row.model.project, Action.RUN_CODE)
     return {
         "test": versions.figures(row),
         "validation": versions.validation_figures(row),
         "weighted_by": datasets.weight_of(row.source_job) if row.source_job is not None else "",
         "links": [(link, _address(link, row)) for link in versions.chain(row, [stage] if stage else [])],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
-        "promotion_form": PromotionForm() if may_request else None,
+        "promotion_form": PromotionForm() if may_request and may_run else None,
+        "may_run": may_run,
         "checked": versions.validation_result(row),
         "findings": model_reports.findings(model_reports.of_version(row, ("report", "evaluation"))),
         **tryout.positions_context(row),
@@ -121,6 +123,8 @@ def _address(link: versions.Link, row: ModelVersion) -> str:
             return reverse("experiment", args=[project.slug, link.key])
         if link.kind == "dataset":
             return reverse("dataset_version", args=link.key)
+        if link.kind == "code":
+            return url("code_version", link.key, project=row.model.project.slug)
         if link.kind in ("job", "endpoint"):
             return reverse(link.kind, args=[link.key])
     except NoReverseMatch:

@@ -217,7 +217,7 @@ class Sandboxes:
             raise
         return SandboxLauncher(
             request=self._request(needs, folders, devices),
-            command=(code.python or sys.executable, "-m", module),
+            command=((not code.own_versions and code.python) or sys.executable, "-m", module),
             states=self.states.result(), folders=folders, code=code, access=access, starter=self._starter,
         )  # fmt: skip
 
