@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from jobs.contracts.events import Log, Phase
 from jobs.contracts.sandbox import LevelState
@@ -106,8 +107,9 @@ class Packages:
         states = asyncio.ensure_future(asyncio.shield(self.sandboxes.states))
         stopped, stopping = threading.Event(), asyncio.ensure_future(stop.wait())
         building = asyncio.ensure_future(self._ensure(code, _needs_engine(task), states, recorder, stopped))
+        first: list[asyncio.Future[Any]] = [building, ending, stopping]
         try:
-            await asyncio.wait({building, ending, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopped.set()
             stopping.cancel()
