@@ -306,12 +306,18 @@ POST /datasets/new
 POST /code/new
 """
 
+# People who may run their own code.
+TRAINERS = """
+POST /api/v1/code/<code>/dry-builds
+"""
+
 GROUPS = {
     "nobody": (NOBODY, ()),
     "administrators": (ADMINISTRATORS, ("administrator",)),
     "owners": (OWNERS, ("owner", "administrator")),
     "approvers": (APPROVERS, ("approver", "owner", "administrator")),
     "authors": (AUTHORS, ("member", "owner", "administrator")),
+    "trainers": (TRAINERS, ("trainer", "owner", "administrator")),
     "members": (MEMBERS, ("member", "trainer", "owner", "administrator")),
     "viewers": (VIEWERS, ("viewer", "member", "trainer", "approver", "owner", "administrator")),
     "people": (

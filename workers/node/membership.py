@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import redis
@@ -137,14 +138,17 @@ class NodeResources:
 
     async def find_sandboxes(self) -> None:
         """Find the levels of sandbox for code of users. Runs without such code start meanwhile."""
+        thread = ThreadPoolExecutor(1, "sandbox-levels", initializer=sandbox_levels.yield_to_others)
         try:
-            self.levels = await asyncio.to_thread(
-                sandbox_levels.find, self.settings, self.folder, self.pool.isolation, self.isolation
+            self.levels = await asyncio.get_running_loop().run_in_executor(
+                thread, sandbox_levels.find, self.settings, self.folder, self.pool.isolation
             )
         # Other runs need none, so an error here must not end the node.
         except Exception as error:
             log.exception("the sandboxes for code of users could not be found")
             self.levels = sandbox_levels.none_offered(f"{type(error).__name__}: {error}")
+        finally:
+            thread.shutdown(wait=False)
         offered = [each.level for each in self.levels if each.offered]
         log.info("sandboxes for code of users: %s", ", ".join(offered) or "none")
         if self.pool.sandboxes is not None:
