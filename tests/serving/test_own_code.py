@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from jobs.contracts.release import Release
+from jobs.contracts.sandbox import Level
 
 from .fakes import FakeDashboard, ServerProcess, running, until
 from .own_code import HARMLESS, served, version_with
@@ -215,3 +216,53 @@ def test_limits_hold_while_other_models_answer(
     assert alive == []
     assert until(lambda: predictions(server.url, name) == [[4.0, 4.0]])
     ended(dashboard, name, 2)
+
+
+@pytest.mark.parametrize("level", [Level.NAMESPACES, Level.LANDLOCK, Level.PROCESS])
+def test_a_version_runs_at_each_level_that_the_operator_allows(
+    model_files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: Level
+) -> None:
+    """At the weaker levels too, a killed router leaves no process, and the next one serves again."""
+    monkeypatch.setenv("TRAINYARD_SANDBOX_LEVELS", level)
+    own = FakeDashboard()
+    home = str(tmp_path / "server" / "home")
+    helpers = HOSTILE.format(secret=str(tmp_path / "secret"), home=home, port=1, pid=os.getpid())
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "secret").chmod(0o600)
+    version = version_with(own, 1, model_files["own"], helpers, minimum=Level.PROCESS)
+    with running(tmp_path / "server", own) as first:
+        own.publish(served("own", 1, version))
+        until(lambda: own.last_report("own").get("generation") == 1 or own.last_report("own").get("error"))
+        error = own.last_report("own").get("error")
+        if error and "needs the sandbox level" in error:
+            pytest.skip(error)
+        assert error is None
+        ((total, possible),) = predictions(first.url, "own")
+        assert total == 4.0
+        # Without a user of its own, the level `process` separates nothing.
+        assert possible == 0.0 or (level is Level.PROCESS and os.geteuid() != 0)
+        assert process_of(own, "own", 1)["sandbox"] == level.value
+        everything = psutil.Process(first.process.pid).children(recursive=True)
+        first.kill()
+        _, alive = psutil.wait_procs(everything, timeout=30)
+        assert alive == []
+    with running(tmp_path / "server", own) as again:
+        until(lambda: httpx.get(f"{again.url}/v2/health/ready").status_code == 200)
+        assert predictions(again.url, "own") == [[4.0, possible]]
+    own.close()
+
+
+def test_a_killed_sandbox_costs_its_model_no_answer(
+    server: ServerProcess, dashboard: FakeDashboard, model_files: dict[str, bytes]
+) -> None:
+    dashboard.publish(served("killed-own", 1, version_with(dashboard, 1, model_files["own"])))
+    dashboard.serves("killed-own", 1)
+    outer = until(lambda: server.child_of("killed-own"))
+    inside = outer.children(recursive=True)
+    outer.kill()
+    # The request waits for the next child.
+    assert predictions(server.url, "killed-own") == [[4.0, 7.0]]
+    _, alive = psutil.wait_procs([outer, *inside], timeout=30)
+    assert alive == []
+    assert until(lambda: server.child_of("killed-own")) != outer
+    ended(dashboard, "killed-own", 2)

@@ -36,7 +36,7 @@ from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.runner_session import RunnerSession
 from workers.supervise.sandbox_limits import SandboxLimits
-from workers.supervise.sandboxes import SandboxNeeds
+from workers.supervise.sandboxes import SandboxNeeds, remove_tree
 from workers.supervise.spool import Spool
 from workers.supervise.stop_request import StopRequest
 from workers.supervise.timing import Timing
@@ -158,7 +158,7 @@ class AttemptSupervisor:
         await self._finish(ending)
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         if self._work is not None:
-            await asyncio.to_thread(shutil.rmtree, self._work, ignore_errors=True)
+            await asyncio.to_thread(remove_tree, self._work)
             self._node.pool.forget(self._work.parent)
 
     async def _run_in(self, folder: Path) -> AttemptEnd:

@@ -304,6 +304,13 @@ def further_packages(module: str) -> tuple[str, ...]:
     return () if package in PACKAGES else (str(CODE_ROOT / package),)
 
 
+def remove_tree(folder: Path) -> None:
+    """Delete a folder that code of users has written."""
+    # Folders may be nested deeper than Python can follow.
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def remove_if_empty(folder: Path) -> None:
     """Remove a folder, unless something is in it."""
     with contextlib.suppress(OSError):

@@ -27,7 +27,7 @@ from jobs.contracts.release import ReleasedCode
 from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
 from workers.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange
 from workers.sandbox.launch import Owner, SandboxRefused, Streams, launch
-from workers.sandbox.levels import find_levels
+from workers.sandbox.levels import find_levels, wanted_levels
 from workers.sandbox.process import END_TIMEOUT, SandboxProcess
 from workers.sandbox.usage import Unmeasurable, children
 from workers.sandbox.watch import Watch
@@ -151,12 +151,18 @@ class SandboxStarter:
         return _Started(process, watch, lines, run, model)
 
     def _find_levels(self) -> tuple[LevelState, ...]:
+        try:
+            wanted = wanted_levels()
+        except ValueError as error:
+            raise CodeRefused(str(error)) from error
+        # Where runs have their folders, which they must be able to reach.
+        parent = self._place()
         if os.geteuid() != 0:
-            return find_levels()
+            return find_levels(parent=parent, wanted=wanted)
         user = self._claim()
         assert user is not None  # noqa: S101  this process is root
         try:
-            return find_levels(lambda: Owner(user.uid, user.uid))
+            return find_levels(lambda: Owner(user.uid, user.uid), parent=parent, wanted=wanted)
         finally:
             user.end_processes()
             user.release()
@@ -179,11 +185,14 @@ class SandboxStarter:
 
     def _new_folder(self) -> Path:
         """Return a new folder for a child, in one that other users may enter but not list."""
-        if self._folder is None:
-            self._folder = _shared_folder(self._home)
-        run = Path(tempfile.mkdtemp(prefix="run-", dir=self._folder))
+        run = Path(tempfile.mkdtemp(prefix="run-", dir=self._place()))
         run.chmod(0o711)
         return run
+
+    def _place(self) -> Path:
+        if self._folder is None:
+            self._folder = _shared_folder(self._home)
+        return self._folder
 
     def _request(self, code: ReleasedCode, folder: Path, model: Path) -> SandboxRequest:
         passed = child_environment() | self._command.variables()
