@@ -207,5 +207,3 @@ class EnvironmentFolder:
                 Path(place).chmod(0o700)
         with contextlib.suppress(RecursionError):
             shutil.rmtree(folder)
-
-
