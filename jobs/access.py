@@ -421,7 +421,7 @@ def get_model(user: User, name: str, action: Action = Action.VIEW) -> Registered
 def get_version(user: User, name: str, number: int, action: Action = Action.VIEW) -> ModelVersion:
     """Return a model version by the model's name and its number."""
     model = get_model(user, name, action)
-    version = model.versions.select_related("model", "model__project", "artifact").filter(number=number)
+    version = model.versions.select_related("model__project", "artifact", "code").filter(number=number)
     if (found := version.first()) is None:
         raise NotFound(f"Model {name!r} has no version {number}.")
     return found

@@ -194,6 +194,18 @@ def build_model(hp):
 '''
 )
 
+WHOLE_GUIDE = (
+    SEARCH_OF_LAYERS
+    + """
+
+build_model(keras_tuner.HyperParameters())
+tuner = keras_tuner.RandomSearch(build_model, objective="val_accuracy", max_trials=2, directory="tried")
+tuner.search_space_summary()
+tuner.search(np.zeros((8, 4)), np.zeros((8, 3)), epochs=1)
+raise AssertionError("lines after a search are not executed")
+"""
+)
+
 BROKEN = {
     "import": (
         "raise RuntimeError('not today')\n" + SEARCH_OF_LAYERS,

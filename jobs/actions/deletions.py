@@ -136,6 +136,9 @@ def _missing(scope: Scope, deletion: Deletion) -> str:
     made = scope.versions.exclude(source_job=None).exclude(source_job__deletion=None)
     if model_version := made.exclude(source_job__deletion=deletion).first():
         return f"job {model_version.source_job_id}"
+    coded = scope.versions.exclude(code=None).exclude(code__deletion=None)
+    if with_code := coded.exclude(code__deletion=deletion).select_related("code").first():
+        return f"code {with_code.code}"
     models = scope.versions.exclude(model__deletion=None).exclude(model__deletion=deletion)
     return f"model {models[0].model}" if models else ""
 

@@ -9,12 +9,14 @@ from django.db import transaction
 from jobs import access, clock
 from jobs.access import Action
 from jobs.actions import audit, deletions, gates, releases, single_person_rule, submit
+from jobs.actions.code import digest_of
 from jobs.actions.isolation import for_each
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.gate.payload import GateResult
 from jobs.models import Decision, Endpoint, Job, ModelVersion, PromotionRequest, User
 from jobs.queries import gate_rules
+from jobs.queries.code import files_of
 from jobs.queries.deciders import require_independent
 from jobs.queries.gates import Gate
 from jobs.queries.gates import read as read_gates
@@ -38,6 +40,9 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
     """
     model = version.model
     access.require(by, model.project, Action.WRITE)
+    if version.needs_code:
+        # The gates execute it.
+        access.require(by, model.project, Action.RUN_CODE)
     _check_stage(stage)
     _check_comment(comment)
     with transaction.atomic():
@@ -63,7 +68,7 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
             by=by,
             version=version.number,
             stage=stage,
-            digest=version.artifact_id,
+            digest=version.identity,
             gates_revision=gate_rules.number_of(promotion.gate_revision),
             single_person=promotion.single_person,
         )
@@ -162,7 +167,7 @@ def approve(
     _check_comment(comment)
     require_independent(promotion, by)
     # Before any lock, since it reads the whole file.
-    _require_unaltered_file(promotion.version)
+    _require_unaltered_files(promotion.version)
     with transaction.atomic():
         promotion, endpoint = _locked(promotion)
         refusal = _staleness(promotion, endpoint, by=by)
@@ -197,11 +202,22 @@ def _staleness(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> 
     return None
 
 
-def _require_unaltered_file(version: ModelVersion) -> None:
+def _require_unaltered_files(version: ModelVersion) -> None:
+    """Check that the file of a version, and each file of the code that it needs, is the registered one."""
     found = sha256_of(store().path(version.artifact_id)).digest
     if found != version.artifact_id:
         raise Conflict(
             f"The file of {version} has digest {found[:12]} instead of {version.artifact_id[:12]}: "
+            "it was altered after it was stored.",
+            code="artifact_altered",
+        )
+    code = version.needed_code
+    if code is None:
+        return
+    files = [(file.path, sha256_of(store().path(file.artifact_id))) for file in files_of(code)]
+    if (found := digest_of(files)) != code.digest:
+        raise Conflict(
+            f"The code of {version} has digest {found[:12]} instead of {code.digest[:12]}: "
             "it was altered after it was stored.",
             code="artifact_altered",
         )
@@ -314,7 +330,7 @@ def _decide(
         verdict,
         promotion,
         by=by,
-        digest=promotion.version.artifact_id,
+        digest=promotion.version.identity,
         accept=list(accept),
         gates={gate.name: gate.state for gate in read_gates(promotion)},
         baseline_generation=promotion.baseline_generation,
@@ -331,7 +347,7 @@ def _add_decision(
         verdict=verdict,
         comment=text.strip(),
         accept=list(accept),
-        digest=promotion.version.artifact_id,
+        digest=promotion.version.identity,
     )
 
 

@@ -15,7 +15,7 @@ from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.kinds import kinds_that
 from jobs.kinds.register.payload import RegisterResult
-from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel, User
+from jobs.models import CodeVersion, Job, JobArtifact, ModelVersion, Project, RegisteredModel, User
 from jobs.queries import outcomes
 from jobs.queries.lineage import lineage_of
 from jobs.states import FINAL
@@ -35,6 +35,8 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
     access.require(by, model.project, Action.WRITE)
     access.get_artifact(by, digest)
     source = _model_artifact(by, digest)
+    code = _code_of(model.project, source.job)
+    _require_code(code, by)
     with transaction.atomic():
         # Locked here for the job below, since the version writes to the audit log, which is locked last.
         deletions.require_present(model.project)
@@ -47,10 +49,35 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
             metrics=source.job.results.metrics,
             lineage=lineage_of(source),
             source_job=source.job,
+            code=code,
             created_by=by,
         )
         submit.register(version, by=by)
     return version
+
+
+def _code_of(project: Project, source: Job) -> CodeVersion | None:
+    """Return the code of the model that a job made; None if it was built without code of users.
+
+    Raises:
+        Conflict: the project of the version does not have it.
+    """
+    digest = source.revision.spec.model.code_digest if source.revision is not None else None
+    if digest is None:
+        return None
+    # A version may be added to a model of another project than that of its job.
+    code = CodeVersion.objects.filter(project=project, digest=digest).first()
+    if code is None:
+        raise Conflict(
+            f"The model was made by code {digest[:8]}, which {project.slug} does not have: upload it there."
+        )
+    return code
+
+
+def _require_code(code: CodeVersion | None, by: User) -> None:
+    """Check that `by` may have code executed, if there is any: the validation of its version does that."""
+    if code is not None:
+        access.require(by, code.project, Action.RUN_CODE)
 
 
 def add_to_new_model(project: Project, name: str, digest: str, *, by: User) -> ModelVersion:
@@ -92,18 +119,47 @@ def store_upload(path: Path, project: Project) -> StoredFile:
     return store().put(path)
 
 
-def add_uploaded(model: RegisteredModel, stored: StoredFile, *, by: User) -> ModelVersion:
-    """Create a version from an uploaded `.keras` file in the store, and queue its validation.
+def code_for_upload(model: RegisteredModel, digest: str, *, by: User) -> CodeVersion | None:
+    """Return the code that an uploaded file needs, by its digest; None for an empty one.
 
     Raises:
+        BadInput: the project of the model has no such code.
+        Forbidden: `by` may not have code executed.
+    """
+    if not digest:
+        return None
+    code = CodeVersion.objects.select_related("project").filter(project=model.project, digest=digest).first()
+    if code is None:
+        message = f"{model.project.slug} has no code with the digest {digest[:64]!r}"
+        raise BadInput(f"The version cannot be created: {message}.", [Problem("/code", message)])
+    _require_code(code, by)
+    return code
+
+
+def add_uploaded(
+    model: RegisteredModel, stored: StoredFile, *, code: CodeVersion | None = None, by: User
+) -> ModelVersion:
+    """Create a version from an uploaded `.keras` file in the store, and queue its validation.
+
+    Args:
+        model: the model.
+        stored: the file.
+        code: of the project, for a file with custom objects; see `code_for_upload`.
+        by: the acting user.
+
+    Raises:
+        Forbidden: there is code, and `by` may not have it executed.
         QuotaReached: the file does not fit into the disk quota of the project.
     """
     access.require(by, model.project, Action.WRITE)
+    _require_code(code, by)
     with transaction.atomic():
         artifact = artifacts.adopt(stored)
         quotas.require_room_for_artifact(model.project, artifact)
         lineage = {"uploaded_by": by.username, "artifact": stored.digest}
-        version = _create_numbered(model, artifact=artifact, what="uploaded", lineage=lineage, created_by=by)
+        version = _create_numbered(
+            model, artifact=artifact, what="uploaded", lineage=lineage, code=code, created_by=by
+        )
         submit.register(version, by=by)
     return version
 
@@ -117,6 +173,7 @@ def describe(version: ModelVersion, *, by: User) -> Job:
     """
     project = version.model.project
     access.require(by, project, Action.WRITE)
+    _require_code(version.code, by)
     with transaction.atomic():
         deletions.require_present(project, version)
         if version.state != ModelVersion.State.CANDIDATE:
@@ -133,6 +190,11 @@ def describe(version: ModelVersion, *, by: User) -> Job:
 def _create_numbered(model: RegisteredModel, **fields: Any) -> ModelVersion:
     """Create a version under the next free number."""
     by = fields["created_by"]
+    code: CodeVersion | None = fields.get("code")
+    if code is not None:
+        packages = code.found.packages
+        fields["requirements_digest"] = packages.digest if packages is not None else ""
+        fields["lineage"] = {**fields["lineage"], "code": code.digest, "code_name": code.name}
     for _ in range(NUMBER_TRIES):
         numbers = ModelVersion.everything.filter(model=model).aggregate(newest=Max("number"))
         known = RegisteredModel.everything.values_list("last_number", flat=True).get(pk=model.pk)
@@ -143,9 +205,12 @@ def _create_numbered(model: RegisteredModel, **fields: Any) -> ModelVersion:
         # Another process has created a version with this number in the meantime.
         except IntegrityError:
             continue
-        deletions.require_present(model, version.source_job)
+        deletions.require_present(model, version.source_job, code)
         name = f"version:{model.name}/{version.number}"
-        audit.record("version.create", name, by=by, project=model.project, digest=version.artifact_id)
+        detail = {} if code is None else {"code": code.digest}
+        audit.record(
+            "version.create", name, by=by, project=model.project, digest=version.artifact_id, **detail
+        )
         return version
     raise Conflict(f"Too many versions of {model.name} are being created at once; try again.")
 
@@ -185,6 +250,7 @@ def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> M
         metrics=job.results.metrics,
         lineage=lineage_of(artifact),
         source_job=job,
+        code=_code_of(model.project, root),
         created_by=root.created_by,
     )
 
@@ -212,6 +278,7 @@ def mark_validated(version_id: int, result: RegisterResult) -> None:
             error=None,
             signature=result.signature or {},
             class_labels=result.class_labels or [],
+            needs_code=result.needs_code,
         )
         if changed:
             _record_outcome(version_id, "version.validate")

@@ -11,10 +11,12 @@ from jobs.access import Action
 from jobs.actions import audit
 from jobs.contracts.audit import AuditAnchor
 from jobs.contracts.problems import Problem
-from jobs.contracts.release import Release, ReleasedVersion
+from jobs.contracts.release import Release, ReleasedCode, ReleasedFile, ReleasedVersion
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import AuditEvent, Endpoint, ModelVersion, PromotionRequest, ReleaseRecord, User
+from jobs.queries import installation
 from jobs.queries import releases as queries
+from jobs.queries.code import files_of
 
 
 @dataclass(frozen=True)
@@ -261,7 +263,7 @@ def _audit(endpoint: Endpoint, change: Change, generation: int, *, by: User) -> 
         project=model.project,
         generation=generation,
         version=change.version.number if change.version else None,
-        digest=change.version.artifact_id if change.version else None,
+        digest=change.version.identity if change.version else None,
         replaced=change.replaced.number if change.replaced else None,
         promotion=change.promotion.pk if change.promotion else None,
         reason=change.reason,
@@ -328,4 +330,22 @@ def _released(version: ModelVersion) -> ReleasedVersion:
         bytes=version.artifact.bytes,
         signature=version.signature,
         class_labels=tuple(str(label) for label in version.class_labels),
+        code=_released_code(version),
+    )
+
+
+def _released_code(version: ModelVersion) -> ReleasedCode | None:
+    code = version.needed_code
+    if code is None:
+        return None
+    packages = code.found.packages
+    return ReleasedCode(
+        digest=code.digest,
+        files=tuple(
+            ReleasedFile(path=file.path, digest=file.artifact_id, bytes=file.artifact.bytes)
+            for file in files_of(code)
+        ),
+        requirements=() if packages is None else tuple(packages.requirements),
+        requirements_digest=version.requirements_digest,
+        minimum=installation.sandbox_minimum().value,
     )

@@ -1,5 +1,7 @@
 """Declares code of users: its limits, the findings about it, and the messages of the reader process."""
 
+import hashlib
+import json
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
@@ -91,6 +93,12 @@ class CodePackages(Frozen):
     path: str = Field(description="`requirements.txt` or `pyproject.toml`.")
     requirements: list[str]
     python: str | None = Field(None, description="The versions of Python that it asks for.")
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of the requirements and of the versions of Python."""
+        asked = {"python": self.python, "requirements": self.requirements}
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 class CodeFound(Frozen):

@@ -3,9 +3,10 @@
 Releases are signed. Prediction servers accept no unsigned one.
 """
 
+import hashlib
 import json
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -15,7 +16,43 @@ from jobs.contracts.base import Frozen
 from jobs.contracts.traffic import TrafficReport
 
 _NUMBER = re.compile(r"[0-9]{1,10}")
+SandboxLevel = Literal["bubblewrap", "namespaces", "landlock", "process"]
+"""The levels of `jobs.contracts.sandbox`, which prediction servers without code of users do not import."""
 Generation = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+def identity_of(weights: str, code: str | None = None, requirements: str = "") -> str:
+    """Return the digest of everything that decides what a version computes.
+
+    Args:
+        weights: SHA-256 of the model file. It is the identity of a version that needs no code.
+        code: digest of the code that the file needs.
+        requirements: digest of the packages that the code asks for; empty for none.
+    """
+    if code is None:
+        return weights
+    parts = {"code": code, "requirements": requirements, "weights": weights}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+class ReleasedFile(Frozen):
+    """A file of code. `path` is its place in the version of code."""
+
+    path: str
+    digest: str
+    bytes: int
+
+
+class ReleasedCode(Frozen):
+    """Code of users that a version needs. A prediction server loads it only in a sandbox."""
+
+    digest: str = Field(description="Of the version of code.")
+    files: tuple[ReleasedFile, ...]
+    requirements: tuple[str, ...] = Field(
+        default=(), description="The packages that it asks for, as it writes them."
+    )
+    requirements_digest: str = ""
+    minimum: SandboxLevel = Field(description="The weakest level of sandbox in which it may run.")
 
 
 class ReleasedVersion(Frozen):
@@ -26,6 +63,25 @@ class ReleasedVersion(Frozen):
     bytes: int
     signature: JsonObject
     class_labels: tuple[str, ...] = ()
+    # Left out without a value, as `Release.audit`.
+    code: ReleasedCode | None = Field(
+        default=None,
+        exclude_if=lambda code: code is None,
+        description="The code that the file needs; absent for a file of built-in layers.",
+    )
+
+    @property
+    def identity(self) -> str:
+        """Return the digest of its weights, code and packages."""
+        if self.code is None:
+            return self.digest
+        return identity_of(self.digest, self.code.digest, self.code.requirements_digest)
+
+    @property
+    def files(self) -> tuple[tuple[str, int], ...]:
+        """Return the digest and the size of each file that a prediction server needs."""
+        code = () if self.code is None else self.code.files
+        return (self.digest, self.bytes), *((file.digest, file.bytes) for file in code)
 
 
 class Release(Frozen):
@@ -66,6 +122,9 @@ class ModelProcess(Frozen):
     pid: int
     memory_bytes: int | None = Field(default=None, description="Memory that it shares with no other process.")
     waiting: int = Field(default=0, description="Rows that wait for it.")
+    sandbox: SandboxLevel | None = Field(
+        default=None, description="The level of its sandbox; null for a version that needs no code."
+    )
 
 
 class ServerProcess(Frozen):

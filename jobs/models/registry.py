@@ -1,6 +1,8 @@
 from django.db import models
 
+from jobs.contracts.release import identity_of
 from jobs.models.artifact import Artifact
+from jobs.models.code import CodeVersion
 from jobs.models.deletion import VisibleManager, deletion_key
 from jobs.models.digests import text_digest
 from jobs.models.job import Job
@@ -34,7 +36,7 @@ class RegisteredModel(models.Model):
 
 
 class ModelVersion(models.Model):
-    """A numbered, immutable version of a model, identified by the digest of its artifact."""
+    """A numbered, immutable version of a model, identified by its file and the code that the file needs."""
 
     class State(models.TextChoices):
         VALIDATING = "validating", "validating"
@@ -52,6 +54,19 @@ class ModelVersion(models.Model):
     lineage = models.JSONField(
         default=dict, help_text="data set, experiment and job that produced the version"
     )
+    code = models.ForeignKey(
+        CodeVersion,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="model_versions",
+        help_text="the code that came with the file, or that made it",
+    )
+    needs_code = models.BooleanField(
+        default=False, help_text="the file cannot be loaded without the code; its validation finds out"
+    )
+    requirements_digest = models.CharField(
+        max_length=64, blank=True, help_text="of the packages that the code asks for; empty for none"
+    )
     card = models.TextField(blank=True)
     error = models.JSONField(null=True)
     source_job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="versions")
@@ -67,6 +82,17 @@ class ModelVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model} v{self.number}"
+
+    @property
+    def needed_code(self) -> CodeVersion | None:
+        """Return the code without which the file cannot be loaded; None if it can."""
+        return self.code if self.needs_code else None
+
+    @property
+    def identity(self) -> str:
+        """Return the digest that approvals and releases are bound to: of weights, code and packages."""
+        code = self.needed_code
+        return identity_of(self.artifact_id, code.digest if code else None, self.requirements_digest)
 
     @property
     def card_digest(self) -> str:

@@ -1,18 +1,21 @@
 """Reads artifacts by digest, for downloads."""
 
+from django.db.models import Q
+
 from jobs import access
 from jobs.errors import NotFound
 from jobs.models import Artifact, JobArtifact, ReleaseRecord, User
 
 
 def released(user: User, digest: str) -> Artifact:
-    """Return an artifact that was released as the file of a model version, for a prediction server.
+    """Return an artifact that was released with a model version: its file, or one of the code it needs.
 
     Raises:
         NotFound: it was never released, or at no endpoint that the server of `user` serves.
     """
     releases = ReleaseRecord.objects.filter(endpoint__in=access.served_endpoints(user))
-    if not releases.filter(version__artifact=digest).exists():
+    code = Q(version__needs_code=True, version__code__files__artifact=digest)
+    if not releases.filter(Q(version__artifact=digest) | code).exists():
         raise NotFound(f"There is no released artifact {digest[:12]!r}.")
     return Artifact.objects.get(pk=digest)
 

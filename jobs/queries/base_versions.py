@@ -45,6 +45,9 @@ def find(
             "is still being validated" if version.state == ModelVersion.State.VALIDATING else "is invalid"
         )
         return None, [Problem(pointer, f"{version} {reason}, so it cannot be trained further")]
+    if version.needs_code:
+        message = f"{version} needs code of its own to be loaded, and such versions cannot be trained further"
+        return None, [Problem(pointer, message)]
     if model.digest not in (None, version.artifact_id):
         return None, [
             Problem("/model/digest", f"{version} has the digest {version.artifact_id}; leave the digest out")
@@ -64,7 +67,7 @@ def pinned(spec: ExperimentSpec, version: ModelVersion) -> ExperimentSpec:
 
 
 def described(version: ModelVersion) -> BaseVersion:
-    """Return what is known of a version before its file is opened."""
+    """Return the properties of a version that are known before its file is opened."""
     try:
         signature = Signature.model_validate(version.signature)
     except ValidationError:

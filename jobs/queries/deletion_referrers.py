@@ -37,6 +37,7 @@ def _all(scope: Scope) -> Iterator[ReferrerOut]:
     yield from _versions_from_jobs(scope)
     yield from _readers_of_datasets(scope)
     yield from _users_of_versions(scope)
+    yield from _versions_with_code(scope)
 
 
 def _few[M: Model](rows: QuerySet[M]) -> QuerySet[M]:
@@ -119,6 +120,14 @@ def _users_of_versions(scope: Scope) -> Iterator[ReferrerOut]:
         elsewhere = trained.exclude(pk__in=scope.experiments.values("pk")).select_related("project")
         for experiment in _few(elsewhere):
             yield _experiment(experiment, "starts from its weights")
+
+
+def _versions_with_code(scope: Scope) -> Iterator[ReferrerOut]:
+    """Yield the model versions outside that were made with this code, or cannot be loaded without it."""
+    outside = ModelVersion.objects.exclude(pk__in=scope.versions.values("pk")).select_related("model")
+    for version in _few(outside.filter(code__in=scope.code.values("pk"))):
+        why = "cannot be loaded without it" if version.needs_code else "was made with it and names it"
+        yield _version(version, why)
 
 
 def _releases(scope: Scope) -> Iterator[ReferrerOut]:

@@ -42,7 +42,7 @@ def shown(promotion: PromotionRequest) -> PromotionOut:
         state=promotion.state,
         model=promotion.model.name,
         version=promotion.version.number,
-        digest=promotion.version.artifact_id,
+        digest=promotion.version.identity,
         stage=promotion.stage,
         comment=promotion.comment,
         requested_by=promotion.requested_by.username,

@@ -8,7 +8,7 @@ from django.utils.text import slugify
 from jobs import access
 from jobs.contracts import names
 from jobs.contracts.answers.base import SignatureOut
-from jobs.contracts.answers.registry import LineageOut, ModelOut, ReleaseOut, VersionOut
+from jobs.contracts.answers.registry import LineageOut, ModelOut, ReleaseOut, VersionCodeOut, VersionOut
 from jobs.kinds.train.payload import TrainPayload
 from jobs.models import (
     Endpoint,
@@ -94,7 +94,7 @@ def _name_from(job: Job) -> str:
 
 def versions_of(model: RegisteredModel) -> QuerySet[ModelVersion]:
     """Return the versions of a model with the related rows that lists need."""
-    related = ("model__endpoint", "artifact", "created_by", "source_job")
+    related = ("model__endpoint", "artifact", "created_by", "source_job", "code")
     return model.versions.select_related(*related).prefetch_related("aliases", "promotions")
 
 
@@ -141,6 +141,8 @@ def shown_version(version: ModelVersion) -> VersionOut:
         model=version.model.name,
         number=version.number,
         digest=version.artifact_id,
+        identity=version.identity,
+        code=shown_code(version),
         bytes=version.artifact.bytes,
         state=version.state,
         stage=stage_of(version, version.model.endpoint),
@@ -156,6 +158,19 @@ def shown_version(version: ModelVersion) -> VersionOut:
         job=version.source_job_id,
         created_by=_name(version.created_by),
         created=version.created,
+    )
+
+
+def shown_code(version: ModelVersion) -> VersionCodeOut | None:
+    """Return the API representation of the code of a version."""
+    code = version.code
+    if code is None:
+        return None
+    return VersionCodeOut(
+        digest=code.digest,
+        name=code.name,
+        needed=version.needs_code,
+        requirements_digest=version.requirements_digest or None,
     )
 
 

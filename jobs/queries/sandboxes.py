@@ -7,12 +7,13 @@ from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTransform
 from pydantic import TypeAdapter
 
+from jobs import access
 from jobs.contracts.answers.sandbox import SandboxOut
 from jobs.contracts.model import Model
 from jobs.contracts.model_base import ModelBase
 from jobs.contracts.sandbox import LEVELS, Level, LevelState, choose_level
 from jobs.kinds.base import Payload
-from jobs.models import Job, Worker
+from jobs.models import Job, User, Worker
 from jobs.queries import installation
 
 _MODEL: TypeAdapter[ModelBase] = TypeAdapter(Model)
@@ -46,6 +47,13 @@ def needs_sandbox(job: Job) -> bool:
     if model is None or model.get("kind", _WITHOUT_CODE[0]) in _WITHOUT_CODE:
         return False
     return _MODEL.validate_python(model).code_digest is not None
+
+
+def may_run(user: User, job: Job) -> bool:
+    """Return whether a user may run a job again, or resume it."""
+    if not access.can(user, job.project, access.Action.WRITE):
+        return False
+    return not needs_sandbox(job) or access.can(user, job.project, access.Action.RUN_CODE)
 
 
 def levels_of(worker: Worker) -> list[LevelState]:

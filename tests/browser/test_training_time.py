@@ -144,3 +144,14 @@ def test_lost_work_and_a_first_pause_without_known_epochs_have_times(people: Peo
     assert [second for _, second in found[2]] == pytest.approx([0, 0, 0], abs=1e-4)
     assert len({second for _, second in found[2]}) == 3, "each point has a place of its own"
     assert found[4] == [[2, 10]], "the lines of a training share their start"
+
+
+def test_of_many_long_curves_an_even_sample_with_the_last_points_is_drawn(
+    people: People, open_as: Open
+) -> None:
+    page = open_as(people.owner, "/")
+    sample = """async () => {
+        const {sampleOf} = await import("/static/js/charts/curve-points.js");
+        return sampleOf([1, 2, 3, 4, 5, 6, 7, 8].map(x => ({x, at: 9 * x, value: x})), 3).map(({x}) => x);
+    }"""
+    assert page.evaluate(sample) == [1, 4, 7, 8]

@@ -72,6 +72,13 @@ def test_hyperparameters_that_appear_with_other_values_are_found(tmp_path: Path)
     assert "/fit/optimizer" in built.unused
 
 
+def test_a_whole_guide_is_executed_up_to_its_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    built = dry_built(tmp_path / "run", own_code.WHOLE_GUIDE)
+    assert len(built.space) == 7
+    assert "tuner.search is not executed" in built.notes[0] and "(model.py, line" in built.notes[0]
+
+
 def test_conditional_scopes_become_conditions(tmp_path: Path) -> None:
     built = dry_built(tmp_path, own_code.CONDITIONAL)
     when = {p.name: [(each.name, each.in_) for each in p.conditions()] for p in built.space}
@@ -398,7 +405,7 @@ def kerastuner_scores(
     from workers.engine.data.dataset import load_dataset
 
     scope: dict[str, Any] = {}
-    exec(text, scope)  # noqa: S102  the code of this test
+    exec(text, scope)
     made = scope[entry]() if isinstance(scope[entry], type) else scope[entry]
     fixed = keras_tuner.HyperParameters()
     for name, value in values.items():
@@ -417,3 +424,23 @@ def kerastuner_scores(
         tuner.search(*parts[0], epochs=12, validation_data=parts[1], verbose=0)
         found.append(float(tuner.oracle.get_best_trials()[0].score))
     return found
+
+
+def test_executions_that_are_trained_in_one_call_have_the_same_scores(
+    tmp_path: Path, iris: DatasetFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.engine.compiled.vmapped import VmappedProgram
+    from workers.engine.training import lockstep
+
+    def scores(folder: Path) -> list[float]:
+        result, _ = trial(folder, own_code.OWN_OBJECTS, "build_model", iris, seeds=(1, 2, 3))
+        return [each["score"] for each in result["trials"][0]["executions"]]
+
+    one_by_one = scores(tmp_path / "a")
+    calls = []
+    train = VmappedProgram.train
+    monkeypatch.setattr(lockstep, "_vmap_is_faster", lambda *_: True)
+    monkeypatch.setattr(VmappedProgram, "is_faster", lambda *_: True)
+    monkeypatch.setattr(VmappedProgram, "train", lambda *given: calls.append(1) or train(*given))
+    np.testing.assert_allclose(scores(tmp_path / "b"), one_by_one, rtol=1e-4)
+    assert calls

@@ -1,4 +1,4 @@
-"""What is known of a fine-tuning before it runs: who may start it, whether it fits, and what is frozen."""
+"""A fine-tuning before it runs: who may start it, whether the version fits, and which layers are frozen."""
 
 from typing import Any
 
@@ -140,6 +140,11 @@ def test_quantized_weights_are_refused(people: People) -> None:
     graph = chain(*DIGITS[:-1], node("output", parameters=170, width=10, dtypes=["int8", "float32"]))
     make_version(project=people.project, by=people.owner, graph=graph)
     assert "is quantized" in wrong(people, tuned())["/model/model"]
+
+
+def test_a_version_that_needs_code_to_be_loaded_is_refused(people: People, version: ModelVersion) -> None:
+    ModelVersion.objects.update(needs_code=True)
+    assert "needs code of its own" in wrong(people, tuned())["/model/number"]
 
 
 def test_precision_and_other_templates_are_refused(people: People, version: ModelVersion) -> None:

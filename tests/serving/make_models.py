@@ -12,6 +12,9 @@ os.environ["KERAS_BACKEND"] = "jax"
 import keras
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.serving.own_code import save as save_own
+
 
 def telling(version: int) -> keras.Model:
     inputs = keras.Input((4,), name="x")
@@ -78,6 +81,7 @@ def main(folder: Path) -> None:
     for version in (1, 2):
         telling(version).save(folder / f"telling-{version}.keras")
     two_sided().save(folder / "two_sided.keras")
+    save_own(folder)
 
 
 if __name__ == "__main__":

@@ -5,23 +5,27 @@ from pathlib import Path
 
 from jobs.contracts.release import ReleasedVersion
 from workers.serving.metrics import Metrics
+from workers.serving.releases.artifacts import MODEL
 from workers.serving.settings import Limits
 from workers.serving.traffic import Traffic
 from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.child_starter import ChildStarter
+from workers.serving.versions.sandboxes import Sandboxes
 from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.version import LoadedVersion, VersionContext
 
 
 class _BrokenCache:
-    async def obtain(self, digest: str, size: int) -> Path:
+    async def obtain(self, digest: str, size: int, suffix: str = MODEL) -> Path:
         raise RuntimeError(f"a bug with {digest} of {size} bytes")
 
 
 async def test_an_unforeseen_failure_of_a_load_is_a_failed_load(tmp_path: Path) -> None:
+    command = ChildCommand(tmp_path)
     context = VersionContext(
         artifacts=_BrokenCache(),
-        child_starter=ChildStarter(ChildCommand(tmp_path), forks=False),
+        child_starter=ChildStarter(command, forks=False),
+        sandboxes=Sandboxes(tmp_path, command, 2**30),
         limits=Limits(),
         metrics=Metrics(),
         traffic=Traffic(1),

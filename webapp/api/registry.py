@@ -163,13 +163,17 @@ def list_model_versions(request: HttpRequest, name: str, paging: Query[Paging]) 
 )
 @idempotent_upload
 def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
-    """Create a version from a job's artifact (JSON) or from a `.keras` file (multipart form)."""
+    """Create a version from a job's artifact (JSON) or from a `.keras` file (multipart form).
+
+    A version whose file needs code of users takes the right to run code.
+    """
     model = access.get_model(actor(request), name, Action.WRITE)
     if media.is_multipart(request):
+        code = registration.code_for_upload(model, request.POST.get("code", ""), by=actor(request))
         with file_on_disk(request, model.project, "file") as path:
             stored = registration.store_upload(path, model.project)
         begin(request)
-        version = registration.add_uploaded(model, stored, by=actor(request))
+        version = registration.add_uploaded(model, stored, code=code, by=actor(request))
     else:
         # django-ninja cannot declare a body that is JSON or a form, so the JSON is parsed here.
         body = read_json(request.body)

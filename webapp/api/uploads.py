@@ -228,7 +228,14 @@ FORMS: dict[str, dict[str, Any]] = {
         "title": "ModelUpload",
         "description": "A new version from a file.",
         "required": ["file"],
-        "properties": {"file": FILE | {"description": "A .keras file."}},
+        "properties": {
+            "file": FILE | {"description": "A .keras file."},
+            "code": TEXT
+            | {
+                "description": "The digest of code of the model's project, for a file with layers or other "
+                "objects of its own. The validation finds out whether the file needs it."
+            },
+        },
     },
 }
 """The schemas of the multipart forms, by name."""

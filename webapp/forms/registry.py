@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 
-from jobs.models import ModelVersion, Project
+from jobs.models import CodeVersion, ModelVersion, Project
 from webapp.forms.reading import ReadForm, SharedTextForm
 
 
@@ -24,7 +24,21 @@ class ModelForm(forms.Form):
 
 
 class UploadForm(forms.Form):
+    """A model file; with code of users only for who may have it executed."""
+
     file = forms.FileField(label="Model file", help_text="A .keras archive; it is validated by a worker.")
+    code = forms.ChoiceField(
+        required=False,
+        help_text="For a file with layers or other objects of your own. It runs in a sandbox only.",
+    )
+
+    def __init__(self, *args: Any, code: Iterable[CodeVersion], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [(version.digest, str(version)) for version in code]
+        if choices:
+            self.fields["code"].choices = [("", "none: built-in layers only"), *choices]  # type: ignore[attr-defined]
+        else:
+            del self.fields["code"]
 
 
 class RegisterForm(forms.Form):

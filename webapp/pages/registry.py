@@ -9,7 +9,8 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import registration, registry
 from jobs.errors import BadInput, Conflict
-from jobs.models import Endpoint
+from jobs.models import CodeVersion, Endpoint, RegisteredModel
+from jobs.queries import code as code_queries
 from jobs.queries import gate_rules, paging, versions
 from jobs.queries import registry as queries
 from jobs.queries import releases as release_queries
@@ -30,6 +31,8 @@ from webapp.pages.shortcuts import (
 from webapp.uploads import file_on_disk
 
 HISTORY_ROWS = 20
+MAX_CODE = 100
+"""Versions of code that the form for uploads lists, the newest first."""
 
 
 @page
@@ -94,7 +97,7 @@ def _model_page(request: Request, name: str, *, status: int = 200, **instead: An
         "aliases": list(row.aliases.select_related("version").order_by("name")),
         "max_aliases": registry.MAX_ALIASES,
         "alias_form": AliasForm(versions=listed.items) if may_write and listed.items else None,
-        "upload_form": UploadForm() if may_write else None,
+        "upload_form": UploadForm(code=_offered_code(request, row)) if may_write else None,
         "may_write": may_write,
         "gates": gate_rules.shown(row),
         "may_edit_gates": access.can(request.user, row.project, Action.APPROVE),
@@ -104,13 +107,21 @@ def _model_page(request: Request, name: str, *, status: int = 200, **instead: An
     return render(request, "registry/model.html", context, status=status)
 
 
+def _offered_code(request: Request, row: RegisteredModel) -> list[CodeVersion]:
+    """Return the newest code of the project; none for who may not have it executed."""
+    if not access.can(request.user, row.project, Action.RUN_CODE):
+        return []
+    return list(code_queries.listed(request.user, row.project).defer("found_json").order_by("-pk")[:MAX_CODE])
+
+
 @action
 def upload(request: Request, name: str) -> HttpResponse:
     """Create a version from an uploaded file."""
     row = access.get_model(request.user, name, Action.WRITE)
+    code = registration.code_for_upload(row, request.POST.get("code", ""), by=request.user)
     with file_on_disk(request, row.project, "file") as file:
         stored = registration.store_upload(file, row.project)
-    version = registration.add_uploaded(row, stored, by=request.user)
+    version = registration.add_uploaded(row, stored, code=code, by=request.user)
     notify(request, f"Version {version.number} is being validated.")
     return redirect("version", name, version.number)
 

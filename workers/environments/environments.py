@@ -93,7 +93,7 @@ class Environments:
     def ensure(
         self,
         requirements: Iterable[str],
-        builder: Builder,
+        find_builder: Callable[[], Builder],
         *,
         for_engine: bool,
         minimum: Level,
@@ -104,7 +104,7 @@ class Environments:
 
         Args:
             requirements: of the code.
-            builder: builds it.
+            find_builder: returns what builds it, if it is missing.
             for_engine: whether models run in it, with the packages of this program.
             minimum: the weakest sandbox in which it may be built.
             receive: is called with each line of the output, in any thread.
@@ -115,15 +115,7 @@ class Environments:
             BuildStopped: `stopped` is set.
             OSError: the disk is full.
         """
-        try:
-            source = self.read_index()
-            request = EnvironmentRequest.of(
-                requirements, for_engine=for_engine, constraints=source.constraints
-            )
-        except BadRequirement as error:
-            raise BuildFailed(str(error), code="package_requirement") from None
-        except NoIndex as error:
-            raise BuildFailed(f"No packages can be installed: {error}.", code="package_index") from None
+        request, source = self._request(requirements, for_engine=for_engine)
         told = False
         while True:
             if stopped.is_set():
@@ -132,12 +124,33 @@ class Environments:
                 return held
             with self.folder.alone(request.digest) as is_alone:
                 if is_alone and self.folder.facts(request.digest) is None:
-                    self._build(request, source, builder, minimum, receive, stopped)
+                    self._build(request, source, find_builder(), minimum, receive, stopped)
             if not is_alone:
                 if not told:
                     receive("Another run installs the same packages; this one waits for it.")
                     told = True
                 stopped.wait(WAIT)
+
+    def python_of(self, requirements: Iterable[str], *, for_engine: bool) -> str:
+        """Return the interpreter that an environment has once it is built.
+
+        Raises:
+            BuildFailed: the requirements cannot be installed; the text is the cause.
+        """
+        return self.folder.python(self._request(requirements, for_engine=for_engine)[0].digest)
+
+    def _request(
+        self, requirements: Iterable[str], *, for_engine: bool
+    ) -> tuple[EnvironmentRequest, PackageIndex]:
+        try:
+            source = self.read_index()
+            return EnvironmentRequest.of(
+                requirements, for_engine=for_engine, constraints=source.constraints
+            ), source
+        except BadRequirement as error:
+            raise BuildFailed(str(error), code="package_requirement") from None
+        except NoIndex as error:
+            raise BuildFailed(f"No packages can be installed: {error}.", code="package_index") from None
 
     def evict(self, limit: int) -> list[str]:
         """Remove the longest unused environments above a limit; return their digests."""

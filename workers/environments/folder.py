@@ -23,19 +23,20 @@ from jobs.contracts.environments import EnvironmentFacts
 FACTS, USED, PLACE, LOCK = "facts.json", "used", "place", ".lock"
 
 
+def python_in(folder: Path) -> str:
+    """Return the path of the interpreter of an environment."""
+    return str(folder / "venv" / "bin" / "python")
+
+
 class Held:
     """A built environment that is not removed until `release`."""
 
     def __init__(self, root: Path, facts: EnvironmentFacts, lock: int) -> None:
         self.folder = root / facts.digest
         self.facts = facts
+        self.python = python_in(self.folder)
         self._lock: int | None = lock
         self.touch()
-
-    @property
-    def python(self) -> str:
-        """The path of its interpreter."""
-        return str(self.folder / "venv" / "bin" / "python")
 
     def touch(self) -> None:
         """Note that it is used now."""
@@ -71,6 +72,10 @@ class EnvironmentFolder:
         self.root.mkdir(mode=0o711, parents=True, exist_ok=True)
         create_once(self.root / PLACE, secrets.token_hex(8).encode())
         return (self.root / PLACE).read_text()
+
+    def python(self, digest: str) -> str:
+        """Return the path of the interpreter that an environment has."""
+        return python_in(self.root / digest)
 
     def hold(self, digest: str) -> Held | None:
         """Return a built environment; None if it is not built, or being built or removed."""
@@ -161,6 +166,11 @@ class EnvironmentFolder:
     def used(self) -> dict[str, float]:
         """Return the time of the last use of each built environment, as seconds since 1970."""
         return {each.digest: each.used for each in self.present()}
+
+    def is_idle(self, digest: str) -> bool:
+        """Return whether an environment is not built, and no worker builds it."""
+        with self.alone(digest) as is_alone:
+            return is_alone and self.facts(digest) is None
 
     def _used(self, digest: str) -> float:
         try:

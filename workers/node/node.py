@@ -75,6 +75,8 @@ class Node:
             transport.close()
             self._folder.socket.unlink(missing_ok=True)
             await self._pool.close()
+            if self._resources.packages is not None:
+                self._resources.packages.close()
             await self._resources.suggestion_process.close()
             # Only now: the runners have released the GPUs' memory.
             self._claims.close()
@@ -164,6 +166,9 @@ class Node:
                 await asyncio.to_thread(
                     compile_cache.evict, self._resources.caches, compile_cache.limit_bytes()
                 )
+                await self._resources.records.keep_house(self._resources.environments)
+            except DatabaseUnavailable as error:
+                log.warning("%s", error)
             # Housekeeping only frees resources, so an error in it must not end the node and its runs.
             except Exception:
                 log.exception("housekeeping failed; it is retried")

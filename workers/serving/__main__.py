@@ -42,7 +42,7 @@ async def _run(settings: Settings) -> None:
     try:
         # Its imports delay a restart less while the fork server does its own, on another core.
         router = await asyncio.to_thread(importlib.import_module, "workers.serving.router")
-        await router.serve(settings, child_starter)
+        await router.serve(settings, command, child_starter)
     finally:
         await child_starter.close()
 

@@ -57,14 +57,14 @@ def encode(header: dict[str, Any], tensors: Sequence[Array] = ()) -> list[bytes 
     return [b"".join(frame)] if size <= _ONE_BUFFER_BYTES else frame
 
 
-def lengths(prefix: bytes | bytearray | memoryview) -> tuple[int, int]:
+def lengths(prefix: bytes | bytearray | memoryview, max_body: int = MAX_BODY) -> tuple[int, int]:
     """Return the header's and the body's length.
 
     Raises:
         InvalidFrame: a length exceeds the maximum of a frame.
     """
     head, body = PREFIX.unpack(prefix)
-    if head > MAX_HEADER or body > MAX_BODY:
+    if head > MAX_HEADER or body > max_body:
         raise InvalidFrame(f"a frame of {head} + {body} bytes")
     return head, body
 
@@ -81,9 +81,10 @@ def decode(head: bytes | memoryview, body: bytes | bytearray | memoryview) -> Fr
 
 
 class Decoder:
-    """Turns a stream of chunks into frames."""
+    """Turns a stream of chunks into frames with bodies of at most `max_body` bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_body: int = MAX_BODY) -> None:
+        self.max_body = max_body
         self._pending = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[Frame]:
@@ -97,7 +98,7 @@ class Decoder:
             return
         self._pending += chunk
         while len(self._pending) >= PREFIX.size:
-            head, body = lengths(memoryview(self._pending)[: PREFIX.size])
+            head, body = lengths(memoryview(self._pending)[: PREFIX.size], self.max_body)
             end = PREFIX.size + head + body
             if len(self._pending) < end:
                 return

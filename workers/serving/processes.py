@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,16 @@ class ProcessFacts:
 
     async def refresh(self, catalog: Catalog) -> None:
         """Read the memory of new processes, and that of all if it was last read long ago."""
-        pids = {version.child_pid for each in catalog.endpoints.values() for version in each.available()}
-        running = {os.getpid(), *(pid for pid in pids if pid is not None)}
+        versions = [version for each in catalog.endpoints.values() for version in each.available()]
+        groups = {
+            version.child_pid: version.child_pids for version in versions if version.child_pid is not None
+        }
+        running = {os.getpid(), *groups}
         if is_due := time.monotonic() - self._read_at > _MEMORY_SECONDS:
             self._read_at = time.monotonic()
         unread = running if is_due else running - self._memory.keys()
         if unread:
-            found = await asyncio.to_thread(_read_memory, unread)
+            found = await asyncio.to_thread(_read_memory, {pid: groups.get(pid, [pid]) for pid in unread})
             self._memory = {pid: found.get(pid, self._memory.get(pid)) for pid in running}
 
     def of(self, endpoint: Endpoint) -> dict[str, Any]:
@@ -51,14 +54,20 @@ class ProcessFacts:
                     pid=version.child_pid or 0,
                     memory_bytes=self._memory.get(version.child_pid or 0),
                     waiting=version.waiting_rows,
+                    sandbox=version.sandbox,
                 )
                 for version in versions
             ),
         }
 
 
-def _read_memory(pids: Iterable[int]) -> dict[int, int | None]:
-    return {pid: private_bytes(pid) for pid in pids}
+def _read_memory(groups: Mapping[int, Sequence[int]]) -> dict[int, int | None]:
+    """Return the memory of each group of processes, by its first one. Those in a sandbox are several."""
+    found: dict[int, int | None] = {}
+    for pid, members in groups.items():
+        known = [size for size in map(private_bytes, members) if size is not None]
+        found[pid] = sum(known) if known else None
+    return found
 
 
 def private_bytes(pid: int) -> int | None:

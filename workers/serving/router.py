@@ -34,7 +34,9 @@ from workers.serving.releases.state import StateFile
 from workers.serving.releases.verification import ReleaseVerifier
 from workers.serving.settings import Settings
 from workers.serving.traffic import Traffic, next_run
+from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.child_starter import ChildStarter
+from workers.serving.versions.sandboxes import Sandboxes
 from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.version import LoadedVersion, VersionContext
 
@@ -48,7 +50,7 @@ _LAST_REPORT_SECONDS = 2
 class Router:
     """One prediction server: `start`, serve `app`, `stop`."""
 
-    def __init__(self, settings: Settings, child_starter: ChildStarter) -> None:
+    def __init__(self, settings: Settings, child_starter: ChildStarter, sandboxes: Sandboxes) -> None:
         home, limits = settings.home, settings.limits
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._dashboard = Dashboard(settings.dashboard, settings.token_file)
@@ -58,6 +60,7 @@ class Router:
         context = VersionContext(
             artifacts,
             child_starter,
+            sandboxes,
             limits,
             metrics,
             self._traffic,
@@ -190,7 +193,7 @@ class _Server(LimitedServer):
         yield
 
 
-async def serve(settings: Settings, child_starter: ChildStarter) -> None:
+async def serve(settings: Settings, command: ChildCommand, child_starter: ChildStarter) -> None:
     """Run one prediction server until SIGTERM or SIGINT.
 
     Raises:
@@ -206,7 +209,8 @@ async def serve(settings: Settings, child_starter: ChildStarter) -> None:
         max_per_address=limits.connections_per_address,
         trusted=limits.trusted_proxies,
     )
-    router = Router(settings, child_starter)
+    sandboxes = Sandboxes(settings.home, command, limits.code_memory_bytes)
+    router = Router(settings, child_starter, sandboxes)
     protocol.predictions = router.predictions
     config = uvicorn.Config(
         router.app,
@@ -227,6 +231,7 @@ async def serve(settings: Settings, child_starter: ChildStarter) -> None:
         await server.serve(sockets=[listener])
     finally:
         await router.stop()
+        await sandboxes.close()
 
 
 def _listen(host: str, port: int) -> socket.socket:

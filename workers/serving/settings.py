@@ -30,6 +30,8 @@ class Limits:
     load_seconds: float = 300.0
     drain_seconds: float = 30.0
     child_threads: int = 1
+    # All processes of a version that needs code of users.
+    code_memory_bytes: int = 4 * 2**30
     # Programs of one version whose inputs have open sizes, about 1 MB each.
     max_programs: int = 256
     # Compiled programs on disk, of all versions.
@@ -102,6 +104,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         queue_rows=given.queue_rows,
         body_bytes=given.body_limit,
         child_threads=given.child_threads,
+        code_memory_bytes=given.code_memory_bytes,
         max_programs=given.max_programs,
         compile_cache_bytes=given.compile_cache_bytes,
         request_seconds=given.request_seconds,
@@ -175,4 +178,10 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
         ",".join(admission.LOOPBACK),
     )
     add("child-threads", int, "threads of one model child", defaults.child_threads)
+    add(
+        "code-memory-bytes",
+        int,
+        "maximum bytes of memory of a version that needs code of users",
+        defaults.code_memory_bytes,
+    )
     return parser

@@ -57,7 +57,7 @@ class PromotionOut(Answer):
     state: str
     model: str
     version: int
-    digest: str
+    digest: str = Field(description="The `identity` of the version.")
     stage: str
     comment: str
     requested_by: str

@@ -50,6 +50,19 @@ class LineageOut(TypedDict):
     dataset: NotRequired[str]
     dataset_version: NotRequired[int]
     dataset_digest: NotRequired[str]
+    code: NotRequired[Annotated[str, Field(description="The digest of the code of users.")]]
+    code_name: NotRequired[str]
+
+
+class VersionCodeOut(Answer):
+    """The code that came with the file of a version, or that made it."""
+
+    digest: str
+    name: str
+    needed: bool = Field(
+        description="Whether the file cannot be loaded without it. False while the version is validated."
+    )
+    requirements_digest: str | None = Field(description="Of the packages that it asks for; null for none.")
 
 
 class VersionOut(Answer):
@@ -58,6 +71,11 @@ class VersionOut(Answer):
     model: str
     number: int
     digest: str = Field(description="SHA-256 of the .keras file.")
+    identity: str = Field(
+        description="What approvals and releases are bound to: `digest`, or for a version that needs code a "
+        "digest of its file, its code and its packages."
+    )
+    code: VersionCodeOut | None = Field(description="Code of users; null without any.")
     bytes: int
     state: str = Field(description="validating, candidate or invalid.")
     stage: str | None = Field(description="production, staging, previous, or null.")

@@ -30,6 +30,10 @@ class GateTask(Task):
     challenger: InputPath
     challenger_digest: str
     champion: OptionalInputPath = None
+    challenger_code: str = Field(
+        default="", description="folder in that of `code` whose objects its file needs; empty for none"
+    )
+    champion_code: str = Field(default="", description="as `challenger_code`")
     champion_signature: dict[str, Any] | None = None
     dataset: DatasetFile | None
     spec: ExperimentSpec | None

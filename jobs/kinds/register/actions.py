@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.actions import registration, submit
+from jobs.actions import own_code, registration, submit
 from jobs.actions.kind_actions import JobError, KindActions, register
 from jobs.actions.tasks import origin_of
 from jobs.contracts.experiment import ExperimentSpec
@@ -18,14 +18,17 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> RegisterTask:
         """Return the task: the version's file, and the data on which it was trained."""
-        versions = ModelVersion.objects.select_related("source_job__revision")
+        versions = ModelVersion.objects.select_related("source_job__revision", "code__project")
         version = versions.get(pk=_version_of(attempt.job))
         _, dataset = origin_of(version)
+        # Also for a step of a job: the version names the code, whatever the job runs.
+        code = own_code.of_row(version.code) if version.code is not None else None
         return RegisterTask(
-            **common,
+            **{**common, "code": code},
             model=str(store().path(version.artifact_id)),
             digest=version.artifact_id,
-            foreign=is_foreign(version),
+            # Code of users wrote the file of a job that ran it.
+            foreign=is_foreign(version) or code is not None,
             dataset=dataset,
         )
 

@@ -22,6 +22,7 @@ class RegisterResult(Result):
     parameters: int | None = None
     keras_version: str = ""
     sample_rows: int | None = None
+    needs_code: bool = False
 
 
 class RegisterTask(Task):
@@ -30,7 +31,9 @@ class RegisterTask(Task):
     kind: Literal["register"] = "register"
     model: InputPath
     digest: str
-    foreign: bool = Field(default=False, description="uploaded by a person: scan before Keras sees it")
+    foreign: bool = Field(
+        default=False, description="uploaded by a person, or made by code of users: scan before Keras sees it"
+    )
     dataset: DatasetFile | None = None
 
     def reads_foreign_file(self) -> bool:

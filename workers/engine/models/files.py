@@ -10,6 +10,7 @@ import keras
 from jobs.contracts.features import Features
 from workers.engine.models import own_code
 from workers.engine.models.initial_values import drawn_on_host
+from workers.engine.models.own_objects import is_active
 from workers.features.files import add_features
 
 
@@ -29,8 +30,9 @@ def load_model(path: Path, folder: Path) -> Any:
         link.symlink_to(path.resolve())
         # Safe mode rejects lambdas, whose code would run in this process. A task with code of its own runs
         # such code anyway, in a sandbox.
+        is_safe = own_code.active() is None and not is_active()
         with drawn_on_host(), own_code.objects_for(link):
-            return keras.saving.load_model(link, compile=False, safe_mode=own_code.active() is None)
+            return keras.saving.load_model(link, compile=False, safe_mode=is_safe)
 
 
 def save_model(model: Any, path: Path, features: Features | None = None) -> None:

@@ -100,8 +100,12 @@ class Scan:
     estimated: int
 
 
-def scan(path: Path) -> Scan:
+def scan(path: Path, *, names_in_compile_config: bool = True) -> Scan:
     """Check an untrusted file without loading it in Keras.
+
+    Args:
+        path: the file.
+        names_in_compile_config: whether a custom loss or metric is refused, which only its training needs.
 
     Raises:
         BadModel: it is not a `.keras` file of known layers whose sizes match the stored weights.
@@ -119,11 +123,29 @@ def scan(path: Path) -> Scan:
         if PIPELINE in archive.namelist():
             # Only its bytes: other code reads the content, and Keras does not open it.
             archive.read(PIPELINE)
+        if not names_in_compile_config:
+            config = {**config, "compile_config": None}
         layers = check_config(config)
         estimated = sum(map(estimated_parameters, layers))
     if estimated > MAX_PARAMETERS or estimated > 4 * stored + SLACK_PARAMETERS:
         raise BadModel(f"its config requests about {estimated:,} parameters, but the file stores {stored:,}")
     return Scan(str(metadata.get("keras_version", "")), len(layers), stored, estimated)
+
+
+def scan_archive(path: Path) -> None:
+    """Check the files in an untrusted `.keras` file and their sizes, but not what its config names.
+
+    Raises:
+        BadModel, DamagedFile: as `scan`.
+    """
+    _check_start(path)
+    with (
+        reading(path, ".keras", "save the model again with model.save('name.keras')"),
+        open_archive(path, directory_bytes=DIRECTORY_BYTES) as archive,
+    ):
+        _check_members(archive)
+        _json(archive, "metadata.json")
+        _json(archive, "config.json")
 
 
 def _check_start(path: Path) -> None:

@@ -1,8 +1,8 @@
 """Runs the gate task: evaluates a challenger and the champion on the same test data in a new process."""
 
 import contextlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +33,20 @@ from workers.engine.evaluation.gates import (
 from workers.engine.evaluation.signature_gate import signature_gate
 from workers.engine.evaluation.weighting import Weights, of_rows
 from workers.engine.models.build import signature_of
+from workers.engine.models.own_objects import cause_of
 from workers.engine.models.predict import Predictor
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.latency import BATCH_SIZES, hardware, measure_latency
-from workers.engine.tasks.register import features_for, load_checked, predict_sample, sample_for
+from workers.engine.tasks.register import features_for, load_checked, loading_with, predict_sample, sample_for
 from workers.engine.tasks.steps import Steps
 from workers.engine.tasks.tolerance import rounding_limit
 
 AFTER_LOADING = ("signature", "metric", "better_than_baseline", "finite", "batch_invariance", "latency")
 """Gates that need the loaded model, in the order in which pages show them."""
-LOADS = "the file loads without running code that it brings along"
+LOADS = "the file loads without running code that it brings along, or with its registered code in a sandbox"
+SAFELY = "in a new process, in safe mode"
+SANDBOXED = "in a new process in a sandbox, with the code of its version"
 INVARIANCE_ROWS = 3
 INVARIANCE_BATCH = 8
 
@@ -89,17 +92,32 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
         detail=f"sha256 {'is' if same else 'is not'} the registered one",
         rule="the file has the digest with which the version was registered",
     )
-    try:
-        model = load_checked(path, Path(task.folder))
-        features = features_for(model, path)
-    except BadModel as error:
-        names = [*AFTER_LOADING, *task.rules.own_gates()]
-        skipped = [GateOutcome(name, "not_evaluated", detail="the model cannot be loaded") for name in names]
-        return _result(
-            [GateOutcome("loads", "failed", detail=str(error), rule=LOADS), digest, *skipped], {}, 0
-        )
-    gates = [GateOutcome("loads", "passed", detail="in a new process, in safe mode", rule=LOADS), digest]
+    code = _code_in(task, task.challenger_code)
+    loads = GateOutcome("loads", "passed", detail=SAFELY if code is None else SANDBOXED, rule=LOADS)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(loading_with(code, path))
+            model = load_checked(path, Path(task.folder))
+            features = features_for(model, path)
+        except BadModel as error:
+            names = [*AFTER_LOADING, *task.rules.own_gates()]
+            skipped = [
+                GateOutcome(name, "not_evaluated", detail="the model cannot be loaded") for name in names
+            ]
+            failed = replace(loads, state="failed", detail=str(error))
+            return _result([failed, digest, *skipped], {}, 0)
+        return _gates(task, report, steps, model, features, [loads, digest])
 
+
+def _gates(
+    task: GateTask,
+    report: Report,
+    steps: Steps,
+    model: Any,
+    features: Features | None,
+    gates: list[GateOutcome],
+) -> dict[str, Any]:
+    """Evaluate the gates that need the loaded model, after those that are known."""
     steps.begin("comparing on test data")
     with announced_to(report.phase):
         inputs = _prepare(task, model, features)
@@ -113,6 +131,11 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
     gates += [_batch_invariance(inputs), _latency(inputs)]
     steps.done()
     return _result(gates, metrics, 0 if inputs.dataset is None else len(inputs.dataset.parts.test))
+
+
+def _code_in(task: GateTask, folder: str) -> Path | None:
+    """Return the folder of the code of one of the models; None if its file needs none."""
+    return Path(task.code.folder) / folder if folder and task.code is not None else None
 
 
 def _result(gates: list[GateOutcome], metrics: dict[str, Any], test_rows: int) -> dict[str, Any]:
@@ -147,9 +170,10 @@ def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any]
     refusal = "there is no champion"
     if inputs.task.champion is not None:
         try:
-            path = Path(inputs.task.champion)
-            model = load_checked(path, Path(inputs.task.folder))
-            champion = Predictor(model)(dataset.rows_for(features_for(model, path), test))
+            path, task = Path(inputs.task.champion), inputs.task
+            with _loading_champion(task, path):
+                model = load_checked(path, Path(task.folder))
+                champion = Predictor(model)(dataset.rows_for(features_for(model, path), test))
             metrics["champion"] = _scores(dataset, champion)
         # An older champion may take other inputs than the challenger's data; that must not fail the gates.
         except (BadModel, BadData, ValueError, TypeError, IndexError) as error:
@@ -157,6 +181,26 @@ def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any]
             refusal = f"the champion cannot be evaluated on these rows: {str(error)[:300]}"
     outcomes = _TestDataGates(inputs, dataset, y_pred, champion, refusal).outcomes()
     return outcomes, metrics, [y_pred]
+
+
+@contextlib.contextmanager
+def _loading_champion(task: GateTask, path: Path) -> Iterator[None]:
+    """Let the champion's file be loaded with its own code.
+
+    The challenger's code stays in use: two versions of one model have the same names.
+    """
+    code = _code_in(task, task.champion_code)
+    if code is None:
+        yield
+        return
+    with loading_with(code, path):
+        try:
+            yield
+        except (BadModel, BadData):
+            raise
+        # The champion's code must not fail the gates of the challenger.
+        except (Exception, SystemExit) as error:
+            raise BadModel(f"its code failed: {cause_of(error)}") from error
 
 
 class _TestDataGates:

@@ -1,8 +1,10 @@
-"""Runs the register task: checks that a model file can be loaded safely and determines its signature."""
+"""Runs the register task: checks that a model file can be loaded, safely or with its code in a sandbox."""
 
+import contextlib
 import json
 import re
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,10 @@ from workers.engine.data.store import file_digest, read_arrays
 from workers.engine.errors import BadData, BadModel
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model
-from workers.engine.models.own_code import own_objects
+from workers.engine.models.own_objects import CodeFailed, cause_of, is_active, own_objects
 from workers.engine.models.predict import arranged
 from workers.engine.models.size_limit import check_budget
-from workers.engine.models.untrusted import TOO_DEEP, scan
+from workers.engine.models.untrusted import TOO_DEEP, scan, scan_archive
 from workers.engine.report import Report
 from workers.engine.tasks.artifacts import summary_of, write_json
 from workers.engine.tasks.steps import Steps
@@ -38,27 +40,68 @@ VARIABLE_SIZE = 8
 
 
 def run(task: RegisterTask, report: Report) -> dict[str, Any]:
-    """Verify the digest, scan an untrusted file, load it in safe mode and predict sample rows.
+    """Verify the digest, scan an untrusted file, load it and predict sample rows.
+
+    A file that came with code is loaded with it only if it cannot be loaded safely.
 
     Returns:
-        The model's signature, class labels and number of parameters.
+        The model's signature, class labels and number of parameters, and whether the file needs its code.
 
     Raises:
         BadModel: the file cannot be accepted; the message names the problem.
     """
-    with own_objects(task.code, Path(task.folder)):
-        return _run(task, report)
-
-
-def _run(task: RegisterTask, report: Report) -> dict[str, Any]:
     steps = Steps(report, 3)
     path = Path(task.model)
     steps.begin("checking the file")
     check_digest(path, task.digest)
-    # A foreign file is scanned before Keras reads it: its config could request more memory than there is.
-    if task.foreign:
-        check_budget(path, scan(path))
-    steps.begin("loading the model in safe mode")
+    code = needed_code(task, report)
+    with loading_with(code, path):
+        return {**_read(task, report, steps), "needs_code": code is not None}
+
+
+def needed_code(task: RegisterTask, report: Report) -> Path | None:
+    """Return the folder of the code without which the file cannot be loaded; None if it can be loaded.
+
+    Raises:
+        BadModel, DamagedFile: there is no code, and the file is foreign and cannot be accepted.
+    """
+    path = Path(task.model)
+    if task.code is None:
+        # Before Keras reads it: its config could request more memory than there is.
+        if task.foreign:
+            check_budget(path, scan(path))
+        return None
+    try:
+        check_budget(path, scan(path, names_in_compile_config=False))
+        load_checked(path, Path(task.folder))
+    except BadModel as reason:
+        scan_archive(path)
+        report.log(f"The file needs its code: {reason}")
+        return Path(task.code.folder)
+    return None
+
+
+@contextlib.contextmanager
+def loading_with(code: Path | None, *files: Path) -> Iterator[None]:
+    """Let these files be loaded with the objects of the code in a folder; without one, in safe mode.
+
+    Raises:
+        BadModel: the code cannot be imported.
+    """
+    if code is None:
+        yield
+        return
+    try:
+        with own_objects(code, *files):
+            yield
+    except CodeFailed as error:
+        raise BadModel(str(error)) from error
+
+
+def _read(task: RegisterTask, report: Report, steps: Steps) -> dict[str, Any]:
+    """Load the model of a file, predict sample rows, and return what is known about it."""
+    path = Path(task.model)
+    steps.begin("loading the model with its code" if is_active() else "loading the model in safe mode")
     model = load_checked(path, Path(task.folder))
     features = features_for(model, path)
     signature = signature_of(model, features)
@@ -91,7 +134,7 @@ def check_digest(path: Path, digest: str) -> None:
 
 
 def load_checked(path: Path, folder: Path) -> Any:
-    """Load a model in safe mode.
+    """Load a model: in safe mode, or inside `loading_with` with the objects of its code.
 
     Raises:
         BadModel: Keras rejects the file, or it is not a functional model.
@@ -102,9 +145,15 @@ def load_checked(path: Path, folder: Path) -> Any:
         raise BadModel(TOO_DEEP) from error
     # Keras raises any of these for a file that is damaged or that safe mode refuses.
     except (ValueError, TypeError, KeyError, OSError, ImportError, AttributeError) as error:
+        if is_active():
+            raise BadModel(f"it cannot be loaded with its code: {cause_of(error)}") from error
         # Keras names the link in a temporary folder through which it reads the file.
         reason = re.sub(rf"{re.escape(str(folder))}/[^\s'\":,;]*", "the file", str(error).strip())
         raise BadModel(f"Keras cannot load it: {reason[:500]}") from error
+    except (Exception, SystemExit) as error:
+        if not is_active():
+            raise
+        raise BadModel(f"it cannot be loaded with its code: {cause_of(error)}") from error
     # A Sequential model that was saved before it was built has neither.
     if not getattr(model, "inputs", None) or not getattr(model, "outputs", None):
         raise BadModel("it has no fixed inputs and outputs; build it before saving")
@@ -192,7 +241,11 @@ def predict_sample(model: Any, sample: list[Array]) -> list[Array]:
     try:
         outputs = model.predict_on_batch(arranged(model, sample))
     except (ValueError, TypeError) as error:
-        raise BadModel(f"it cannot predict sample rows: {str(error)[:500]}") from error
+        raise BadModel(f"it cannot predict sample rows: {cause_of(error)}") from error
+    except (Exception, SystemExit) as error:
+        if not is_active():
+            raise
+        raise BadModel(f"it cannot predict sample rows: {cause_of(error)}") from error
     return list(keras.tree.flatten(outputs))
 
 

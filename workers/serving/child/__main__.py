@@ -35,8 +35,10 @@ _NEEDED = ("workers.serving.child.serve", "jax.experimental.multihost_utils", "j
 def main() -> int:
     """Serve one model, or forks, over the inherited socket; return the exit status."""
     given = _arguments()
-    lead_group_of_session()
-    die_with_parent(given.parent)
+    # A sandbox has a session of its own, and ends with the router.
+    if given.code is None:
+        lead_group_of_session()
+        die_with_parent(given.parent)
     # The router handles Ctrl-C, and ends its children after their last requests.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
@@ -75,24 +77,40 @@ def _serve_model(connection: socket.socket, given: argparse.Namespace) -> int:
     frames = Connection(connection)
     try:
         load_and_serve(
-            frames, compiled=given.compile_cache, max_batch=given.max_batch, max_programs=given.max_programs
+            frames,
+            code=given.code,
+            compiled=given.compile_cache,
+            max_batch=given.max_batch,
+            max_programs=given.max_programs,
         )
     except (ConnectionError, InvalidFrame) as error:
         logger.info("the connection to the router ended: %s", error)
     except Exception as error:
         logger.exception("the model could not be served")
-        reason = plain_text(f"{type(error).__name__}: {error}", limit=500)
+        reason = plain_text(f"{type(error).__name__}: {error}{_cause(error, given.code)}", limit=500)
         frames.send({"op": "failed", "error": reason})
         return 1
     return 0
+
+
+def _cause(error: Exception, code: Path | None) -> str:
+    """Return the error of a user's code that an error came from, with its lines; empty without code."""
+    if code is None or error.__cause__ is None:
+        return ""
+    from workers.engine.models.own_objects import cause_of
+
+    return f": {cause_of(error.__cause__)}"
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m workers.serving.child")
     parser.add_argument("--fork-server", action="store_true", help="fork children instead of serving a model")
     parser.add_argument("--socket", type=int, required=True, help="inherited descriptor of a unix socket")
-    parser.add_argument("--parent", type=int, required=True, help="process id of the router")
-    parser.add_argument("--compile-cache", type=Path, required=True)
+    parser.add_argument("--parent", type=int, help="process id of the router; not in a sandbox")
+    parser.add_argument(
+        "--code", type=Path, help="folder of the code that the model needs; only in a sandbox"
+    )
+    parser.add_argument("--compile-cache", type=Path)
     parser.add_argument("--max-batch", type=int, default=64)
     parser.add_argument("--max-programs", type=int, default=256)
     return parser.parse_args()

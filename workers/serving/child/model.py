@@ -1,5 +1,6 @@
 """Loads a `.keras` file as a pure function of weights and inputs, with its signature."""
 
+import atexit
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from jax import numpy as jnp
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.engine.models.graph import graph_of
 from workers.engine.models.outputs import output_names
+from workers.engine.models.own_objects import own_objects
 from workers.serving.protocols.dtypes import computed_dtype, served_dtype
 
 _DRAWN = (
@@ -24,6 +26,8 @@ _DRAWN = (
     keras.initializers.VarianceScaling,
     keras.initializers.Zeros,
 )
+_CODE = contextlib.ExitStack()
+atexit.register(_CODE.close)
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,24 @@ class PureModel:
         )
 
 
-def load(path: Path) -> PureModel:
-    """Load a model in safe mode, uncompiled, with no custom objects.
+def load(path: Path, code: Path | None = None) -> PureModel:
+    """Load a model, uncompiled: in safe mode with no custom objects, or with the objects of its code.
+
+    Args:
+        path: of the file.
+        code: the folder of its code. This process must be in a sandbox then.
 
     Raises:
+        CodeFailed: the code cannot be imported.
         ValueError: it cannot be loaded, was never built, or has tensors of unsupported types.
     """
-    with _variables_begin_as_zeros():
-        model = keras.saving.load_model(path, compile=False, safe_mode=True)
+    if code is None:
+        with _variables_begin_as_zeros():
+            model = keras.saving.load_model(path, compile=False, safe_mode=True)
+    else:
+        # Never left: a layer may import a module of the code when it is called.
+        _CODE.enter_context(own_objects(code, path))
+        model = keras.saving.load_model(path, compile=False, safe_mode=False)
     graph = graph_of(model)
     if not getattr(graph, "inputs", None):
         raise ValueError("the model has no symbolic inputs; serve a Functional or a built Sequential model")

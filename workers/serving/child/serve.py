@@ -22,21 +22,30 @@ logger = logging.getLogger("trainyard.serving.child")
 _WARM_SECONDS = 20.0
 
 
-def load_and_serve(connection: Connection, *, compiled: Path, max_batch: int, max_programs: int) -> None:
+def load_and_serve(
+    connection: Connection,
+    *,
+    compiled: Path | None,
+    max_batch: int,
+    max_programs: int,
+    code: Path | None = None,
+) -> None:
     """Load the model that the first frame names, then answer predict frames until the router disconnects.
 
     Args:
         connection: the connection to the router.
-        compiled: the folder of the compile cache.
+        compiled: the folder of the compile cache; None for no cache.
         max_batch: the number of rows of the largest bucket, a power of two.
         max_programs: programs that are kept for a model with open sizes.
+        code: the folder of the code that the model needs, if this process is in a sandbox.
 
     Raises:
         ConnectionError: the router closed the connection inside a frame.
         ValueError: the model cannot be served.
     """
     # A child that is restarted does not compile again.
-    compile_cache.enable(str(compiled))
+    if compiled is not None:
+        compile_cache.enable(str(compiled))
     # A batch runs in the thread that waits for it: handing it to another takes longer than a small model. The
     # heartbeat continues, because JAX releases Python's lock meanwhile.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
@@ -46,7 +55,7 @@ def load_and_serve(connection: Connection, *, compiled: Path, max_batch: int, ma
     model = Path(frame.header["model"])
     seen: list[Sizes] = [tuple(tuple(shape) for shape in sizes) for sizes in frame.header["seen"]]
     began = time.monotonic()
-    programs = Programs(models.load(model), max_batch, max_programs)
+    programs = Programs(models.load(model, code), max_batch, max_programs)
     ahead = AheadCompiler(programs)
     slowest = 0.0
     if programs.has_open_sizes:

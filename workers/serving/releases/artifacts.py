@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+MODEL, CODE = ".keras", ".code"
+"""The suffixes of cached files. Keras detects the format of a model by it."""
 _CHUNK = 1 << 20
 _PART = ".part-"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -38,8 +40,13 @@ class Artifacts:
         for partial in folder.glob(f"{_PART}*"):
             partial.unlink(missing_ok=True)
 
-    async def obtain(self, digest: str, size: int) -> Path:
+    async def obtain(self, digest: str, size: int, suffix: str = MODEL) -> Path:
         """Return the path of a cached file with this digest. The digest is verified on every call.
+
+        Args:
+            digest: SHA-256 of the file.
+            size: its bytes.
+            suffix: `MODEL` or `CODE`.
 
         Raises:
             ArtifactRefused: no source has exactly these bytes.
@@ -47,8 +54,7 @@ class Artifacts:
         """
         if not _DIGEST.fullmatch(digest):
             raise ArtifactRefused(f"{digest[:80]!r} is not a sha256")
-        # Keras detects the format by the suffix.
-        path = self._folder / f"{digest}.keras"
+        path = self._folder / f"{digest}{suffix}"
         if path.exists():
             # The file may have been damaged or replaced since it was cached.
             if await asyncio.to_thread(_digest_of, path) == digest:
@@ -59,9 +65,10 @@ class Artifacts:
 
     def keep_only(self, digests: Collection[str]) -> None:
         """Delete the files of other digests."""
-        for path in self._folder.glob("*.keras"):
-            if path.stem not in digests:
-                path.unlink(missing_ok=True)
+        for suffix in (MODEL, CODE):
+            for path in self._folder.glob(f"*{suffix}"):
+                if path.stem not in digests:
+                    path.unlink(missing_ok=True)
 
     async def _fetch(self, digest: str, size: int, path: Path) -> None:
         handle, name = tempfile.mkstemp(dir=self._folder, prefix=_PART)

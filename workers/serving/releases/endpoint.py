@@ -45,7 +45,8 @@ class Endpoint:
         # The release that served when the server ended, until one serves again.
         self._served_before: SignedRelease | None = None
         self._load, self._changed, self._drain_seconds = load, changed, drain_seconds
-        # By number and digest, so that a loaded version never answers for another file of the same number.
+        # By number and identity, so that a loaded version never answers for another file or other code of the
+        # same number.
         self._versions: dict[tuple[int, str], LoadedVersion] = {}
         self._unloading: dict[LoadedVersion, asyncio.Task[None]] = {}
         self._converging: asyncio.Task[None] | None = None
@@ -118,7 +119,8 @@ class Endpoint:
     def needed_digests(self) -> set[str]:
         """Return the digests named by the saved releases."""
         signed = (self.serving or self._served_before, self.newest)
-        return {version.digest for each in signed if each for version in each.release.versions}
+        versions = (version for each in signed if each for version in each.release.versions)
+        return {digest for version in versions for digest, _ in version.files}
 
     def statuses(self) -> list[VersionStatus]:
         """Return the state of each version, including those that are being unloaded.
@@ -240,4 +242,4 @@ def _number(release: Release, target: Target) -> tuple[int | None, str]:
 
 
 def _key(version: ReleasedVersion) -> tuple[int, str]:
-    return version.number, version.digest
+    return version.number, version.identity

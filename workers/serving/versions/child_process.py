@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
+from jobs.contracts.release import SandboxLevel
 from jobs.contracts.signature import Signature
 from workers.forking.client import Child, ForkServer
 from workers.serving.frames import BEAT_SECONDS, Decoder, Frame, InvalidFrame, encode
@@ -26,7 +27,7 @@ Array = npt.NDArray[Any]
 _ROOT = Path(__file__).parents[3]
 # A batch that does not fit into the buffer is sent in parts, each after a turn of the event loop. The kernel
 # may allow less.
-_SEND_BUFFER_BYTES = 2**20
+SEND_BUFFER_BYTES = 2**20
 # Environment variables passed to a child: paths and devices, but no tokens or addresses
 _ALLOWED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "XLA_FLAGS")
 _ALLOWED_PREFIXES = ("JAX_", "CUDA_", "NVIDIA_", "ROCR_", "HIP_")
@@ -166,7 +167,7 @@ class ChildProcess(asyncio.Protocol):
     @classmethod
     async def _start(cls, start: Callable[[int], Awaitable[Child]]) -> "ChildProcess":
         router_socket, child_socket = socket.socketpair()
-        router_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+        router_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         with child_socket:
             try:
                 process = await start(child_socket.fileno())
@@ -181,6 +182,20 @@ class ChildProcess(asyncio.Protocol):
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def level(self) -> SandboxLevel | None:
+        """The level of its sandbox; None without one."""
+        return None
+
+    @property
+    def cause(self) -> str:
+        """Why it has ended, for people; empty if that is unknown."""
+        return ""
+
+    def pids(self) -> list[int]:
+        """Return its processes."""
+        return [self.pid]
 
     @property
     def silent_seconds(self) -> float:

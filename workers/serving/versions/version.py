@@ -12,20 +12,21 @@ from typing import Any, Protocol
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from jobs.contracts.release import ReleasedVersion
+from jobs.contracts.release import ReleasedVersion, SandboxLevel
 from jobs.contracts.signature import Signature
 from workers.features.files import BadFeatures
 from workers.serving.asgi import Headers, Request
 from workers.serving.errors import ClientGone, DeadlineExceeded, ServingError, Unavailable
 from workers.serving.metrics import Metrics
 from workers.serving.protocols.tfs_views import State, VersionStatus
-from workers.serving.releases.artifacts import ArtifactRefused
+from workers.serving.releases.artifacts import CODE, MODEL, ArtifactRefused
 from workers.serving.settings import Limits
 from workers.serving.table import ServedTable, columns_of, read_table, window_of
 from workers.serving.traffic import Traffic
 from workers.serving.versions.batcher import Answer, Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, LoadedModel
 from workers.serving.versions.child_starter import ChildStarter
+from workers.serving.versions.sandboxes import SandboxedModel, Sandboxes
 from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.signature_check import SignatureMismatch, check_signature
 
@@ -45,7 +46,7 @@ _MAX_RESTARTS_WITH_QUEUE = 4
 class ArtifactCache(Protocol):
     """Provides verified model files."""
 
-    async def obtain(self, digest: str, size: int) -> Path:
+    async def obtain(self, digest: str, size: int, suffix: str = MODEL) -> Path:
         """Return the local path of a file whose digest has just been verified."""
 
 
@@ -55,6 +56,7 @@ class VersionContext:
 
     artifacts: ArtifactCache
     child_starter: ChildStarter
+    sandboxes: Sandboxes
     limits: Limits
     metrics: Metrics
     traffic: Traffic
@@ -113,6 +115,16 @@ class LoadedVersion:
     def child_pid(self) -> int | None:
         """The pid of the child; None while there is none."""
         return self._child.pid if self._child else None
+
+    @property
+    def sandbox(self) -> SandboxLevel | None:
+        """The level of the sandbox of its child; None without one."""
+        return self._child.level if self._child is not None else None
+
+    @property
+    def child_pids(self) -> list[int]:
+        """The processes of the child."""
+        return self._child.pids() if self._child is not None else []
 
     @property
     def waiting_rows(self) -> int:
@@ -225,7 +237,10 @@ class LoadedVersion:
         self.load_attempted.set()
         await self._watch(child)
         self._set("LOADING")
-        logger.warning("%s/%d: child %d ended; restarting it", self.model, self.approved.number, child.pid)
+        cause = f" ({child.cause})" if child.cause else ""
+        logger.warning(
+            "%s/%d: child %d ended%s; restarting it", self.model, self.approved.number, child.pid, cause
+        )
         self._context.metrics.child_restarts.add(model_name=self.model)
         self._batcher.detach()
 
@@ -256,7 +271,8 @@ class LoadedVersion:
         path = await self._context.artifacts.obtain(self.approved.digest, self.approved.bytes)
         self.table = await asyncio.to_thread(read_table, path)
         began = time.monotonic()
-        self._child = child = await self._context.child_starter.start()
+        self._child, path = await self._start(path)
+        child = self._child
         loaded = await self._load_watched(child, path)
         signature = check_signature(self.approved.signature, loaded.signature)
         self.signature = signature.model_copy(
@@ -266,12 +282,24 @@ class LoadedVersion:
         self._batcher.attach(child, loaded.slowest)
         return child
 
+    async def _start(self, path: Path) -> tuple[ChildProcess, Path]:
+        """Start a child, in a sandbox if the version needs code; return it and the file that it loads."""
+        code = self.approved.code
+        if code is None:
+            return await self._context.child_starter.start(), path
+        artifacts = self._context.artifacts
+        files = [(file.path, await artifacts.obtain(file.digest, file.bytes, CODE)) for file in code.files]
+        name = f"{self.model}/{self.approved.number}"
+        return await self._context.sandboxes.start(SandboxedModel(name, path, code, files))
+
     async def _load_watched(self, child: ChildProcess, path: Path) -> LoadedModel:
         """Load the model; a child that stops while it loads is killed, which fails the load."""
 
         async def kill_if_silent() -> None:
             await child.silence(_LOAD_SILENCE_SECONDS)
-            child.kill()
+            # Its status would be that of the signal.
+            if not child.ended.done():
+                child.kill()
 
         watch = asyncio.create_task(kill_if_silent())
         try:

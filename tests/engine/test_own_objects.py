@@ -1,0 +1,183 @@
+"""Model files with layers of a user's own: whether they need their code, and how it is found."""
+
+import json
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from jobs.contracts.sandbox import Level
+from jobs.contracts.task_parts import OwnCode
+from jobs.kinds.ensemble.payload import EnsembleTask
+from jobs.kinds.gate.payload import GateTask
+from jobs.kinds.quantize.payload import QuantizeTask
+from jobs.kinds.register.payload import RegisterTask
+from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
+from tests.own_layers import SCALED, save_with_layer, scaled
+from workers.engine.data.store import file_digest
+from workers.engine.errors import BadModel
+from workers.engine.models.own_objects import own_objects
+from workers.engine.tasks import ensemble, gate, quantize, register
+
+x = np.ones((2, 4), np.float32)
+
+
+def code_in(folder: Path, **files: str) -> OwnCode:
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    return OwnCode(digest="0" * 64, folder=str(folder), minimum=Level.PROCESS, network=False)
+
+
+def registered(path: Path, code: OwnCode | None, *, foreign: bool = True) -> dict:
+    report = ArtifactReport(path.parent)
+    task = RegisterTask(
+        folder=str(path.parent), model=str(path), digest=file_digest(path), foreign=foreign, code=code
+    )
+    return register.run(task, report)
+
+
+def test_a_file_with_a_layer_of_its_own_needs_the_code(tmp_path):
+    path = save_with_layer(tmp_path, SCALED, "Scaled")
+    with pytest.raises(BadModel, match="Scaled"):
+        registered(path, None)
+    found = registered(path, code_in(tmp_path / "code", model=SCALED))
+    assert found["needs_code"] is True
+    assert found["signature"]["inputs"][0]["shape"] == [4]
+
+
+def test_a_file_of_built_in_layers_needs_none_although_it_came_with_code(tmp_path):
+    path = tmp_path / "plain.keras"
+    inputs = keras.Input((4,))
+    model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+    model.compile("adam", loss=scaled)  # only its training needs the function
+    model.save(path)
+    assert registered(path, code_in(tmp_path / "code", model=SCALED))["needs_code"] is False
+
+
+def test_only_files_that_define_a_wanted_object_are_imported(tmp_path):
+    path = save_with_layer(tmp_path, SCALED, "Scaled")
+    code = code_in(tmp_path / "code", model=SCALED, train="raise SystemExit('a script ran')")
+    assert registered(path, code)["needs_code"] is True
+
+
+def test_modules_of_the_code_can_import_each_other(tmp_path):
+    path = save_with_layer(tmp_path, SCALED, "Scaled")
+    text = "from helpers import FACTOR\n" + SCALED.replace("* 2.0", "* FACTOR")
+    code = code_in(tmp_path / "code", model=text, helpers="FACTOR = 2.0")
+    assert registered(path, code)["needs_code"] is True
+    assert "helpers" not in sys.modules
+
+
+def test_a_module_with_the_name_of_an_imported_one_is_found(tmp_path):
+    path = save_with_layer(tmp_path, SCALED, "Scaled")
+    assert registered(path, code_in(tmp_path / "code", json=SCALED))["needs_code"] is True
+    assert json.loads("1") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import no_such_package\n" + SCALED, "its code cannot be imported: ModuleNotFoundError.*model.py:1"),
+        (SCALED.replace("return x * 2.0", "raise OSError('broken')"), "OSError: .*broken.*model.py"),
+        ("import sys; sys.exit(0)\n" + SCALED, "its code cannot be imported: SystemExit"),
+        ("x = 1", "Could not locate class .Scaled"),
+    ],
+)
+def test_an_error_of_the_code_names_its_line(tmp_path, text, message):
+    path = save_with_layer(tmp_path, SCALED, "Scaled")
+    with pytest.raises(BadModel, match=message):
+        registered(path, code_in(tmp_path / "code", model=text))
+
+
+def test_two_versions_of_one_code_do_not_mix(tmp_path):
+    first = save_with_layer(tmp_path / "first", SCALED, "Scaled")
+    changed = SCALED.replace("* 2.0", "* 3.0")
+    second = save_with_layer(tmp_path / "second", changed, "Scaled")
+    codes = [code_in(tmp_path / "a" / "code", model=SCALED), code_in(tmp_path / "b" / "code", model=changed)]
+    with own_objects(Path(codes[0].folder), first):
+        ours = keras.saving.load_model(first)
+        with own_objects(Path(codes[1].folder), second):
+            theirs = keras.saving.load_model(second)
+        again = keras.saving.load_model(first)
+    weights = ours.get_weights()
+    for model in (theirs, again):
+        model.set_weights(weights)
+    assert np.allclose(ours(x), again(x))
+    assert not np.allclose(ours(x), theirs(x))
+    assert "model" not in sys.modules
+
+
+DIGITS = {"shape": (8, 8, 1), "units": 10}
+
+
+def test_the_gates_load_each_version_with_its_own_code(tmp_path):
+    changed = SCALED.replace("* 2.0", "* -2.0")
+    ours = save_with_layer(tmp_path / "ours", SCALED, "Scaled", **DIGITS)
+    theirs = save_with_layer(tmp_path / "theirs", changed, "Scaled", **DIGITS)
+    code_in(tmp_path / "code" / "first", model=SCALED)
+    code_in(tmp_path / "code" / "second", model=changed)
+    code = OwnCode(digest="0" * 64, folder=str(tmp_path / "code"), minimum=Level.PROCESS, network=False)
+    task = GateTask(
+        folder=str(tmp_path / "run"),
+        code=code,
+        challenger=str(ours),
+        challenger_digest=file_digest(ours),
+        challenger_code="first",
+        champion=str(theirs),
+        champion_code="second",
+        dataset=dataset_file(tmp_path, "digits"),
+        spec=spec_for("digits"),
+    )
+    gates = {each["name"]: each for each in gate.run(task, ArtifactReport(tmp_path / "run"))["gates"]}
+    assert gates["loads"]["state"] == "passed"
+    assert "in a sandbox" in gates["loads"]["detail"]
+    assert gates["metric"]["champion"] is not None, gates["metric"]["detail"]
+    assert gates["batch_invariance"]["state"] == "passed"
+
+    code_in(tmp_path / "broken" / "first", model=SCALED)
+    code_in(tmp_path / "broken" / "second", model="raise OSError('gone')\n" + changed)
+    broken = task.model_copy(update={"code": code.model_copy(update={"folder": str(tmp_path / "broken")})})
+    gates = {each["name"]: each for each in gate.run(broken, ArtifactReport(tmp_path / "run"))["gates"]}
+    assert gates["loads"]["state"] == "passed"
+    assert gates["metric"]["state"] == "not_evaluated"
+    assert "OSError: gone (model.py:1)" in gates["metric"]["detail"]
+
+
+def test_a_model_with_a_layer_of_its_own_is_quantized(tmp_path):
+    path = save_with_layer(tmp_path, SCALED, "Scaled", **DIGITS)
+    task = QuantizeTask(
+        folder=str(tmp_path / "run"),
+        code=code_in(tmp_path / "code", model=SCALED),
+        spec=spec_for("digits"),
+        quantize={"mode": "int8"},
+        dataset=dataset_file(tmp_path, "digits"),
+        model=str(path),
+    )
+    report = ArtifactReport(tmp_path / "run")
+    assert quantize.run(task, report)["agreement"] is not None
+    with pytest.raises(BadModel, match="Scaled"):
+        registered(report.artifacts["model"], None)
+
+
+def test_models_with_a_layer_of_their_own_are_pooled(tmp_path):
+    file, spec = dataset_file(tmp_path, "digits"), spec_for("digits")
+    members = []
+    for name in ("a", "b"):
+        member = train_member(tmp_path, name, spec, file)
+        own = save_with_layer(tmp_path / name, SCALED, "Scaled", **DIGITS)
+        members.append(member.model_copy(update={"model": str(own)}))
+    task = EnsembleTask(
+        folder=str(tmp_path / "run"),
+        code=code_in(tmp_path / "code", model=SCALED),
+        spec=spec,
+        ensemble={"method": "mean"},
+        dataset=file,
+        members=tuple(members),
+    )
+    report = ArtifactReport(tmp_path / "run")
+    assert ensemble.run(task, report)["members"] == ["a", "b"]
+    code = code_in(tmp_path / "again", model=SCALED)
+    assert registered(report.artifacts["model"], code)["needs_code"] is True

@@ -1,0 +1,264 @@
+"""Versions whose file needs code of users: who may add them, what their approval binds, what they keep."""
+
+from typing import Any, cast
+from typing import get_args as values_of
+
+import pytest
+
+from jobs import signing
+from jobs.actions import deletions, promotions, registration
+from jobs.actions.code import digest_of
+from jobs.actions.tasks import task_for
+from jobs.contracts import release
+from jobs.contracts.release import SignedRelease, identity_of
+from jobs.contracts.sandbox import Level
+from jobs.errors import BadInput, Conflict, Forbidden, InUse
+from jobs.kinds.gate.payload import GateTask
+from jobs.kinds.register.payload import RegisterResult, RegisterTask
+from jobs.models import (
+    AuditEvent,
+    CodeVersion,
+    Job,
+    Membership,
+    ModelVersion,
+    ReleaseRecord,
+    Role,
+    User,
+)
+from jobs.queries import references
+from jobs.store import sha256_of, store
+from tests import factories
+from tests.api.conftest import Caller
+from tests.api.test_core import keras_archive
+from tests.api.test_registry_api import make_service
+from tests.markup import text_of
+from tests.people import browser_of
+from tests.registry.conftest import GOOD_GATES, SIGNATURE, Yard, judge
+
+PACKAGES = {"path": "requirements.txt", "requirements": ["einops==0.8.1"]}
+
+
+@pytest.fixture
+def trainer(yard: Yard) -> User:
+    """A person of the project who may have code executed."""
+    user = User.objects.create_user("trainer")
+    Membership.objects.create(project=yard.project, user=user, role=Role.TRAINER)
+    return user
+
+
+def code_of(yard: Yard, source: str = "", **found: Any) -> CodeVersion:
+    """Make a version of code with the digest of its files."""
+    code = factories.make_code("layers", project=yard.project, by=yard.owner, source=source)
+    stored = [(file.path, sha256_of(store().path(file.artifact_id))) for file in code.files.all()]
+    code.digest, code.found_json = digest_of(stored), found
+    code.save(update_fields=["digest", "found_json"])
+    return code
+
+
+def uploaded(yard: Yard, by: User, code: CodeVersion | None, *, needs: bool = True) -> ModelVersion:
+    """Add an upload with code, whose validation has found out whether the file needs it."""
+    artifact = yard.new_bytes()
+    stored = sha256_of(store().path(artifact.digest))
+    version = registration.add_uploaded(yard.model, stored, code=code, by=by)
+    registration.mark_validated(version.pk, RegisterResult(signature=SIGNATURE, needs_code=needs))
+    version.refresh_from_db()
+    return version
+
+
+def released(yard: Yard, trainer: User, version: ModelVersion) -> SignedRelease:
+    """Promote a version, and return its release."""
+    request = promotions.request(version, stage="production", by=trainer)
+    judge(request, GOOD_GATES)
+    promotions.approve(request, by=yard.approver)
+    return SignedRelease.model_validate(ReleaseRecord.objects.latest("pk").body)
+
+
+def test_only_who_may_run_code_adds_a_version_with_code(yard: Yard, trainer: User) -> None:
+    code = code_of(yard)
+    with pytest.raises(Forbidden, match="trainer"):
+        uploaded(yard, yard.member, code)
+    version = uploaded(yard, trainer, code)
+    assert version.lineage["code"] == code.digest
+    assert version.code == code
+    with pytest.raises(Forbidden):
+        promotions.request(version, stage="production", by=yard.member)
+    with pytest.raises(Forbidden):
+        registration.describe(version, by=yard.member)
+
+
+def test_code_of_another_project_is_unknown(yard: Yard, trainer: User) -> None:
+    other = factories.make_project(owner=trainer)
+    foreign = factories.make_code(project=other, by=trainer)
+    with pytest.raises(BadInput, match="no code with the digest"):
+        registration.code_for_upload(yard.model, foreign.digest, by=trainer)
+
+
+def test_the_identity_covers_weights_code_and_packages(yard: Yard, trainer: User) -> None:
+    code, packaged = code_of(yard), code_of(yard, packages=PACKAGES)
+    plain = uploaded(yard, trainer, code, needs=False)
+    assert plain.identity == plain.artifact_id
+    found = {uploaded(yard, trainer, each).identity for each in (code, packaged)}
+    other = {identity_of("a" * 64, code.digest), identity_of("b" * 64, code.digest), plain.artifact_id}
+    assert len(found | other) == 5
+    assert packaged.found.packages is not None
+    with_packages = identity_of("a" * 64, code.digest, packaged.found.packages.digest)
+    assert with_packages not in other
+
+
+def test_an_approval_binds_the_identity_and_signs_the_files(yard: Yard, trainer: User) -> None:
+    code = code_of(yard, packages=PACKAGES)
+    version = uploaded(yard, trainer, code)
+    signed = released(yard, trainer, version)
+    (served,) = signed.release.versions
+    assert served.identity == version.identity != version.artifact_id
+    assert served.code is not None
+    assert served.code.requirements == ("einops==0.8.1",)
+    assert served.code.minimum == "landlock"
+    assert {(file.path, file.digest) for file in served.code.files} == {
+        (file.path, file.artifact_id) for file in code.files.all()
+    }
+    decision = version.promotions.get().decisions.get(verdict="approve")
+    assert decision.digest == version.identity
+    approval = AuditEvent.objects.filter(action="promotion.approve").latest("pk")
+    assert approval.detail["digest"] == version.identity
+    # Another digest of the code in the signed release is not what was signed.
+    assert signing.is_signed(signed)
+    forged = signed.model_dump(mode="json")
+    forged["release"]["versions"][0]["code"]["files"][0]["digest"] = "0" * 64
+    assert not signing.is_signed(SignedRelease.model_validate(forged))
+
+
+def test_a_version_that_needs_no_code_is_released_like_any_other(yard: Yard, trainer: User) -> None:
+    version = uploaded(yard, trainer, code_of(yard), needs=False)
+    (served,) = released(yard, trainer, version).release.versions
+    assert served.code is None
+    assert "code" not in served.model_dump(mode="json")
+
+
+def test_altered_code_is_not_approved(yard: Yard, trainer: User) -> None:
+    code = code_of(yard)
+    request = promotions.request(uploaded(yard, trainer, code), stage="production", by=trainer)
+    judge(request, GOOD_GATES)
+    file = store().path(code.files.get().artifact_id)
+    file.chmod(0o600)
+    file.write_text("altered")
+    with pytest.raises(Conflict, match="The code of digits v1 has digest"):
+        promotions.approve(request, by=yard.approver)
+
+
+def test_code_that_a_version_names_is_not_deleted(yard: Yard, trainer: User) -> None:
+    code = code_of(yard)
+    version = uploaded(yard, trainer, code)
+    with pytest.raises(InUse) as refused:
+        deletions.delete(code, by=yard.owner)
+    assert [each.why for each in refused.value.referrers] == ["cannot be loaded without it"]
+    kept = set(code.files.values_list("artifact", flat=True))
+    assert not kept & set(references.unreferenced().values_list("pk", flat=True))
+
+    Job.objects.all().delete()
+    deletion = deletions.delete(version, by=yard.owner)
+    of_code = deletions.delete(code, by=yard.owner)
+    with pytest.raises(Conflict, match="before code"):
+        deletions.restore(deletion, by=yard.owner)
+    deletions.restore(of_code, by=yard.owner)
+    deletions.restore(deletion, by=yard.owner)
+
+
+def test_a_validation_gets_the_code_and_the_strict_checks_of_uploads(
+    yard: Yard, trainer: User, tmp_path: Any
+) -> None:
+    code = code_of(yard)
+    version = uploaded(yard, trainer, code)
+    job = Job.objects.validating(version.pk).get()
+    task = cast(
+        RegisterTask,
+        task_for(factories.make_attempt(job, factories.make_worker()).pk, folder=tmp_path, threads=1),
+    )
+    assert task.foreign
+    assert task.code is not None
+    assert task.code.digest == code.digest
+
+
+def test_gates_get_the_code_of_challenger_and_champion(yard: Yard, trainer: User, tmp_path: Any) -> None:
+    first, second = code_of(yard, "x = 1\n"), code_of(yard, "x = 2\n")
+    released(yard, trainer, uploaded(yard, trainer, first))
+
+    def task_of(code: CodeVersion | None) -> GateTask:
+        version = uploaded(yard, trainer, code) if code is not None else yard.version()
+        request = promotions.request(version, stage="production", by=trainer)
+        assert request.gate_job is not None
+        attempt = factories.make_attempt(request.gate_job, factories.make_worker())
+        return cast(GateTask, task_for(attempt.pk, folder=tmp_path, threads=1))
+
+    task = task_of(second)
+    assert task.code is not None
+    assert (task.challenger_code, task.champion_code) == ("first", "second")
+    assert {file.path for file in task.code.files} == {"first/model.py", "second/model.py"}
+    same = task_of(first)
+    assert same.code is not None
+    assert (same.challenger_code, same.champion_code) == ("first", "first")
+    assert {file.path for file in same.code.files} == {"first/model.py"}
+    plain = task_of(None)
+    assert plain.code is not None
+    assert (plain.challenger_code, plain.champion_code) == ("", "second")
+
+
+def form(code: str) -> tuple[bytes, str]:
+    parts = (
+        b'Content-Disposition: form-data; name="file"; filename="m.keras"\r\n\r\n' + keras_archive(),
+        f'Content-Disposition: form-data; name="code"\r\n\r\n{code}'.encode(),
+    )
+    return b"".join(
+        b"--b\r\n" + part + b"\r\n" for part in parts
+    ) + b"--b--\r\n", "multipart/form-data; boundary=b"
+
+
+def test_an_upload_over_rest_names_its_code(yard: Yard, trainer: User) -> None:
+    code = code_of(yard)
+    path = "/models/digits/versions"
+    made = Caller(trainer, ("read", "write")).raw("POST", path, *form(code.digest))
+    assert made.status_code == 201, made.content
+    assert made.json()["code"] == {
+        "digest": code.digest, "name": "layers", "needed": False, "requirements_digest": None,
+    }  # fmt: skip
+    assert made.json()["lineage"]["code_name"] == "layers"
+    refused = Caller(yard.member, ("read", "write")).raw("POST", path, *form(code.digest))
+    assert refused.status_code == 403
+    unknown = Caller(trainer, ("read", "write")).raw("POST", path, *form("0" * 64))
+    assert (unknown.status_code, unknown.json()["errors"][0]["pointer"]) == (422, "/code")
+
+
+def test_the_prediction_servers_get_the_code_of_released_versions_only(yard: Yard, trainer: User) -> None:
+    live, waiting = code_of(yard, "x = 1\n"), code_of(yard, "x = 2\n")
+    released(yard, trainer, uploaded(yard, trainer, live))
+    uploaded(yard, trainer, waiting)
+    service = Caller(make_service(), ("serve",))
+    assert service.get(f"/artifacts/{live.files.get().artifact_id}").status_code == 200
+    assert service.get(f"/artifacts/{waiting.files.get().artifact_id}").status_code == 404
+
+
+def test_the_pages_show_the_code(yard: Yard, trainer: User) -> None:
+    code = code_of(yard)
+    assert f'value="{code.digest}"' in browser_of(trainer).get("/models/digits").content.decode()
+    assert code.digest not in browser_of(yard.member).get("/models/digits").content.decode()
+    version = uploaded(yard, trainer, code)
+    for user, text in ((trainer, "Request promotion"), (yard.member, "trainers and admins")):
+        shown = text_of(browser_of(user).get(f"/models/digits/versions/{version.number}"))
+        assert "needed by the file" in shown
+        assert text in shown
+    signed = released(yard, trainer, version)
+    assert signed.release.production == version.number
+    shown = text_of(browser_of(yard.approver).get(f"/approvals/{version.promotions.get().pk}"))
+    assert "runs in a sandbox" in shown
+
+
+def test_an_upload_by_the_form_names_its_code(yard: Yard, trainer: User, tmp_path: Any) -> None:
+    code, file = code_of(yard), tmp_path / "m.keras"
+    file.write_bytes(keras_archive())
+    with file.open("rb") as opened:
+        browser_of(trainer).post("/models/digits/upload", {"file": opened, "code": code.digest})
+    assert ModelVersion.objects.get().code == code
+
+
+def test_the_levels_of_releases_are_those_of_sandboxes() -> None:
+    assert set(values_of(release.SandboxLevel)) == {level.value for level in Level}

@@ -1,0 +1,85 @@
+"""Versions that need code of users, for tests of the prediction server."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jobs.contracts.release import Release, ReleasedCode, ReleasedFile, ReleasedVersion
+from jobs.contracts.sandbox import Level
+
+from .fakes import FakeDashboard
+
+TELLING = '''
+import keras
+
+
+@keras.saving.register_keras_serializable("own")
+class Own(keras.layers.Layer):
+    """Returns the sum of its input, and what `answer` finds out."""
+
+    def call(self, x):
+        from helpers import answer
+
+        total = keras.ops.sum(x, axis=-1, keepdims=True)
+        return keras.ops.concatenate([total, answer(x, total)], axis=-1)
+
+    def compute_output_spec(self, x):
+        return keras.KerasTensor((*x.shape[:-1], 2), "float32")
+'''
+"""The layer of `own.keras`, which `make_models` saves. What it does is in another module of the code."""
+
+HARMLESS = """
+def answer(x, total):
+    return total * 0 + 7
+"""
+
+
+def version_with(
+    dashboard: FakeDashboard,
+    number: int,
+    model: bytes,
+    helpers: str = HARMLESS,
+    *,
+    minimum: Level = Level.LANDLOCK,
+    **more: Any,
+) -> ReleasedVersion:
+    """Store a model and its code; return the version that names them."""
+    code = code_with(dashboard, {"model.py": TELLING, "helpers.py": helpers}, minimum)
+    return dashboard.add(number, model, **more).model_copy(update={"code": code})
+
+
+def code_with(dashboard: FakeDashboard, files: Mapping[str, str], minimum: Level) -> ReleasedCode:
+    """Store the files of a version of code."""
+    stored = []
+    for path, text in files.items():
+        body = text.encode()
+        digest = hashlib.sha256(body).hexdigest()
+        dashboard.files[digest] = body
+        stored.append(ReleasedFile(path=path, digest=digest, bytes=len(body)))
+    whole = hashlib.sha256("".join(each.digest for each in stored).encode()).hexdigest()
+    return ReleasedCode(digest=whole, files=tuple(stored), minimum=minimum.value)
+
+
+def served(model: str, generation: int, *versions: ReleasedVersion) -> Release:
+    """Return the release of the first version."""
+    return Release(
+        model=model,
+        generation=generation,
+        production=versions[0].number if versions else None,
+        versions=versions,
+        issued_at="x",
+    )
+
+
+def save(folder: Path) -> Path:
+    """Save `own.keras`, as a training with the code does."""
+    import keras
+
+    from tests.own_layers import defined
+
+    path = folder / "own.keras"
+    with defined(TELLING) as module:
+        inputs = keras.Input((4,), name="x")
+        keras.Model(inputs, module.Own(name="y")(inputs)).save(path)
+    return path

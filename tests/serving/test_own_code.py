@@ -1,0 +1,268 @@
+"""Versions that need code of users: each child in a sandbox, and no effect on other models."""
+
+import os
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from jobs.contracts.release import Release
+from jobs.contracts.sandbox import Level
+
+from .fakes import FakeDashboard, ServerProcess, running, until
+from .own_code import HARMLESS, served, version_with
+
+ROW = b'{"instances": [[1, 1, 1, 1]]}'
+
+
+def predictions(url: str, model: str, body: bytes = ROW) -> object:
+    answer = httpx.post(f"{url}/v1/models/{model}:predict", content=body, timeout=60)
+    return answer.json().get("predictions", answer.json().get("error"))
+
+
+def process_of(dashboard: FakeDashboard, model: str, version: int) -> dict:
+    """Return the process of a version in the newest report that has its memory."""
+
+    def found() -> dict | None:
+        processes = dashboard.last_report(model).get("processes", ())
+        return next((each for each in processes if each["version"] == version and each["memory_bytes"]), None)
+
+    return until(found)
+
+
+def ended(dashboard: FakeDashboard, model: str, generation: int) -> None:
+    """Take a model down."""
+    dashboard.publish(
+        Release(model=model, generation=generation, production=None, versions=(), issued_at="x")
+    )
+    dashboard.serves(model, generation)
+
+
+def test_a_version_that_needs_code_answers_from_a_sandbox(
+    server: ServerProcess, dashboard: FakeDashboard, model_files: dict[str, bytes]
+) -> None:
+    dashboard.publish(served("own", 1, version_with(dashboard, 1, model_files["own"])))
+    dashboard.serves("own", 1)
+    assert predictions(server.url, "own") == [[4.0, 7.0]]
+    process = process_of(dashboard, "own", 1)
+    assert process["sandbox"] in {"bubblewrap", "namespaces", "landlock"}
+    assert process["memory_bytes"] > 50 * 2**20
+    assert process_of(dashboard, "telling", 2)["sandbox"] is None
+    outer = psutil.Process(process["pid"])
+    inside = outer.children(recursive=True)
+    assert inside
+    ended(dashboard, "own", 2)
+    _, alive = psutil.wait_procs([outer, *inside], timeout=30)
+    assert alive == []
+
+
+def test_the_code_decides_together_with_the_file_what_is_loaded(
+    server: ServerProcess, dashboard: FakeDashboard, model_files: dict[str, bytes]
+) -> None:
+    first = version_with(dashboard, 1, model_files["own"])
+    changed = version_with(dashboard, 1, model_files["own"], HARMLESS.replace("7", "8"))
+    assert first.digest == changed.digest
+    assert first.identity != changed.identity
+    dashboard.publish(served("changed", 1, first))
+    dashboard.serves("changed", 1)
+    assert predictions(server.url, "changed") == [[4.0, 7.0]]
+    dashboard.publish(served("changed", 2, changed))
+    dashboard.serves("changed", 2)
+    assert predictions(server.url, "changed") == [[4.0, 8.0]]
+    ended(dashboard, "changed", 3)
+
+
+def test_a_machine_without_a_strong_level_says_so_and_serves_the_others(
+    dashboard: FakeDashboard, model_files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The server of this test runs as root without users for runs, so it offers no level at all.
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    monkeypatch.setenv("TRAINYARD_RUNNER_UIDS", "off")
+    own = FakeDashboard()
+    with running(tmp_path, own) as server:
+        own.publish(served("refused", 1, version_with(own, 1, model_files["own"])))
+        own.publish(served("other", 1, own.add(1, model_files["telling-1"])))
+        own.serves("other", 1)
+        error = until(lambda: own.last_report("refused").get("error"))
+        assert "TRAINYARD_RUNNER_UIDS is off" in error
+        assert own.last_report("refused")["versions"] == {"1": "END"}
+        assert predictions(server.url, "other") == [[4.0, 1.0]]
+    own.close()
+
+
+@pytest.mark.parametrize(
+    ("helpers", "message"),
+    [
+        ("import no_such_package", "No module named .no_such_package.*helpers.py:1"),
+        ("def answer(x, total):\n    raise OSError('broken')", "broken.*helpers.py:2"),
+        ("import os\nos._exit(3)", "ended with status 3"),
+        ("import sys\nsys.exit(0)", "SystemExit|ended with status"),
+    ],
+)
+def test_code_that_fails_is_the_error_of_its_version(
+    server: ServerProcess,
+    dashboard: FakeDashboard,
+    model_files: dict[str, bytes],
+    helpers: str,
+    message: str,
+) -> None:
+    name = f"fails-{abs(hash(helpers))}"
+    dashboard.publish(served(name, 1, version_with(dashboard, 1, model_files["own"], helpers)))
+    assert re.search(message, until(lambda: dashboard.last_report(name).get("error")))
+    assert predictions(server.url, "telling") == [[8.0, 2.0]]
+    ended(dashboard, name, 2)
+
+
+HOSTILE = """
+import os, socket, sys
+from keras import ops
+
+def works(action):
+    try:
+        action()
+    except Exception as error:
+        print(type(error).__name__, error)
+        return 0
+    return 1
+
+def found():
+    tries = [
+        lambda: open({secret!r}).read(),
+        lambda: os.listdir({home!r}),
+        lambda: open(os.path.join({home!r}, "state.json"), "a"),
+        lambda: socket.create_connection(("127.0.0.1", {port}), timeout=3),
+        lambda: open(__file__, "a"),
+        lambda: os.kill({pid}, 0),
+        lambda: open("/proc/{pid}/environ", "rb").read(),
+    ]
+    return sum(works(each) << i for i, each in enumerate(tries))
+
+def answer(x, total):
+    return total * 0 + float(found())
+"""
+
+
+def test_the_code_reaches_neither_files_nor_network_nor_processes(
+    server: ServerProcess, dashboard: FakeDashboard, model_files: dict[str, bytes]
+) -> None:
+    helpers = HOSTILE.format(
+        secret=str(server.home / "token"),
+        home=str(server.home / "home"),
+        port=int(dashboard.url.rpartition(":")[2]),
+        pid=server.process.pid,
+    )
+    dashboard.publish(served("hostile", 1, version_with(dashboard, 1, model_files["own"], helpers)))
+    dashboard.serves("hostile", 1)
+    # The number of the bits that are set names what was possible.
+    assert predictions(server.url, "hostile") == [[4.0, 0.0]]
+    ended(dashboard, "hostile", 2)
+
+
+BOMB = """
+import os, time
+import jax, numpy as np
+
+def explode():
+    {explode}
+
+def host(total):
+    if total.max() > 1000:
+        explode()
+    return total
+
+def answer(x, total):
+    return jax.pure_callback(host, jax.ShapeDtypeStruct(total.shape, total.dtype), total)
+"""
+EXPLODING = b'{"instances": [[1000, 1000, 1, 1]]}'
+
+
+@pytest.mark.parametrize(
+    "explode",
+    [
+        "kept = []\n    while True: kept.append(np.ones(2**24))",
+        "while True:\n        if os.fork() == 0: time.sleep(600)",
+        "os.kill(os.getpid(), 9)",
+        "while True: pass",
+        "print('x' * 2**27)",
+    ],
+    ids=["memory", "processes", "kill", "endless", "output"],
+)
+def test_limits_hold_while_other_models_answer(
+    server: ServerProcess, dashboard: FakeDashboard, model_files: dict[str, bytes], explode: str
+) -> None:
+    name = f"bomb-{abs(hash(explode))}"
+    helpers = BOMB.format(explode=explode)
+    dashboard.publish(served(name, 1, version_with(dashboard, 1, model_files["own"], helpers)))
+    dashboard.serves(name, 1)
+    assert predictions(server.url, name) == [[4.0, 4.0]]
+    before = psutil.Process(process_of(dashboard, name, 1)["pid"])
+    inside = before.children(recursive=True)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(predictions, server.url, name, EXPLODING)
+        answered = 0
+        while not asked.done():
+            assert predictions(server.url, "telling") == [[8.0, 2.0]]
+            answered += 1
+            time.sleep(0.01)
+    assert answered > 10
+    assert not isinstance(asked.result(), list)
+    # It is replaced, and nothing of it is left.
+    _, alive = psutil.wait_procs([before, *inside], timeout=30)
+    assert alive == []
+    assert until(lambda: predictions(server.url, name) == [[4.0, 4.0]])
+    ended(dashboard, name, 2)
+
+
+@pytest.mark.parametrize("level", [Level.NAMESPACES, Level.LANDLOCK, Level.PROCESS])
+def test_a_version_runs_at_each_level_that_the_operator_allows(
+    model_files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: Level
+) -> None:
+    """At the weaker levels too, a killed router leaves no process, and the next one serves again."""
+    monkeypatch.setenv("TRAINYARD_SANDBOX_LEVELS", level)
+    own = FakeDashboard()
+    home = str(tmp_path / "server" / "home")
+    helpers = HOSTILE.format(secret=str(tmp_path / "secret"), home=home, port=1, pid=os.getpid())
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "secret").chmod(0o600)
+    version = version_with(own, 1, model_files["own"], helpers, minimum=Level.PROCESS)
+    with running(tmp_path / "server", own) as first:
+        own.publish(served("own", 1, version))
+        until(lambda: own.last_report("own").get("generation") == 1 or own.last_report("own").get("error"))
+        error = own.last_report("own").get("error")
+        if error and "needs the sandbox level" in error:
+            pytest.skip(error)
+        assert error is None
+        ((total, possible),) = predictions(first.url, "own")
+        assert total == 4.0
+        # Without a user of its own, the level `process` separates nothing.
+        assert possible == 0.0 or (level is Level.PROCESS and os.geteuid() != 0)
+        assert process_of(own, "own", 1)["sandbox"] == level.value
+        everything = psutil.Process(first.process.pid).children(recursive=True)
+        first.kill()
+        _, alive = psutil.wait_procs(everything, timeout=30)
+        assert alive == []
+    with running(tmp_path / "server", own) as again:
+        until(lambda: httpx.get(f"{again.url}/v2/health/ready").status_code == 200)
+        assert predictions(again.url, "own") == [[4.0, possible]]
+    own.close()
+
+
+def test_a_killed_sandbox_costs_its_model_no_answer(
+    server: ServerProcess, dashboard: FakeDashboard, model_files: dict[str, bytes]
+) -> None:
+    dashboard.publish(served("killed-own", 1, version_with(dashboard, 1, model_files["own"])))
+    dashboard.serves("killed-own", 1)
+    outer = until(lambda: server.child_of("killed-own"))
+    inside = outer.children(recursive=True)
+    outer.kill()
+    # The request waits for the next child.
+    assert predictions(server.url, "killed-own") == [[4.0, 7.0]]
+    _, alive = psutil.wait_procs([outer, *inside], timeout=30)
+    assert alive == []
+    assert until(lambda: server.child_of("killed-own")) != outer
+    ended(dashboard, "killed-own", 2)

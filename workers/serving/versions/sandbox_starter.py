@@ -1,0 +1,371 @@
+"""Starts model children with code of users, each as a new interpreter in a sandbox of its own.
+
+They are not forked: a fork would begin with the memory of a process outside of the sandbox.
+"""
+
+import asyncio
+import hashlib
+import logging
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from subprocess import PIPE, STDOUT
+from typing import NamedTuple, Self
+
+from jobs.contracts.release import ReleasedCode
+from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
+from workers.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange
+from workers.sandbox.launch import Owner, SandboxRefused, Streams, launch
+from workers.sandbox.levels import find_levels, wanted_levels
+from workers.sandbox.process import END_TIMEOUT, SandboxProcess
+from workers.sandbox.usage import Unmeasurable, children
+from workers.sandbox.watch import Watch
+from workers.serving.errors import plain_text
+from workers.serving.versions.child_process import SEND_BUFFER_BYTES, ChildCommand, child_environment
+from workers.serving.versions.sandboxed_child import SandboxedChild
+from workers.serving.versions.sandboxes import SandboxedModel
+
+logger = logging.getLogger("trainyard.serving")
+code_logger = logging.getLogger("trainyard.serving.code")
+GIB = 2**30
+# Beside the memory in use, JAX and the allocator reserve memory that they never touch.
+RESERVED = 4 * GIB
+WATCH_SECONDS = 0.25
+"""The time between two measurements: more often takes a share of a core for each version."""
+MAX_LINE = 1000
+FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.2, 2.0
+"""The times between two looks for the processes inside a sandbox, which an early end could leave behind."""
+_PASSED = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "XLA_FLAGS", "PYTHONPATH", "PYTHONUNBUFFERED")
+
+
+class CodeRefused(OSError):
+    """Code of users cannot be started here. The text is the reason."""
+
+
+@dataclass
+class _Run:
+    """The folder of one child, and its user if the server is root."""
+
+    folder: Path
+    user: RunnerUser | None
+
+    @property
+    def owner(self) -> Owner | None:
+        return None if self.user is None else Owner(self.user.uid, self.user.uid)
+
+    def close(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.user is not None and self.user.end_processes():
+            self.user.release()
+
+
+class SandboxStarter:
+    """Starts children in sandboxes; see `Sandboxes`.
+
+    Args:
+        home: the folder of the server's state.
+        command: the settings of ordinary children.
+        memory_bytes: of each version, all its processes together.
+    """
+
+    def __init__(self, home: Path, command: ChildCommand, memory_bytes: int) -> None:
+        self._home, self._command, self._memory = home, command, memory_bytes
+        # A sandbox ends with the thread that started it, so one thread starts all and lives as long as this
+        # process.
+        self._starter = ThreadPoolExecutor(1, "sandboxes")
+        self._states: tuple[LevelState, ...] | None = None
+        self._folder: Path | None = None
+
+    async def start(self, version: SandboxedModel) -> tuple[SandboxedChild, Path]:
+        """Return a new child without a model, and the path of its model file, which it can read.
+
+        Raises:
+            CodeRefused: this machine offers no sandbox that is strong enough.
+            OSError: it could not be started.
+        """
+        loop = asyncio.get_running_loop()
+        router_socket, child_socket = socket.socketpair()
+        router_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        with child_socket, ExitStack() as undo:
+            undo.callback(router_socket.close)
+            starting = loop.run_in_executor(
+                self._starter, partial(self._start, version, child_socket.fileno())
+            )
+            try:
+                started = await asyncio.shield(starting)
+            except asyncio.CancelledError:
+                # The thread uses the socket until then.
+                await asyncio.wait({starting})
+                if starting.exception() is None:
+                    await asyncio.to_thread(starting.result().abandon)
+                raise
+            undo.pop_all()
+        _, child = await loop.create_unix_connection(SandboxedChild, sock=router_socket)
+        child.attach(started.process, started.watch, started.lines.last, started.follow(loop))
+        return child, started.model
+
+    async def close(self) -> None:
+        """End the thread. All children must have ended."""
+        await asyncio.to_thread(self._starter.shutdown)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self, version: SandboxedModel, descriptor: int) -> "_Started":
+        if self._states is None:
+            self._states = self._find_levels()
+        with ExitStack() as undo:
+            run = _Run(self._new_folder(), self._claim())
+            undo.callback(run.close)
+            code, model = _put_files(run, version)
+            request = self._request(version.code, code, model)
+            streams = Streams(stdout=PIPE, stderr=STDOUT, keep=(descriptor,))
+            try:
+                process = launch(
+                    request,
+                    self._command_line(descriptor, code),
+                    self._states,
+                    owner=run.owner,
+                    streams=streams,
+                    scratch=run.folder,
+                )
+            except SandboxRefused as error:
+                raise CodeRefused(str(error)) from error
+            undo.callback(process.close)
+            lines = _Lines(version.name)
+            watch = Watch(process, request.writable, interval=WATCH_SECONDS).start()
+            assert process.stdout is not None  # noqa: S101  it is a pipe
+            watch.read(process.stdout, lines.receive)
+            undo.pop_all()
+        logger.info("%s runs in a sandbox of the level %s", version.name, process.record.level)
+        return _Started(process, watch, lines, run, model)
+
+    def _find_levels(self) -> tuple[LevelState, ...]:
+        try:
+            wanted = wanted_levels()
+        except ValueError as error:
+            raise CodeRefused(str(error)) from error
+        # Where runs have their folders, which they must be able to reach.
+        parent = self._place()
+        if os.geteuid() != 0:
+            return find_levels(parent=parent, wanted=wanted)
+        user = self._claim()
+        assert user is not None  # noqa: S101  this process is root
+        try:
+            return find_levels(lambda: Owner(user.uid, user.uid), parent=parent, wanted=wanted)
+        finally:
+            user.end_processes()
+            user.release()
+
+    def _claim(self) -> RunnerUser | None:
+        """Return a user for one child, if this process is root.
+
+        Raises:
+            CodeRefused: it may have none.
+        """
+        if os.geteuid() != 0:
+            return None
+        uids = UidRange.read(os.environ)
+        if uids is None:
+            raise CodeRefused(
+                f"the prediction server is root, and {VARIABLE} is off: it can give code of users no user of "
+                "its own"
+            )
+        return RunnerUsers(uids, self._home / "users").claim()
+
+    def _new_folder(self) -> Path:
+        """Return a new folder for a child, in one that other users may enter but not list."""
+        run = Path(tempfile.mkdtemp(prefix="run-", dir=self._place()))
+        run.chmod(0o711)
+        return run
+
+    def _place(self) -> Path:
+        if self._folder is None:
+            self._folder = _shared_folder(self._home)
+        return self._folder
+
+    def _request(self, code: ReleasedCode, folder: Path, model: Path) -> SandboxRequest:
+        passed = child_environment() | self._command.variables()
+        environment = {name: value for name, value in passed.items() if name in _PASSED or "THREADS" in name}
+        return SandboxRequest(
+            minimum=Level(code.minimum),
+            readable=(str(folder), str(model)),
+            folder=str(folder),
+            # Devices of GPUs are not in a sandbox.
+            environment={**environment, "NPROC": str(self._command.threads), "JAX_PLATFORMS": "cpu"},
+            limits=limits_of(self._memory),
+        )
+
+    def _command_line(self, descriptor: int, code: Path) -> list[str]:
+        return [
+            # Without the working folder in the path of imports: it has the code.
+            *(sys.executable, "-P", "-m", "workers.serving.child"),
+            *("--socket", str(descriptor), "--code", str(code)),
+            *("--max-batch", str(self._command.max_batch), "--max-programs", str(self._command.max_programs)),
+        ]
+
+
+def limits_of(memory: int) -> Limits:
+    """Return the limits of a child: it computes, and has no reason to write or to start programs."""
+    return Limits(
+        memory_of_all=memory,
+        process_memory=memory + RESERVED,
+        processes_of_all=8,
+        disk_of_all=256 * MIB,
+        file_bytes=256 * MIB,
+        # What a child prints goes to the log of the server. At the limit it is replaced.
+        output_of_all=64 * MIB,
+        # It runs for months.
+        cpu_seconds=2**31,
+    )
+
+
+class _Started(NamedTuple):
+    process: SandboxProcess
+    watch: Watch
+    lines: "_Lines"
+    run: _Run
+    model: Path
+
+    def follow(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[int]":
+        """Wait for the end in a thread, and remove everything. Return the exit status that it will have."""
+        ended: asyncio.Future[int] = loop.create_future()
+
+        def wait() -> None:
+            status = self._remove()
+            # The server may have ended meanwhile.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(ended.set_result, status)
+
+        threading.Thread(target=wait, name=f"end of {self.process.pid}", daemon=True).start()
+        return ended
+
+    def abandon(self) -> None:
+        """End it and remove everything."""
+        self.process.kill()
+        self._remove()
+
+    def _remove(self) -> int:
+        with _Orphans(self.process.pid) as orphans:
+            try:
+                return self._wait(orphans)
+            finally:
+                self.process.close()
+                self.run.close()
+
+    def _wait(self, orphans: "_Orphans") -> int:
+        pause = FIRST_LOOK_SECONDS
+        while True:
+            try:
+                return self.watch.wait(pause)
+            except subprocess.TimeoutExpired:
+                orphans.look()
+                pause = LOOK_SECONDS
+
+
+class _Orphans:
+    """The children of the process outside of a sandbox.
+
+    If that process is killed, they become children of the server, which adopts forks of its fork server, and
+    have to be reaped. At the end of the block they have been killed already.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._handles: dict[int, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for handle in self._handles.values():
+            select.select([handle], [], [], END_TIMEOUT)
+            # Usually it was the child of the process outside.
+            with suppress(ChildProcessError):
+                os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG)
+            os.close(handle)
+
+    def look(self) -> None:
+        """Find the children of now."""
+        if not hasattr(os, "pidfd_open"):
+            return
+        with suppress(Unmeasurable, OSError):
+            for pid in children(self._pid):
+                if pid not in self._handles:
+                    self._handles[pid] = os.pidfd_open(pid)
+
+
+class _Lines:
+    """Logs the lines that a child prints, and keeps the last one."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._rest = name, b""
+        self._lines: deque[str] = deque(maxlen=1)
+
+    def receive(self, chunk: bytes) -> None:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        # A line without an end must not be kept for ever.
+        if len(self._rest) > MAX_LINE:
+            lines, self._rest = [*lines, self._rest], b""
+        for line in lines:
+            text = plain_text(line.decode(errors="replace"), limit=MAX_LINE)
+            if text.strip():
+                self._lines.append(text)
+                code_logger.info("%s: %s", self._name, text)
+
+    def last(self) -> str:
+        return self._rest.decode(errors="replace").strip() or (self._lines[0] if self._lines else "")
+
+
+def _put_files(run: _Run, version: SandboxedModel) -> tuple[Path, Path]:
+    """Copy the code into the folder of a run; return its place, and that of the model file."""
+    code = run.folder / "code"
+    code.mkdir(mode=0o755)
+    code.chmod(0o755)
+    for name, source in version.files:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise CodeRefused(f"a file of code cannot have the path {name[:100]!r}")
+        for parent in reversed(path.parents[:-1]):
+            (code / parent).mkdir(exist_ok=True)
+            (code / parent).chmod(0o755)
+        _copy(source, code / path)
+    if run.user is None:
+        return code, version.model
+    # The cache is closed to other users.
+    model = run.folder / version.model.name
+    _copy(version.model, model)
+    return code, model
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target)
+    target.chmod(0o444)
+
+
+def _shared_folder(home: Path) -> Path:
+    """Return an empty folder outside of the home, which is closed to the users of children.
+
+    What a killed server has left in it is deleted.
+    """
+    digest = hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:12]
+    folder = Path(tempfile.gettempdir()) / f"trainyard-serving-{os.geteuid()}-{digest}"
+    folder.mkdir(mode=0o711, exist_ok=True)
+    found = folder.lstat()
+    # Anyone can create a folder there.
+    if folder.is_symlink() or not folder.is_dir() or found.st_uid != os.geteuid():
+        return Path(tempfile.mkdtemp(prefix="trainyard-serving-"))
+    folder.chmod(0o711)
+    for left in folder.iterdir():
+        shutil.rmtree(left, ignore_errors=True)
+    return folder

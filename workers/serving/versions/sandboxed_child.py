@@ -1,0 +1,188 @@
+"""The model child of a version that needs code of users. Nothing that it sends is trusted."""
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import ValidationError
+
+from jobs.contracts.release import SandboxLevel
+from jobs.contracts.signature import Signature, TensorSpec
+from workers.forking.client import Child
+from workers.sandbox import usage
+from workers.sandbox.process import SandboxProcess
+from workers.sandbox.watch import Watch
+from workers.serving.errors import plain_text
+from workers.serving.frames import Frame, InvalidFrame
+from workers.serving.versions.child_process import (
+    Answered,
+    ChildExited,
+    ChildFailed,
+    ChildProcess,
+    LoadedModel,
+)
+from workers.serving.versions.seen_sizes import Sizes
+
+Array = npt.NDArray[Any]
+MAX_ANSWER = 256 * 2**20
+"""Bytes of a frame. A child could otherwise have the router allocate the 2 GiB that frames may have."""
+MAX_NOTICES = 200
+"""Frames a second that answer nothing: beats, and notices of compilations."""
+MAX_TEXT = 2000
+# Seconds. Its output is read until then, for the cause of its end.
+_END_SECONDS = 5.0
+
+
+class SandboxedChild(ChildProcess):
+    """A model child in a sandbox."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._decoder.max_body = MAX_ANSWER
+        self._sandbox: SandboxProcess
+        self._watch: Watch
+        self._last_line: Callable[[], str]
+        self._signature: Signature | None = None
+        self._notices = 0
+        self._since = time.monotonic()
+
+    def attach(
+        self,
+        process: SandboxProcess,
+        watch: Watch,
+        last_line: Callable[[], str],
+        ended: "asyncio.Future[int]",
+    ) -> None:
+        """Set its process.
+
+        Args:
+            process: the sandbox.
+            watch: of the sandbox.
+            last_line: returns the last line that it has printed.
+            ended: its exit status, once everything of it is removed.
+        """
+        self._sandbox, self._watch, self._last_line = process, watch, last_line
+        self._process = Child(process.pid, ended)
+
+    @property
+    def level(self) -> SandboxLevel:
+        """The level of its sandbox."""
+        return self._sandbox.record.level.value
+
+    def pids(self) -> list[int]:
+        """Return its processes, the one outside of the sandbox included; none after its end."""
+        try:
+            return [self.pid, *usage.processes(self.pid)]
+        except (usage.Unmeasurable, OSError):
+            return []
+
+    async def load(self, model: Path, seconds: float, seen: Sequence[Sizes] = ()) -> LoadedModel:
+        """Have the child load and warm up `model`; see `ChildProcess.load`.
+
+        Raises:
+            ChildExited: it died; the message has the cause.
+            ChildFailed: it refused the model, took too long, or its answer is invalid.
+        """
+        try:
+            loaded = await super().load(model, seconds, seen)
+        except ChildExited:
+            await asyncio.wait({self._process.ended}, timeout=_END_SECONDS)
+            raise ChildExited(self.cause) from None
+        except (ValidationError, KeyError, TypeError) as error:
+            raise ChildFailed("the model's process sent an invalid answer") from error
+        self._signature = loaded.signature
+        slowest = loaded.slowest
+        is_number = isinstance(slowest, int | float) and math.isfinite(slowest)
+        return LoadedModel(loaded.signature, min(max(0.0, slowest), seconds) if is_number else 0.0)
+
+    @property
+    def cause(self) -> str:
+        """Why it has ended, for people."""
+        if self._watch.ended is not None:
+            return self._watch.ended.message
+        if not self._process.ended.done():
+            return "the model's process closed its connection"
+        line = plain_text(self._last_line(), limit=500)
+        return f"the model's process ended with status {self._process.ended.result()}" + (
+            f"; its last line: {line}" if line else ""
+        )
+
+    def predict(self, tensors: Sequence[Array], answered: Answered) -> None:
+        """Send one batch; `answered` gets outputs only if they fit the signature."""
+        rows = len(tensors[0])
+
+        def check(outcome: Frame | Exception) -> None:
+            if isinstance(outcome, Frame) and not self._fits(outcome.tensors, rows):
+                outcome = ChildFailed("the model's process sent an invalid answer")
+            answered(outcome)
+
+        super().predict(tensors, check)
+
+    def kill(self) -> None:
+        """End all its processes. This returns at once."""
+        if not self._process.ended.done():
+            threading.Thread(target=self._sandbox.kill, name=f"end of {self.pid}", daemon=True).start()
+
+    def data_received(self, data: bytes) -> None:
+        """Resolve the open request (asyncio callback); end a child that sends anything else."""
+        try:
+            super().data_received(data)
+        # The content of a frame is the child's own: any part of it may be missing or of another type.
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError, InvalidFrame):
+            self._refuse()
+
+    def _received(self, frame: Frame) -> None:
+        header = frame.header
+        match header["op"]:
+            case "beat" | "compiling":
+                self._count_notice()
+                if frame.tensors:
+                    raise InvalidFrame("a notice with tensors")
+            case "outputs" | "ready" if self._answered is None:
+                self._count_notice()
+                return
+            case "outputs" | "ready":
+                pass
+            case _:
+                kind = header.get("kind")
+                error = plain_text(str(header.get("error", "the child failed")), limit=MAX_TEXT)
+                self._settle(ChildFailed(error, kind if kind in ("input", "memory") else "internal"))
+                return
+        super()._received(frame)
+
+    def _count_notice(self) -> None:
+        """Count a frame that answers nothing: very many of them would take all time of the router."""
+        now = time.monotonic()
+        if now - self._since > 1:
+            self._since, self._notices = now, 0
+        self._notices += 1
+        if self._notices > MAX_NOTICES:
+            raise InvalidFrame("too many notices")
+
+    def _refuse(self) -> None:
+        self._transport.abort()
+        self.kill()
+
+    def _fits(self, outputs: Sequence[Array], rows: int) -> bool:
+        """Return whether these are the outputs of a batch, by the signature."""
+        specs = self._signature.outputs if self._signature is not None else ()
+        return len(outputs) == len(specs) and all(
+            _fits(output, spec, rows) for output, spec in zip(outputs, specs, strict=True)
+        )
+
+
+def _fits(output: Array, spec: TensorSpec, rows: int) -> bool:
+    shape = output.shape
+    return (
+        output.dtype.kind in "buif"
+        and output.dtype.itemsize <= np.dtype(spec.dtype).itemsize
+        and len(shape) == len(spec.shape) + 1
+        and shape[0] == rows
+        and all(wanted in (None, size) for size, wanted in zip(shape[1:], spec.shape, strict=True))
+    )

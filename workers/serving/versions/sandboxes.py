@@ -1,0 +1,62 @@
+"""Starts the children of versions that need code of users. Other servers import nothing for it."""
+
+import asyncio
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobs.contracts.release import ReleasedCode
+from workers.serving.versions.child_process import ChildCommand, ChildProcess
+
+if TYPE_CHECKING:
+    from workers.serving.versions.sandbox_starter import SandboxStarter
+
+_STARTER = "workers.serving.versions.sandbox_starter"
+
+
+class SandboxedModel(NamedTuple):
+    """A version to load: its verified files on this machine.
+
+    Attributes:
+        name: of the version, for the log.
+        model: the model file.
+        code: the code, as it was released.
+        files: the files of the code, each with its path in it.
+    """
+
+    name: str
+    model: Path
+    code: ReleasedCode
+    files: Sequence[tuple[str, Path]]
+
+
+class Sandboxes:
+    """Starts children in sandboxes.
+
+    Args:
+        home: the folder of the server's state.
+        command: the settings of ordinary children.
+        memory_bytes: of each version, all its processes together.
+    """
+
+    def __init__(self, home: Path, command: ChildCommand, memory_bytes: int) -> None:
+        self._settings = home, command, memory_bytes
+        self._starter: SandboxStarter | None = None
+
+    async def start(self, version: SandboxedModel) -> tuple[ChildProcess, Path]:
+        """Return a new child without a model, and the path of its model file, which it can read.
+
+        Raises:
+            OSError: this machine offers no sandbox that is strong enough, or it could not be started.
+        """
+        if self._starter is None:
+            module = await asyncio.to_thread(importlib.import_module, _STARTER)
+            # Another version may have been faster.
+            self._starter = self._starter or module.SandboxStarter(*self._settings)
+        return await self._starter.start(version)
+
+    async def close(self) -> None:
+        """Remove what starts children. All of them must have ended."""
+        if self._starter is not None:
+            await self._starter.close()
