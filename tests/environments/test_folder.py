@@ -25,10 +25,19 @@ def build(folder: EnvironmentFolder, digest: str, *, used: float) -> None:
         (place / "venv").chmod(0o555)
         folder.complete(
             EnvironmentFacts(
-                digest=digest, requirements=("einops",), python="3.13.0", platform="linux", for_engine=True,
-                packages=(), bytes=SIZE, seconds=1.0, built=time.time(), installer="pip", source="a folder",
+                digest=digest,
+                requirements=("einops",),
+                python="3.13.0",
+                platform="linux",
+                for_engine=True,
+                packages=(),
+                bytes=SIZE,
+                seconds=1.0,
+                built=time.time(),
+                installer="pip",
+                source="a folder",
                 level="bubblewrap",
-            )  # fmt: skip
+            )
         )
     then = time.time() - used
     os.utime(folder.root / digest / USED, (then, then))

@@ -35,7 +35,6 @@ WAIT = 0.2
 """Seconds between two looks whether another run has built the environment."""
 
 
-
 class Recorder(Protocol):
     """Is told what becomes of environments; the database has the same. Called from several threads."""
 
@@ -178,9 +177,7 @@ class Environments:
         log.add(f"Installing {len(request.requirements)} requirements by {builder.installer.name} "
                 f"from {source.described()}")  # fmt: skip
         try:
-            record = builder.build(
-                request, source, folder, minimum=minimum, receive=log.add, stopped=stopped
-            )
+            record = builder.build(request, source, folder, minimum=minimum, receive=log.add, stopped=stopped)
             size = seal(folder / VENV)
         except BaseException as error:
             self.folder.remove(digest)
