@@ -180,6 +180,7 @@ async def findings(level: Level) -> dict[str, Any]:
         found["processes"] = await place.run(9, ["multiply", 40])
         found["disk"] = await place.run(10, ["fill", "large", 32 * MIB], ["hang"])
         found["output"] = await place.run(11, ["babble"])
+        found["extended output"] = await place.run(15, ["extend_output"])
         place.script(12, ["ignore"])
         ignoring = place.bench.start(attempt=12, root=12)
         await until(lambda: repository.events.get(12))
