@@ -5,6 +5,7 @@ import functools
 import http.server
 import os
 import shutil
+import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from jobs.contracts.sandbox import Level, LevelState
-from tests.sandbox.conftest import UIDS, claimed
+from tests.sandbox.conftest import claimed, users
 from workers.environments import installers
 from workers.environments.building import Builder, BuildLimits
 from workers.environments.environments import Environments
@@ -24,22 +25,12 @@ from workers.isolation.users import RunnerUsers
 from workers.sandbox.launch import Owner
 from workers.sandbox.levels import find_levels
 
-OWN_ROOTS = (Level.BUBBLEWRAP, Level.NAMESPACES)
-
-
-@pytest.fixture(scope="session")
-def users() -> Iterator[RunnerUsers | None]:
-    if os.geteuid() != 0:
-        yield None
-        return
-    folder = Path(tempfile.mkdtemp())
-    yield RunnerUsers(UIDS, folder)
-    shutil.rmtree(folder)
+__all__ = ["users"]
 
 
 @contextlib.contextmanager
-def claim(users: RunnerUsers | None) -> Iterator[Owner | None]:
-    if users is None:
+def claim(users: RunnerUsers) -> Iterator[Owner | None]:
+    if os.geteuid() != 0:
         yield None
         return
     with claimed(users) as user:
@@ -47,13 +38,13 @@ def claim(users: RunnerUsers | None) -> Iterator[Owner | None]:
 
 
 @pytest.fixture(scope="session")
-def levels(users: RunnerUsers | None) -> tuple[LevelState, ...]:
+def levels(users: RunnerUsers) -> tuple[LevelState, ...]:
     with claim(users) as owner:
         return find_levels(None if owner is None else lambda: owner)
 
 
 @pytest.fixture
-def builder(users: RunnerUsers | None, levels: tuple[LevelState, ...]) -> Builder:
+def builder(users: RunnerUsers, levels: tuple[LevelState, ...]) -> Builder:
     """At the strongest level that this machine has, by pip."""
     if not any(state.offered and state.level is not Level.PROCESS for state in levels):
         pytest.skip("this machine offers no sandbox")
@@ -74,6 +65,8 @@ class Bench:
     def wheels(self) -> Path:
         folder = self.root / "wheels"
         folder.mkdir(exist_ok=True)
+        # A build of a worker that is root has a user of its own.
+        folder.chmod(0o755)
         return folder
 
     @functools.cached_property
@@ -92,16 +85,26 @@ class Bench:
         )  # fmt: skip
 
 
-@pytest.fixture
-def bench(builder: Builder) -> Iterator[Bench]:
+@contextlib.contextmanager
+def benches(builder: Builder) -> Iterator[Bench]:
     # Not tmp_path: users of builds cannot enter that of root.
     root = Path(tempfile.mkdtemp(prefix="trainyard-packages-"))
     root.chmod(0o711)
+    before = os.umask(0o022)
     found = Bench(root, builder)
-    yield found
-    found.stopped.set()
-    found.environments.evict(0)
-    shutil.rmtree(root, ignore_errors=True)
+    try:
+        yield found
+    finally:
+        found.stopped.set()
+        found.environments.evict(0)
+        os.umask(before)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+def bench(builder: Builder) -> Iterator[Bench]:
+    with benches(builder) as found:
+        yield found
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -133,10 +136,14 @@ def serving(folder: Path) -> Iterator[Server]:
         thread.join()
 
 
+def served(bench: Bench, address: str, *others: str) -> PackageIndex:
+    host, _, port = address.removeprefix("http://").partition(":")
+    hosts = frozenset({(host, int(port))})
+    return PackageIndex(urls=(f"{address}/simple", *others), hosts=hosts, timeout="5")
+
+
 def python_of(held: Held, program: str) -> str:
     """Return what a program prints in an environment."""
-    import subprocess
-
     done = subprocess.run([held.python, "-I", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -1,38 +1,34 @@
 """Packages are installed in a sandbox, from a folder of wheels or an index of this machine."""
 
-import functools
 import importlib.metadata
+import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 
 import pytest
 
-from jobs.contracts.sandbox import Level, LevelState
-from tests.environments.conftest import Bench, claim, python_of, serving
+from jobs.contracts.sandbox import Level
+from tests.environments.conftest import Bench, python_of, served, serving
 from tests.environments.packages import index_of, source, wheel
+from tests.sandbox.conftest import CASES, Cases, as_user, cases
 from workers.environments.building import BuildLimits
 from workers.environments.failures import BuildFailed, BuildStopped
-from workers.environments.index import PackageIndex
 from workers.isolation.users import RunnerUsers
+from workers.isolation.view import CODE_ROOT
 
-
-def served(bench: Bench, address: str, *others: str) -> PackageIndex:
-    host, _, port = address.removeprefix("http://").partition(":")
-    hosts = frozenset({(host, int(port))})
-    return PackageIndex(urls=(f"{address}/simple", *others), hosts=hosts, timeout="5")
+__all__ = ["cases"]
 
 
 def test_an_environment_has_its_packages_and_behind_them_those_of_this_program(bench: Bench) -> None:
     wheel(bench.wheels, "first", requires=("second>=2",))
     wheel(bench.wheels, "second", "2.5")
     held = bench.ensure("first")
-    assert [(each.name, each.version) for each in held.facts.packages] == [
-        ("first", "1.0"),
-        ("second", "2.5"),
-    ]
-    printed = python_of(held, "import first, second, keras_tuner, sys; print(second.VERSION, sys.prefix)")
+    assert [(each.name, each.version) for each in held.facts.packages] == [("first", "1.0"), ("second", "2.5")]
+    printed = python_of(held, "import first, second, pydantic, sys; print(second.VERSION, sys.prefix)")
     assert printed == f"2.5 {held.folder}/venv"
     assert held.facts.bytes > 0
     assert any("Successfully installed" in line for line in bench.lines)
@@ -106,61 +102,29 @@ def test_a_source_distribution_that_cannot_be_built_is_named(bench: Bench) -> No
     assert any("no compiler" in line for line in bench.lines)
 
 
-HOSTILE = """
-import socket
-found = {{}}
-def tried(name, action):
-    try:
-        action()
-        found[name] = "possible"
-    except OSError as error:
-        found[name] = type(error).__name__
-tried("elsewhere", lambda: socket.create_connection(("127.0.0.1", {port}), timeout=2))
-tried("datagram", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", {port})))
-def by_proxy():
-    near = socket.create_connection(("127.0.0.1", int(os.environ["PIP_PROXY"].rpartition(":")[2])), timeout=5)
-    near.sendall(b"CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n")
-    if b" 200 " not in near.recv(100):
-        raise PermissionError
-tried("by proxy", by_proxy)
-tried("secret", lambda: open({secret!r}).close())
-tried("outside", lambda: open({outside!r}, "w").close())
-"""
-
-
-@pytest.mark.parametrize("level", [Level.BUBBLEWRAP, Level.NAMESPACES, Level.LANDLOCK])
-def test_a_build_reaches_the_index_and_nothing_else(
-    bench: Bench, levels: tuple[LevelState, ...], users: RunnerUsers | None, level: Level
-) -> None:
-    states = tuple(state for state in levels if state.level is level)
-    if not states[0].offered:
-        pytest.skip(states[0].reason)
-    bench.builder = replace(bench.builder, states=states, claim=functools.partial(claim, users))
-    secret = bench.root / "secret"
-    secret.write_text("secret")
-    secret.chmod(0o600)
-    outside = bench.root / "outside"
-    with serving(bench.root) as index, socket.create_server(("127.0.0.1", 0)) as other:
-        datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        datagrams.bind(other.getsockname())
-        code = HOSTILE.format(port=other.getsockname()[1], secret=str(secret), outside=str(outside))
-        source(bench.wheels, "hostile", code)
-        index_of(bench.wheels, bench.root)
-        bench.index = served(bench, index.address)
-        held = bench.ensure("hostile")
-        assert "/simple/hostile/" in index.asked
-        other.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            other.accept()
-        datagrams.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            datagrams.recv(10)
-        datagrams.close()
-    found = eval(python_of(held, "import hostile; print(hostile.FOUND)"))
-    assert "possible" not in [found[name] for name in ("elsewhere", "by proxy", "secret", "outside")], found
-    assert not outside.exists()
-    # The networks of these levels are their own; datagrams reach no one there.
-    assert level is not Level.LANDLOCK or found["datagram"] != "possible"
+@pytest.mark.parametrize(("worker", "level"), CASES)
+def test_a_build_reaches_the_index_and_nothing_else(worker: str, level: Level, cases: Cases, users: RunnerUsers) -> None:
+    if level is Level.PROCESS:
+        pytest.skip("only wheels are installed there, which execute nothing")
+    cases.require(worker, level)
+    module = "tests.environments.hostile_build"
+    command = [sys.executable, "-m", module, level]
+    printed = (
+        as_user(module, level, users=users)
+        if worker == "user"
+        else subprocess.run(command, cwd=CODE_ROOT, capture_output=True, text=True, check=True).stdout
+    )
+    found = json.loads(printed)
+    if "missing" in found:
+        # An installation needs the Python of the worker, which may be in a closed home.
+        pytest.skip(found["missing"])
+    assert "/simple/hostile/" in found.pop("asked")
+    assert found.pop("received") == []
+    attempts = found.pop("attempts")
+    # At the levels with a root of their own, a datagram reaches no one, and the folder is one of the build.
+    possible = {name for name, result in attempts.items() if result == "possible"}
+    assert possible <= ({"datagram", "outside"} if level is not Level.LANDLOCK else set()), attempts
+    assert found == {"outside": False, "level": level}
 
 
 def test_a_host_that_is_not_the_index_is_named(bench: Bench) -> None:
@@ -168,9 +132,7 @@ def test_a_host_that_is_not_the_index_is_named(bench: Bench) -> None:
     with serving(bench.root) as index, serving(bench.root) as files:
         page = bench.root / "simple" / "first"
         page.mkdir(parents=True)
-        link = (
-            f'<a href="{files.address.replace("127.0.0.1", "localhost")}/wheels/first-1.0-py3-none-any.whl">'
-        )
+        link = f'<a href="{files.address.replace("127.0.0.1", "localhost")}/wheels/first-1.0-py3-none-any.whl">'
         (page / "index.html").write_text(f"<!DOCTYPE html><html><body>{link}first-1.0-py3-none-any.whl</a>")
         bench.index = served(bench, index.address)
         with pytest.raises(BuildFailed, match="refers to the host localhost") as failed:
@@ -183,23 +145,19 @@ def test_an_index_that_does_not_answer_is_named_as_the_cause(bench: Bench) -> No
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
     bench.index = served(bench, address)
-    with pytest.raises(BuildFailed, match="could not be reached") as failed:
+    with pytest.raises(BuildFailed, match="at 127.0.0.1 could not be reached") as failed:
         bench.ensure("first")
     assert failed.value.code == "package_index"
 
 
-def test_with_a_password_in_the_address_only_wheels_are_installed_and_it_is_in_no_output(
-    bench: Bench,
-) -> None:
+def test_with_a_password_in_the_address_only_wheels_are_installed_and_it_is_in_no_output(bench: Bench) -> None:
     source(bench.wheels, "sourced", "found = 1")
     with serving(bench.root) as index:
         index_of(bench.wheels, bench.root)
         plain = served(bench, index.address)
         secret = plain.urls[0].replace("http://", "http://reader:correct-horse@")
         bench.index = plain._replace(urls=(secret,))
-        with pytest.raises(
-            BuildFailed, match="Only wheels are installed here: the address .* has a password"
-        ):
+        with pytest.raises(BuildFailed, match="Only wheels are installed here: the address .* has a password"):
             bench.ensure("sourced")
     assert not any("correct-horse" in line for line in bench.lines)
 
@@ -225,9 +183,7 @@ def test_a_build_that_is_not_needed_any_more_ends(bench: Bench) -> None:
 
 def test_a_build_that_writes_too_much_is_ended(bench: Bench) -> None:
     bench.builder = replace(bench.builder, limits=BuildLimits(seconds=60, bytes=64 * 2**20))
-    source(
-        bench.wheels, "large", 'open("/tmp/large", "wb").write(bytes(80 * 2**20)); import time; time.sleep(9)'
-    )
+    source(bench.wheels, "large", 'open("/tmp/large", "wb").write(bytes(80 * 2**20)); import time; time.sleep(9)')
     with pytest.raises(BuildFailed):
         bench.ensure("large")
 
@@ -250,3 +206,5 @@ def test_two_runs_that_need_the_same_build_it_once(bench: Bench) -> None:
     built, waited = sorted(lines, key=len, reverse=True)
     assert any("Successfully installed" in line for line in built)
     assert waited == ["Another run installs the same packages; this one waits for it."]
+
+

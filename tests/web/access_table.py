@@ -85,6 +85,7 @@ GET /api/v1/datasets/<slug>/versions/<number>/overview
 GET /api/v1/datasets/<slug>/versions/<number>/split-overview
 GET /api/v1/code/<code>
 GET /api/v1/code/<code>/files
+GET /api/v1/code/<code>/environment
 GET /api/v1/code/<code>/text
 GET /api/v1/code/<code>/differences
 POST /api/v1/experiments/validate

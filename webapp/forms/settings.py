@@ -6,15 +6,16 @@ from jobs.contracts.sandbox import LEVELS, Level
 from jobs.models import Project
 from webapp.forms.reading import ReadForm
 
-CHOICES = [(level.value, level.value) for level in LEVELS]
+CHOICES = [(level.value, f"{level}: {info.summary}") for level, info in LEVELS.items()]
 
 
 class SandboxForm(ReadForm):
     sandbox_minimum = forms.ChoiceField(
         choices=CHOICES,
-        label="Weakest sandbox",
-        help_text="Jobs with code of users wait while no worker offers this one or a stronger one. Runs that "
-        "have begun continue.",
+        widget=forms.RadioSelect(attrs={"class": "ty-radios"}),
+        label="Weakest sandbox for code of users",
+        help_text="The strongest is the first. Jobs wait while no worker offers this one or a stronger one; "
+        "runs that have begun continue.",
     )
     seen = forms.ChoiceField(choices=CHOICES, widget=forms.HiddenInput)
 

@@ -21,8 +21,10 @@ from jobs.models import Experiment, ModelVersion, Project
 from jobs.queries import experiments as queries
 from webapp.forms.experiment import advice, conflict, rows, start
 from webapp.forms.experiment.sections import SECTIONS
+from webapp.forms.script.script import is_script
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
+from webapp.pages import scripts
 from webapp.pages.experiments import in_project
 from webapp.pages.shortcuts import (
     Request,
@@ -78,6 +80,8 @@ def _base_version(request: Request) -> ModelVersion | None:
 def edit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     """Revise an experiment: its draft if there is one, else its newest revision."""
     experiment = in_project(request, project, id, Action.WRITE)
+    if is_script(spec := conflict.saved(experiment)["spec"]):
+        return scripts.edit(request, experiment, spec)
     if request.method == "POST":
         return _save_or_submit(request, experiment.project, experiment)
     return _show(request, experiment.project, experiment, _given(experiment, conflict.saved(experiment)))

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import platform
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from jobs.contracts.events import Log, Phase
+from jobs.contracts.packages import python_problem
 from jobs.contracts.sandbox import LevelState
 from jobs.contracts.task_parts import OwnCode, Task
 from jobs.states import Outcome
@@ -78,7 +80,11 @@ class Packages:
             BuildFailed: they cannot be installed; the text is the cause.
         """
         code = task.code
-        if code is None or not code.requirements:
+        if code is None:
+            return task
+        if problem := python_problem(code.requires_python, platform.python_version()):
+            raise BuildFailed(problem, code="package_python")
+        if not code.requirements:
             return task
         for_engine = _needs_engine(task)
         find = partial(self.environments.python_of, code.requirements, for_engine=for_engine)
