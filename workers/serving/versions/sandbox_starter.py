@@ -30,6 +30,7 @@ from workers.sandbox.launch import Owner, SandboxRefused, Streams, launch
 from workers.sandbox.levels import find_levels, wanted_levels
 from workers.sandbox.process import END_TIMEOUT, SandboxProcess
 from workers.sandbox.usage import Unmeasurable, children
+from workers.sandbox.view import CODE_ROOT, PACKAGES
 from workers.sandbox.watch import Watch
 from workers.serving.errors import plain_text
 from workers.serving.versions.child_process import SEND_BUFFER_BYTES, ChildCommand, child_environment
@@ -46,7 +47,7 @@ WATCH_SECONDS = 0.25
 MAX_LINE = 1000
 FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.2, 2.0
 """The times between two looks for the processes inside a sandbox, which an early end could leave behind."""
-_PASSED = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "XLA_FLAGS", "PYTHONPATH", "PYTHONUNBUFFERED")
+_PASSED = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "XLA_FLAGS", "PYTHONUNBUFFERED")
 
 
 class CodeRefused(OSError):
@@ -128,7 +129,7 @@ class SandboxStarter:
             run = _Run(self._new_folder(), self._claim())
             undo.callback(run.close)
             code, model = _put_files(run, version)
-            request = self._request(version.code, code, model)
+            request = self._request(version.code, code, model, _put_program(run))
             streams = Streams(stdout=PIPE, stderr=STDOUT, keep=(descriptor,))
             try:
                 process = launch(
@@ -194,15 +195,20 @@ class SandboxStarter:
             self._folder = _shared_folder(self._home)
         return self._folder
 
-    def _request(self, code: ReleasedCode, folder: Path, model: Path) -> SandboxRequest:
+    def _request(self, code: ReleasedCode, folder: Path, model: Path, program: Path) -> SandboxRequest:
         passed = child_environment() | self._command.variables()
         environment = {name: value for name, value in passed.items() if name in _PASSED or "THREADS" in name}
         return SandboxRequest(
             minimum=Level(code.minimum),
-            readable=(str(folder), str(model)),
+            readable=(str(folder), str(model), str(program)),
             folder=str(folder),
             # Devices of GPUs are not in a sandbox.
-            environment={**environment, "NPROC": str(self._command.threads), "JAX_PLATFORMS": "cpu"},
+            environment={
+                **environment,
+                "PYTHONPATH": str(program),
+                "NPROC": str(self._command.threads),
+                "JAX_PLATFORMS": "cpu",
+            },
             limits=limits_of(self._memory),
         )
 
@@ -346,6 +352,16 @@ def _put_files(run: _Run, version: SandboxedModel) -> tuple[Path, Path]:
     model = run.folder / version.model.name
     _copy(version.model, model)
     return code, model
+
+
+def _put_program(run: _Run) -> Path:
+    """Return a folder from which this program's packages are imported: theirs has other things beside."""
+    program = run.folder / "program"
+    program.mkdir(mode=0o755)
+    program.chmod(0o755)
+    for name in PACKAGES:
+        (program / name).symlink_to(CODE_ROOT / name)
+    return program
 
 
 def _copy(source: Path, target: Path) -> None:
