@@ -111,7 +111,8 @@ class OwnLoop(keras_tuner.HyperModel):
     def fit(self, hp, model, x, y, validation_data, callbacks=None, **kwargs):
         size = hp.Int("batch", 16, 64, step=16, default=32)
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(optimizer=keras.optimizers.Adam(hp.Float("rate", 1e-3, 1e-1, sampling="log")), loss=loss)
+        rate = hp.Float("rate", 1e-3, 1e-1, sampling="log")
+        model.compile(optimizer=keras.optimizers.Adam(rate), loss=loss)
         for callback in callbacks:
             callback.set_model(model)
         best = float("inf")
@@ -188,8 +189,21 @@ NOT_COMPILED = (
     + '''
 def build_model(hp):
     """Not compiled: the experiment's optimizer and loss are used. Its outputs are logits."""
-    return keras.Sequential([layers.Dense(hp.Int("units", 8, 24, step=8), activation="relu"), layers.Dense(3)])
+    units = hp.Int("units", 8, 24, step=8)
+    return keras.Sequential([layers.Dense(units, activation="relu"), layers.Dense(3)])
 '''
+)
+
+WHOLE_GUIDE = (
+    SEARCH_OF_LAYERS
+    + """
+
+build_model(keras_tuner.HyperParameters())
+tuner = keras_tuner.RandomSearch(build_model, objective="val_accuracy", max_trials=2, directory="tried")
+tuner.search_space_summary()
+tuner.search(np.zeros((8, 4)), np.zeros((8, 3)), epochs=1)
+raise AssertionError("lines after a search are not executed")
+"""
 )
 
 BROKEN = {
@@ -227,7 +241,7 @@ BROKEN = {
         "rows of 4",
     ),
 }
-"""By what is wrong: the code, the code of its error, and a part of its message."""
+"""By the mistake: the code, the code of its error, and a part of its message."""
 
 
 def code_in(folder: Path, text: str, name: str = "model.py") -> OwnCode:

@@ -7,6 +7,7 @@ from django.db import transaction
 from jobs import access
 from jobs.actions import audit, events, experiments, pipeline, quotas, submit
 from jobs.actions.payloads import change_payload
+from jobs.contracts.code_model import CodeModel
 from jobs.contracts.dry_build import EMPTY_SPACE, BuiltModel, completed, problems_of
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
@@ -16,6 +17,7 @@ from jobs.kinds.dry_build.payload import DryBuildPayload
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import DatasetVersion, Job, Project, Revision, User
 from jobs.queries import dry_builds
+from jobs.queries.waiting import BUILDING_FIRST
 from jobs.states import FINAL, JobState
 
 PRIORITY = 80
@@ -28,7 +30,7 @@ def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool
 
     Args:
         project: of the code.
-        payload: what is built.
+        payload: names the model.
         by: the acting user.
         again: whether to repeat one that has failed.
 
@@ -73,7 +75,7 @@ def is_ready(root: Job) -> bool:
         return True
     revision = revision_of(root)
     spec = revision.spec
-    if not spec.model.info.own_names:
+    if not isinstance(spec.model, CodeModel):
         return True
     version = DatasetVersion.objects.filter(pk=root.payload.dataset_version or 0).first()
     profile = version.profile if version is not None else None
@@ -101,6 +103,7 @@ def revision_of(root: Job) -> Revision:
 def _build_first(root: Job, payload: DryBuildPayload) -> None:
     """Create the dry build as the first step of a search; the search fails if it has failed."""
     job = submit.child(root, DRY_BUILD, 1, title=_title(payload), payload=payload)
+    Job.objects.filter(pk=root.pk).update(why_waiting=f"{BUILDING_FIRST}{job.pk}.")
     if job.state in FINAL and job.state != JobState.COMPLETED:
         error: dict[str, Any] = job.error or {"code": "stopped", "message": f"the dry build was {job.state}"}
         pipeline.fail(root, {**error, "message": f"the dry build (job {job.pk}): {error.get('message', '')}"})
@@ -122,6 +125,7 @@ def _complete(root: Job, spec: ExperimentSpec, found: BuiltModel) -> bool:
         body = events.event("revised", root, revision=new.number, by=by.username, changes=[text])
         events.append(root.root_id_or_self, [body])
         root.revision = new
-        root.save(update_fields=["revision"])
+    root.why_waiting = ""
+    root.save(update_fields=["revision", "why_waiting"])
     change_payload(root, has_whole_space=True)
     return True

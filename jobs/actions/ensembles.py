@@ -21,7 +21,7 @@ def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
 
     Raises:
         Forbidden: `by` may not run jobs in the project.
-        Conflict: the job is not a search, or does not come from an experiment.
+        Conflict: the job is not a search, does not come from an experiment, or its models cannot be combined.
         BadInput: a trial cannot be a member, or there are too few or too many.
     """
     access.require(by, search.project, access.Action.WRITE)
@@ -29,6 +29,8 @@ def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
         raise Conflict(f"job {search.pk} is a {search.public_kind}, not a search")
     if search.revision is None:
         raise Conflict(f"job {search.pk} does not come from an experiment")
+    if (reason := search.revision.spec.model.info.refused.get("/after/ensemble")) is not None:
+        raise Conflict(f"the models of search {search.pk} cannot be combined, since {reason}")
     unique = sorted(set(numbers))
     if not MIN_TRIALS <= len(unique) <= MAX_TRIALS:
         raise _refusal(

@@ -79,6 +79,7 @@ def of_row(version: CodeVersion) -> OwnCode:
             for file in files_of(version)
         ),
         requirements=() if packages is None else tuple(packages.requirements),
+        requires_python=(packages.python or "") if packages is not None else "",
         minimum=installation.sandbox_minimum(),
         network=version.project.network,
     )

@@ -33,11 +33,6 @@ from jobs.states import (
 
 log = logging.getLogger(__name__)
 
-NO_TRIAL_COMPLETED = {
-    "code": "no_trial_completed",
-    "message": "no trial was completed, so there is no model to continue with",
-}
-
 _LOCKED = PreparedQuery(lambda: Job.objects.locked().filter(pk=Parameter("pk", BigIntegerField())))
 # `advance` reads the rest of each row under a lock.
 _OPEN_ROOTS = PreparedQuery(lambda: Job.objects.roots().filter(state__in=OPEN).only("pk").order_by("pk"))
@@ -114,11 +109,20 @@ def trials_keep_failing(root: Job, limit: int) -> bool:
 
 def give_up(root: Job) -> None:
     """Fail a search whose newest trials failed."""
+    message = f"the newest trials failed one after another{_last_error(root)}"
+    fail(root, {"code": "trials_keep_failing", "message": message})
+
+
+def end_without_trial(root: Job) -> None:
+    """Fail a search whose trials have ended, none of them with a model."""
+    message = f"no trial was completed, so there is no model to continue with{_last_error(root)}"
+    fail(root, {"code": "no_trial_completed", "message": message})
+
+
+def _last_error(root: Job) -> str:
     newest = root.trials.filter(state=TrialState.FAILED).order_by("-finished").first()
     cause = (newest.error or {}).get("message", "") if newest else ""
-    message = f"the newest trials failed one after another; the last error: {cause}"
-    error = {"code": "trials_keep_failing", "message": message}
-    fail(root, error)
+    return f"; the last error: {cause}" if cause else ""
 
 
 def stop_waiting_trials(root: Job) -> None:

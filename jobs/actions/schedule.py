@@ -25,7 +25,7 @@ from jobs.queries import batches, installation, open_attempts, quotas
 from jobs.queries.devices import fitting_workers, no_worker, why_none_fits, with_needs
 from jobs.queries.prepared import Parameter, PreparedQuery
 from jobs.queries.sandboxes import Minimum
-from jobs.queries.waiting import CHOOSING_FAILED, CHOOSING_TRIALS, at_limit, slots_of
+from jobs.queries.waiting import BUILDING_FIRST, CHOOSING_FAILED, CHOOSING_TRIALS, at_limit, slots_of
 from jobs.states import OPEN, WAITING, Desired, JobState
 
 UNREAD = ("results_json", "progress", "warnings", "error")
@@ -152,8 +152,8 @@ def _why_no_trial(search: Job, pool: LivePool) -> str:
         return _no_worker(search.pool, pool)
     if not pool.suitable(search):
         return why_none_fits(search, [worker.row for worker in pool.workers])
-    has_failed = search.why_waiting.startswith(CHOOSING_FAILED)
-    return search.why_waiting if has_failed else CHOOSING_TRIALS
+    is_known = search.why_waiting.startswith((CHOOSING_FAILED, BUILDING_FIRST))
+    return search.why_waiting if is_known else CHOOSING_TRIALS
 
 
 def _invalid_spec(error: ValueError) -> str:

@@ -11,6 +11,7 @@ from jobs.actions import audit, experiments, own_code, suggest
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move_trial
 from jobs.contracts.after import AfterSpec, Register, Retrain
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem, escaped, first
 from jobs.contracts.search_space import Values, value_errors
 from jobs.contracts.values import apply_values
@@ -117,6 +118,7 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
     with transaction.atomic():
         root = locked_open_search(trial.job_id)
         trial.refresh_from_db()
+        _refuse_programs(root)
         completed = trial.state == TrialState.COMPLETED
         if not completed and trial.state not in (TrialState.FAILED, TrialState.STOPPED):
             raise StaleState(f"trial {trial.number} is {trial.state}; only a final trial can be continued")
@@ -130,6 +132,14 @@ def continue_training(trial: Trial, epochs: int | None = None, *, by: User) -> T
         where = f"job:{trial.job_id}"
         audit.record("trial.continue", where, by=by, project=root.project, trial=trial.number, epochs=epochs)
     return trial
+
+
+def _refuse_programs(search: Job) -> None:
+    if search.revision is not None and search.revision.spec.model.info.trains_itself:
+        raise StaleState(
+            "a script has no checkpoints that Trainyard could continue from: retry the trial, or queue its "
+            "values again with more steps"
+        )
 
 
 def _require_checkpoints(trial: Trial, *, every: bool) -> None:
@@ -180,7 +190,7 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
 
     Its spec is that of the search without the search and the steps for several trials: one model is trained
     as the search would retrain its best trial. The spec has no objective any more, so it names the measure
-    that chooses the epoch.
+    that chooses the epoch. A script has no such measure: it runs once more with the trial's values.
 
     Args:
         trial: any trial of a search with an experiment.
@@ -197,12 +207,8 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
         raise Conflict(f"job {search.pk} does not come from an experiment")
     own_code.require_right(by, search.project, search.revision)
     spec = search.revision.spec
-    retrain = spec.after.retrain or Retrain()
-    if spec.search is not None and retrain.monitor is None:
-        retrain = retrain.model_copy(update={"monitor": spec.search.objective.metric})
-    retrain = retrain.model_copy(update={"top": 1})
     registered = Register(model=register_as) if register_as is not None else None
-    after = AfterSpec(retrain=retrain, register=registered)
+    after = AfterSpec(retrain=_retrain_once(spec), register=registered)
     alone = spec.model_copy(update={"search": None, "after": after})
     try:
         body = apply_values(alone, trial.values).to_json()
@@ -220,6 +226,16 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
         )
         change_payload(job, source=SourceTrial(search=search.pk, trial=trial.number))
     return job
+
+
+def _retrain_once(spec: ExperimentSpec) -> Retrain | None:
+    """Return how a model of a search is retrained alone; None for a program that trains by itself."""
+    if spec.model.info.trains_itself:
+        return None
+    retrain = spec.after.retrain or Retrain()
+    if spec.search is not None and retrain.monitor is None:
+        retrain = retrain.model_copy(update={"monitor": spec.search.objective.metric})
+    return retrain.model_copy(update={"top": 1})
 
 
 def locked_open_search(job_id: int) -> Job:

@@ -37,7 +37,7 @@ class DataShape(Frozen):
 
 
 class BuiltModel(Frozen):
-    """What an entry of a version of code builds for data of one shape.
+    """The model that an entry of a version of code builds for data of one shape.
 
     Attributes:
         space: the hyperparameters that it declares.
@@ -78,7 +78,7 @@ class BuiltModel(Frozen):
 
 
 def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
-    """Yield the settings of an experiment with own code that do not fit what its code builds."""
+    """Yield the settings of an experiment with own code that do not fit the model that its code builds."""
     for pointer, reason in built.unused.items():
         section, _, field = pointer[1:].partition("/")
         holder = getattr(spec, section)
@@ -151,7 +151,7 @@ def _narrowing(row: Parameter, declared: Space) -> dict[str, object]:
     sent = row.model_dump(mode="json", by_alias=True, exclude_none=True)
     before = next((each for each in declared if each.name == row.name), None)
     sampling = getattr(before, "sampling", None)
-    # A row always has a sampling, so the default one cannot be told from none.
+    # A row always has a sampling, so a default one may not have been given.
     if sent.get("sampling") == "linear" and sampling is not None:
         sent["sampling"] = sampling
     if before is not None and "when" not in sent and before.when is not None:

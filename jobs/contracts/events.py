@@ -63,7 +63,9 @@ class Progress(_Event):
     unit: str
 
 
-PhaseName = Literal["loading", "compiling", "timing", "validating", "saving", "evaluating", "working"]
+PhaseName = Literal[
+    "installing packages", "loading", "compiling", "timing", "validating", "saving", "evaluating", "working"
+]  # fmt: skip
 """Reading data and building the model, compiling programs, timing two ways to train, validation after an
 epoch, saving the model, evaluation on test rows, and any step of a task that has only a few."""
 

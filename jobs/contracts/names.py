@@ -12,6 +12,11 @@ def experiment(dataset: str) -> str:
     return EXPERIMENT.format(dataset=dataset)
 
 
+def fine_tuning(model: str) -> str:
+    """Return the name of a new experiment that trains a version of a model further."""
+    return f"{model} fine-tuned"
+
+
 def search_of_templates(dataset: str) -> str:
     """Return the name of an experiment of "Find me a good model"."""
     return SEARCH_OF_TEMPLATES.format(dataset=dataset)

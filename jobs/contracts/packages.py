@@ -9,8 +9,6 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 MAX_REQUIREMENTS = 200
-MAX_REQUIREMENT = 500
-"""Characters of one requirement."""
 
 
 class BadRequirement(ValueError):

@@ -68,16 +68,21 @@ class OwnCode(Frozen):
         files: its files.
         folder: where the supervisor has put them, read-only for the runner; empty until then.
         requirements: the packages that it asks for, as it writes them.
+        requires_python: the versions of Python that it asks for, such as `>=3.12`; empty for all.
         python: the interpreter of its environment; empty for that of the worker.
+        own_versions: the environment may have other versions of the packages of this program, so the runner
+            keeps the interpreter of the worker, and only a script gets that of the environment.
         minimum: the weakest level of sandbox at which it may run.
-        network: whether the project lets it connect to other hosts.
+        network: whether it may connect to other hosts, which the project decides.
     """
 
     digest: str
     files: tuple[OwnCodeFile, ...] = ()
     folder: str = ""
     requirements: tuple[str, ...] = ()
+    requires_python: str = ""
     python: str = ""
+    own_versions: bool = False
     minimum: Level
     network: bool
 

@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0036_sandbox_of_jobs'),
+        ('jobs', '0039_environments_of_code'),
     ]
 
     operations = [

@@ -8,6 +8,7 @@ from jobs.models.code import CodeFile, CodeVersion
 from jobs.models.dataset import Dataset, DatasetVersion, FurtherFile
 from jobs.models.deletion import Deletion
 from jobs.models.endpoint import Endpoint, ReleaseRecord, Replica
+from jobs.models.environment import PackageEnvironment
 from jobs.models.event import EventChunk
 from jobs.models.experiment import Experiment, Revision
 from jobs.models.fetch import Credential, Fetch
@@ -62,6 +63,7 @@ __all__ = [
     "MetricChunk",
     "MetricSeries",
     "ModelVersion",
+    "PackageEnvironment",
     "Project",
     "PromotionRequest",
     "RegisteredModel",

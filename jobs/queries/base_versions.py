@@ -45,6 +45,9 @@ def find(
             "is still being validated" if version.state == ModelVersion.State.VALIDATING else "is invalid"
         )
         return None, [Problem(pointer, f"{version} {reason}, so it cannot be trained further")]
+    if version.needs_code:
+        message = f"{version} needs code of its own to be loaded, and such versions cannot be trained further"
+        return None, [Problem(pointer, message)]
     if model.digest not in (None, version.artifact_id):
         return None, [
             Problem("/model/digest", f"{version} has the digest {version.artifact_id}; leave the digest out")

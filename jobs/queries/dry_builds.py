@@ -111,7 +111,7 @@ def built(project: Project, payload: DryBuildPayload) -> BuiltModel | None:
 
 
 def built_for(project: Project, spec: ExperimentSpec, version: DatasetVersion | None) -> BuiltModel | None:
-    """Return what the code of an experiment builds for its data; None if it is not known yet."""
+    """Return the model that the code of an experiment builds for its data; None if it is not known yet."""
     profile = version.profile if version is not None else None
     if version is None or profile is None or not isinstance(spec.model, CodeModel):
         return None
@@ -124,7 +124,7 @@ def result_of(job: Job) -> BuiltModel:
 
 
 def shown(project: Project, payload: DryBuildPayload) -> DryBuildOut:
-    """Return the newest dry build in the form of the API: a completed one, else an open one, else the last."""
+    """Return a dry build in the form of the API: a completed one, else an open one, else the last."""
     rows = jobs_of(project, payload)
     job = (
         rows.filter(state=JobState.COMPLETED).first() or rows.exclude(state__in=FINAL).first() or rows.first()

@@ -9,7 +9,7 @@ import numpy as np
 from django.db.models import Q
 from numpy.typing import NDArray
 
-from jobs.contracts.answers.metrics import SeriesOut
+from jobs.contracts.answers.metrics import AttemptStartOut, SeriesOut
 from jobs.models import Job, MetricChunk, MetricSeries
 from jobs.queries.codec import Columns, unpack_columns
 
@@ -61,13 +61,13 @@ def read(
         rows = rows.filter(Q(trial=None) | Q(trial__in=list(latest[:newest])))
     if execution is not None:
         rows = rows.filter(execution=execution)
-    merged: dict[_Key, list[Columns]] = defaultdict(list)
+    merged: dict[_Key, list[Floats]] = defaultdict(list)
     # In the order of attempts, so that where two attempts have the same x, the later one's value is last.
     series = list(rows.select_related("trial").order_by("attempt"))
     chunks = chunks_of([row.pk for row in series])
     for row in series:
         key = _Key(row.job_id, row.trial.number if row.trial else None, row.execution, row.name, row.x)
-        merged[key] += chunks[row.pk]
+        merged[key] += [_with_attempt(part, row.attempt) for part in chunks[row.pk]]
     # The series of a job have no trial; None cannot be compared.
     keys = sorted(merged, key=lambda key: key._replace(trial=key.trial or 0))
     return [_series(key, merged[key], max_points, start, end) for key in keys]
@@ -81,11 +81,17 @@ def chunks_of(series: Sequence[int]) -> dict[int, list[Columns]]:
     return found
 
 
+def _with_attempt(columns: Columns, attempt: int) -> Floats:
+    """Return points with the number of their attempt as a fourth column."""
+    return np.vstack([columns, np.full(columns.shape[1], attempt)])
+
+
 def _series(
-    key: _Key, parts: list[Columns], max_points: int, start: float | None, end: float | None
+    key: _Key, parts: list[Floats], max_points: int, start: float | None, end: float | None
 ) -> SeriesOut:
-    columns = newest_at_each_x(np.concatenate(parts, axis=1)) if parts else np.empty((3, 0))
+    columns = newest_at_each_x(np.concatenate(parts, axis=1)) if parts else np.empty((4, 0))
     total = columns.shape[1]
+    attempts = _attempts(columns)
     inside = (columns[0] >= (-np.inf if start is None else start)) & (
         columns[0] <= (np.inf if end is None else end)
     )
@@ -103,12 +109,21 @@ def _series(
         x=key.x,
         total_points=total,
         points=points,
+        attempts=attempts,
     )
     return series | {"nonfinite": True} if any(point[1] is None for point in points) else series
 
 
-def newest_at_each_x(columns: Columns) -> Columns:
-    """Return the columns in ascending order of x. Of several rows with the same x, the last is returned."""
+def _attempts(columns: Floats) -> list[AttemptStartOut]:
+    """Return where along x the attempt changes; one attempt may follow itself after a later one."""
+    x, _, time, number = columns
+    first = np.flatnonzero(np.diff(number, prepend=0.0))  # attempts are counted from 1
+    starts = zip(number[first].tolist(), x[first].tolist(), time[first].tolist(), strict=True)
+    return [AttemptStartOut(attempt=int(attempt), x=at, time=moment) for attempt, at, moment in starts]
+
+
+def newest_at_each_x(columns: Floats) -> Floats:
+    """Return points in ascending order of x, their first column; of those with the same x, the last one."""
     # `np.unique` returns the first of equal values, which in reverse order is the last.
     backwards = columns[:, ::-1]
     _, first = np.unique(backwards[0], return_index=True)
@@ -126,6 +141,6 @@ def _buckets(columns: Columns, count: int) -> list[list[float | None]]:
     last = np.append(first[1:], columns.shape[1]) - 1
     # `fmin` and `fmax` ignore NaN unless all values of a part are NaN.
     low, high = np.fmin.reduceat(columns[1], first), np.fmax.reduceat(columns[1], first)
-    x, value, time = columns[:, last]
+    x, value, time = columns[:3, last]
     shown = zip(x.tolist(), _numbers(value), _numbers(low), _numbers(high), time.tolist(), strict=True)
     return [list(point) for point in shown]

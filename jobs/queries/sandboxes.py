@@ -7,11 +7,13 @@ from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTransform
 from pydantic import TypeAdapter
 
+from jobs import access
 from jobs.contracts.answers.sandbox import SandboxOut
 from jobs.contracts.model import Model
 from jobs.contracts.model_base import ModelBase
 from jobs.contracts.sandbox import LEVELS, Level, LevelState, choose_level
-from jobs.models import Job, Worker
+from jobs.kinds.base import Payload
+from jobs.models import Job, User, Worker
 from jobs.queries import installation
 
 _MODEL: TypeAdapter[ModelBase] = TypeAdapter(Model)
@@ -35,7 +37,8 @@ def needs_sandbox(job: Job) -> bool:
     Raises:
         ValueError: its spec no longer parses.
     """
-    if job.payload.code_digest() is not None:
+    # A dry build has no spec. Few kinds have code in their payload, so others' payloads are not parsed.
+    if job.facts.payload.code_digest is not Payload.code_digest and job.payload.code_digest() is not None:
         return True
     if "model_json" in vars(job):
         model = vars(job)["model_json"]
@@ -44,6 +47,13 @@ def needs_sandbox(job: Job) -> bool:
     if model is None or model.get("kind", _WITHOUT_CODE[0]) in _WITHOUT_CODE:
         return False
     return _MODEL.validate_python(model).code_digest is not None
+
+
+def may_run(user: User, job: Job) -> bool:
+    """Return whether a user may run a job again, or resume it."""
+    if not access.can(user, job.project, access.Action.WRITE):
+        return False
+    return not needs_sandbox(job) or access.can(user, job.project, access.Action.RUN_CODE)
 
 
 def levels_of(worker: Worker) -> list[LevelState]:
@@ -102,6 +112,6 @@ class Offer(NamedTuple):
 
 
 def offers() -> list[Offer]:
-    """Return what the workers that accept work offer to code of users."""
+    """Return the sandboxes that the workers that accept work offer."""
     found = ((worker, levels_of(worker)) for worker in Worker.objects.live().order_by("name", "pk"))
     return [Offer(worker, choose_level(states, Level.PROCESS), states) for worker, states in found]

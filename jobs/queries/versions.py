@@ -8,6 +8,7 @@ from jobs import access
 from jobs.contracts.data import Task
 from jobs.contracts.measures import EVALUATED_AS
 from jobs.contracts.profile import Profile
+from jobs.contracts.version_model import ALL, NOTHING
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult
 from jobs.models import (
     DatasetVersion,
@@ -113,6 +114,8 @@ def chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:
     """Return the chain from data set to endpoint, as far as the lineage is known."""
     known = version.lineage
     links = []
+    if "fine_tuned_from" in known:
+        links.append(_base_link(known["fine_tuned_from"]))
     if "dataset" in known:
         digest = str(known.get("dataset_digest", ""))[:12]
         title = f"{known['dataset']} v{known.get('dataset_version')}"
@@ -135,6 +138,15 @@ def chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:
     if stages:
         links.append(Link("endpoint", version.model.name, ", ".join(stages), version.model.name))
     return links
+
+
+def _base_link(source: dict[str, Any]) -> Link:
+    args = source.get("args", {})
+    frozen = args.get("freeze_to", NOTHING)
+    detail = {NOTHING: "nothing frozen", ALL: "all frozen but the head"}.get(frozen, f"frozen up to {frozen}")
+    head = {"new": ", new head", "on_top": ", new head on top"}.get(str(args.get("head")), "")
+    key = (source.get("model"), source.get("number"))
+    return Link("fine-tuned from", f"{key[0]} v{key[1]}", detail + head, key)
 
 
 def newest(model: RegisteredModel) -> ModelVersion | None:

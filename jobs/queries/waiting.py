@@ -15,6 +15,7 @@ AT_RUNG = "At the end of a rung. When the other trials have reached it, the best
 PAUSED = "Paused at the newest checkpoint; Resume continues from there."
 
 CHOOSING_TRIALS = "A worker is choosing the values of its next trials."
+BUILDING_FIRST = "Its hyperparameters are found by a dry build of its code: job "
 CHOOSING_FAILED = "Choosing the next trial failed: "
 """The begin of the reason that is stored after an error; the request is sent again."""
 

@@ -196,4 +196,4 @@ def test_curves_are_read_by_keyboard(people: People, open_as: Open) -> None:
     curves.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    expect(curves.get_by_role("status")).to_have_text("epoch 2: loss 0.4000, val_loss 0.5000")
+    expect(curves.get_by_role("status")).to_have_text("epoch 2, after 1 s: loss 0.4000, val_loss 0.5000")

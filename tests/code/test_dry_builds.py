@@ -48,7 +48,10 @@ def code(api: Client) -> str:
 
 @pytest.fixture
 def worker(people: People) -> PretendWorker:
-    return PretendWorker(slots=1)
+    made = PretendWorker(slots=1)
+    made.row.info = {"sandbox": [{"level": "landlock", "offered": True}]}
+    made.row.save(update_fields=["info"])
+    return made
 
 
 def stored(api: Client, text: str) -> str:
@@ -209,6 +212,8 @@ def test_a_search_without_a_dry_build_does_it_first(api: Client, code: str, work
     pipeline.advance(root)
     (child,) = root.children.all()
     assert (child.kind, child.state) == ("dry_build", "queued")
+    root.refresh_from_db()
+    assert root.why_waiting == f"Its hyperparameters are found by a dry build of its code: job {child.pk}."
     finish(worker)
     root.refresh_from_db()
     pipeline.advance(root)
@@ -269,3 +274,13 @@ def test_a_task_has_the_files_of_its_code(
     assert task.code is not None
     version = CodeVersion.objects.get()
     assert (task.code.digest, [file.path for file in task.code.files]) == (version.digest, ["model.py"])
+
+
+def test_a_worker_without_a_sandbox_gets_no_dry_build(api: Client, code: str, people: People) -> None:
+    from jobs.actions import schedule
+
+    weak = PretendWorker(slots=1)
+    job = ask(api, code).json()["job"]
+    schedule.place()
+    assert weak.claim_all() == []
+    assert "needs the sandbox" in Job.objects.get(pk=job).why_waiting

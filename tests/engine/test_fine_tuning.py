@@ -339,3 +339,61 @@ def test_a_table_keeps_the_pipeline_of_the_version(tmp_path):
     train_task.run(second, RecordingReport(tmp_path / "two"))
     assert read_features(tmp_path / "two" / "model.keras") == read_features(made)
     assert base_models.features_of(second.spec.model) == read_features(made)
+
+
+def trial_task(file: Any, folder: Path, base: BaseModelFile, *, seeds: tuple[int, ...], **args: Any) -> Any:
+    """Return a task of one trial of a search over the factor, with an execution for each seed."""
+    from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+
+    row = {"name": "learning_rate_factor", "kind": "float", "min": 0.01, "max": 1.0}
+    body = {**spec(base, **args).to_json(), "search": {"objective": LOSS, "space": [row]}}
+    of = ExperimentSpec.model_validate(body)
+    plans = tuple(ExecutionPlan(execution=seed, seed=40 + seed) for seed in seeds)
+    return TrialTask(
+        folder=str(folder), checkpoints=str(folder), spec=of, objective=LOSS, dataset=file, base_model=base,
+        trials=(TrialPlan(number=1, values={}, spec=of, executions=plans),),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("head", ["keep", "new"])
+def test_executions_in_one_call_train_as_each_alone(blobs_file, tmp_path, monkeypatch, head):
+    from workers.engine.compiled.timing_results import TimingResults
+    from workers.engine.tasks import trial
+
+    base = stored(layered(), tmp_path)
+    monkeypatch.setattr(TimingResults, "relative_cost", lambda self, count: 0.5)
+    together = trial_task(blobs_file, tmp_path / "a", base, seeds=(1, 2), freeze_to="norm", head=head)
+    (found,) = trial.run(together, RecordingReport(tmp_path / "a"))["trials"]
+    for each in found["executions"]:
+        folder = tmp_path / f"alone-{each['execution']}"
+        alone = trial_task(blobs_file, folder, base, seeds=(each["execution"],), freeze_to="norm", head=head)
+        (one,) = trial.run(alone, RecordingReport(folder))["trials"]
+        assert one["executions"][0]["metrics"] == pytest.approx(each["metrics"], rel=1e-4)
+
+
+def test_an_interrupted_training_continues_as_if_it_had_not_stopped(blobs_file, tmp_path):
+    from jobs.contracts.task_parts import CheckpointFolder
+    from workers.engine.models.files import load_model
+    from workers.engine.report import TaskInterrupted
+    from workers.engine.tasks import train as train_task
+
+    file = stored(layered(), tmp_path)
+
+    def task(folder: Path, **more: Any) -> TrainTask:
+        folder.mkdir(exist_ok=True)
+        return TrainTask(
+            folder=str(folder), checkpoints=str(folder / "c"), spec=spec(file, head="new", freeze_to="first"),
+            dataset=blobs_file, retrain=None, objective=LOSS, model_name="m1", base_model=file, **more,
+        )  # fmt: skip
+
+    train_task.run(task(tmp_path / "whole"), RecordingReport(tmp_path / "whole"))
+    report = RecordingReport(tmp_path / "part")
+    report.requests = ["pause"]
+    with pytest.raises(TaskInterrupted):
+        train_task.run(task(tmp_path / "part"), report)
+    ((folder,), named) = report.of("checkpoint")[-1]
+    resume = (CheckpointFolder(folder=folder, manifest=named["manifest"], step=named["step"]),)
+    train_task.run(task(tmp_path / "part", resume=resume), RecordingReport(tmp_path / "part"))
+    whole, part = (load_model(tmp_path / name / "model.keras", tmp_path) for name in ("whole", "part"))
+    for one, two in zip(whole.get_weights(), part.get_weights(), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5)

@@ -1,4 +1,4 @@
-"""Code of users: what a dry build finds, and that its models are trained, saved and pooled like others."""
+"""Code of users: the findings of a dry build, and models that are trained, saved and pooled like others."""
 
 import json
 from pathlib import Path
@@ -12,6 +12,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.task_parts import DatasetFile, OwnCode
 from jobs.kinds.dry_build.payload import DryBuildTask
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from jobs.kinds.train.payload import TrainTask
 from tests import own_code
 from tests.engine.helpers import RecordingReport
 from tests.engine.making import ArtifactReport, dataset_file
@@ -71,6 +72,13 @@ def test_hyperparameters_that_appear_with_other_values_are_found(tmp_path: Path)
     assert "/fit/optimizer" in built.unused
 
 
+def test_a_whole_guide_is_executed_up_to_its_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    built = dry_built(tmp_path / "run", own_code.WHOLE_GUIDE)
+    assert len(built.space) == 7
+    assert "tuner.search is not executed" in built.notes[0] and "(model.py, line" in built.notes[0]
+
+
 def test_conditional_scopes_become_conditions(tmp_path: Path) -> None:
     built = dry_built(tmp_path, own_code.CONDITIONAL)
     when = {p.name: [(each.name, each.in_) for each in p.conditions()] for p in built.space}
@@ -127,10 +135,10 @@ def spec(code: OwnCode, entry: str, *, dataset: str = "iris", **parts: Any) -> E
 
 
 def trial(
-    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss", direction: str = "min",
-    seeds: tuple[int, ...] = (1,), **parts: Any
+    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss",
+    direction: str = "min", seeds: tuple[int, ...] = (1,), **parts: Any
 ) -> tuple[dict[str, Any], RecordingReport]:  # fmt: skip
-    """Run one trial; return its result and what it reported."""
+    """Run one trial; return its result and its reports."""
     from workers.engine.tasks import trial as task
 
     code = own_code.code_in(folder / "code", text)
@@ -165,7 +173,7 @@ def trial(
 def test_a_trial_trains_code(
     tmp_path: Path, iris: DatasetFile, text: str, entry: str, metric: str, direction: str
 ) -> None:
-    result, report = trial(tmp_path, text, entry, iris, metric=metric, direction=direction, seeds=(1, 2))
+    result, _ = trial(tmp_path, text, entry, iris, metric=metric, direction=direction, seeds=(1, 2))
     (found,) = result["trials"]
     assert [each["state"] for each in found["executions"]] == ["completed"] * 2
     assert np.isfinite(found["score"])
@@ -185,8 +193,8 @@ class TrainingReport(ArtifactReport):
 
 
 def trained(
-    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss", direction: str = "min",
-    **parts: Any
+    folder: Path, text: str, entry: str, file: DatasetFile, *, metric: str = "val_loss",
+    direction: str = "min", **parts: Any
 ) -> tuple[dict[str, Any], ArtifactReport, TrainTask]:  # fmt: skip
     """Train, retrain on more rows, save and evaluate a model, as the step after a search does."""
     from workers.engine.tasks import train
@@ -320,8 +328,9 @@ def interrupted(folder: Path, text: str, entry: str, file: DatasetFile) -> tuple
         plan = ExecutionPlan(execution=1, seed=1, checkpoints=checkpoints)
         return task.run(
             TrialTask(
-                folder=str(folder), code=code, spec=known, objective={"metric": "val_loss", "direction": "min"},
-                dataset=file, trials=(TrialPlan(number=1, values={}, spec=known, executions=(plan,)),),
+                folder=str(folder), code=code, spec=known,
+                objective={"metric": "val_loss", "direction": "min"}, dataset=file,
+                trials=(TrialPlan(number=1, values={}, spec=known, executions=(plan,)),),
             ),
             report,
         )  # fmt: skip
@@ -361,3 +370,77 @@ def test_errors_in_an_epoch_name_the_line_of_the_code(tmp_path: Path, iris: Data
     ((_, error),) = [(args, args[0]) for args, _ in report.of("trial_finished")]
     assert isinstance(error, CodeFailure)
     assert "fit failed: KeyError: 'lost' (model.py, line" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "values"),
+    [
+        (own_code.SEARCH_OF_LAYERS, "build_model", {"rate": 0.02, "width_0": 16}),
+        (own_code.TUNED_FIT, "TunedFit", {"units": 24, "batch_size": 16, "shuffle": True}),
+    ],
+)
+def test_scores_agree_with_those_of_kerastuner(
+    tmp_path: Path, iris: DatasetFile, text: str, entry: str, values: dict[str, Any]
+) -> None:
+    executions = 6
+    result, _ = trial(
+        tmp_path, text, entry, iris, metric="val_loss", seeds=tuple(range(executions)),
+        model={"hyperparameters": values}, fit={"epochs": 12},
+    )  # fmt: skip
+    ours = [each["score"] for each in result["trials"][0]["executions"]]
+    theirs = kerastuner_scores(tmp_path, text, entry, iris, values, executions)
+    spread = np.std(ours) + np.std(theirs)
+    # Both are means of `executions` trainings: four standard errors.
+    limit = 4 * spread / np.sqrt(executions)
+    assert abs(np.mean(ours) - np.mean(theirs)) < limit, (ours, theirs)
+
+
+def kerastuner_scores(
+    folder: Path, text: str, entry: str, file: DatasetFile, values: dict[str, Any], executions: int
+) -> list[float]:
+    """Return the best validation loss of each execution of a trial that KerasTuner's own tuner runs."""
+    import keras
+    import keras_tuner
+
+    from workers.engine.data.dataset import load_dataset
+
+    scope: dict[str, Any] = {}
+    exec(text, scope)
+    made = scope[entry]() if isinstance(scope[entry], type) else scope[entry]
+    fixed = keras_tuner.HyperParameters()
+    for name, value in values.items():
+        fixed.Fixed(name, value)
+    dataset = load_dataset(file, spec(own_code.code_in(folder / "code", text), entry).data)
+    parts = [(dataset.x[rows], dataset.y[rows]) for rows in (dataset.parts.train, dataset.parts.validation)]
+    if "categorical_crossentropy" in text and "sparse" not in text:
+        parts = [(x, np.eye(3)[y]) for x, y in parts]
+    found = []
+    for seed in range(executions):
+        keras.utils.set_random_seed(100 + seed)
+        tuner = keras_tuner.RandomSearch(
+            made, objective="val_loss", max_trials=1, hyperparameters=fixed, tune_new_entries=False,
+            directory=folder, project_name=f"seed-{seed}", overwrite=True,
+        )  # fmt: skip
+        tuner.search(*parts[0], epochs=12, validation_data=parts[1], verbose=0)
+        found.append(float(tuner.oracle.get_best_trials()[0].score))
+    return found
+
+
+def test_executions_that_are_trained_in_one_call_have_the_same_scores(
+    tmp_path: Path, iris: DatasetFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.engine.compiled.vmapped import VmappedProgram
+    from workers.engine.training import lockstep
+
+    def scores(folder: Path) -> list[float]:
+        result, _ = trial(folder, own_code.OWN_OBJECTS, "build_model", iris, seeds=(1, 2, 3))
+        return [each["score"] for each in result["trials"][0]["executions"]]
+
+    one_by_one = scores(tmp_path / "a")
+    calls = []
+    train = VmappedProgram.train
+    monkeypatch.setattr(lockstep, "_vmap_is_faster", lambda *_: True)
+    monkeypatch.setattr(VmappedProgram, "is_faster", lambda *_: True)
+    monkeypatch.setattr(VmappedProgram, "train", lambda *given: calls.append(1) or train(*given))
+    np.testing.assert_allclose(scores(tmp_path / "b"), one_by_one, rtol=1e-4)
+    assert calls

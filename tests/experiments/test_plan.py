@@ -151,7 +151,7 @@ OVERRIDE = "/spec/precision/overrides/0"
         ("after", {"register": {"model": "m", "what": ["ensemble"]}}, "/spec/after/register"),
         ("resources", {"priority": "high"}, "/spec/resources/priority"),
         ("resources", {"hosts": 2}, "/spec/resources/hosts"),
-        ("model", {"kind": "code", "digest": "a", "entry": "build"}, "/spec/model/kind"),
+        ("model", {"kind": "code", "digest": "a", "entry": "build"}, "/spec/model/digest"),
         ("mesh", {**ONE_DEVICE, "memory_fraction": 0.5}, "/spec/mesh/memory_fraction"),
         ("mesh", {**ONE_DEVICE, "devices": ["tpu:0"], "preallocate": True}, "/spec/mesh/preallocate"),
         ("precision", {"overrides": [{"match": "a", "policy": "float64"}]}, f"{OVERRIDE}/policy"),
@@ -205,7 +205,7 @@ def test_each_error_of_a_search_is_reported_at_its_field(
 
 @pytest.mark.parametrize(
     ("section", "value"),
-    [("resources", {"hosts": 2}), ("model", {"kind": "code", "entry": "build_model"})],
+    [("resources", {"hosts": 2})],
 )
 def test_a_value_that_a_later_release_will_have_is_not_available_yet(
     world: World, spec: dict[str, Any], section: str, value: dict[str, Any]

@@ -142,6 +142,11 @@ def test_quantized_weights_are_refused(people: People) -> None:
     assert "is quantized" in wrong(people, tuned())["/model/model"]
 
 
+def test_a_version_that_needs_code_to_be_loaded_is_refused(people: People, version: ModelVersion) -> None:
+    ModelVersion.objects.update(needs_code=True)
+    assert "needs code of its own" in wrong(people, tuned())["/model/number"]
+
+
 def test_precision_and_other_templates_are_refused(people: People, version: ModelVersion) -> None:
     assert "has no effect" in wrong(people, tuned(precision={"policy": "mixed_bfloat16"}))["/precision"]
     space = [{"name": "template", "kind": "choice", "values": ["mlp", "linear"]}]

@@ -210,3 +210,36 @@ def test_buckets_show_the_last_value_and_the_extremes(
     (series,) = curves.read(job, max_points=2)
     assert series["total_points"] == 10
     assert series["points"] == [[4, 2.0, 1.0, 9.0, 4], [9, None, None, None, 9]]
+
+
+def timed(first: int, *times: float) -> contract.Points:
+    """Return a loss for each epoch from `first` on, measured at these times."""
+    at = tuple(float(first + index) for index in range(len(times)))
+    return contract.Points(time=times[-1], names=("loss",), at=at, times=times, values=((0.5,) * len(times),))
+
+
+def resume(attempt: Attempt, worker: PretendWorker) -> Attempt:
+    """Return the attempt that replaces one which is lost."""
+    attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "lost", "message": "a test"})
+    schedule.place()
+    (replacement,) = worker.claim_all()
+    return replacement
+
+
+def test_a_curve_names_the_attempt_of_its_points_and_when_each_began(
+    job: Job, attempt: Attempt, worker: PretendWorker
+) -> None:
+    worker.report(attempt, timed(1, 100.0, 110.0, 120.0, 130.0, 140.0))
+    begin = {"attempt": attempt.number, "x": 1.0, "time": 100.0}
+    (series,) = curves.read(job)
+    assert series["attempts"] == [begin]
+    assert [point[4] for point in series["points"]] == [100, 110, 120, 130, 140]
+    second = resume(attempt, worker)
+    worker.report(second, timed(3, 500.0))
+    resumed = {"attempt": second.number, "x": 3.0, "time": 500.0}
+    lost = {"attempt": attempt.number, "x": 4.0, "time": 130.0}
+    (series,) = curves.read(job)
+    assert series["attempts"] == [begin, resumed, lost], "epochs 4 and 5 are not reached again"
+    worker.report(second, timed(4, 510.0, 520.0, 530.0))
+    (series,) = curves.read(job, start=5.0, max_points=1)
+    assert series["attempts"] == [begin, resumed], "of the whole curve, before it is reduced"

@@ -22,6 +22,7 @@ from jobs.models import (
 from jobs.queries import jobs as queries
 from jobs.store import store
 from tests.jobs.yard import PretendWorker, Yard
+from tests.people import browser_of
 
 DIGEST = "c" * 64
 MODEL = {"kind": "code", "digest": DIGEST, "entry": "build_model"}
@@ -195,3 +196,20 @@ def test_the_sandbox_of_an_attempt_that_has_ended_is_not_recorded(yard: Yard) ->
     job.refresh_from_db()
     assert job.sandbox_json is None
     assert attempts.claim(attempt.pk, worker_id=attempt.worker_id) is None
+
+
+@pytest.mark.usefixtures("code")
+def test_a_page_offers_to_run_code_again_only_to_those_who_may(yard: Yard, member: User) -> None:
+    job = submitted(yard)
+    Job.objects.filter(pk=job.pk).update(
+        state="failed",
+        sandbox_json={"level": "landlock", "network": False},
+        error={"code": "x", "message": "y"},
+    )
+    shown = {
+        user.username: " ".join(browser_of(user).get(f"/jobs/{job.pk}").content.decode().split())
+        for user in (member, yard.owner)
+    }
+    assert ("Run again" in shown["max"], "Run again" in shown["olga"]) == (False, True)
+    assert "<strong>Landlock and seccomp</strong>, without network" in shown["max"]
+    assert browser_of(member).post(f"/jobs/{job.pk}/retry").status_code == 403

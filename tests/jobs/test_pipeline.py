@@ -127,6 +127,16 @@ def test_a_failing_search_starts_no_trial_while_a_worker_still_holds_one(
     assert job.state == "completed"
 
 
+def test_a_search_without_a_completed_trial_names_the_last_error(yard: Yard, worker: PretendWorker) -> None:
+    job, attempts = placed_search(yard, worker, max_trials=2, max_consecutive_failures=3)
+    for attempt in attempts:
+        attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "x", "message": "out of luck"})
+    pipeline.advance_all()
+    job.refresh_from_db()
+    assert (job.state, job.error["code"]) == ("failed", "no_trial_completed")
+    assert job.error["message"].endswith("no model to continue with; the last error: out of luck")
+
+
 def test_the_failed_trial_of_a_completed_search_is_retried_without_its_old_start_and_error(
     yard: Yard, worker: PretendWorker
 ) -> None:

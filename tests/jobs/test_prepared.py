@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs import clock
 from jobs.models import Job, Worker
-from jobs.queries.devices import with_meshes
+from jobs.queries.devices import with_needs
 from jobs.queries.prepared import Parameter, PreparedQuery
 from jobs.states import WAITING
 from tests.jobs.yard import PretendWorker, Yard
@@ -78,7 +78,7 @@ def test_times_are_compared_in_the_database_s_own_form(yard: Yard) -> None:
 def test_rows_have_their_joins_annotations_and_deferred_columns(yard: Yard) -> None:
     job = yard.submit()
     query = PreparedQuery(
-        lambda: with_meshes(Job.objects.filter(state__in=WAITING)).select_related("project").defer("error")
+        lambda: with_needs(Job.objects.filter(state__in=WAITING)).select_related("project").defer("error")
     )
     (found,) = query.rows()
     assert found == job

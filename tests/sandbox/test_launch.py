@@ -246,7 +246,7 @@ def test_a_level_that_does_not_hold_is_not_offered(
 ) -> None:
     real = launch._filter
     monkeypatch.setattr(launch, "_filter", lambda *given: {**real(*given), "internet": True})
-    state = levels._find(Level.LANDLOCK, owner, python())
+    state = levels._find(Level.LANDLOCK, owner, python(), None)
     assert (state.offered, state.reason) == (False, "a program could connect to a port of this machine")
 
 

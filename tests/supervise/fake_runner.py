@@ -254,6 +254,11 @@ class FakeRunner:
         while True:
             sys.stdout.write("babble" * 10_000 + "\n")
 
+    def do_extend_output(self, task: dict[str, Any]) -> None:
+        """Make the file of its output very large, without writing it."""
+        os.ftruncate(1, 2**29)
+        self.do_hang(task)
+
     def do_see_code(self, task: dict[str, Any]) -> None:
         """Report the files of its code, and whether it can change them."""
         folder = Path(task["code"]["folder"])

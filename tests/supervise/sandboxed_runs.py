@@ -78,7 +78,7 @@ class Yard:
 
 
 @asynccontextmanager
-async def yard(level: Level) -> AsyncIterator[Yard]:
+async def yard(level: Level, module: str = FAKE) -> AsyncIterator[Yard]:
     """A node that offers one level."""
     root = Path(tempfile.mkdtemp(prefix="trainyard-runners-"))
     root.chmod(0o711)
@@ -111,7 +111,9 @@ async def yard(level: Level) -> AsyncIterator[Yard]:
         folders.runners.mkdir(parents=True)
         found = await asyncio.to_thread(find_levels, parent=folders.runners, wanted=(level,))
     sandboxes.states.set_result(found)
-    pool = RunnerPool(folders.runners, 2, 60.0, 2**30, module=FAKE, isolation=isolation, sandboxes=sandboxes)
+    pool = RunnerPool(
+        folders.runners, 2, 60.0, 2**30, module=module, isolation=isolation, sandboxes=sandboxes
+    )
     context = NodeContext(
         repository, pool, Devices(), replace(QUICK, grace=0.5, first_progress=15.0), *shared,
         threads_per_slot=1, memory_per_slot=MEMORY, sandbox_limits=LIMITS,
@@ -178,6 +180,7 @@ async def findings(level: Level) -> dict[str, Any]:
         found["processes"] = await place.run(9, ["multiply", 40])
         found["disk"] = await place.run(10, ["fill", "large", 32 * MIB], ["hang"])
         found["output"] = await place.run(11, ["babble"])
+        found["extended output"] = await place.run(15, ["extend_output"])
         place.script(12, ["ignore"])
         ignoring = place.bench.start(attempt=12, root=12)
         await until(lambda: repository.events.get(12))

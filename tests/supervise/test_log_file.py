@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -76,6 +77,25 @@ def test_a_large_file_is_truncated_once_it_was_read(file: LogFile, monkeypatch: 
     monkeypatch.setattr(log_file, "TRUNCATE_ABOVE", 10)
     assert new_lines(file, b"more than ten bytes\n") == ["more than ten bytes"]
     assert new_lines(file, b"again\n") == ["again"]
+
+
+def test_output_that_is_printed_much_faster_than_it_is_read_is_left_out_with_a_warning(
+    file: LogFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_file, "MOST_UNREAD", 8)
+    os.write(file.descriptor, b"first\n")
+    assert [event.line for event in file.new_lines()] == ["first"]
+    os.write(file.descriptor, b"lost, " * 100 + b"\nlast\n")
+    lines = list(file.new_lines())
+    assert lines[0].level == "warning"
+    assert "598 bytes were printed too fast" in lines[0].line
+    assert lines[-1].line == "last"
+    # A file can be extended without a byte of disk.
+    os.ftruncate(file.descriptor, 2**40)
+    began = time.monotonic()
+    assert len(list(file.new_lines(last=True))) == 2
+    assert time.monotonic() - began < 5
+    assert file.printed == 2**40
 
 
 def test_lines_printed_between_two_attempts_are_discarded(file: LogFile) -> None:

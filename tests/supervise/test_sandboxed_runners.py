@@ -97,6 +97,7 @@ def test_a_task_that_needs_a_stronger_level_does_not_start(found: Found) -> None
         ("processes", "process_limit", "more than 20 processes"),
         ("disk", "disk_limit", "more than 16 MiB of disk space"),
         ("output", "output_limit", "printed more than 4 MiB"),
+        ("extended output", "output_limit", "printed more than 4 MiB"),
     ],
 )
 def test_a_run_that_ends_early_names_the_cause(found: Found, run: str, code: str, words: str) -> None:

@@ -85,6 +85,7 @@ GET /api/v1/datasets/<slug>/versions/<number>/overview
 GET /api/v1/datasets/<slug>/versions/<number>/split-overview
 GET /api/v1/code/<code>
 GET /api/v1/code/<code>/files
+GET /api/v1/code/<code>/environment
 GET /api/v1/code/<code>/text
 GET /api/v1/code/<code>/differences
 POST /api/v1/experiments/validate
@@ -306,12 +307,18 @@ POST /datasets/new
 POST /code/new
 """
 
+# People who may run their own code.
+TRAINERS = """
+POST /api/v1/code/<code>/dry-builds
+"""
+
 GROUPS = {
     "nobody": (NOBODY, ()),
     "administrators": (ADMINISTRATORS, ("administrator",)),
     "owners": (OWNERS, ("owner", "administrator")),
     "approvers": (APPROVERS, ("approver", "owner", "administrator")),
     "authors": (AUTHORS, ("member", "owner", "administrator")),
+    "trainers": (TRAINERS, ("trainer", "owner", "administrator")),
     "members": (MEMBERS, ("member", "trainer", "owner", "administrator")),
     "viewers": (VIEWERS, ("viewer", "member", "trainer", "approver", "owner", "administrator")),
     "people": (

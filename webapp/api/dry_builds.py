@@ -1,4 +1,4 @@
-"""Operations on dry builds: a worker builds the model of own code and reports what it declares."""
+"""Operations on dry builds: a worker builds the model of own code and reports its hyperparameters."""
 
 from typing import Annotated, Any
 
@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from jobs import access
 from jobs.actions import dry_builds as actions
 from jobs.contracts.answers.code import DryBuildOut
-from jobs.contracts.base import DocumentedAs
+from jobs.contracts.base import Argument, DocumentedAs
 from jobs.contracts.data import DataSpec
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem, problems
@@ -27,10 +27,12 @@ router = Router(by_alias=True)
 class DryBuildIn(Schema):
     """The entry, the arguments of its constructor, and the data for which the model is built."""
 
-    entry: str = Field(description="As `model.entry` of a spec.")
-    args: dict[str, Any] = Field({}, description="As `model.args` of a spec.")
-    # Validated after the permission is checked.
-    data: Annotated[Any, DocumentedAs(DataSpec)] = Field(description="As `data` of a spec.")
+    # Validated after the permission is checked, like `data`.
+    entry: str = Field("", description="As `model.entry` of a spec; required.")
+    args: dict[str, Argument] = Field({}, description="As `model.args` of a spec.")
+    data: Annotated[Any, DocumentedAs(DataSpec)] = Field(
+        default_factory=dict, description="As `data` of a spec; required."
+    )
     project: str | None = Field(None, description="Of the code, if several projects have it.")
     again: bool = Field(False, description="Whether to repeat a dry build that has failed.")
 
@@ -38,7 +40,7 @@ class DryBuildIn(Schema):
 @router.post("/code/{code}/dry-builds", response={202: DryBuildOut})
 @idempotent
 def request_dry_build(request: HttpRequest, code: str, body: DryBuildIn) -> Status[DryBuildOut]:
-    """Let a worker build a model of the code, and return what is known so far.
+    """Let a worker build a model of the code, and return the findings so far.
 
     The same request returns the state and then the result: each is built once for one shape of data.
     """

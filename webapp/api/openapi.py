@@ -64,6 +64,15 @@ ON_WRITES = {
 }
 
 
+def _drop_defaults_of_objects(schema: dict[str, Any]) -> None:
+    for field in schema.get("properties", {}).values():
+        # The schema of the object has these defaults as well, and generators of clients refuse them here.
+        if isinstance(field.get("default"), dict):
+            del field["default"]
+        # Of a body that only one operation takes, an object is described in its place.
+        _drop_defaults_of_objects(field)
+
+
 def completed(schema: OpenAPISchema) -> OpenAPISchema:
     """Add the error responses of every operation and the schemas that django-ninja does not find."""
     known = schema["components"]["schemas"]
@@ -72,10 +81,7 @@ def completed(schema: OpenAPISchema) -> OpenAPISchema:
         body = adapter.json_schema(ref_template="#/components/schemas/{model}")
         known |= {**body.pop("$defs", {}), **known, name: body}
     for component in schema["components"]["schemas"].values():
-        for field in component.get("properties", {}).values():
-            # The schema of the object has these defaults as well, and generators of clients refuse them here.
-            if isinstance(field.get("default"), dict):
-                del field["default"]
+        _drop_defaults_of_objects(component)
     answer = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for methods in schema["paths"].values():
         for method, operation in methods.items():

@@ -12,7 +12,7 @@ CHOICES = [(level.value, f"{info.label}: {info.summary}") for level, info in LEV
 class SandboxForm(ReadForm):
     sandbox_minimum = forms.ChoiceField(
         choices=CHOICES,
-        widget=forms.RadioSelect(attrs={"class": "form-check-input"}),
+        widget=forms.RadioSelect(attrs={"class": "ty-radios"}),
         label="Weakest sandbox for code of users",
         help_text="The strongest is the first. Jobs wait while no worker offers this one or a stronger one; "
         "runs that have begun continue.",

@@ -16,6 +16,7 @@ from jobs.contracts.problems import Problem
 from jobs.errors import Conflict, TrainyardError
 from jobs.models import CodeFile, CodeVersion
 from jobs.queries import code as queries
+from jobs.queries import environments
 from jobs.queries.paging import page_of
 from webapp import code_reader
 from webapp.http_errors import Unavailable
@@ -155,6 +156,8 @@ def version_page(request: Request, code: str) -> HttpResponse:
         "found": found,
         "entries": [_entry(version, entry) for entry in found.entries],
         "unreadable": [(each, _line(version, each.path, each.line)) for each in found.problems],
+        "environments": environments.of_code(version),
+        "package_problems": environments.problems_of(version),
         "of_same_name": queries.of_same_name(version)[:20],
         "has_others": queries.others(version).exists(),
         "may_write": access.can(request.user, version.project, Action.WRITE),

@@ -15,13 +15,16 @@ from jobs.contracts import names
 from jobs.contracts.formats.importing import READERS
 from jobs.contracts.problems import Problem
 from jobs.contracts.templates import TEMPLATES
+from jobs.contracts.version_model import VERSION
 from jobs.errors import BadInput, StaleState, TrainyardError
-from jobs.models import Experiment, Project
+from jobs.models import Experiment, ModelVersion, Project
 from jobs.queries import experiments as queries
 from webapp.forms.experiment import advice, conflict, rows, start
 from webapp.forms.experiment.sections import SECTIONS
+from webapp.forms.script.script import is_script
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
+from webapp.pages import scripts
 from webapp.pages.experiments import in_project
 from webapp.pages.shortcuts import (
     Request,
@@ -40,24 +43,45 @@ Json = dict[str, Any]
 
 @form_page
 def new(request: Request, project: str) -> HttpResponse:
-    """Create an experiment; `?dataset=&version=&template=` or `&code=&entry=` set the initial values."""
+    """Create an experiment; the address may set the initial values.
+
+    They are `?dataset=&version=&template=`, `&code=&entry=`, or `?base=model/number` for a version that is
+    trained further.
+    """
     home = access.get_project(request.user, project, Action.WRITE)
     if request.method == "POST":
         return _save_or_submit(request, home, None)
+    base = _base_version(request)
+    known = base.lineage if base is not None else {}
     slug, number, profile = start.initial_data(
-        request.user, home, request.GET.get("dataset", ""), request.GET.get("version", "")
+        request.user,
+        home,
+        request.GET.get("dataset", str(known.get("dataset", ""))),
+        request.GET.get("version", str(known.get("dataset_version", ""))),
     )
     if digest := request.GET.get("code"):
         spec = start.spec_of_code(slug, number, profile, digest, request.GET.get("entry", ""))
     else:
-        spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""))
-    return _show(request, home, None, {"name": names.experiment(slug), "spec": _text(spec)})
+        spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""), base)
+    name = names.experiment(slug) if base is None else names.fine_tuning(base.model.name)
+    return _show(request, home, None, {"name": name, "spec": _text(spec)})
+
+
+def _base_version(request: Request) -> ModelVersion | None:
+    """Return the version that the address asks to train further; None if it names none that can be."""
+    name, _, number = request.GET.get("base", "").rpartition("/")
+    if not (number.isdecimal() and len(number) < 10):
+        return None
+    rows = access.visible_versions(request.user).filter(state=ModelVersion.State.CANDIDATE)
+    return rows.filter(model__name=name, number=int(number)).select_related("model").first()
 
 
 @form_page
 def edit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     """Revise an experiment: its draft if there is one, else its newest revision."""
     experiment = in_project(request, project, id, Action.WRITE)
+    if is_script(spec := conflict.saved(experiment)["spec"]):
+        return scripts.edit(request, experiment, spec)
     if request.method == "POST":
         return _save_or_submit(request, experiment.project, experiment)
     return _show(request, experiment.project, experiment, _given(experiment, conflict.saved(experiment)))
@@ -219,7 +243,7 @@ def _show(
         "layout_fields": rows.LAYOUT,
         "override_fields": rows.OVERRIDES,
         "objective_fields": rows.OBJECTIVES,
-        "templates": TEMPLATES.values(),
+        "templates": [*TEMPLATES.values(), VERSION],
         "formats": advice.FORMATS,
         "import_formats": READERS.items(),
         "known": {

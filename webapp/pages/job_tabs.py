@@ -23,7 +23,8 @@ MODULES = (
         "js/jobs/" + name
         for name in ("live", "chart", "chart-parts", "curves", "history", "history-paths", "marks", "log")
     ),
-    *("js/charts/" + name for name in ("axes", "colours", "curve-looks", "legend", "settings", "tip")),
+    *("js/charts/" + name for name in ("axes", "colours", "legend", "settings", "tip")),
+    *("js/charts/" + name for name in ("curve-looks", "curve-points", "training-time")),
     "js/trials/table",
     "js/trials/view",
     "js/trials/store",

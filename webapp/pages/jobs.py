@@ -117,7 +117,7 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "crumbs": crumbs(*trail, row.title or f"Job {row.pk}"),
         "may_write": access.can(request.user, row.project, Action.WRITE),
         "sandbox": sandboxes.shown(row),
-        "commands": _commands(row),
+        "commands": _commands(row) - (set() if sandboxes.may_run(request.user, row) else RUNNING_AGAIN),
         "may_kill_runner": settings.TRAINYARD_DEMO
         and row.state in (JobState.STARTING, JobState.RUNNING)
         and access.can(request.user, row.project, Action.MANAGE),
@@ -211,6 +211,10 @@ def _track(steps: list[StepOut]) -> list[StepGroup]:
         ]
         track.append(StepGroup(kind, links, list(Counter(step.state for step in group).items())))
     return track
+
+
+RUNNING_AGAIN = {"resume", "retry", "clone"}
+"""Commands that take the right to run the code of a job."""
 
 
 def _commands(row: Job) -> set[str]:

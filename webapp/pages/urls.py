@@ -29,6 +29,7 @@ from webapp.pages import (
     queue,
     registration,
     registry,
+    scripts,
     search_changes,
     settings,
     site_search,
@@ -50,6 +51,7 @@ urlpatterns = [
     *experiments.urls,
     *experiment_form.urls,
     *find_model.urls,
+    *scripts.urls,
     *experiment_columns.urls,
     # Before jobs, whose address `jobs/<id>/<word>` matches theirs too.
     *deletions.urls,

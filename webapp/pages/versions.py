@@ -3,6 +3,7 @@
 import json
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpResponse
 from django.urls import NoReverseMatch, path, reverse
@@ -13,8 +14,8 @@ from jobs.actions import promotions, registration, registry
 from jobs.contracts.model_reports.model_summary import ModelSummary
 from jobs.contracts.signature import Signature
 from jobs.errors import NotFound
-from jobs.models import Endpoint, ModelVersion, PromotionRequest
-from jobs.queries import datasets, model_reports, versions
+from jobs.models import Endpoint, ModelVersion, PromotionRequest, User
+from jobs.queries import base_versions, datasets, model_reports, versions
 from jobs.queries import registry as queries
 from webapp import prediction
 from webapp.forms.registry import CardForm, PromotionForm
@@ -46,6 +47,8 @@ TABS = {
 }
 # Stages whose versions the prediction server keeps loaded: the previous one for an instant rollback.
 LOADED = ("production", "staging", "previous")
+MAX_FINE_TUNED = 20
+"""How many versions that were trained further a page lists."""
 
 
 @page
@@ -85,6 +88,7 @@ def _head(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, 
         "stage": queries.stage_of(row, endpoint),
         "single_person": queries.single_person(row),
         "may_write": access.can(request.user, row.model.project, Action.WRITE),
+        "fine_tune_url": _fine_tune_url(request, row),
         "tabs": [
             (tab, label, url("version", name, number, tab="" if tab == "overview" else tab))
             for tab, label in TABS.items()
@@ -95,32 +99,47 @@ def _head(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, 
     }
 
 
+def _fine_tune_url(request: Request, row: ModelVersion) -> str:
+    """Return the address of a new experiment that trains the version further; empty if there can be none."""
+    is_usable = row.state == ModelVersion.State.CANDIDATE and not row.needs_code
+    if not is_usable or not access.can(request.user, row.model.project, Action.WRITE):
+        return ""
+    place = reverse("experiment_new", args=[row.model.project.slug])
+    return f"{place}?{urlencode({'base': f'{row.model.name}/{row.number}'})}#model"
+
+
 def _overview(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, Any]:
     stage = queries.stage_of(row, endpoint)
     has_request = row.promotions.filter(state__in=PromotionRequest.OPEN, stage="production").exists()
     is_candidate = row.state == ModelVersion.State.CANDIDATE
     may_request = is_candidate and not has_request and endpoint.production_id != row.pk
+    stages = [stage] if stage else []
     may_run = not row.needs_code or access.can(request.user, row.model.project, Action.RUN_CODE)
     return {
         "test": versions.figures(row),
         "validation": versions.validation_figures(row),
         "weighted_by": datasets.weight_of(row.source_job) if row.source_job is not None else "",
-        "links": [(link, _address(link, row)) for link in versions.chain(row, [stage] if stage else [])],
+        "links": [(link, _address(link, row, request.user)) for link in versions.chain(row, stages)],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
         "promotion_form": PromotionForm() if may_request and may_run else None,
         "may_run": may_run,
         "checked": versions.validation_result(row),
         "findings": model_reports.findings(model_reports.of_version(row, ("report", "evaluation"))),
+        "fine_tuned": base_versions.trained_from(row, request.user)[:MAX_FINE_TUNED],
         **tryout.positions_context(row),
     }
 
 
-def _address(link: versions.Link, row: ModelVersion) -> str:
-    """Return the address of a link of the lineage; empty if it has no page."""
+def _address(link: versions.Link, row: ModelVersion, user: User) -> str:
+    """Return the address of a link of the lineage; empty if it has no page, or none for `user`."""
     project = row.source_job.project if row.source_job else None
     try:
         if link.kind == "experiment" and project is not None:
             return reverse("experiment", args=[project.slug, link.key])
+        if link.kind == "fine-tuned from":
+            name, number = link.key
+            seen = access.visible_versions(user).filter(model__name=name, number=number)
+            return reverse("version", args=link.key) if seen.exists() else ""
         if link.kind == "dataset":
             return reverse("dataset_version", args=link.key)
         if link.kind == "code":
@@ -184,8 +203,13 @@ def _use(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str,
     }
 
 
-def _card(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
-    return {"card_form": CardForm(initial={"card": row.card, "seen": row.card_digest})}
+def _card(request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
+    base = next((link for link in versions.chain(row) if link.kind == "fine-tuned from"), None)
+    return {
+        "card_form": CardForm(initial={"card": row.card, "seen": row.card_digest}),
+        "base": base,
+        "base_url": "" if base is None else _address(base, row, request.user),
+    }
 
 
 def _files(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:

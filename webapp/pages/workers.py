@@ -7,6 +7,7 @@ from jobs import access
 from jobs.actions import workers as actions
 from jobs.errors import NotFound
 from jobs.models import Worker
+from jobs.queries import environments
 from jobs.queries import workers as query
 from webapp.pages.shortcuts import Request, action, crumbs, notify, page, redirect_back, render
 
@@ -25,7 +26,13 @@ def worker(request: Request, worker_id: int) -> HttpResponse:
     )
     if view is None:
         raise NotFound(f"There is no worker {worker_id}. Workers that left the installation are not listed.")
-    context = {"view": view, "crumbs": crumbs(("Workers", reverse("workers")), view.worker.name)}
+    built = environments.on_worker(view.worker)
+    context = {
+        "view": view,
+        "environments": built,
+        "environments_bytes": environments.total_bytes(built),
+        "crumbs": crumbs(("Workers", reverse("workers")), view.worker.name),
+    }
     return render(request, "workers/one.html", context, partial="live")
 
 

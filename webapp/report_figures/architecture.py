@@ -32,6 +32,7 @@ class Box(NamedTuple):
     """A box, or the frame of an expanded one.
 
     Attributes:
+        frozen: whether none of its weights were trained, while others were.
         kind: layer, operation, model, block, or rest for nodes that are left out.
         key: of a box that can be expanded or collapsed.
         toggle: the value of `?open=` after a click on it.
@@ -52,6 +53,7 @@ class Box(NamedTuple):
     bytes: int = 0
     output_bytes: int | None = None
     calls: int = 1
+    frozen: bool = False
     number: int = 1
     period: int = 0
     key: str = ""
@@ -166,6 +168,7 @@ class _Sketch:
             node.bytes,
             node.output_bytes,
             node.calls,
+            node.frozen,
         )  # fmt: skip
         if not node.is_model or not self.children[at]:
             return _single(box)
@@ -187,6 +190,7 @@ class _Sketch:
             sum(node.parameters for node in nodes),
             sum(node.bytes for node in nodes),
             None if None in outputs else sum(filter(None, outputs)),
+            frozen={node.frozen for node in nodes if node.parameters} == {True},
             number=unit.copies,
             period=unit.period,
         )  # fmt: skip
@@ -217,6 +221,7 @@ def _likeness(nodes: Sequence[GraphNode], children: dict[int | None, list[int]])
         node = nodes[at]
         facts = (
             node.kind, node.is_layer, node.output_shapes, node.parameters, node.bytes, node.calls,
+            node.frozen,
             tuple(at - source for source in node.inputs),
             tuple(found[inner] for inner in children.get(at, ())),
         )  # fmt: skip

@@ -62,7 +62,8 @@ def architecture_box(box: Box) -> dict[str, Any]:
 def _figures(box: Box) -> str:
     if box.parameters:
         count = f"{box.parameters:,}".replace(",", "\u202f")
-        return f"{count} par. · {words.byte_size(box.bytes)}"
+        frozen = " · frozen" if box.frozen else ""
+        return f"{count} par. · {words.byte_size(box.bytes)}{frozen}"
     if box.kind == "model":
         return f"{box.period} layers inside"
     return f"called {box.calls} times" if box.calls > 1 else "no parameters"

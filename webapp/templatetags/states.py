@@ -29,6 +29,8 @@ LOOKS: dict[str, Look] = {
     "promoted": Look("arrow-up", "completed", "promoted"),
     # data and versions
     "preparing": Look("loader-2", "running", "preparing", spins=True),
+    "building": Look("loader-2", "running", "installing", spins=True),
+    "removed": Look("trash", "stopped", "removed"),
     "ready": Look("circle-check", "completed", "ready"),
     "validating": Look("loader-2", "running", "validating", spins=True),
     "candidate": Look("package", "neutral", "candidate"),

@@ -88,6 +88,7 @@ def sentence(text: str) -> str:
 
 
 PHASES = {
+    "installing packages": "installing packages",
     "loading": "loading the data",
     "compiling": "compiling",
     "timing": "choosing the faster way",

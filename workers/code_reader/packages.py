@@ -3,8 +3,9 @@
 import re
 import tomllib
 
-from jobs.contracts.code import MAX_FOUND, CodePackages, CodeProblem
+from jobs.contracts.code import MAX_TEXT, CodePackages, CodeProblem
 from jobs.contracts.code_text import lines_of
+from jobs.contracts.packages import MAX_REQUIREMENTS
 from workers.code_reader.files import SourceFile
 from workers.code_reader.modules import shown
 
@@ -29,8 +30,7 @@ def requirements(file: SourceFile) -> CodePackages:
     # A backslash at the end of a line continues it.
     joined = re.sub(r"\\\r?\n", " ", _text(file))
     lines = (_COMMENT.sub("", line).strip() for line in lines_of(joined))
-    wanted = [shown(line) for line in lines if line]
-    return CodePackages(path=file.path, requirements=wanted[:MAX_FOUND])
+    return CodePackages(path=file.path, requirements=_kept(file, [line for line in lines if line]))
 
 
 def project(file: SourceFile) -> CodePackages | None:
@@ -55,9 +55,18 @@ def project(file: SourceFile) -> CodePackages | None:
     python = table.get("requires-python")
     return CodePackages(
         path=file.path,
-        requirements=[shown(each) for each in wanted][:MAX_FOUND],
+        requirements=_kept(file, wanted),
         python=shown(python) if isinstance(python, str) else None,
     )
+
+
+def _kept(file: SourceFile, wanted: list[str]) -> list[str]:
+    """Return the requirements for storing. None is cut or left out, since they are installed."""
+    if len(wanted) > MAX_REQUIREMENTS:
+        raise _unreadable(file, f"has more than {MAX_REQUIREMENTS} requirements")
+    if long := next((each for each in wanted if len(each) > MAX_TEXT), None):
+        raise _unreadable(file, f"has a requirement with more than {MAX_TEXT} characters: {shown(long)}")
+    return [shown(each) for each in wanted]
 
 
 def _text(file: SourceFile) -> str:

@@ -6,6 +6,7 @@ from jobs.contracts.code import CodeArgument, CodeEntry
 from workers.code_reader.modules import Module, constant, shown
 
 ADD = "add_argument"
+PARSE = ("parse_args", "parse_known_args")
 NO_VALUE = {"store_true": "False", "store_false": "True", "count": "0"}
 """The default of an option without a value, by its action."""
 
@@ -14,8 +15,11 @@ NO_ARGUMENT = {"?": "None", "*": "[]"}
 
 
 def script_of(module: Module) -> CodeEntry | None:
-    """Return a module as a script; None if it has no `if __name__ == "__main__":`."""
-    start = next((node for node in module.tree.body if _is_start(node)), None)
+    """Return a module as a script; None if it does nothing when it is started.
+
+    It has `if __name__ == "__main__":`, or reads its arguments outside of functions.
+    """
+    start = next((node for node in module.tree.body if _is_start(node) or _reads_arguments(node)), None)
     if start is None:
         return None
     arguments, dynamic = _arguments(module)
@@ -33,6 +37,17 @@ def _is_start(node: ast.stmt) -> bool:
     sides = [node.test.left, *node.test.comparators]
     has_name = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
     return has_name and any(constant(side) == "__main__" for side in sides)
+
+
+def _reads_arguments(node: ast.stmt) -> bool:
+    """Return whether a statement of a module calls `parse_args` when the module is imported."""
+    # What a function or a class contains is not executed then.
+    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr):
+        return False
+    return any(
+        isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in PARSE
+        for part in ast.walk(node)
+    )
 
 
 def _arguments(module: Module) -> tuple[list[CodeArgument], int]:

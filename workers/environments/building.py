@@ -211,8 +211,12 @@ class _Run:
         if watch.ended is not None:
             raise BuildFailed(f"The packages could not be installed: {watch.ended.message}.", code="packages")
         if status != 0:
-            refused = proxy.refused if proxy is not None else []
-            raise failures.cause(list(self._lines), wheels_only=self._way.wheels_only, refused=refused)
+            raise failures.cause(
+                list(self._lines),
+                wheels_only=self._way.wheels_only,
+                refused=() if proxy is None else proxy.refused,
+                unreachable=() if proxy is None else proxy.unreachable,
+            )
         return process.record
 
     def _write_files(self, proxy: IndexProxy | None, owner: Owner | None) -> None:

@@ -32,7 +32,7 @@ _BUILD = re.compile(
     r"Failed (?:building wheel|to build installable wheels|to build) (?:for )?'?(?P<name>[\w.\-]+)"
 )
 _BUILD_OF = re.compile(r"(?:Preparing metadata|Getting requirements to build wheel).*error")
-_COLLECTED = re.compile(r"^Collecting (?P<name>[^\s(]+)")
+_COLLECTED = re.compile(r"^(?:Collecting (?P<name>[^\s(]+)|Processing \S*/(?P<file>\w[\w.]*)-\d)")
 _PYTHON = re.compile(r"Package '?(?P<name>[\w.\-]+)'? requires a different Python: (?P<detail>.+)")
 _PLATFORM = re.compile(r"(?P<file>\S+\.whl) is not a supported wheel on this platform")
 _UNREACHABLE = re.compile(
@@ -43,16 +43,24 @@ _UNREACHABLE = re.compile(
 _CERTIFICATE = re.compile(r"CERTIFICATE_VERIFY_FAILED|SSLError|invalid peer certificate")
 _UV_CONFLICT = "No solution found when resolving dependencies"
 _CONFLICT = "conflicting dependencies"
+_CLOSED = re.compile(r"Permission denied: '(?P<path>[^']+)'")
 _NO_SPACE = "No space left on device"
 
 
-def cause(lines: Sequence[str], *, wheels_only: str, refused: Sequence[str] = ()) -> BuildFailed:
+def cause(
+    lines: Sequence[str],
+    *,
+    wheels_only: str,
+    refused: Sequence[str] = (),
+    unreachable: Sequence[str] = (),
+) -> BuildFailed:
     """Return the failure that the output of an installer describes.
 
     Args:
         lines: its output.
         wheels_only: why only wheels were installed; empty if source distributions were too.
         refused: the hosts that the installer asked for, and could not reach by rule.
+        unreachable: the hosts of the index that did not answer.
     """
     text = "\n".join(lines)
     note = f" Only wheels are installed here: {wheels_only}." if wheels_only else ""
@@ -60,6 +68,12 @@ def cause(lines: Sequence[str], *, wheels_only: str, refused: Sequence[str] = ()
         return BuildFailed("The worker's disk was full while packages were installed.", code="no_space")
     if _CONFLICT in text:
         return BuildFailed.conflict(_conflict(lines))
+    if found := _CLOSED.search(text):
+        return BuildFailed(
+            f"The installation may not read {found['path']}. Folders with packages must be open to all users of "
+            "the worker, since installations have users of their own.",
+            code="package_index",
+        )
     # Before the names that were not found, since nothing is found at an index that does not answer.
     if refused:
         return BuildFailed(
@@ -71,8 +85,9 @@ def cause(lines: Sequence[str], *, wheels_only: str, refused: Sequence[str] = ()
         return BuildFailed(
             "The certificate of the package index is not trusted by this worker.", code="package_index"
         )
-    if _UNREACHABLE.search(text):
-        return BuildFailed("The package index could not be reached.", code="package_index")
+    if unreachable or _UNREACHABLE.search(text):
+        named = f" at {unreachable[0]}" if unreachable else ""
+        return BuildFailed(f"The package index{named} could not be reached.", code="package_index")
     return _of_package(text, lines, note) or BuildFailed(
         f"The packages of the code could not be installed: {_last_error(lines)}{note}"
     )
@@ -92,7 +107,7 @@ def _of_package(text: str, lines: Sequence[str], note: str) -> BuildFailed | Non
     if found := _BUILD.search(text) or _UV_BUILD.search(text):
         return _not_built(found["name"])
     if _BUILD_OF.search(text):
-        collected = [each["name"] for line in lines if (each := _COLLECTED.search(line))]
+        collected = [each["name"] or each["file"] for line in lines if (each := _COLLECTED.search(line))]
         return _not_built(collected[-1] if collected else "a package")
     return None
 

@@ -56,6 +56,8 @@ class IndexProxy:
         self._open = 0
         self.refused: list[str] = []
         """The hosts that were asked for in vain, each once."""
+        self.unreachable: list[str] = []
+        """The allowed hosts that did not answer, each once."""
         self._descriptor = None if folder is None else os.open(folder, os.O_PATH | os.O_CLOEXEC)
         self._listener = _listen(self._descriptor)
         self._loop = asyncio.new_event_loop()
@@ -132,6 +134,8 @@ class IndexProxy:
         try:
             reader, writer = await self._open_connection(target)
         except OSError:
+            if target.host not in self.unreachable:
+                self.unreachable.append(target.host)
             raise _Refused("502 The host cannot be reached") from None
         return reader, writer, None if method == "CONNECT" else rest
 

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from django.conf import settings as django_settings
 
     from jobs.private_files import NotPrivate
-    from workers.node import runner_isolation
+    from workers.node import sandbox_levels
     from workers.node.node import run_node
     from workers.node.node_folder import WorkerNameInUse
     from workers.node.settings import read_settings
@@ -30,8 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     settings = read_settings(arguments, django_settings.TRAINYARD_HOME)
     if settings.check:
-        state = runner_isolation.check(settings)
+        state, levels = sandbox_levels.check(settings)
         sys.stdout.write(f"{state.message}\n")
+        for each in levels:
+            offered = "offered" if each.offered else f"not offered: {each.reason}"
+            sys.stdout.write(f"Sandbox {each.level} for code of users: {offered}\n")
         sys.exit(state.level == "shared")
     # Runners do not get these values, but the output of a program may still contain one: logs are masked.
     secrets = secret_values(os.environ) | {django_settings.SECRET_KEY}

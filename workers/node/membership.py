@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import redis
@@ -17,12 +18,15 @@ from jobs import queue
 from jobs.actions import workers
 from jobs.contracts.sandbox import LevelState
 from jobs.store import store
+from workers.environments.environments import Environments
+from workers.environments.folder import EnvironmentFolder
 from workers.isolation.check import IsolationState
 from workers.node import sandbox_levels
 from workers.node.attempt_repository import DatabaseAttemptRepository
 from workers.node.consumer import Consumer, consumer_argv
 from workers.node.db_threads import DatabaseThread
 from workers.node.disk import disk_shortage
+from workers.node.environment_records import EnvironmentRecords
 from workers.node.held_attempts import HeldAttempts
 from workers.node.hints import Hint
 from workers.node.inventory import Inventory, cores, memory_per_slot
@@ -38,9 +42,13 @@ from workers.supervise.attempt import NodeContext, in_memory_bytes, row_memory
 from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.backoff import Backoff
 from workers.supervise.devices import Devices
+from workers.supervise.packages import Packages, build_limits
 from workers.supervise.runner_pool import RunnerPool
 
 log = logging.getLogger(__name__)
+
+ENVIRONMENTS = "environments"
+"""The folder of the home with the packages of code."""
 
 
 class NodeResources:
@@ -64,6 +72,19 @@ class NodeResources:
         # Not a thread of `DatabaseAttemptRepository`: heartbeats must not wait for the writes of attempts.
         self.database = DatabaseThread("member")
         self.caches = settings.home / COMPILE_CACHES
+        environments = EnvironmentFolder(settings.home / ENVIRONMENTS)
+        self.records = EnvironmentRecords(environments, DatabaseThread("packages"))
+        self.environments = Environments(environments, self.records)
+        self.packages = (
+            None
+            if pool.sandboxes is None
+            else Packages(
+                self.environments,
+                pool.sandboxes,
+                build_limits(memory_per_slot(slots)),
+                lambda: pool.isolation,
+            )
+        )
         self.standby_manager = StandbyManager(
             pool,
             EnvironmentHistory(folder.root / "habits.json", Environment(self.threads_per_slot)),
@@ -79,6 +100,7 @@ class NodeResources:
 
     def node_context(self, worker_id: int) -> NodeContext:
         """Return the resources that the attempts of this worker share."""
+        self.records.worker_id = worker_id
         return NodeContext(
             repository=DatabaseAttemptRepository(
                 worker_id, renew_timeout=self.settings.timing.renew_patience
@@ -92,6 +114,7 @@ class NodeResources:
             threads_per_slot=self.threads_per_slot,
             memory_per_slot=memory_per_slot(self.slots),
             no_gpu=self.inventory.accelerators.problem,
+            packages=self.packages,
         )
 
     def info(self) -> dict[str, Any]:
@@ -104,6 +127,7 @@ class NodeResources:
                 else {"sandbox": [each.model_dump(mode="json") for each in self.levels]}
             ),
             "isolation": self.isolation._asdict(),
+            "environments": self.records.place,
             "row_memory_bytes": row_memory(memory_per_slot(self.slots), in_memory_bytes()),
         }
 
@@ -114,14 +138,17 @@ class NodeResources:
 
     async def find_sandboxes(self) -> None:
         """Find the levels of sandbox for code of users. Runs without such code start meanwhile."""
+        thread = ThreadPoolExecutor(1, "sandbox-levels", initializer=sandbox_levels.yield_to_others)
         try:
-            self.levels = await asyncio.to_thread(
-                sandbox_levels.find, self.settings, self.folder, self.pool.isolation, self.isolation
+            self.levels = await asyncio.get_running_loop().run_in_executor(
+                thread, sandbox_levels.find, self.settings, self.folder, self.pool.isolation
             )
         # Other runs need none, so an error here must not end the node.
         except Exception as error:
             log.exception("the sandboxes for code of users could not be found")
             self.levels = sandbox_levels.none_offered(f"{type(error).__name__}: {error}")
+        finally:
+            thread.shutdown(wait=False)
         offered = [each.level for each in self.levels if each.offered]
         log.info("sandboxes for code of users: %s", ", ".join(offered) or "none")
         if self.pool.sandboxes is not None:

@@ -19,7 +19,7 @@ from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.backoff import Backoff
 from workers.supervise.fork_servers import ForkServers
 from workers.supervise.runner_pool import RunnerPool
-from workers.supervise.sandboxes import Sandboxes
+from workers.supervise.sandboxes import Sandboxes, further_packages
 from workers.supervise.secret_masking import SecretMasker
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Node:
             masker=SecretMasker(secrets),
             module=settings.runner,
             fork_servers=fork_servers if settings.forks else None,
-            sandboxes=Sandboxes(folder.attempts),
+            sandboxes=Sandboxes(folder.attempts, readable=further_packages(settings.runner)),
         )
         self._resources = NodeResources(settings, folder, self._pool, slots, Inventory(found))
         self._membership: Membership | None = None
@@ -75,6 +75,8 @@ class Node:
             transport.close()
             self._folder.socket.unlink(missing_ok=True)
             await self._pool.close()
+            if self._resources.packages is not None:
+                self._resources.packages.close()
             await self._resources.suggestion_process.close()
             # Only now: the runners have released the GPUs' memory.
             self._claims.close()
@@ -164,6 +166,9 @@ class Node:
                 await asyncio.to_thread(
                     compile_cache.evict, self._resources.caches, compile_cache.limit_bytes()
                 )
+                await self._resources.records.keep_house(self._resources.environments)
+            except DatabaseUnavailable as error:
+                log.warning("%s", error)
             # Housekeeping only frees resources, so an error in it must not end the node and its runs.
             except Exception:
                 log.exception("housekeeping failed; it is retried")

@@ -1,8 +1,5 @@
 """Finds out how a node can isolate its runners, at its start or for `manage.py worker --check`."""
 
-import os
-import shutil
-
 from jobs.store import store
 from workers.isolation.access import Isolation
 from workers.isolation.check import Folders, IsolationState, find_isolation
@@ -31,12 +28,3 @@ def folders_of(settings: NodeSettings, folder: NodeFolder) -> Folders:
         runners=folder.runners,
         shared=(folder.attempts, checkpoints, settings.home / COMPILE_CACHES),
     )
-
-
-def check(settings: NodeSettings) -> IsolationState:
-    """Return how a node with these settings would isolate its runners."""
-    folder = NodeFolder.claim_numbered(settings.home, f"check-{os.getpid()}")
-    try:
-        return isolate(settings, folder)[1]
-    finally:
-        shutil.rmtree(folder.root, ignore_errors=True)

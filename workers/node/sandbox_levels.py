@@ -1,35 +1,36 @@
 """Finds out which sandboxes a node offers to runs with code of users."""
 
 import os
+import shutil
+import sys
+import threading
 from dataclasses import replace
 
 from jobs.contracts.sandbox import Level, LevelState
 from workers.isolation.access import Isolation
 from workers.isolation.check import IsolationState, parents_of
 from workers.node.node_folder import NodeFolder
-from workers.node.runner_isolation import folders_of
+from workers.node.runner_isolation import folders_of, isolate
 from workers.node.settings import NodeSettings
 from workers.sandbox.launch import Owner
 from workers.sandbox.levels import find_levels
 
+LOW_PRIORITY = 10
 
-def find(
-    settings: NodeSettings, folder: NodeFolder, isolation: Isolation | None, state: IsolationState
-) -> tuple[LevelState, ...]:
+
+def find(settings: NodeSettings, folder: NodeFolder, isolation: Isolation | None) -> tuple[LevelState, ...]:
     """Return all levels, the strongest first, by trying them. It takes seconds: call it in a thread.
 
     Args:
         settings: of the node.
         folder: of the node.
         isolation: gives runners users of their own.
-        state: why it does not, for people.
     """
     folder.runners.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.geteuid() != 0:
         return find_levels(parent=folder.runners, wanted=settings.sandbox_levels)
     if isolation is None:
-        reason = f"the worker is root and cannot give runs users of their own: {state.message}"
-        return none_offered(reason)
+        return none_offered("the worker is root, and its runners have no users of their own")
     try:
         # At the levels in the view of the machine, runs have to reach their folders.
         replace(isolation, parents=parents_of(folders_of(settings, folder))).open_parents()
@@ -42,6 +43,23 @@ def find(
     finally:
         user.end_processes()
         user.release()
+
+
+def check(settings: NodeSettings) -> tuple[IsolationState, tuple[LevelState, ...]]:
+    """Return how a node with these settings would isolate its runners, and its levels of sandbox."""
+    folder = NodeFolder.claim_numbered(settings.home, f"check-{os.getpid()}")
+    try:
+        isolation, state = isolate(settings, folder)
+        return state, find(settings, folder, isolation)
+    finally:
+        shutil.rmtree(folder.root, ignore_errors=True)
+
+
+def yield_to_others() -> None:
+    """Give this thread, and the processes that it starts, less of a busy CPU: runs may start meanwhile."""
+    # Linux has a priority for each thread; elsewhere it would be that of the whole process.
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW_PRIORITY)
 
 
 def none_offered(reason: str) -> tuple[LevelState, ...]:

@@ -17,6 +17,7 @@ from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.task_parts import Task
 from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
+from workers.environments.folder import Held
 from workers.runner.environment import Environment
 from workers.runner.registry import needs_jax, runs_program
 from workers.supervise.attempt_end import GIB, AttemptEnd
@@ -27,6 +28,7 @@ from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.event_validation import EventValidator
 from workers.supervise.hand_over import WORK, hand_over, withdraw
 from workers.supervise.limits import TaskLimits
+from workers.supervise.packages import Packages
 from workers.supervise.pid_file import write_pid_file
 from workers.supervise.quota_watch import QuotaWatch
 from workers.supervise.rival_curves import RivalCurveSender
@@ -34,7 +36,7 @@ from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.runner_session import RunnerSession
 from workers.supervise.sandbox_limits import SandboxLimits
-from workers.supervise.sandboxes import SandboxNeeds
+from workers.supervise.sandboxes import SandboxNeeds, remove_tree
 from workers.supervise.spool import Spool
 from workers.supervise.stop_request import StopRequest
 from workers.supervise.timing import Timing
@@ -93,6 +95,8 @@ class NodeContext:
     """The limits of tasks that read files from outside."""
     sandbox_limits: SandboxLimits = field(default_factory=SandboxLimits.from_environment)
     """The limits of tasks with code of users."""
+    packages: Packages | None = None
+    """Installs the packages of code of users."""
     in_memory_bytes: int | None = field(default_factory=in_memory_bytes)
     """The size up to which runs keep the rows of a table in memory; None for `IN_MEMORY_SHARE`."""
     no_gpu: str | None = None
@@ -116,6 +120,7 @@ class AttemptSupervisor:
         self._ending: asyncio.Future[AttemptEnd] = asyncio.get_running_loop().create_future()
         # Of a task with code of users; other tasks write into the attempt's folder.
         self._work: Path | None = None
+        self._packages: Held | None = None
         self.lease_valid_until = claimed_at + node.timing.lease_validity
 
     @property
@@ -153,7 +158,7 @@ class AttemptSupervisor:
         await self._finish(ending)
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         if self._work is not None:
-            await asyncio.to_thread(shutil.rmtree, self._work, ignore_errors=True)
+            await asyncio.to_thread(remove_tree, self._work)
             self._node.pool.forget(self._work.parent)
 
     async def _run_in(self, folder: Path) -> AttemptEnd:
@@ -189,6 +194,8 @@ class AttemptSupervisor:
                 self.assignment.attempt, folder=folder / WORK, threads=threads
             )
         )
+        if self._node.packages is not None:
+            task = await self._node.packages.place(task)
         if task.compile_cache is None:
             cache = self._node.compile_caches / await self._compile_cache(task)
             task = task.model_copy(update={"compile_cache": str(cache)})
@@ -213,7 +220,8 @@ class AttemptSupervisor:
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=node.no_gpu))
             elif task.code is not None and node.devices.count and _may_use_gpus(task):
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=NO_GPU_IN_SANDBOX))
-            await self._run_on_runner(key, recorder, task, validator, quotas)
+            if await self._install_packages(task, recorder):
+                await self._run_on_runner(key, recorder, task, validator, quotas)
             # Only now: the end of the session reads the last log lines.
             recorder.close()
             await recording
@@ -221,7 +229,19 @@ class AttemptSupervisor:
             sharing.cancel()
             recording.cancel()
             spool.close()
+            if self._packages is not None:
+                self._packages.release()
         return self._ending.result()
+
+    async def _install_packages(self, task: Task, recorder: EventRecorder) -> bool:
+        """Install the packages of the task's code; return False if the run has ended."""
+        if self._node.packages is not None:
+            found = await self._node.packages.install(task, recorder, self._stop_request, self._ending)
+            if isinstance(found, AttemptEnd):
+                self.end(found)
+            else:
+                self._packages = found
+        return not self.ended
 
     async def _run_on_runner(
         self,

@@ -16,6 +16,9 @@ CHUNK_BYTES = 256 * 2**10
 MAX_LINES_PER_ATTEMPT = 100_000
 # A larger file is truncated once it has been read, so that a verbose program cannot fill the disk.
 TRUNCATE_ABOVE = 64 * 2**20
+MOST_UNREAD = 16 * 2**20
+"""Of more bytes since the last read, the first are left out: a program can print, or extend the file of its
+output, much faster than the node reads it for all runs."""
 
 _ERROR = re.compile(r"^(?:E\d{4} |\[?ERROR\b|Traceback \(most recent|[A-Za-z_.]*(?:Error|Exception):|Fatal )")
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")  # colours and cursor movements
@@ -54,7 +57,16 @@ class LogFile:
 
     def new_lines(self, *, last: bool = False) -> Iterator[Log]:
         """Yield the lines written since the last call; `last` also yields an unfinished line."""
-        while chunk := os.pread(self.descriptor, CHUNK_BYTES, self._position):
+        # Not further than the present end: a program could print faster than it is read.
+        end = os.fstat(self.descriptor).st_size
+        if (skipped := end - self._position - MOST_UNREAD) > 0:
+            self._splitter.rest()
+            self._position += skipped
+            text = f"{self.source}: {skipped:,} bytes were printed too fast and are left out here"
+            yield self._log("warning", "worker", text)
+        while chunk := os.pread(
+            self.descriptor, min(CHUNK_BYTES, max(0, end - self._position)), self._position
+        ):
             self._position += len(chunk)
             yield from self._events(self._splitter.feed(chunk))
         if last:

@@ -236,7 +236,7 @@ class RunnerPool:
 
 
 async def _close_prepared(preparing: "asyncio.Future[SandboxLauncher]") -> None:
-    """Withdraw what a runner in a sandbox was given that was not started."""
+    """Withdraw the access of a runner in a sandbox that was not started."""
     await asyncio.wait({preparing})
     if preparing.exception() is None and (access := preparing.result().access) is not None:
         await asyncio.to_thread(access.close)

@@ -49,7 +49,7 @@ def end_of_process(status: int, *, began: bool, printed: str) -> AttemptEnd:
     if status < 0:
         message = (
             f"The process of the code ended by {signal_name(-status)}: a library that it uses crashed, or it "
-            "sent the signal to itself. The log may tell more."
+            "sent the signal to itself. See its log."
         )
         return AttemptEnd(Outcome.FAILED, "code_crashed", message)
     message = (

@@ -22,7 +22,7 @@ class SandboxLimits:
     disk_gib: float = 50
     """Disk space that a run may add, in all its folders together."""
     output_mib: float = 256
-    """Output of one task: what it prints."""
+    """Bytes that one task prints."""
     file_gib: float = 50
     """Size of each file."""
     open_files: float = 4096

@@ -217,7 +217,7 @@ class Sandboxes:
             raise
         return SandboxLauncher(
             request=self._request(needs, folders, devices),
-            command=(code.python or sys.executable, "-m", module),
+            command=((not code.own_versions and code.python) or sys.executable, "-m", module),
             states=self.states.result(), folders=folders, code=code, access=access, starter=self._starter,
         )  # fmt: skip
 
@@ -296,6 +296,19 @@ class SandboxLauncher:
             self.request, command, self.states, owner=owner, streams=streams, scratch=self.folders.scratch
         )
         return process, before
+
+
+def further_packages(module: str) -> tuple[str, ...]:
+    """Return the folder of the package of another runner module, which tests set; none for the usual one."""
+    package = module.partition(".")[0]
+    return () if package in PACKAGES else (str(CODE_ROOT / package),)
+
+
+def remove_tree(folder: Path) -> None:
+    """Delete a folder that code of users has written."""
+    # Folders may be nested deeper than Python can follow.
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_if_empty(folder: Path) -> None:

@@ -65,7 +65,7 @@ class CodeDifferencesOut(Answer):
 
 
 class DryBuildOut(Answer):
-    """What an entry of a version of code builds, found by a job."""
+    """The model that an entry of a version of code builds, found by a job."""
 
     state: str = Field(description="The state of the job; none: it was not requested yet.")
     job: int | None

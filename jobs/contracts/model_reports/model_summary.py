@@ -46,6 +46,9 @@ class GraphNode(ModelReport):
     output_shapes: tuple[Shape, ...] = ()
     parameters: int
     trainable: int
+    frozen: bool = Field(
+        default=False, description="Whether training left its weights as they were, and trained others."
+    )
     bytes: int = Field(description="Of its variables in memory.")
     output_bytes: int | None = Field(description="Of its outputs for one row; null if a size varies.")
     dtypes: tuple[str, ...] = Field(default=(), description="Types of its variables, each once.")

@@ -1,4 +1,4 @@
-"""Implements dry builds: a runner builds the model of own code and reports what it declares."""
+"""Implements dry builds: a runner builds the model of own code and reports the declared hyperparameters."""
 
 from typing import Any
 

@@ -18,9 +18,9 @@ class DryBuildPayload(Payload):
     Attributes:
         model: without values of hyperparameters.
         shape: None if it is known only after the data are read.
-        data: the columns and their encoding, by which the shape is then found.
+        data: the columns and their encoding, which determine the shape then.
         texts: the encoding of texts without an option of their own.
-        key: identifies what is built.
+        key: the same for equal models and data.
     """
 
     model: CodeModel

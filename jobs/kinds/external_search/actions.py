@@ -25,7 +25,7 @@ class ExternalSearchActions(KindActions[ExternalSearchPayload, RootResult]):
         elif outcomes.best_trials(root, limit=1):
             pipeline.complete(root)
         else:
-            pipeline.fail(root, pipeline.NO_TRIAL_COMPLETED)
+            pipeline.end_without_trial(root)
 
     def _has_more_trials(self, root: Job, payload: ExternalSearchPayload) -> bool:
         """Return whether trials are open, or the algorithm will create more."""

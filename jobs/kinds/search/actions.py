@@ -68,7 +68,7 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
         if outcomes.best_trials(root, limit=1):
             pipeline.start_next_step(root)
         else:
-            pipeline.fail(root, pipeline.NO_TRIAL_COMPLETED)
+            pipeline.end_without_trial(root)
 
     def clone(self, job: Job, *, by: User) -> Job:
         """Queue the same revision again."""

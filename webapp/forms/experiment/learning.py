@@ -4,6 +4,7 @@ import json
 
 from jobs.contracts.code_model import CODE
 from jobs.contracts.templates import TEMPLATES
+from jobs.contracts.version_model import VERSION
 from webapp.forms.experiment.description import Field, Group, Option, Section, arguments
 
 F = Field
@@ -109,13 +110,19 @@ MODEL = Section(
                     "/model/template",
                     "Template",
                     kind="template",
-                    options=(
-                        *(Option(json.dumps(name), info.label) for name, info in TEMPLATES.items()),
-                        Option(json.dumps(CODE.name), CODE.label),
+                    options=tuple(
+                        Option(json.dumps(info.name), info.label)
+                        for info in (*TEMPLATES.values(), VERSION, CODE)
                     ),
                 ),
             ),
             part="template",
+        ),
+        Group(
+            "Version",
+            help="Its weights are where training begins; its input and normalization stay as they are.",
+            part="version",
+            covers=("/model/model", "/model/number", "/model/alias"),
         ),
         Group(
             CODE.label,

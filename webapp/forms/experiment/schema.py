@@ -22,6 +22,7 @@ from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.pruning import PRUNERS
 from jobs.contracts.schedules import KINDS
 from jobs.contracts.templates import TEMPLATES
+from jobs.contracts.version_model import VERSION
 
 
 class Variant(NamedTuple):
@@ -32,7 +33,9 @@ class Variant(NamedTuple):
 
 
 VARIANTS: dict[str, Variant] = {
-    "/model/template": Variant("/model/args", {name: info.arguments for name, info in TEMPLATES.items()}),
+    "/model/template": Variant(
+        "/model/args", {info.name: info.arguments for info in (*TEMPLATES.values(), VERSION)}
+    ),
     "/fit/optimizer": Variant("/fit/optimizer_args", ARGUMENTS),
     "/fit/schedule/kind": Variant("/fit/schedule", KINDS),
     "/search/algorithm": Variant(

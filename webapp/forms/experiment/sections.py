@@ -11,7 +11,7 @@ EXEMPT: dict[str, str] = {
     "/search/start_with": "configurations; in the JSON beside the form, which keeps them",
     "/model/kind": "follows from the template",
     "/model/name": "the field of the template sets it for a hypermodel",
-    "/model/hyperparameters": "values of own code; a row of the kind fixed in the search space has the same effect",
+    "/model/hyperparameters": "of own code; a fixed row of the search space has the same effect",
     "/resources/hosts": "always 1 until jobs run over several hosts",
     "/after/ensemble/weights": "Nelder–Mead is the only method so far",
 }

@@ -14,9 +14,11 @@ from jobs.contracts.searchable import SEARCHABLE_FIT_FIELDS
 from jobs.contracts.split_roles import column_with
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.templates.info import TemplateInfo
-from jobs.models import CodeVersion, Dataset, Project, User
+from jobs.contracts.version_model import VERSION
+from jobs.models import CodeVersion, Dataset, ModelVersion, Project, User
 from jobs.queries import code, datasets, dry_builds
 from jobs.queries.datasets import READY
+from webapp.forms.experiment import fine_tuning
 from webapp.forms.experiment.rows import FIT_RANGES
 from webapp.forms.experiment.schema import VARIANTS, Variant, options_of
 
@@ -42,7 +44,13 @@ def spec_of_code(slug: str, number: int | None, profile: Profile | None, digest:
     return spec
 
 
-def starting_spec(slug: str, number: int | None, profile: Profile | None, template: str = "") -> Json:
+def starting_spec(
+    slug: str,
+    number: int | None,
+    profile: Profile | None,
+    template: str = "",
+    base: ModelVersion | None = None,
+) -> Json:
     """Return a default spec for a data set.
 
     Args:
@@ -50,11 +58,12 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
         number: of its version, or None.
         profile: of that version, if it is ready.
         template: the template; if unknown, one that suits the data.
+        base: a version to train further instead.
     """
     is_regression = profile is not None and profile.task == "regression"
     metric = "val_loss" if is_regression else "val_accuracy"
     data: Json = {"dataset": slug, "dataset_version": number} if number else {"dataset": slug}
-    info = TEMPLATES.get(template) or suitable_template(profile)
+    info = VERSION if base is not None else TEMPLATES.get(template) or suitable_template(profile)
     defaults = info.arguments().model_dump(mode="json")
     fit: Json = {
         "epochs": 100,
@@ -64,10 +73,10 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
         # It watches the objective. Accuracy stays equal for some epochs even while a model improves.
         "early_stopping": {"patience": 10},
     }
-    return {
+    spec = {
         "version": 1,
         "data": {**data, "split": {"validation": 0.2, "test": 0.2, "seed": 0, "stratify": not is_regression}},
-        "model": model_json(info.name, {name: defaults[name] for name in info.shown}),
+        "model": model_json(info.name, {name: defaults[name] for name in info.shown}) if base is None else {},
         "fit": {name: value for name, value in fit.items() if info.uses(name)},
         "search": {
             "algorithm": "random",
@@ -85,6 +94,7 @@ def starting_spec(slug: str, number: int | None, profile: Profile | None, templa
         },
         "resources": {"pool": "default", "slots": 1, "priority": 50},
     }
+    return spec if base is None else fine_tuning.started(spec, profile, base)
 
 
 def ranges_of_fit(info: TemplateInfo) -> Mapping[str, Mapping[str, Any]]:
@@ -116,6 +126,7 @@ def context_for_browser(user: User, project: Project) -> Json:
                 "name": info.name,
                 "label": info.label,
                 "isHypermodel": info.is_hypermodel,
+                "isListed": info.is_listed,
                 "dataKinds": info.data_kinds,
                 "smallestSide": info.smallest_side,
                 "refusedTasks": list(info.refused_tasks),
@@ -127,8 +138,9 @@ def context_for_browser(user: User, project: Project) -> Json:
                 "unused": info.unused,
                 "refused": info.refused,
             }
-            for info in TEMPLATES.values()
+            for info in (*TEMPLATES.values(), VERSION)
         ],
+        "baseVersions": fine_tuning.offered(user, project),
         "code": {
             "mayRun": access.can(user, project, access.Action.RUN_CODE),
             "versions": [_code(version) for version in code.newest(project, NEWEST_CODE)],

@@ -19,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--check",
             action="store_true",
-            help="only print whether runners have users of their own; exit status 1 if not",
+            help="only print how runners are isolated, exit status 1 if they are not, and the sandboxes",
         )
 
     def handle(self, *, pool: str, slots: int | None, check: bool, **_: object) -> None:

@@ -33,6 +33,8 @@ def architecture_of(model: Any) -> Architecture:
     """Return the nodes of a model, and then those of the models inside it, level by level."""
     nodes: list[GraphNode] = []
     omitted = 0
+    # A model without anything to train, such as trees, has no part that was frozen.
+    may_be_frozen = bool(model.trainable_variables)
     # A list of models to describe instead of recursion, which deeply nested models would exhaust.
     todo = [_Inside(model, None, "")]
     for inside in todo:
@@ -44,6 +46,8 @@ def architecture_of(model: Any) -> Architecture:
         index = {id(operation): begin + at for at, operation in enumerate(operations[:room])}
         for operation in operations[:room]:
             node = _node(operation, calls.get(id(operation), []), index, inside)
+            if may_be_frozen and node.is_layer and node.parameters and not operation.trainable:
+                node = node.model_copy(update={"frozen": True})
             if node.is_model:
                 todo.append(_Inside(operation, len(nodes), f"{node.path}/"))
             nodes.append(node)

@@ -1,4 +1,4 @@
-"""Builds a model with code of users for data of one shape, and finds what its outputs and its loss mean."""
+"""Builds a model with code of users for data of one shape, and finds the meaning of its outputs."""
 
 import inspect
 from dataclasses import dataclass

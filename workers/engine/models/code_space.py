@@ -67,7 +67,7 @@ class SpaceExplorer:
         return self._with({})
 
     def use(self, act: Use, values: Mapping[str, Value]) -> None:
-        """Call `act` with the defaults, apart from some values, and record what it declares."""
+        """Call `act` with the defaults, apart from some values, and record the declared hyperparameters."""
         self._on_build()
         self.builds += 1
         hyperparameters = self._with(values)
@@ -117,7 +117,7 @@ class SpaceExplorer:
                     yield each.name, value
 
     def _with(self, values: Mapping[str, Value]) -> Any:
-        """Return the known hyperparameters with these values, and those of their parents by which they act."""
+        """Return the known hyperparameters with these values, and with parents that activate them."""
         wanted = dict(values)
         for each in reversed(self._known.space):
             if each.name in wanted:
@@ -134,7 +134,7 @@ class SpaceExplorer:
         for each in used.space:
             if not self._known._exists(each.name, each.conditions):
                 self._known._register(each)
-        # The value by which a scope acts may not be among the candidates of its parent.
+        # The value that activates a scope may not be among the candidates of its parent.
         for conditions in used.inactive_scopes:
             self._scopes.update({(each.name, each.values[0]): None for each in conditions})
 
@@ -151,8 +151,8 @@ class SpaceExplorer:
         for name in names:
             if names.count(name) > 1:
                 raise UnusableSpace(
-                    f"the code declares the hyperparameter {name!r} twice with different conditions; give each "
-                    "its own name"
+                    f"the code declares the hyperparameter {name!r} twice with different conditions; give "
+                    "each its own name"
                 )
         try:
             found = keras_tuner_format.read(Item({"space": config["space"]}, ""))

@@ -12,8 +12,9 @@ import sys
 import traceback
 import zipfile
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,12 +36,20 @@ MAX_TRACE_LINES = 40
 
 @dataclass
 class _Loaded:
-    """The version of code that this process has on its path, and whether a task uses it now."""
+    """The version of code that this process has on its path.
+
+    Attributes:
+        digest, folder: of the version.
+        path: its entries in the path of modules.
+        is_active: whether a task uses it now.
+        notes: errors of its files that do not prevent their use.
+    """
 
     digest: str
     folder: Path
     path: list[str]
     is_active: bool = False
+    notes: list[str] = field(default_factory=list)
 
 
 _LOADED: list[_Loaded] = []
@@ -180,7 +189,7 @@ def entry_of(model: CodeModel) -> Any:
     # Three seconds, which other tasks do not need.
     import keras_tuner
 
-    found = getattr(imported(_file_of(model)), model.name, None)
+    found = getattr(imported(_file_of(model), {model.name}), model.name, None)
     if inspect.isclass(found) and issubclass(found, keras_tuner.HyperModel):
         with calling(CodeBuildFailure, f"{model.name}({', '.join(model.args)})"):
             return found(**model.args)
@@ -228,8 +237,13 @@ def _defined(file: Path) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, kinds)}
 
 
-def imported(file: str) -> ModuleType:
+def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
     """Return the module of a file of the code, imported as `python file` would find its neighbours.
+
+    Args:
+        file: its path in the version.
+        needed: if one of these names is defined, a later error at the level of the module is only noted: a
+            pasted guide ends with a search of its own, on data that are not there.
 
     Raises:
         CodeImportFailure: its execution fails.
@@ -242,27 +256,75 @@ def imported(file: str) -> ModuleType:
     if neighbours not in loaded.path:
         loaded.path.append(neighbours)
         sys.path.insert(1, neighbours)
+    module: list[ModuleType] = []
+    try:
+        with calling(CodeImportFailure, f"importing {file}"), _without_searches(path):
+            _execute(file, path, module)
+    except CodeImportFailure as failure:
+        if not module or needed.isdisjoint(vars(module[0])):
+            raise
+        sys.modules[module[0].__name__] = module[0]
+        loaded.notes.append(f"{failure}: the lines after it are not executed")
+    return module[0]
+
+
+def _execute(file: str, path: Path, into: list[ModuleType]) -> None:
+    """Execute a file as a module; `into` gets the module first."""
     parts = Path(file).with_suffix("").parts
     name = ".".join(parts)
-    with calling(CodeImportFailure, f"importing {file}"):
-        if parts[0] not in sys.modules and all(part.isidentifier() for part in parts):
-            return importlib.import_module(name)
+    if not all(part.isidentifier() for part in parts) or (parts[0] in sys.modules and not _is_own(parts[0])):
         # A module of another package has this name already, or no module can have it.
-        return _from_file(f"own_code_{'_'.join(parts)}", path)
-
-
-def _from_file(name: str, path: Path) -> ModuleType:
+        name = f"own_code_{'_'.join(parts)}"
+    elif len(parts) > 1:
+        # For relative imports.
+        importlib.import_module(".".join(parts[:-1]))
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path.name} is no Python file")
     module = importlib.util.module_from_spec(spec)
+    into.append(module)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
-    return module
+
+
+def _is_own(name: str) -> bool:
+    """Return whether an imported module or package is part of the code."""
+    module, folder = sys.modules[name], _folder()
+    places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+    return any(isinstance(place, str) and Path(place).is_relative_to(folder) for place in places)
+
+
+class _SearchOfCode(Exception):
+    """The code has called a search of KerasTuner."""
+
+
+@contextmanager
+def _without_searches(path: Path) -> Iterator[None]:
+    """Refuse searches of KerasTuner while a file is imported: the experiment is the search."""
+    if b"keras_tuner" not in path.read_bytes():
+        yield
+        return
+    import keras_tuner
+
+    before = keras_tuner.Tuner.search
+
+    def search(*_: Any, **__: Any) -> None:
+        raise _SearchOfCode("tuner.search is not executed, since the experiment is the search")
+
+    keras_tuner.Tuner.search = search
+    try:
+        yield
+    finally:
+        keras_tuner.Tuner.search = before
+
+
+def notes() -> Sequence[str]:
+    """Return the errors of the imported files after which their other lines were not executed."""
+    return tuple(_LOADED[0].notes) if _LOADED else ()
 
 
 def objects() -> dict[str, Any]:
@@ -286,7 +348,7 @@ def objects_for(path: Path) -> Iterator[None]:
     wanted = _names_in(path)
     for file in map(str, _python_files()):
         if not wanted.isdisjoint(_defined(_folder() / file)):
-            imported(file)
+            imported(file, wanted)
     with keras.saving.custom_object_scope(objects()):
         yield
 

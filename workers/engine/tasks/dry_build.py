@@ -1,4 +1,4 @@
-"""Runs the dry build task: builds the model of own code, and reports what it declares and what it is."""
+"""Runs the dry build task: builds the model of own code, and reports its hyperparameters and properties."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ from workers.engine.errors import BadSpec, CodeFitFailure
 from workers.engine.models import code_space
 from workers.engine.models.code_build import CodeBuild, build_code, compile_for_batches
 from workers.engine.models.code_space import SpaceExplorer
-from workers.engine.models.own_code import calling, custom_objects_of, entry_of, own_objects
+from workers.engine.models.own_code import calling, custom_objects_of, entry_of, notes, own_objects
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
 
@@ -82,7 +82,7 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         parameters=int(model.count_params()),
         custom_objects=tuple(custom_objects_of(model)),
         builds=explorer.builds,
-        notes=tuple(explorer.notes),
+        notes=(*notes(), *explorer.notes),
     )
 
 

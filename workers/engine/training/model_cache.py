@@ -114,7 +114,7 @@ class ModelCache:
         Raises:
             BadLayout, BadSpec: see `prepare.prepare`.
         """
-        # On a mesh there is no program that trainings could share. Other preparations keep what they can.
+        # On a mesh there is no program that trainings could share. Other preparations have their own caches.
         if spec.mesh is not None or spec.model.info.preparation:
             return prepare(spec, dataset, rows, name=name, seed=seed)
         built = widened(spec, dataset.profile, len(rows))

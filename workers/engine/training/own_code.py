@@ -1,8 +1,8 @@
 """Prepares trainings of models that code of users builds.
 
 A model that the code compiles keeps its optimizer, loss and metrics; one that it does not compile gets those
-of the spec. Both are trained by the same loops as the templates. Models of a class with its own `fit`, or with
-its own steps, are trained by `own_fit`.
+of the spec. Both are trained by the same loops as the templates. Models of a class with its own `fit`, or
+with its own steps, are trained by `own_fit`.
 """
 
 from collections import OrderedDict
@@ -123,7 +123,7 @@ class PreparedCode(Prepared):
     """A model of code with its training data.
 
     Attributes:
-        build: the model and what its outputs mean.
+        build: the model and the meaning of its outputs.
         loss_function: of a model that the code compiles and whose steps run without Keras' `fit`.
     """
 
@@ -294,9 +294,9 @@ def _batches(spec: ExperimentSpec, dataset: Dataset, rows: Array, seed: int, bui
     _, y = dataset.take(rows)
     if not build.is_plain and not isinstance(batches.x, np.ndarray):
         raise BadSpec(
-            f"{spec.model.info.name} trains its model itself, which needs all rows in memory, but this version "
-            "is so large that its rows are read while a model trains; raise resources.memory_gib, or upload "
-            "fewer rows"
+            f"{spec.model.info.name} trains its model itself, which needs all rows in memory, but this "
+            "version is so large that its rows are read while a model trains; raise resources.memory_gib, or "
+            "upload fewer rows"
         )
     if not _uses_fit(build):
         batches.y = build.targets(y)

@@ -215,7 +215,7 @@ class OwnFitTraining(Training):
 
 
 def _named(found: Any, objective: str) -> dict[str, float]:
-    """Return what a `fit` returned as values by name, as KerasTuner understands it."""
+    """Return the result of a `fit` as values by name, as KerasTuner understands it."""
     if isinstance(found, keras.callbacks.History):
         return {}
     if isinstance(found, dict):
@@ -235,7 +235,7 @@ def _named(found: Any, objective: str) -> dict[str, float]:
 
 
 def _with_objective(metrics: dict[str, float], objective: str) -> dict[str, float]:
-    """Return measures with that of the objective also under its own name, if it is only there without `val_`."""
+    """Return measures with that of the objective under its own name, if they have it only without `val_`."""
     plain = objective.removeprefix("val_")
     if objective in metrics or plain not in metrics or plain == LOSS or not objective:
         return metrics

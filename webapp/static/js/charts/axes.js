@@ -26,6 +26,12 @@ export function scaleOf(chart, axis) {
 }
 
 /**
+ * Return whether the x axis of a chart of learning curves is the time of training; it is the epoch by default.
+ * @param {string} chart
+ */
+export const isTimed = (chart) => settings.get(chart, "x") === "time";
+
+/**
  * Return the setting of a range; null if both ends follow the data.
  * @param {number | undefined} low
  * @param {number | undefined} high

@@ -2,11 +2,14 @@
 
 /** @import { AxisName, AxisOffer, Offer } from "./axes.js" */
 /** @import { Option } from "../trials/types.js" */
+import { findAll } from "../elements.js";
 import { choice, el } from "../trials/dom.js";
 import { hidesOutliers, rangeSetting, scaleOf, smoothingOf } from "./axes.js";
 import { settings } from "./settings.js";
 
 /** A choice with its options and the chosen one. @typedef {{ name: string, label: string, options: Option[], value: string }} Select */
+
+const AXES = new Set(["x", "y", "z"]);
 
 export class Controls {
   element = el("div", { class: "ty-chart-controls" });
@@ -36,6 +39,7 @@ export class Controls {
     if (this.made !== made) {
       this.made = made;
       this.updates = [];
+      const held = this.fields.indexOf(/** @type {HTMLElement} */ (document.activeElement));
       this.element.replaceChildren(
         ...selects.map((select) => this.select(select)),
         ...(offer.scales ?? []).map((scale) => this.scale(scale)),
@@ -43,6 +47,8 @@ export class Controls {
         ...(offer.outliers ? [this.outliers(offer.outliers)] : []),
         ...(offer.scales || offer.smoothing || offer.outliers ? [this.reset()] : []),
       );
+      // A choice may change which controls there are; the choices come first and stay.
+      if (held >= 0) this.fields[held]?.focus();
     }
     this.element.querySelectorAll("select").forEach((select, at) => {
       select.value = selects[at].value;
@@ -50,9 +56,15 @@ export class Controls {
     for (const update of this.updates) update();
   }
 
+  get fields() {
+    return findAll(this.element, "select, input, button", HTMLElement);
+  }
+
   /** @param {Select} select */
   select({ name, label, options, value }) {
-    return choice(label, options, value, (chosen) => settings.set(this.chart, { [name]: chosen }));
+    // A range of what was on this axis before has no meaning for its new values.
+    const also = AXES.has(name) ? { [`${name}range`]: null } : {};
+    return choice(label, options, value, (chosen) => settings.set(this.chart, { [name]: chosen, ...also }));
   }
 
   /** @param {AxisOffer} offer */

@@ -5,14 +5,16 @@
 /** @import { Entry } from "./legend.js" */
 import { DASHES, splitColour, splitOf, trialColour } from "./colours.js";
 
+/** A point of a curve; its value is null if it was not finite. @typedef {{ value: number | null, time: number, attempt: number }} Point */
 /**
+ * A curve, with its points by x.
  * @typedef {{
- *   name: string, job: number, trial: number | null, execution: number | null, points: Map<number, number | null>,
+ *   name: string, job: number, trial: number | null, execution: number | null, points: Map<number, Point>,
  * }} Line
  */
 /** @typedef {{ stroke: string, dash: number[], width: number }} LineLook */
 
-const NEAR = 16; // pixels: a line without a point at the pointer shows its nearest one up to there
+export const NEAR = 16; // pixels: a line without a point at the pointer shows its nearest one up to there
 const MANY = 8; // lines: more are thinner
 
 /**

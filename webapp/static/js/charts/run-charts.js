@@ -4,7 +4,7 @@
 /** @import { Content } from "./tile.js" */
 /** @import { Curves } from "../jobs/curves.js" */
 import { el } from "../trials/dom.js";
-import { CURVE_OFFER, curveTable } from "./curve-chart.js";
+import { acrossSelect, curveOffer, curveTable, timeNote } from "./curve-chart.js";
 import { Grid } from "./grid.js";
 import { Tile } from "./tile.js";
 import "../jobs/curves.js";
@@ -28,6 +28,7 @@ class RunTile extends Tile {
     const [name] = names.split(",");
     super({ id: name, title: titleOf(name) });
     this.curves = /** @type {Curves} */ (el("ty-curves", { ...run, names, key: name }));
+    this.curves.addEventListener("ty:unit", () => this.draw());
   }
 
   /**
@@ -35,8 +36,12 @@ class RunTile extends Tile {
    * @returns {Content}
    */
   content() {
-    const { curves } = this;
-    return { drawing: { element: curves, table: () => curveTable(curves) }, selects: [], offer: CURVE_OFFER };
+    const { curves, id } = this;
+    return {
+      drawing: { element: curves, foot: timeNote(id), table: () => curveTable(curves) },
+      selects: [acrossSelect(id, curves)],
+      offer: curveOffer(id),
+    };
   }
 }
 

@@ -3,8 +3,8 @@
 import { el } from "../trials/dom.js";
 
 /**
- * One value of a tip. The nearest to the pointer is bold.
- * @typedef {{ label: string, value: string, colour?: string, nearest?: boolean }} TipRow
+ * One value of a tip, and where it is if the rows differ in it. The nearest to the pointer is bold.
+ * @typedef {{ label: string, value: string, place?: string, colour?: string, nearest?: boolean }} TipRow
  */
 /** @typedef {{ title: string, rows: TipRow[], foot?: string }} TipText */
 
@@ -13,14 +13,14 @@ const EDGE = 4; // pixels between the box and the edge of the window
 
 /** @param {TipText} text */
 function tipContent({ title, rows, foot }) {
-  const lines = rows.map(({ label, value, colour, nearest }) => {
+  const lines = rows.map(({ label, value, place, colour, nearest }) => {
     const mark = el("span", { class: "ty-swatch" });
     if (colour) mark.style.background = colour;
     return el(
       "div",
       { class: nearest ? "ty-tip-row ty-tip-nearest" : "ty-tip-row" },
       el("span", { class: "ty-tip-label" }, colour ? mark : "", label),
-      el("span", { class: "ty-num" }, value),
+      el("span", { class: "ty-num" }, value, place ? el("span", { class: "ty-tip-place" }, ` ${place}`) : ""),
     );
   });
   return el(

@@ -16,6 +16,7 @@ import { Problems } from "./problems.js";
 import { Rows } from "./rows.js";
 import { Sheet } from "./sheet.js";
 import { Steps } from "./steps.js";
+import { BaseVersion } from "./version.js";
 
 const form = byId("experiment-form", HTMLFormElement);
 const known = JSON.parse(byId("form-context", HTMLElement).textContent);
@@ -28,6 +29,7 @@ new Preprocessing(form, sheet, fields);
 new Rows(form, sheet);
 new OwnCode(form, sheet);
 const mesh = new Mesh(form, sheet);
+const version = new BaseVersion(form, sheet);
 const json = new JsonPane(form, sheet);
 new Exchange(form, sheet);
 const problems = new Problems(form, steps);
@@ -51,6 +53,7 @@ check.addEventListener("verdict", (event) => {
   problems.show(errors);
   json.showProblems(errors);
   mesh.showPlan(detail.plan ?? null);
+  version.showPlan(detail.plan ?? null);
 });
 
 sheet.addEventListener("broken", (event) => {

@@ -155,7 +155,7 @@ export class OwnCode {
     return { digest, body: { project: this.sheet.known.project, entry, args, data } };
   }
 
-  /** Ask for a dry build a moment after the last change of what is built. */
+  /** Ask for a dry build a moment after the last change of the model or its data. */
   schedule() {
     const wanted = JSON.stringify(this.request());
     if (wanted === this.asked) return;

@@ -1,6 +1,6 @@
 // The plan of the job: a line of figures at the foot, and all of it in the review.
 
-/** @import { Plan, Problem, Verdict } from "./types.js" */
+/** @import { FineTuning, Plan, Problem, Verdict } from "./types.js" */
 import { find } from "../elements.js";
 import { grouped as count } from "../trials/words.js";
 import { placeOf } from "./problems.js";
@@ -92,9 +92,26 @@ function details(plan) {
     ["Parallel trials, with the slots free now", count(plan.parallel_trials)],
     ["Batch divided into", `${plan.batch_shards} part${plan.batch_shards === 1 ? "" : "s"}`],
     ["Parameters, at most", plan.parameters === null ? "unknown" : count(plan.parameters)],
+    ...tuning(plan.fine_tuning),
     ["Memory for", held || "unknown until the data set is ready"],
     ["Largest configuration", largest || "the model as it is"],
     ["Estimate", plan.estimate],
+  ];
+}
+
+/**
+ * @param {FineTuning | null} tuned
+ * @returns {[string, string][]}
+ */
+function tuning(tuned) {
+  if (!tuned) return [];
+  const frozen = tuned.layers.filter((layer) => layer.frozen);
+  const last = frozen.at(-1);
+  const trained = tuned.trainable === null ? "unknown" : count(tuned.trainable);
+  return [
+    ["Starts from", tuned.version],
+    ["Frozen layers", last ? `${frozen.length} of ${tuned.layers.length}, up to ${last.path}` : "none"],
+    ["Trained parameters", tuned.parameters === null ? trained : `${trained} of ${count(tuned.parameters)}`],
   ];
 }
 

@@ -48,8 +48,11 @@ export class Problems {
    * @param {string} pointer
    */
   element(pointer) {
-    // The field of the template chooses a hypermodel, too.
-    for (let here = pointer.replace(/^\/spec\/model\/name$/, "/spec/model/template"); here; here = parent(here)) {
+    // The field of the template chooses a hypermodel, too; that of the version its number or alias.
+    const place = pointer
+      .replace(/^\/spec\/model\/name$/, "/spec/model/template")
+      .replace(/^\/spec\/model\/(number|alias)$/, "/spec/model/model");
+    for (let here = place; here; here = parent(here)) {
       const found = document.getElementById(`at${here}`);
       if (found && !found.classList.contains("ef-text")) return found;
     }

@@ -2,6 +2,7 @@
 
 /** @import { Built, Known, Origin, Parameter, Spec, Task, Template } from "./types.js" */
 import { get, put } from "./pointer.js";
+import { versionNamed } from "./version.js";
 
 /** The pointer of the field that chooses the template. */
 export const TEMPLATE = "/model/template";
@@ -29,6 +30,7 @@ export class Sheet extends EventTarget {
   /** The name of the template, or of the hypermodel, which a spec has in another field. */
   get templateName() {
     const { kind, template, name } = this.spec.model ?? {};
+    if (kind === "version") return kind;
     if (kind === CODE) return CODE;
     return kind === "hypermodel" ? name : template;
   }
@@ -39,6 +41,12 @@ export class Sheet extends EventTarget {
    */
   setTemplate(spec, name) {
     const { args } = spec.model ?? {};
+    if (name === "version") {
+      const [newest] = this.known.baseVersions;
+      const model = { kind: "version", ...versionNamed(newest?.name ?? "") };
+      spec.model = args === undefined ? model : { ...model, args };
+      return;
+    }
     if (name === CODE) {
       const [version] = this.known.code.versions.filter((one) => one.entries.length);
       spec.model = { kind: CODE, digest: version?.digest, entry: version?.entries[0].entry };
@@ -129,14 +137,15 @@ export class Sheet extends EventTarget {
     return [
       ...Object.keys(this.known.variants[TEMPLATE].kinds[this.templateName ?? ""] ?? {}),
       ...this.known.fitFields.filter((name) => !this.isUnused(`/fit/${name}`)),
-      "template",
+      ...(this.template?.isListed === false ? [] : ["template"]),
       ...this.fittingTemplates.flatMap((one) => Object.keys(one.ranges).map((name) => `${one.name}/${name}`)),
     ];
   }
 
-  /** The templates that take the data; all while the data are not known. */
+  /** The templates that take the data; all while the data are not known. None can be compared with a version. */
   get fittingTemplates() {
-    return this.known.templates.filter((one) => this.takes(one));
+    if (this.template?.isListed === false) return [];
+    return this.known.templates.filter((one) => one.isListed && this.takes(one));
   }
 
   /** The templates that the search tries, or the chosen one. */
@@ -175,6 +184,7 @@ export class Sheet extends EventTarget {
       name: CODE,
       label: "own code",
       isHypermodel: false,
+      isListed: false,
       dataKinds: ["vector", "image", "sequence", "text"],
       smallestSide: 1,
       refusedTasks: [],

@@ -59,7 +59,17 @@ export interface Spec {
       use_roles?: unknown;
     };
   };
-  model?: { kind?: string; template?: string; name?: string; args?: unknown; digest?: string; entry?: string };
+  model?: {
+    kind?: string;
+    template?: string;
+    name?: string;
+    model?: string;
+    number?: unknown;
+    alias?: unknown;
+    digest?: string;
+    entry?: string;
+    args?: unknown;
+  };
   fit?: { metrics?: string[]; loss?: unknown; early_stopping?: { monitor?: string } };
   search?: Search;
   after?: { retrain?: { monitor?: string } };
@@ -108,6 +118,8 @@ export interface Template {
   name: string;
   label: string;
   isHypermodel: boolean;
+  /** Whether a search can compare it with others: not so for a registered version. */
+  isListed: boolean;
   dataKinds: string[];
   smallestSide: number;
   refusedTasks: string[];
@@ -150,6 +162,8 @@ export interface Known {
   fitFields: string[];
   fitRanges: Record<string, Parameter>;
   templates: Template[];
+  /** Registered versions that can be trained further, by names such as `digits/3`. */
+  baseVersions: { name: string; label: string }[];
   code: {
     mayRun: boolean;
     versions: { digest: string; label: string; entries: CodeEntry[] }[];
@@ -170,6 +184,23 @@ export interface Variable {
   shape: number[];
   device_shape: number[];
   bytes: number;
+}
+
+/** A layer of a model that is trained further. */
+export interface PlannedLayer {
+  path: string;
+  kind: string;
+  output_shape: (number | null)[] | null;
+  parameters: number;
+  frozen: boolean;
+  head: boolean;
+}
+
+export interface FineTuning {
+  version: string;
+  layers: PlannedLayer[];
+  parameters: number | null;
+  trainable: number | null;
 }
 
 /** The plan of a job of this spec, as computed by validation. */
@@ -204,6 +235,7 @@ export interface Plan {
   warnings: Problem[];
   variables: Variable[];
   suggested_layout: Rule[];
+  fine_tuning: FineTuning | null;
 }
 
 /** The state of the check, and its result once there is one. */

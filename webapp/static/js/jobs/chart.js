@@ -1,9 +1,9 @@
 // The base of live charts: they follow a job if they have one, fit their width, use the colours of the theme, show the values at the
 // pointer, and survive when the part of the page around them is replaced.
-/** @import { AlignedData, Options, Series } from "uplot" */
+/** @import { AlignedData, Axis, Options, Series } from "uplot" */
 /** @import { Scale } from "../charts/axes.js" */
 /** @import { Entry } from "../charts/legend.js" */
-/** @import { TipText } from "../charts/tip.js" */
+/** @import { TipRow, TipText } from "../charts/tip.js" */
 /** @import { LiveEvent } from "./live.js" */
 import uPlot from "../../vendor/uplot-1.6.32/uPlot.esm.js";
 import { scaleOf } from "../charts/axes.js";
@@ -17,9 +17,11 @@ const HEIGHT = 220;
 
 /** @typedef {(number | null)[]} Values */
 /**
- * The contents of a chart: its x values followed by those of each series, and how each is drawn. `more` has options of
- * the whole chart.
- * @typedef {{ columns: Values[], series: Partial<Series>[], legend: Entry[], more?: Partial<Options> }} Drawing
+ * The contents of a chart: its x values followed by those of each series, and how each is drawn. `across` has options
+ * of the x axis, which has marks at whole numbers without them, and `more` those of the whole chart.
+ * @typedef {{
+ *   columns: Values[], series: Partial<Series>[], legend: Entry[], across?: Partial<Axis>, more?: Partial<Options>,
+ * }} Drawing
  */
 
 /**
@@ -85,8 +87,8 @@ export class Chart extends HTMLElement {
       top: chart.valToPos(first ?? chart.scales.y.min ?? 0, "y"),
     });
     const text = this.textAt(chart, at);
-    if (text)
-      this.note.textContent = `${text.title}: ${text.rows.map(({ label, value }) => `${label} ${value}`).join(", ")}`;
+    const words = (/** @type {TipRow} */ { label, value, place }) => [label, value, place].filter(Boolean).join(" ");
+    if (text) this.note.textContent = `${text.title}: ${text.rows.map(words).join(", ")}`;
   }
 
   /** The name of this chart in the settings; empty if it has none. */
@@ -189,7 +191,7 @@ export class Chart extends HTMLElement {
    * @param {Drawing} drawing
    * @returns {Options}
    */
-  options({ series, more = {} }) {
+  options({ series, across, more = {} }) {
     const style = getComputedStyle(document.documentElement);
     const ink = style.getPropertyValue("--tblr-secondary").trim();
     const rule = style.getPropertyValue("--ty-line").trim();
@@ -209,7 +211,10 @@ export class Chart extends HTMLElement {
         x: { time: false, distr: x.log ? 3 : 1, range: (_, low, high) => horizontal(low, high, x) },
         y: { distr: y.log ? 3 : 1, range: (_, low, high) => this.heights(low, high, y) },
       },
-      axes: [x.log ? { ...axis, values } : { ...axis, incrs: WHOLE }, { ...axis, size: 56, values }],
+      axes: [
+        { ...axis, ...(across ?? (x.log ? { values } : { incrs: WHOLE })) },
+        { ...axis, size: 56, values },
+      ],
       cursor: {
         points: { size: 6 },
         focus: { prox: 24 },

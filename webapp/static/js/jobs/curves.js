@@ -4,13 +4,17 @@
 
 /** @import { LiveEvent } from "./live.js" */
 /** @import uPlot from "uplot" */
-/** @import { AlignedData } from "uplot" */
+/** @import { AlignedData, Axis } from "uplot" */
 /** @import { TipText } from "../charts/tip.js" */
 /** @import { Line } from "../charts/curve-looks.js" */
+/** @import { MetricSeries, Spot } from "../charts/curve-points.js" */
+/** @import { Times } from "../charts/training-time.js" */
 /** @import { Drawing, Values } from "./chart.js" */
 /** @import { Scale } from "../charts/axes.js" */
-import { fences, fitsScale, hidesOutliers, smoothed, smoothingOf } from "../charts/axes.js";
-import { entriesOf, looksOf, nearestPlace } from "../charts/curve-looks.js";
+import { fences, fitsScale, hidesOutliers, isTimed, smoothed, smoothingOf } from "../charts/axes.js";
+import { entriesOf, looksOf, NEAR, nearestPlace } from "../charts/curve-looks.js";
+import { columnsOf, measuredPoints, sampleOf } from "../charts/curve-points.js";
+import { TIME_STEPS, timeWords, trainingTimes } from "../charts/training-time.js";
 import { grouped, number, setting } from "../trials/words.js";
 import { Chart } from "./chart.js";
 import { lineAt } from "./marks.js";
@@ -19,13 +23,14 @@ const MAX_POINTS = 1500;
 const MAX_LINES = 40;
 const MOST_IN_TIP = 10;
 const FEW = 4; // lines that need no help to be distinguished
+const MOST_TIMES = 8000; // places on an axis of times, which lines rarely share
 
-/**
- * @typedef {{
- *   name: string, job: number, trial: number | null, execution: number | null, x: string,
- *   points: [number, number | null][], total_points: number,
- * }} MetricSeries
- */
+/** @type {Partial<Axis>} */
+const TIME_AXIS = {
+  incrs: TIME_STEPS,
+  space: 70,
+  values: (_, marks) => marks.map((mark) => (mark === null ? "" : timeWords(mark))),
+};
 
 export class Curves extends Chart {
   /** @type {string[]} */
@@ -42,12 +47,18 @@ export class Curves extends Chart {
   unit = "epoch";
   total = 0;
   shown = 0;
+  /** How many of the points are left out on an axis of times, which would have too many places. */
+  left = 0;
   frame = 0;
   drawn = "";
   /** The lines as drawn, in the order of the legend, and the colour of each. @type {[string, string][]} */
   coloured = [];
   /** The x values, and the values of each line before smoothing. @type {Values[]} */
   measured = [];
+  /** The points of each line at their places on the x axis. @type {Spot[][]} */
+  spots = [];
+  /** The times of training, once they are needed. @type {Map<Line, Times> | null} */
+  known = null;
   /** A sentence about values outside the axes. */
   outside = "";
   /** Called with the trial whose line is clicked. @type {((trial: number) => void) | null} */
@@ -92,8 +103,8 @@ export class Curves extends Chart {
     const body = await response.json();
     for (const series of body.series) {
       const line = this.line(series.name, series.job, series.trial, series.execution);
-      for (const [x, value] of series.points) line.points.set(x, value);
-      this.unit = series.x;
+      for (const [x, point] of measuredPoints(series)) line.points.set(x, point);
+      this.setUnit(series.x);
       this.total += series.total_points;
       this.shown += series.points.length;
     }
@@ -134,7 +145,7 @@ export class Curves extends Chart {
     let changed = false;
     for (const event of events) {
       if (event.type !== "metric" || !this.wants(event.trial)) continue;
-      for (const [name, x, value] of event.points) {
+      for (const [name, x, value, time] of event.points) {
         if (!this.names.includes(name)) continue;
         const { points } = this.line(name, event.job, event.trial, event.execution);
         // A point that arrived while the others were loaded is among them.
@@ -142,8 +153,8 @@ export class Curves extends Chart {
           this.total += 1;
           this.shown += 1;
         }
-        points.set(x, value);
-        this.unit = event.x;
+        points.set(x, { value, time, attempt: event.attempt });
+        this.setUnit(event.x);
         changed = true;
       }
     }
@@ -155,6 +166,13 @@ export class Curves extends Chart {
     }
   }
 
+  /** @param {string} unit */
+  setUnit(unit) {
+    if (this.unit === unit) return;
+    this.unit = unit;
+    this.dispatchEvent(new Event("ty:unit"));
+  }
+
   /** @param {number} trial */
   wants(trial) {
     if (this.trial) return String(trial) === this.trial;
@@ -163,12 +181,15 @@ export class Curves extends Chart {
 
   /** The figures of each curve, for a table. */
   get rows() {
-    return [...this.lines].map(([label, { points }]) => {
-      const values = [...points].sort(([a], [b]) => a - b).flatMap(([, value]) => (value === null ? [] : [value]));
+    const times = trainingTimes([...this.lines.values()]);
+    return [...this.lines].map(([label, line]) => {
+      const points = [...line.points].sort(([a], [b]) => a - b);
+      const values = points.flatMap(([, { value }]) => (value === null ? [] : [value]));
       return [
         label,
-        points.size,
+        points.length,
         ...[values[0], Math.min(...values), Math.max(...values), values.at(-1)].map((value) => number(value)),
+        timeWords([...(times.get(line)?.values() ?? [])].at(-1) ?? 0),
       ];
     });
   }
@@ -186,16 +207,43 @@ export class Curves extends Chart {
       );
   }
 
+  /** Whether the x axis is the time of training. */
+  get isTimed() {
+    return this.key !== "" && isTimed(this.key);
+  }
+
+  /** The times of training at the points of the drawn lines. */
+  get times() {
+    this.known ??= trainingTimes(this.ordered.map(([, line]) => line));
+    return this.known;
+  }
+
+  /**
+   * Return the points of a line at their places on the x axis.
+   * @param {Line} line
+   * @param {number} most places on an axis of times
+   * @returns {Spot[]}
+   */
+  spotsOf(line, most) {
+    if (!this.isTimed) return [...line.points].map(([x, { value }]) => ({ x, at: x, value }));
+    const times = [...(this.times.get(line) ?? [])];
+    const all = times.map(([x, at]) => ({ x, at, value: line.points.get(x)?.value ?? null }));
+    const sample = sampleOf(all, most);
+    this.left += all.length - sample.length;
+    return sample;
+  }
+
   /** Return the x values and the values of each line that its axes can show, before smoothing. */
   data() {
     const lines = this.ordered;
+    this.known = null;
+    this.left = 0;
+    this.spots = lines.map(([, line]) => this.spotsOf(line, MOST_TIMES / lines.length));
     const [x, y] = [this.scale("x"), this.scale("y")];
-    const xs = [...new Set(lines.flatMap(([, { points }]) => [...points.keys()]))]
-      .filter((value) => !x.log || value > 0)
-      .sort((a, b) => a - b);
-    const shows = (/** @type {number | null | undefined} */ value) =>
-      value === null || value === undefined || (y.log && value <= 0) ? null : value;
-    const columns = [xs, ...lines.map(([, { points }]) => xs.map((at) => shows(points.get(at))))];
+    const columns = columnsOf(
+      this.spots,
+      ({ at, value }) => (!x.log || at > 0) && (!y.log || value === null || value > 0),
+    );
     return { labels: lines.map(([label]) => label), columns };
   }
 
@@ -239,15 +287,19 @@ export class Curves extends Chart {
     this.countOutside(columns);
     this.showCounts(labels.length);
     if (!columns[0].length) return null;
-    const mark = Number(this.getAttribute("mark"));
+    const mark = this.isTimed ? 0 : Number(this.getAttribute("mark"));
     const raw = this.weight ? looks.map((look) => ({ ...look, width: 1, alpha: 0.3 })) : [];
     return {
       columns: drawn,
       series: [...raw, ...looks],
-      // With many lines, those far from the pointer fade.
+      across: this.isTimed ? TIME_AXIS : undefined,
+      // With many lines, those far from the pointer fade. Lines without a point at its place have one near it.
       more: {
         ...(mark ? lineAt(mark, `epoch ${mark}`) : {}),
-        cursor: { focus: { prox: looks.length > FEW && !this.weight ? 24 : -1 } },
+        cursor: {
+          focus: { prox: looks.length > FEW && !this.weight ? 24 : -1 },
+          hover: { skip: [null, undefined], prox: NEAR },
+        },
       },
       legend: entriesOf(this.ordered, looks, this.weight ? looks.length : 0),
     };
@@ -283,10 +335,9 @@ export class Curves extends Chart {
    */
   countOutside(columns) {
     const drawn = columns.slice(1).reduce((sum, column) => sum + column.filter((value) => value !== null).length, 0);
-    const finite = this.ordered.flatMap(([, { points }]) => [...points.values()].filter((value) => value !== null));
+    const finite = this.spots.reduce((sum, spots) => sum + spots.filter(({ value }) => value !== null).length, 0);
     const parts = [];
-    if (finite.length > drawn)
-      parts.push(`${grouped(finite.length - drawn)} at or below 0 have no place on a log axis`);
+    if (finite > drawn) parts.push(`${grouped(finite - drawn)} at or below 0 have no place on a log axis`);
     if (this.hidesOutliers) {
       const [low, high] = fences(this.values);
       const far = this.values.filter((value) => !fitsScale(value, { low, high })).length;
@@ -312,19 +363,42 @@ export class Curves extends Chart {
       if (!chart.series[series].show) return [];
       const value = weight ? Number(chart.data[series][place]) : raw;
       const text = weight ? `${number(value)} (measured ${number(raw)})` : number(raw);
-      const { trial } = /** @type {Line} */ (this.lines.get(label));
-      return [{ label, colour, value: text, trial, distance: Math.abs(chart.valToPos(value, "y") - top) }];
+      const curve = /** @type {Line} */ (this.lines.get(label));
+      const distance = Math.abs(chart.valToPos(value, "y") - top);
+      return [{ label, colour, value: text, place: this.placeOf(line, curve, place), trial: curve.trial, distance }];
     });
     if (!rows.length) return null;
     const sorted = [...rows].sort((a, b) => a.distance - b.distance);
     this.near = sorted[0].trial;
     const listed = rows.length > MOST_IN_TIP ? sorted.slice(0, MOST_IN_TIP) : rows;
     const hidden = rows.length - listed.length;
+    const x = chart.data[0][at];
+    const title = this.isTimed ? `${timeWords(x)} of training` : `${this.unit} ${setting(x, 6)}`;
+    const isCommon = rows.every(({ place }) => place === rows[0].place);
     return {
-      title: `${this.unit} ${setting(chart.data[0][at], 6)}`,
-      rows: listed.map((row) => ({ ...row, nearest: rows.length > 1 && row === sorted[0] })),
+      title: isCommon && rows[0].place ? `${title}, ${rows[0].place}` : title,
+      rows: listed.map((row) => ({
+        ...row,
+        place: isCommon ? undefined : row.place,
+        nearest: rows.length > 1 && row === sorted[0],
+      })),
       foot: hidden ? `and ${hidden} more lines` : undefined,
     };
+  }
+
+  /**
+   * Return the other coordinate of a drawn point: its epoch on an axis of times, else its time.
+   * @param {number} line
+   * @param {Line} curve
+   * @param {number} place
+   */
+  placeOf(line, curve, place) {
+    const at = this.measured[0][place];
+    const spot = this.spots[line].find((each) => each.at === at);
+    if (!spot) return "";
+    if (this.isTimed) return `${this.unit} ${setting(spot.x, 6)}`;
+    const seconds = this.times.get(curve)?.get(spot.x);
+    return seconds === undefined ? "" : `after ${timeWords(seconds)}`;
   }
 
   /** @override */
@@ -334,13 +408,14 @@ export class Curves extends Chart {
 
   /** @param {number} lines */
   showCounts(lines) {
-    const points = `${grouped(this.shown)} of ${grouped(this.total)} points`;
+    const points = `${grouped(this.shown - this.left)} of ${grouped(this.total)} points`;
     const hidden = this.lines.size > lines ? `, the newest ${lines} of ${this.lines.size} lines` : "";
     const outside = this.outside ? `; ${this.outside}` : "";
     const none = this.hasAttribute("final")
       ? "No points were recorded."
       : "No points yet; they appear as they are measured.";
-    this.note.textContent = this.total ? points + hidden + outside : none;
+    const from = this.isTimed ? "; each training starts at 0, pauses are left out" : "";
+    this.note.textContent = this.total ? points + hidden + outside + from : none;
   }
 }
 

@@ -13,8 +13,8 @@ const LONGEST_WAIT = 10000;
 /**
  * An event of a job. Which fields beyond `cursor`, `type` and `time` it has depends on its type.
  * @typedef {{
- *   cursor: number, type: Type, time: number, job: number, trial: number, execution: number,
- *   x: string, points: [string, number, number | null][],
+ *   cursor: number, type: Type, time: number, job: number, attempt: number, trial: number, execution: number,
+ *   x: string, points: [name: string, x: number, value: number | null, time: number][],
  *   level: string, line: string, source: string,
  * }} LiveEvent
  */

@@ -1,13 +1,16 @@
 // <ty-compare job>: trials side by side, their differences, and their learning curves in one chart.
 // The address names them (`?compare=1,5,9`), so that a link shows the same comparison.
 
+/** @import { Curves } from "../jobs/curves.js" */
 /** @import { Column } from "./types.js" */
 /** @import { Store } from "./store.js" */
 /** @import { View } from "./view.js" */
+import { Controls } from "../charts/controls.js";
+import { acrossSelect, curveOffer, timeNote } from "../charts/curve-chart.js";
 import { settings } from "../charts/settings.js";
 import { find, findAll } from "../elements.js";
 import { curveNames, directionOf } from "./charts/shared.js";
-import { badge, choice, el, icon } from "./dom.js";
+import { badge, el, icon, setText } from "./dom.js";
 import { viewOf } from "./view.js";
 import { duration, setting } from "./words.js";
 import "../jobs/curves.js";
@@ -27,13 +30,13 @@ const PARTS = [
 
 class Compare extends HTMLElement {
   job = 0;
-  named = "";
   drawn = "";
   heading = el("h2", { class: "card-title", tabindex: "-1" });
   note = el("span", { class: "text-secondary ty-small" });
   only = el("input", { type: "checkbox", class: "form-check-input" });
-  metric = el("div", { class: "ty-chart-controls" });
+  controls = new Controls("compare");
   curves = el("div", { class: "card-body" });
+  foot = el("p", { class: "text-secondary ty-small ty-chart-foot" });
   table = el("div", { class: "table-responsive", tabindex: "0", role: "region", "aria-label": "Trials side by side" });
   card = el("section", { class: "card ty-compare", "aria-label": "Comparison" });
   /** @type {View} */
@@ -47,7 +50,9 @@ class Compare extends HTMLElement {
     this.view.onChange((kind) => {
       if (["data", "compare", "all"].includes(kind)) this.draw();
     });
-    settings.onChange(({ chart }) => chart === "compare" && this.draw());
+    settings.onChange(({ kind, chart }) => {
+      if (kind === "axes" && chart === "compare") this.draw();
+    });
     this.draw();
   }
 
@@ -69,8 +74,9 @@ class Compare extends HTMLElement {
         el("div", { class: "card-actions" }, differing, close),
       ),
       this.table,
-      this.metric,
+      this.controls.element,
       this.curves,
+      this.foot,
     );
   }
 
@@ -226,20 +232,18 @@ class Compare extends HTMLElement {
     const wanted = settings.get("compare", "metric");
     const metric = options.find(({ value }) => value === wanted)?.value ?? scene.store.objective.metric;
     const key = `${metric} ${trials.join()}`;
-    const names = options.map(({ value }) => value).join();
-    if (this.named !== `${names} ${metric}`) {
-      this.named = `${names} ${metric}`;
-      const held = this.metric.contains(document.activeElement);
-      this.metric.replaceChildren(
-        choice("Learning curves of", options, metric, (value) => settings.set("compare", { metric: value })),
-      );
-      if (held) find(this.metric, "select", HTMLSelectElement).focus();
+    if (this.drawn !== key) {
+      this.drawn = key; // it follows the job by itself
+      const shown = { job: this.job, key: "compare", names: metric, trials: trials.join() };
+      this.curves.replaceChildren(trials.length ? el("ty-curves", shown) : "");
     }
-    if (this.drawn === key) return; // it follows the job by itself
-    this.drawn = key;
-    this.curves.replaceChildren(
-      trials.length ? el("ty-curves", { job: this.job, names: metric, trials: trials.join() }) : "",
+    const [curves = null] = this.curves.children;
+    const named = { name: "metric", label: "Learning curves of", options, value: metric };
+    this.controls.draw(
+      [named, acrossSelect("compare", /** @type {Partial<Curves>} */ (curves ?? {}))],
+      curveOffer("compare"),
     );
+    setText(this.foot, timeNote("compare"));
   }
 }
 

@@ -2,7 +2,7 @@
 
 /** @import { Chart } from "../types.js" */
 /** @import { Curves } from "../../jobs/curves.js" */
-import { CURVE_OFFER, curveTable } from "../../charts/curve-chart.js";
+import { acrossOptions, curveOffer, curveTable, timeNote } from "../../charts/curve-chart.js";
 import { el } from "../dom.js";
 import { grouped, trials } from "../words.js";
 import { curveNames, drawn, needsTrials } from "./shared.js";
@@ -10,6 +10,7 @@ import "../../jobs/curves.js";
 
 const BEST = 8;
 const MOST = 20;
+const FOOT = "Select trials in the table (x) to show their curves instead. Every epoch is in the metrics CSV.";
 /** The element of the last drawing, which is kept while it shows the same curves. */
 let shown = { key: "", element: /** @type {HTMLElement} */ (document.createElement("div")) };
 
@@ -17,9 +18,12 @@ let shown = { key: "", element: /** @type {HTMLElement} */ (document.createEleme
 export const curves = {
   id: "curves",
   title: "Learning curves",
-  controls: [{ name: "metric", label: "Metric", options: curveNames, first: ({ store }) => store.objective.metric }],
+  controls: [
+    { name: "metric", label: "Metric", options: curveNames, first: ({ store }) => store.objective.metric },
+    { name: "x", label: "Across", options: () => acrossOptions(/** @type {Partial<Curves>} */ (shown.element)) },
+  ],
   missing: needsTrials(1),
-  offer: () => CURVE_OFFER,
+  offer: () => curveOffer("curves"),
   draw(scene) {
     const { store, view, axes, job } = scene;
     const { found, all } = drawn(scene, []);
@@ -37,7 +41,7 @@ export const curves = {
       note: selected.length
         ? `${trials(selected.length)} selected of ${grouped(all.length)} with a score`
         : `the best ${numbers.length} of ${trials(found.length)}`,
-      foot: "Select trials in the table (x) to show their curves instead. Every epoch is in the metrics CSV.",
+      foot: `${FOOT} ${timeNote("curves")}`.trimEnd(),
       table: () => curveTable(/** @type {Curves} */ (element)),
     };
   },

@@ -1,0 +1,121 @@
+"""Records the environments with packages of code that workers build, use and remove."""
+
+import datetime as dt
+from collections.abc import Mapping
+
+from django.db import transaction
+
+from jobs import clock
+from jobs.contracts.environments import (
+    EnvironmentFacts,
+    EnvironmentFailure,
+    EnvironmentKey,
+    EnvironmentState,
+)
+from jobs.contracts.packages import digest_of
+from jobs.models import PackageEnvironment
+
+INTERRUPTED = EnvironmentFailure(code="stopped", message="The run that needed it ended before it was built.")
+LOST = EnvironmentFailure(code="worker_lost", message="The worker ended before it was built.")
+
+
+def building(place: str, key: EnvironmentKey, *, worker: int) -> None:
+    """Record that a worker begins to build an environment.
+
+    Args:
+        place: the folder of the worker.
+        key: the environment.
+        worker: the id of the worker.
+    """
+    PackageEnvironment.objects.update_or_create(
+        place=place,
+        digest=key.digest,
+        defaults={
+            **_identity(key),
+            "state": EnvironmentState.BUILDING,
+            "error_json": None,
+            "worker_id": worker,
+            "started": clock.now(),
+            "log": "",
+        },
+    )
+
+
+def ready(place: str, facts: EnvironmentFacts, log: str) -> None:
+    """Record a built environment, whose build was recorded before.
+
+    Args:
+        place: the folder of the worker.
+        facts: about the environment.
+        log: the output of its build.
+    """
+    built = dt.datetime.fromtimestamp(facts.built, dt.UTC)
+    PackageEnvironment.objects.filter(place=place, digest=facts.digest).update(
+        state=EnvironmentState.READY,
+        error_json=None,
+        packages_json=[each.model_dump() for each in facts.packages],
+        bytes=facts.bytes,
+        seconds=facts.seconds,
+        installer=facts.installer,
+        source=facts.source[:500],
+        level=facts.level,
+        built=built,
+        last_used=built,
+        log=log,
+    )
+
+
+def failed(place: str, key: EnvironmentKey, failure: EnvironmentFailure | None, log: str) -> None:
+    """Record that an environment could not be built; None: the run that needed it has ended before."""
+    PackageEnvironment.objects.filter(place=place, digest=key.digest).update(
+        state=EnvironmentState.FAILED,
+        error_json=(failure or INTERRUPTED).model_dump(),
+        log=log,
+        packages_json=[],
+        bytes=None,
+        built=None,
+    )
+
+
+def used(place: str, times: Mapping[str, float]) -> None:
+    """Record when the environments of a folder were used last, and that the others are not there any more.
+
+    Args:
+        place: the folder.
+        times: of all built environments in it, by digest, in seconds since 1970.
+    """
+    with transaction.atomic():
+        rows = PackageEnvironment.objects.select_for_update().filter(
+            place=place, state=EnvironmentState.READY
+        )
+        for row in rows.only("digest", "state", "last_used"):
+            if row.digest not in times:
+                row.state = EnvironmentState.REMOVED
+                row.save(update_fields=["state"])
+                continue
+            last = dt.datetime.fromtimestamp(times[row.digest], dt.UTC)
+            if row.last_used is None or last > row.last_used:
+                row.last_used = last
+                row.save(update_fields=["last_used"])
+
+
+def interrupted(place: str, digest: str) -> None:
+    """Record that a build has ended without a result, because its worker died."""
+    rows = PackageEnvironment.objects.filter(place=place, digest=digest, state=EnvironmentState.BUILDING)
+    rows.update(state=EnvironmentState.FAILED, error_json=LOST.model_dump())
+
+
+def unfinished(place: str) -> list[str]:
+    """Return the environments of a folder that are recorded as being built."""
+    rows = PackageEnvironment.objects.filter(place=place, state=EnvironmentState.BUILDING)
+    return list(rows.values_list("digest", flat=True))
+
+
+def _identity(key: EnvironmentKey) -> dict[str, object]:
+    return {
+        "requirements": list(key.requirements),
+        "requirements_digest": digest_of(key.requirements),
+        "python": key.python,
+        "platform": key.platform,
+        "for_engine": key.for_engine,
+    }

@@ -1,0 +1,40 @@
+"""Declares the answers about environments with the packages of code."""
+
+from pydantic import Field
+
+from jobs.contracts.answers.base import Answer, Stored, Time
+from jobs.contracts.environments import EnvironmentFailure, EnvironmentState, InstalledPackage
+
+
+class EnvironmentOut(Answer):
+    """A virtual environment with the packages of code, on the machine of a worker."""
+
+    digest: str = Field(description="Of requirements, Python, platform and locked versions.")
+    state: EnvironmentState
+    error: Stored[EnvironmentFailure | None] = Field(description="Why it could not be built.")
+    packages: Stored[list[InstalledPackage]] = Field(
+        description="Installed for it; behind them it sees those of the worker."
+    )
+    python: str
+    platform: str
+    locked: bool = Field(
+        description="Whether the packages that models run with keep their versions; false for scripts."
+    )
+    installer: str = Field(description="`uv` or `pip`; empty before it is built.")
+    source: str = Field(description="Where the packages came from, without passwords.")
+    level: str = Field(description="The level of the sandbox of the installation.")
+    bytes: int | None
+    seconds: float | None = Field(description="That the installation took.")
+    worker: str | None = Field(description="The worker that built it; null if its row was deleted.")
+    started: Time
+    built: Time | None
+    last_used: Time | None
+    log: str = Field(description="The output of the installation, its last 200,000 characters.")
+
+
+class EnvironmentsOut(Answer):
+    """The environments of a version of code, the newest first."""
+
+    requirements: list[str]
+    problems: list[str] = Field(description="Requirements that no worker can install, with the reason.")
+    items: list[EnvironmentOut]

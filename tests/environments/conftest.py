@@ -1,0 +1,151 @@
+"""Builders on this machine, at each level of sandbox that it offers."""
+
+import contextlib
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from jobs.contracts.sandbox import Level, LevelState
+from tests.sandbox.conftest import claimed, users
+from workers.environments import installers
+from workers.environments.building import Builder, BuildLimits
+from workers.environments.environments import Environments
+from workers.environments.folder import EnvironmentFolder, Held
+from workers.environments.index import PackageIndex
+from workers.isolation.users import RunnerUsers
+from workers.sandbox.launch import Owner
+from workers.sandbox.levels import find_levels
+
+__all__ = ["users"]
+
+
+@contextlib.contextmanager
+def claim(users: RunnerUsers) -> Iterator[Owner | None]:
+    if os.geteuid() != 0:
+        yield None
+        return
+    with claimed(users) as user:
+        yield Owner(user.uid, user.uid)
+
+
+@pytest.fixture(scope="session")
+def levels(users: RunnerUsers) -> tuple[LevelState, ...]:
+    with claim(users) as owner:
+        return find_levels(None if owner is None else lambda: owner)
+
+
+@pytest.fixture
+def builder(users: RunnerUsers, levels: tuple[LevelState, ...]) -> Builder:
+    """At the strongest level that this machine has, by pip."""
+    if not any(state.offered and state.level is not Level.PROCESS for state in levels):
+        pytest.skip("this machine offers no sandbox")
+    return Builder(levels, installers.find("pip"), functools.partial(claim, users), BuildLimits(seconds=120))
+
+
+@dataclass
+class Bench:
+    """Environments in a folder, from a folder of wheels."""
+
+    root: Path
+    builder: Builder
+    lines: list[str] = field(default_factory=list)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    index: PackageIndex | None = None
+
+    @property
+    def wheels(self) -> Path:
+        folder = self.root / "wheels"
+        folder.mkdir(exist_ok=True)
+        # A build of a worker that is root has a user of its own.
+        folder.chmod(0o755)
+        return folder
+
+    @functools.cached_property
+    def environments(self) -> Environments:
+        return Environments(EnvironmentFolder(self.root / "environments"), read_index=self.read_index)
+
+    def read_index(self) -> PackageIndex:
+        return self.index or PackageIndex(links=(str(self.wheels),), readable=(str(self.wheels),))
+
+    def ensure(
+        self, *requirements: str, for_engine: bool = True, receive: Callable[[str], None] | None = None
+    ) -> Held:
+        return self.environments.ensure(
+            requirements, lambda: self.builder, for_engine=for_engine, minimum=Level.PROCESS,
+            receive=receive or self.lines.append, stopped=self.stopped,
+        )  # fmt: skip
+
+
+@contextlib.contextmanager
+def benches(builder: Builder) -> Iterator[Bench]:
+    # Not tmp_path: users of builds cannot enter that of root.
+    root = Path(tempfile.mkdtemp(prefix="trainyard-packages-"))
+    root.chmod(0o711)
+    before = os.umask(0o022)
+    found = Bench(root, builder)
+    try:
+        yield found
+    finally:
+        found.stopped.set()
+        found.environments.evict(0)
+        os.umask(before)
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+def bench(builder: Builder) -> Iterator[Bench]:
+    with benches(builder) as found:
+        yield found
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        self.server.asked.append(self.path)  # type: ignore[attr-defined]
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves a folder, and notes what was asked for."""
+
+    asked: list[str]
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[Server]:
+    server = Server(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
+    server.asked = []
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def served(bench: Bench, address: str, *others: str) -> PackageIndex:
+    host, _, port = address.removeprefix("http://").partition(":")
+    hosts = frozenset({(host, int(port))})
+    return PackageIndex(urls=(f"{address}/simple", *others), hosts=hosts, timeout="5")
+
+
+def python_of(held: Held, program: str) -> str:
+    """Return what a program prints in an environment."""
+    done = subprocess.run([held.python, "-I", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+

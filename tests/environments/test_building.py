@@ -1,0 +1,210 @@
+"""Packages are installed in a sandbox, from a folder of wheels or an index of this machine."""
+
+import importlib.metadata
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+import pytest
+
+from jobs.contracts.sandbox import Level
+from tests.environments.conftest import Bench, python_of, served, serving
+from tests.environments.packages import index_of, source, wheel
+from tests.sandbox.conftest import CASES, Cases, as_user, cases
+from workers.environments.building import BuildLimits
+from workers.environments.failures import BuildFailed, BuildStopped
+from workers.isolation.users import RunnerUsers
+from workers.isolation.view import CODE_ROOT
+
+__all__ = ["cases"]
+
+
+def test_an_environment_has_its_packages_and_behind_them_those_of_this_program(bench: Bench) -> None:
+    wheel(bench.wheels, "first", requires=("second>=2",))
+    wheel(bench.wheels, "second", "2.5")
+    held = bench.ensure("first")
+    assert [(each.name, each.version) for each in held.facts.packages] == [("first", "1.0"), ("second", "2.5")]
+    printed = python_of(held, "import first, second, pydantic, sys; print(second.VERSION, sys.prefix)")
+    assert printed == f"2.5 {held.folder}/venv"
+    assert held.facts.bytes > 0
+    assert any("Successfully installed" in line for line in bench.lines)
+
+
+def test_nobody_can_change_a_built_environment(bench: Bench) -> None:
+    wheel(bench.wheels, "first")
+    held = bench.ensure("first")
+    modes = {path: path.lstat() for path in (held.folder / "venv").rglob("*") if not path.is_symlink()}
+    assert {facts.st_mode & 0o222 for facts in modes.values()} == {0}
+    assert {facts.st_uid for facts in modes.values()} == {os.geteuid()}
+
+
+def test_equal_requirements_in_another_order_share_one_environment(bench: Bench) -> None:
+    wheel(bench.wheels, "first")
+    wheel(bench.wheels, "second")
+    one = bench.ensure("first", "Second>=1")
+    built = len(bench.lines)
+    other = bench.ensure("second>=1", "first")
+    assert other.folder == one.folder
+    assert len(bench.lines) == built
+
+
+def test_a_version_that_contradicts_the_engine_is_refused_with_both_versions(bench: Bench) -> None:
+    present = importlib.metadata.version("numpy")
+    with pytest.raises(BuildFailed, match=f"numpy: the code asks for numpy<2, .*{present}") as failed:
+        bench.ensure("numpy<2")
+    assert failed.value.code == "package_conflict"
+    assert bench.lines == []
+
+
+def test_a_conflict_of_a_dependency_with_the_engine_names_package_and_versions(bench: Bench) -> None:
+    present = importlib.metadata.version("numpy")
+    wheel(bench.wheels, "first", requires=("numpy<2",))
+    with pytest.raises(BuildFailed) as failed:
+        bench.ensure("first")
+    assert failed.value.code == "package_conflict"
+    assert "first 1.0 depends on numpy<2" in failed.value.message
+    assert f"this installation has numpy=={present}" in failed.value.message
+
+
+def test_a_script_may_bring_its_own_version_of_a_package_of_the_engine(bench: Bench) -> None:
+    wheel(bench.wheels, "six", "0.5")
+    held = bench.ensure("six<1", for_engine=False)
+    assert python_of(held, "import six; print(six.VERSION)") == "0.5"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "words"),
+    [
+        ("absent", "package_not_found", "no package 'absent'"),
+        ("first==9", "package_not_found", "no version of first that fits 'first==9': it has 1.0"),
+        ("-e .", "package_requirement", "options of the installer"),
+        ("x @ https://example.com/x.whl", "package_requirement", "not from addresses"),
+    ],
+)
+def test_a_failed_installation_names_its_cause(bench: Bench, wanted: str, code: str, words: str) -> None:
+    wheel(bench.wheels, "first")
+    with pytest.raises(BuildFailed) as failed:
+        bench.ensure(wanted)
+    assert failed.value.code == code
+    assert words in failed.value.message
+    assert bench.environments.folder.present() == []
+
+
+def test_a_source_distribution_that_cannot_be_built_is_named(bench: Bench) -> None:
+    source(bench.wheels, "broken", "raise RuntimeError('no compiler')")
+    with pytest.raises(BuildFailed, match="broken has no wheel") as failed:
+        bench.ensure("broken")
+    assert failed.value.code == "package_build"
+    assert any("no compiler" in line for line in bench.lines)
+
+
+@pytest.mark.parametrize(("worker", "level"), CASES)
+def test_a_build_reaches_the_index_and_nothing_else(worker: str, level: Level, cases: Cases, users: RunnerUsers) -> None:
+    if level is Level.PROCESS:
+        pytest.skip("only wheels are installed there, which execute nothing")
+    cases.require(worker, level)
+    module = "tests.environments.hostile_build"
+    command = [sys.executable, "-m", module, level]
+    printed = (
+        as_user(module, level, users=users)
+        if worker == "user"
+        else subprocess.run(command, cwd=CODE_ROOT, capture_output=True, text=True, check=True).stdout
+    )
+    found = json.loads(printed)
+    if "missing" in found:
+        # An installation needs the Python of the worker, which may be in a closed home.
+        pytest.skip(found["missing"])
+    assert "/simple/hostile/" in found.pop("asked")
+    assert found.pop("received") == []
+    attempts = found.pop("attempts")
+    # At the levels with a root of their own, a datagram reaches no one, and the folder is one of the build.
+    possible = {name for name, result in attempts.items() if result == "possible"}
+    assert possible <= ({"datagram", "outside"} if level is not Level.LANDLOCK else set()), attempts
+    assert found == {"outside": False, "level": level}
+
+
+def test_a_host_that_is_not_the_index_is_named(bench: Bench) -> None:
+    wheel(bench.wheels, "first")
+    with serving(bench.root) as index, serving(bench.root) as files:
+        page = bench.root / "simple" / "first"
+        page.mkdir(parents=True)
+        link = f'<a href="{files.address.replace("127.0.0.1", "localhost")}/wheels/first-1.0-py3-none-any.whl">'
+        (page / "index.html").write_text(f"<!DOCTYPE html><html><body>{link}first-1.0-py3-none-any.whl</a>")
+        bench.index = served(bench, index.address)
+        with pytest.raises(BuildFailed, match="refers to the host localhost") as failed:
+            bench.ensure("first")
+        assert failed.value.code == "package_host_refused"
+        assert files.asked == []
+
+
+def test_an_index_that_does_not_answer_is_named_as_the_cause(bench: Bench) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    bench.index = served(bench, address)
+    with pytest.raises(BuildFailed, match="at 127.0.0.1 could not be reached") as failed:
+        bench.ensure("first")
+    assert failed.value.code == "package_index"
+
+
+def test_with_a_password_in_the_address_only_wheels_are_installed_and_it_is_in_no_output(bench: Bench) -> None:
+    source(bench.wheels, "sourced", "found = 1")
+    with serving(bench.root) as index:
+        index_of(bench.wheels, bench.root)
+        plain = served(bench, index.address)
+        secret = plain.urls[0].replace("http://", "http://reader:correct-horse@")
+        bench.index = plain._replace(urls=(secret,))
+        with pytest.raises(BuildFailed, match="Only wheels are installed here: the address .* has a password"):
+            bench.ensure("sourced")
+    assert not any("correct-horse" in line for line in bench.lines)
+
+
+def test_a_build_that_takes_too_long_is_ended(bench: Bench) -> None:
+    bench.builder = replace(bench.builder, limits=BuildLimits(seconds=3))
+    source(bench.wheels, "slow", "import time; time.sleep(60)")
+    with pytest.raises(BuildFailed, match="longer than 3 s"):
+        bench.ensure("slow")
+
+
+def test_a_build_that_is_not_needed_any_more_ends(bench: Bench) -> None:
+    source(bench.wheels, "slow", "import time; time.sleep(60)")
+
+    def receive(line: str) -> None:
+        if "Building wheel" in line or "Preparing metadata" in line:
+            bench.stopped.set()
+
+    with pytest.raises(BuildStopped):
+        bench.ensure("slow", receive=receive)
+    assert not list((bench.root / "environments").glob("*/venv"))
+
+
+def test_a_build_that_writes_too_much_is_ended(bench: Bench) -> None:
+    bench.builder = replace(bench.builder, limits=BuildLimits(seconds=60, bytes=64 * 2**20))
+    source(bench.wheels, "large", 'open("/tmp/large", "wb").write(bytes(80 * 2**20)); import time; time.sleep(9)')
+    with pytest.raises(BuildFailed):
+        bench.ensure("large")
+
+
+def test_two_runs_that_need_the_same_build_it_once(bench: Bench) -> None:
+    source(bench.wheels, "slow", "import time; time.sleep(1); found = 1")
+    results: list[object] = []
+    lines: list[list[str]] = [[], []]
+
+    def run(number: int) -> None:
+        results.append(bench.ensure("slow", receive=lines[number].append).folder)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(results)) == 1
+    assert len(results) == 2
+    built, waited = sorted(lines, key=len, reverse=True)
+    assert any("Successfully installed" in line for line in built)
+    assert waited == ["Another run installs the same packages; this one waits for it."]
+
+

@@ -1,0 +1,202 @@
+"""The form of a script's experiment: from the arguments that its code declares to a spec, and back."""
+
+import json
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from jobs.models import CodeVersion, Experiment, Job
+from tests.code.making import zipped
+from tests.datasets.making import bundle
+from tests.markup import squeezed
+from tests.people import People, browser_of
+from webapp.forms.script.arguments import read_value, shown_value
+
+TRAIN = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--rate", type=float, default=0.1, help="of the steps")
+parser.add_argument("--epochs", type=int, required=True)
+parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
+parser.add_argument("--fast", action="store_true")
+parser.add_argument("folder", nargs="?")
+args = parser.parse_args()
+"""
+
+
+@pytest.fixture
+def browser(people: People) -> Client:
+    bundle()
+    return browser_of(people.trainer)
+
+
+@pytest.fixture
+def code(browser: Client) -> CodeVersion:
+    file = SimpleUploadedFile("net.zip", zipped({"train.py": TRAIN, "other.py": "x = 1\n"}))
+    assert browser.post("/code/new", {"project": "yard", "file": file}).status_code == 303
+    return CodeVersion.objects.get()
+
+
+def address(code: CodeVersion) -> str:
+    return f"/p/yard/code/{code.digest}/run?entry=train.py"
+
+
+def entries(page: Any) -> dict[str, Any]:
+    """Return what a browser would send for a page without a change."""
+    form, rows = page.context["form"], page.context["arguments"]
+    fields = {**{f"{field.html_name}": field.value() for field in form}}
+    for row in rows:
+        fields |= {field.html_name: field.value() for field in row}
+    fields |= {field.html_name: field.value() for field in rows.management_form}
+    return {name: "" if value is None else value for name, value in fields.items()}
+
+
+def row_of(fields: dict[str, Any], argument: str) -> str:
+    """Return the prefix of the fields of an argument."""
+    name = next(name for name, value in fields.items() if name.endswith("-name") and value == argument)
+    return name.removesuffix("name")
+
+
+def with_rows(fields: dict[str, Any], **rows: dict[str, Any]) -> dict[str, Any]:
+    for argument, changes in rows.items():
+        prefix = row_of(fields, argument)
+        fields |= {f"{prefix}{name}": value for name, value in changes.items()}
+    return fields
+
+
+def test_the_page_of_the_code_leads_to_the_form_with_the_declared_arguments(
+    browser: Client, code: CodeVersion, people: People
+) -> None:
+    page = squeezed(browser.get(f"/code/{code.digest}?project=yard").content.decode())
+    assert f'href="{address(code)}"' in page
+    page = browser.get(address(code))
+    rows = [form.initial for form in page.context["arguments"] if form.initial]
+    assert [(row["name"], row["use"]) for row in rows] == [
+        ("rate", "omit"), ("epochs", "set"), ("optimizer", "omit"), ("fast", "omit")
+    ]  # fmt: skip
+    assert (rows[0]["text"], rows[2]["text"], rows[3]["text"]) == ("0.1", "sgd, adam", "false")
+    assert browser_of(people.member).get(address(code)).status_code == 403
+
+
+def test_a_single_run_is_submitted(browser: Client, code: CodeVersion) -> None:
+    fields = with_rows(
+        entries(browser.get(address(code))), epochs={"text": "3"}, fast={"use": "set", "text": "true"}
+    )
+    answer = browser.post(address(code), {**fields, "variables": "MODE=quick", "do": "submit"})
+    assert answer.status_code == 303, answer.content.decode()[:5000]
+    job = Job.objects.get(kind="train")
+    spec = job.revision.spec_json
+    assert spec["model"] == {
+        "kind": "script", "digest": code.digest, "entry": "train.py",
+        "args": {"epochs": 3, "fast": True}, "env": {"MODE": "quick"},
+    }  # fmt: skip
+    assert "data" not in spec
+    assert job.payload.dataset_version is None
+
+
+def test_a_search_over_arguments_is_submitted_with_data(browser: Client, code: CodeVersion) -> None:
+    fields = with_rows(
+        entries(browser.get(address(code))),
+        rate={"use": "range", "low": "1e-4", "high": "0.1", "scale": "log"},
+        epochs={"text": "3"},
+        optimizer={"use": "values"},
+    )
+    fields |= {"dataset": "digits:", "metric": "accuracy", "max_trials": 5, "pruner": "median"}
+    answer = browser.post(address(code), {**fields, "register": "net", "do": "submit"})
+    assert answer.status_code == 303, answer.content.decode()[:5000]
+    spec = Job.objects.get(kind="search").revision.spec
+    assert [row.name for row in spec.search.space] == ["rate", "optimizer"]
+    assert (spec.search.space[0].sampling, spec.search.space[1].values) == ("log", ("sgd", "adam"))
+    assert spec.search.objective.model_dump() == {"metric": "accuracy", "direction": "max"}
+    assert (spec.search.max_trials, spec.search.pruner.kind) == (5, "median")
+    assert (spec.data.dataset, spec.after.register_.model) == ("digits", "net")
+
+
+def test_what_is_missing_or_wrong_is_named_at_its_field(browser: Client, code: CodeVersion) -> None:
+    fields = with_rows(
+        entries(browser.get(address(code))),
+        rate={"use": "range", "low": "x", "high": "1"},
+        epochs={"text": "3"},
+    )
+    page = browser.post(address(code), {**fields, "do": "submit"})
+    assert page.status_code == 422
+    assert "Enter a number." in page.content.decode()
+    fields = with_rows(fields, rate={"low": "0"})
+    page = browser.post(address(code), {**fields, "do": "submit"})
+    assert page.context["form"].errors["metric"] == ["Enter the metric by which the trials are ranked."]
+    page = browser.post(address(code), {**fields, "metric": "a", "entry": "trian.py", "do": "submit"})
+    assert "has no file &#x27;trian.py&#x27;; it has train.py" in page.content.decode()
+    page = browser.post(address(code), {**fields, "metric": "a", "variables": "PATH=/tmp", "do": "submit"})
+    assert page.context["form"].errors["variables"] == ["PATH is set by Trainyard and cannot be changed"]
+    assert not Experiment.objects.exists()
+
+
+def test_a_draft_is_saved_and_edited_in_the_same_form(browser: Client, code: CodeVersion) -> None:
+    fields = with_rows(
+        entries(browser.get(address(code))),
+        rate={"use": "range", "low": "0.0", "high": "1"},
+        epochs={"text": "7"},
+    )
+    answer = browser.post(address(code), {**fields, "metric": "accuracy", "do": "save"})
+    experiment = Experiment.objects.get()
+    assert answer["Location"] == f"/p/yard/experiments/{experiment.pk}/edit"
+    page = browser.get(answer["Location"])
+    again = entries(page)
+    assert (again["metric"], again[row_of(again, "epochs") + "text"]) == ("accuracy", "7")
+    assert [again[row_of(again, "rate") + part] for part in ("use", "low", "high")] == ["range", "0.0", "1.0"]
+    answer = browser.post(answer["Location"], {**again, "do": "submit"})
+    assert answer.status_code == 303
+    assert Job.objects.get(kind="search").experiment == experiment
+    page = browser.get(f"/p/yard/experiments/{experiment.pk}").content.decode()
+    assert "train.py" in page
+
+
+def test_a_field_that_the_form_does_not_show_is_kept(
+    browser: Client, code: CodeVersion, people: People
+) -> None:
+    spec = {
+        "version": 1,
+        "model": {"kind": "script", "digest": code.digest, "entry": "train.py", "args": {"epochs": 3}},
+        "data": {"dataset": "digits", "split": {"test": 0.1}},
+        "search": {
+            "objective": {"metric": "accuracy", "direction": "max"},
+            "seed": 4,
+            "space": [
+                {"name": "optimizer", "kind": "choice", "values": ["sgd", "adam"]},
+                {"name": "rate", "kind": "float", "min": 0.1, "max": 1.0, "default": 0.5,
+                 "when": {"name": "optimizer", "in": ["sgd"]}},
+            ],
+        },
+    }  # fmt: skip
+    body = {"project": "yard", "name": "by REST", "spec": spec}
+    made = browser.post("/api/v1/experiments", json.dumps(body), content_type="application/json")
+    assert made.status_code == 201, made.content
+    where = f"/p/yard/experiments/{made.json()['id']}/edit"
+    answer = browser.post(where, {**entries(browser.get(where)), "do": "submit"})
+    assert answer.status_code == 303, answer.content.decode()[:5000]
+    found = Job.objects.get(kind="search").revision.spec
+    assert found.data.split.test == 0.1
+    assert (found.search.seed, found.search.space[1].when.name, found.search.space[1].default) == (
+        4,
+        "optimizer",
+        0.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [("3", "", 3), ("3", "float", 3.0), ("3", "str", "3"), ('"3"', "", "3"), ("1e-3", "", 0.001),
+     ("true", "", True), ("nan", "", "nan"), ("1_0", "", "1_0"), ("adam", "", "adam")],
+)  # fmt: skip
+def test_a_text_means_a_number_a_flag_or_a_text(text: str, kind: str, value: Any) -> None:
+    found = read_value(text, kind)
+    assert (found, type(found)) == (value, type(value))
+    assert read_value(shown_value(found), "") == found
+
+
+def test_the_helper_can_be_downloaded_without_a_login(client: Client) -> None:
+    answer = client.get("/help/trainyard_report.py")
+    assert answer["Content-Disposition"] == 'attachment; filename="trainyard_report.py"'
+    assert b"def report(step" in b"".join(answer.streaming_content)

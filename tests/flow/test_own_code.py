@@ -1,0 +1,111 @@
+"""Code of users runs in a sandbox of a real worker, from its upload to the end of its search."""
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from tests.flow.specs import search, spec
+from tests.flow.yard import PROJECT, RunningYard
+from workers.sandbox import landlock
+
+pytestmark = pytest.mark.timeout(1800)
+
+LOOK_AROUND = """
+import json, os, socket
+import keras
+from keras import layers
+
+def works(attempt, *arguments):
+    try:
+        attempt(*arguments)
+    except OSError:
+        return False
+    return True
+
+def connect(port):
+    socket.create_connection(("127.0.0.1", port), timeout=5).close()
+
+def append(path):
+    with open(path, "a"):
+        pass
+
+HOME, PORT = {home!r}, {port}
+FILES = [os.path.join(HOME, name) for name in ("secret.key", "release.key", "trainyard.sqlite3")]
+print("FOUND", json.dumps({{
+    "read": [path for path in FILES if works(lambda: open(path, "rb").read(1))],
+    "written": [path for path in (*FILES, __file__, "/etc/passwd") if works(append, path)],
+    "connected": works(connect, PORT),
+    "secrets": [name for name in os.environ if "SECRET" in name or "URL" in name],
+    "code": sorted(os.listdir(os.path.dirname(os.path.abspath(__file__)))),
+}}))
+
+def build_model(hp):
+    units = hp.Int("units", 4, 8)
+    model = keras.Sequential([layers.Dense(units, "relu"), layers.Dense(3, "softmax")])
+    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    return model
+"""
+ENDS_ITSELF = """
+import {module}
+
+def build_model(hp):
+    hp.Int("units", 4, 8)
+    {module}.{call}
+"""
+
+
+def upload(yard: RunningYard, name: str, text: str) -> str:
+    """Send code as a new version, and return its digest."""
+    answer = yard._http.post(
+        f"{yard.urls['web']}/api/v1/code",
+        headers=yard.bearer("ada"),
+        data={"project": PROJECT},
+        files={"file": (name, text.encode())},
+    )
+    assert answer.status_code in (200, 201), answer.text
+    return str(answer.json()["digest"])
+
+
+def model(digest: str) -> dict[str, Any]:
+    return {"kind": "code", "digest": digest, "entry": "build_model"}
+
+
+def strongest(yard: RunningYard) -> str:
+    (worker,) = yard.ada.get("/workers")["items"]
+    return str(next(state["level"] for state in worker["info"]["sandbox"] if state["offered"]))
+
+
+needs_sandbox = pytest.mark.skipif(
+    not (os.geteuid() == 0 or landlock.version()), reason="this machine offers no sandbox"
+)
+
+
+@needs_sandbox
+def test_a_search_with_code_runs_in_the_strongest_sandbox_and_reaches_nothing_else(
+    flow_yard: RunningYard,
+) -> None:
+    port = int(flow_yard.urls["web"].rpartition(":")[2])
+    digest = upload(flow_yard, "look.py", LOOK_AROUND.format(home=str(flow_yard.home), port=port))
+    wanted = search(space=[{"name": "units", "kind": "int", "min": 4, "max": 8}], metric="val_accuracy")
+    job_id = flow_yard.submit(spec(model=model(digest), search=wanted, fit={"epochs": 3, "batch_size": 16}))
+    done = flow_yard.until_completed(job_id)
+    assert done["sandbox"] == {"level": strongest(flow_yard), "network": False}
+    attempts = flow_yard.ada.get(f"/jobs/{job_id}/attempts")["items"]
+    assert {attempt["sandbox"]["level"] for attempt in attempts} == {done["sandbox"]["level"]}
+    found = [line for line in flow_yard.log_of(job_id).splitlines() if line.startswith("FOUND ")]
+    facts = json.loads(found[-1].removeprefix("FOUND "))
+    assert facts == {"read": [], "written": [], "connected": False, "secrets": [], "code": ["look.py"]}
+
+
+@needs_sandbox
+@pytest.mark.parametrize(("module", "call"), [("sys", "exit(0)"), ("os", "_exit(0)")])
+def test_code_that_ends_its_process_fails_the_job_with_the_cause(
+    flow_yard: RunningYard, module: str, call: str
+) -> None:
+    digest = upload(flow_yard, "ends.py", ENDS_ITSELF.format(module=module, call=call))
+    job_id = flow_yard.submit(spec(model=model(digest), fit={"epochs": 1, "batch_size": 16}))
+    ended = flow_yard.until_final(job_id)
+    assert (ended["state"], ended["restarts"]) == ("failed", 0)
+    assert f"{module}.{call}" in ended["error"]["message"]

@@ -1,0 +1,55 @@
+"""Offers the versions that an experiment may train further, and begins the spec of one that does."""
+
+from typing import Any
+
+from jobs import access
+from jobs.contracts import fine_tuning_checks
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.profile import Profile
+from jobs.contracts.version_model import ALL, VERSION
+from jobs.models import ModelVersion, Project, User
+from jobs.queries import base_versions, versions
+
+NEWEST = 200
+"""How many versions the form offers; any other can be typed."""
+Json = dict[str, Any]
+
+
+def offered(user: User, project: Project) -> list[Json]:
+    """Return the newest versions that `user` may see and train further, those of the project first."""
+    rows = access.visible_versions(user).filter(state=ModelVersion.State.CANDIDATE, needs_code=False)
+    newest = rows.select_related("model__project").order_by("-pk")[:NEWEST]
+    ordered = sorted(newest, key=lambda version: version.model.project_id != project.pk)
+    return [{"name": name_of(version), "label": _label(version, project)} for version in ordered]
+
+
+def name_of(version: ModelVersion) -> str:
+    """Return the name of a version in the field: its model's and its number."""
+    return f"{version.model.name}/{version.number}"
+
+
+def _label(version: ModelVersion, project: Project) -> str:
+    figures = [
+        f"{name} {value:.4g}" for name, value in versions.figures(version).items() if value is not None
+    ]
+    home = version.model.project
+    places = [home.name] if home != project else []
+    return ", ".join([version.what or "version", *figures[:1], *places])
+
+
+def started(spec: Json, profile: Profile | None, base: ModelVersion) -> Json:
+    """Return a new spec that trains a version further.
+
+    Its head is kept if it fits the data. Else it is replaced, and at first only the new one is trained.
+    """
+    kept: Json = VERSION.arguments().model_dump(mode="json")
+    model = {"kind": "version", "model": base.model.name, "number": base.number}
+    made = {**spec, "model": {**model, "args": kept}}
+    if profile is None:
+        return made
+    found = fine_tuning_checks.problems(
+        ExperimentSpec.model_validate(made), profile, base_versions.described(base)
+    )
+    if not any(problem.pointer == "/model/args/head" for problem in found):
+        return made
+    return {**made, "model": {**model, "args": {**kept, "head": "new", "freeze_to": ALL}}}

@@ -1,0 +1,68 @@
+"""Records environments with packages of code in the database, from the threads that build them."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from jobs.actions import environments as actions
+from jobs.contracts.environments import EnvironmentFacts, EnvironmentFailure, EnvironmentKey
+from workers.environments.environments import Environments, limit_bytes
+from workers.environments.folder import EnvironmentFolder
+from workers.node.db_threads import DatabaseThread
+from workers.supervise.attempt_repository import DatabaseUnavailable
+
+log = logging.getLogger(__name__)
+
+
+class EnvironmentRecords:
+    """The recorder of a node: its calls reach the database in order, and are lost in an outage of it.
+
+    Args:
+        folder: of the environments.
+        database: the thread for the calls.
+    """
+
+    def __init__(self, folder: EnvironmentFolder, database: DatabaseThread) -> None:
+        self.worker_id: int | None = None
+        self._place = folder.place()
+        self._database = database
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def place(self) -> str:
+        """The identity of the folder."""
+        return self._place
+
+    def building(self, key: EnvironmentKey) -> None:
+        if self.worker_id is not None:
+            self._send(partial(actions.building, self._place, key, worker=self.worker_id))
+
+    def ready(self, facts: EnvironmentFacts, text: str) -> None:
+        self._send(partial(actions.ready, self._place, facts, text))
+
+    def failed(self, key: EnvironmentKey, failure: EnvironmentFailure | None, text: str) -> None:
+        self._send(partial(actions.failed, self._place, key, failure, text))
+
+    def _send(self, call: Callable[[], None]) -> None:
+        asyncio.run_coroutine_threadsafe(self._call(call), self._loop)
+
+    async def _call(self, call: Callable[[], None]) -> None:
+        try:
+            await self._database.call(call)
+        except DatabaseUnavailable as error:
+            log.warning("the state of an environment was not recorded: %s", error)
+
+    async def keep_house(self, environments: Environments) -> None:
+        """Remove the longest unused environments above the limit, and record what is there.
+
+        Raises:
+            DatabaseUnavailable: it is recorded the next time.
+        """
+        for digest in await asyncio.to_thread(environments.evict, limit_bytes()):
+            log.info("removed the packages %s, which were unused for the longest time", digest[:12])
+        times = await asyncio.to_thread(environments.folder.used)
+        await self._database.call(partial(actions.used, self._place, times))
+        for digest in await self._database.call(partial(actions.unfinished, self._place)):
+            if await asyncio.to_thread(environments.folder.is_idle, digest):
+                await self._database.call(partial(actions.interrupted, self._place, digest))

@@ -1,0 +1,227 @@
+"""Installs the packages of a task's code before its runner starts."""
+
+import asyncio
+import contextlib
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from jobs.contracts.events import Log, Phase
+from jobs.contracts.packages import python_problem
+from jobs.contracts.sandbox import LevelState
+from jobs.contracts.task_parts import OwnCode, Task
+from jobs.states import Outcome
+from workers.environments import installers
+from workers.environments.building import Builder, BuildLimits
+from workers.environments.environments import Environments, limit_bytes
+from workers.environments.failures import BuildFailed, BuildStopped
+from workers.environments.folder import Held
+from workers.environments.installers import INSTALLER_VARIABLE, NoInstaller
+from workers.isolation.access import Isolation
+from workers.sandbox.launch import Owner
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.event_recorder import EventRecorder
+from workers.supervise.log_file import level_of
+from workers.supervise.sandboxes import Sandboxes
+from workers.supervise.stop_request import StopRequest
+
+SECONDS_VARIABLE = "TRAINYARD_PACKAGE_SECONDS"
+"""The time after which an installation is ended."""
+SOURCE = "packages"
+MAX_LINES = 5_000
+"""Lines of an installation in the log of a job; the record of the environment has the last ones."""
+MAX_AT_ONCE = 64
+
+
+def build_limits(memory: int, environment: Mapping[str, str] = os.environ) -> BuildLimits:
+    """Return the limits of installations.
+
+    Args:
+        memory: bytes of a slot, which the run does not use yet.
+        environment: of the worker.
+
+    Raises:
+        ValueError: a value is not a number.
+    """
+    text = environment.get(SECONDS_VARIABLE) or f"{BuildLimits.seconds:.0f}"
+    if not text.isdecimal() or not int(text):
+        raise ValueError(f"{SECONDS_VARIABLE}={text!r}: give a number of seconds, such as 1800")
+    return BuildLimits(float(text), limit_bytes(environment), max(memory, 2**30))
+
+
+@dataclass
+class Packages:
+    """The packages of code on this machine.
+
+    Attributes:
+        environments: has them.
+        sandboxes: the sandboxes of this machine.
+        limits: of each installation.
+        isolation: returns how users are given to processes; None in place of it where the worker is not root.
+    """
+
+    environments: Environments
+    sandboxes: Sandboxes
+    limits: BuildLimits
+    isolation: Callable[[], Isolation | None]
+    # Not those of asyncio: a build lasts for minutes.
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MAX_AT_ONCE, SOURCE))
+
+    async def place(self, task: Task) -> Task:
+        """Return a task with the interpreter that its packages will have, before they are installed.
+
+        Raises:
+            BuildFailed: they cannot be installed; the text is the cause.
+        """
+        code = task.code
+        if code is None:
+            return task
+        if problem := python_problem(code.requires_python, platform.python_version()):
+            raise BuildFailed(problem, code="package_python")
+        if not code.requirements:
+            return task
+        for_engine = _needs_engine(task)
+        find = partial(self.environments.python_of, code.requirements, for_engine=for_engine)
+        python = await asyncio.get_running_loop().run_in_executor(self._threads, find)
+        update = {"python": python, "own_versions": not for_engine}
+        return task.model_copy(update={"code": code.model_copy(update=update)})
+
+    async def install(
+        self, task: Task, recorder: EventRecorder, stop: StopRequest, ending: "asyncio.Future[AttemptEnd]"
+    ) -> "Held | AttemptEnd | None":
+        """Install the packages of a task, unless they are; the output becomes log lines of the attempt.
+
+        Args:
+            task: with its interpreter, see `place`.
+            recorder: of the attempt.
+            stop: ends the installation when the run has to yield.
+            ending: ends it when the run has ended.
+
+        Returns:
+            The environment, to be released after the run; the end of the run, if there is none; None if the
+            task needs no packages, or the run has ended.
+        """
+        code = task.code
+        if code is None or not code.requirements:
+            return None
+        states = asyncio.ensure_future(asyncio.shield(self.sandboxes.states))
+        stopped, stopping = threading.Event(), asyncio.ensure_future(stop.wait())
+        building = asyncio.ensure_future(self._ensure(code, _needs_engine(task), states, recorder, stopped))
+        first: list[asyncio.Future[Any]] = [building, ending, stopping]
+        try:
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.set()
+            stopping.cancel()
+            states.cancel()
+        await asyncio.wait({building})
+        return _result(building, stop, ended=ending.done())
+
+    async def _ensure(
+        self,
+        code: OwnCode,
+        for_engine: bool,
+        states: "asyncio.Future[tuple[LevelState, ...]]",
+        recorder: EventRecorder,
+        stopped: threading.Event,
+    ) -> Held:
+        try:
+            await states
+        except asyncio.CancelledError:
+            raise BuildStopped from None
+        recorder.add(Phase(time=time.time(), name="installing packages"))
+        loop = asyncio.get_running_loop()
+        lines = _Lines(recorder)
+        ensure = partial(
+            self.environments.ensure,
+            code.requirements,
+            self._builder,
+            for_engine=for_engine,
+            minimum=code.minimum,
+            receive=partial(_in_loop, loop, lines.add),
+            stopped=stopped,
+        )
+        return await loop.run_in_executor(self._threads, ensure)
+
+    def _builder(self) -> Builder:
+        """Return the builder of this machine, in a thread.
+
+        Raises:
+            BuildFailed: nothing can be installed here.
+        """
+        try:
+            installer = installers.find(os.environ.get(INSTALLER_VARIABLE, ""))
+        except NoInstaller as error:
+            raise BuildFailed(f"No packages can be installed: {error}.", code="package_installer") from None
+        isolation = self.isolation() if self.sandboxes.have_own_users else None
+        claim = contextlib.nullcontext if isolation is None else partial(_claimed, isolation)
+        return Builder(self.sandboxes.states.result(), installer, claim, self.limits)
+
+    def close(self) -> None:
+        """End the threads. All runs must have ended."""
+        self._threads.shutdown(wait=False)
+
+
+class _Lines:
+    """Writes the output of an installation to the log of an attempt."""
+
+    def __init__(self, recorder: EventRecorder) -> None:
+        self._recorder = recorder
+        self._count = 0
+
+    def add(self, line: str) -> None:
+        self._count += 1
+        if self._count > MAX_LINES:
+            return
+        text = line if self._count < MAX_LINES else f"more than {MAX_LINES} lines; further ones are left out"
+        # The end of the run follows when a line of its own cannot be written.
+        with contextlib.suppress(OSError):
+            self._recorder.add(Log(time=time.time(), level=level_of(line), source=SOURCE, line=text))
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, receive: Callable[[str], None], line: str) -> None:
+    # The loop of a node that ends may be closed.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(receive, line)
+
+
+@contextlib.contextmanager
+def _claimed(isolation: Isolation) -> Iterator[Owner]:
+    """Give a build a user of its own."""
+    user = isolation.users.claim()
+    try:
+        yield Owner(user.uid, isolation.users.group)
+    finally:
+        # Otherwise the id stays in use until this process ends.
+        if user.end_processes():
+            user.release()
+
+
+def _needs_engine(task: Task) -> bool:
+    """Return whether a task runs in the process of the engine, with the packages of this program."""
+    spec = getattr(task, "spec", None)
+    return spec is None or not spec.model.info.trains_itself
+
+
+def _result(
+    building: "asyncio.Future[Held]", stop: StopRequest, *, ended: bool
+) -> "Held | AttemptEnd | None":
+    error = building.exception()
+    if error is None and not ended and not stop.requested:
+        return building.result()
+    if error is None:
+        building.result().release()
+    if ended:
+        return None
+    if stop.requested:
+        return stop.ending()
+    if isinstance(error, BuildFailed):
+        return AttemptEnd(Outcome.FAILED, error.code, error.message)
+    assert error is not None  # noqa: S101  a run that did not end has one
+    return AttemptEnd.from_error(error)
