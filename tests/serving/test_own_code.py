@@ -15,6 +15,7 @@ import pytest
 from jobs.contracts.fork import Confinement
 from jobs.contracts.release import Release
 from jobs.contracts.sandbox import Level
+from tests.environments.packages import wheel
 from workers.isolation.users import RunnerUsers, UidRange
 from workers.isolation.view import View
 
@@ -294,3 +295,26 @@ def test_a_killed_sandbox_costs_its_model_no_answer(
     assert alive == []
     assert until(lambda: server.child_of("killed-own")) != outer
     ended(dashboard, "killed-own", 2)
+
+
+def test_the_packages_of_the_code_are_installed_for_its_child(
+    model_files: dict[str, bytes], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = place / "wheels"
+    wheels.mkdir()
+    wheels.chmod(0o755)
+    wheel(wheels, "tytwelve", code="TWELVE = 12.0\n").chmod(0o644)
+    monkeypatch.setenv("TRAINYARD_PACKAGE_FOLDER", str(wheels))
+    own = FakeDashboard()
+    helpers = "from tytwelve import TWELVE\n" + HARMLESS.replace("7", "TWELVE")
+    version = version_with(own, 1, model_files["own"], helpers, requirements=("tytwelve==1.0",))
+    missing = version_with(own, 2, model_files["own"], helpers, requirements=("tythirteen==1.0",))
+    with running(place / "server", own) as server:
+        own.publish(served("missing", 1, missing))
+        error = until(lambda: own.last_report("missing").get("error"))
+        assert "its packages cannot be installed" in error
+        assert "tythirteen" in error
+        own.publish(served("packed", 1, version))
+        own.serves("packed", 1)
+        assert predictions(server.url, "packed") == [[4.0, 12.0]]
+    own.close()
