@@ -147,5 +147,3 @@ def python_of(held: Held, program: str) -> str:
     done = subprocess.run([held.python, "-I", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
-
-

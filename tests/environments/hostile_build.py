@@ -31,7 +31,9 @@ def tried(name, action):
     except OSError as error:
         found[name] = type(error).__name__
 tried("elsewhere", lambda: socket.create_connection(("127.0.0.1", {port}), timeout=2))
-tried("datagram", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", {port})))
+def by_datagram():
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", {port}))
+tried("datagram", by_datagram)
 def by_proxy():
     near = socket.create_connection(("127.0.0.1", int(os.environ["PIP_PROXY"].rpartition(":")[2])), timeout=5)
     near.sendall(b"CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n")

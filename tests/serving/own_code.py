@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jobs.contracts.release import Release, ReleasedCode, ReleasedFile, ReleasedVersion
 from jobs.contracts.sandbox import Level
@@ -42,11 +41,12 @@ def version_with(
     helpers: str = HARMLESS,
     *,
     minimum: Level = Level.LANDLOCK,
-    **more: Any,
+    requirements: tuple[str, ...] = (),
 ) -> ReleasedVersion:
     """Store a model and its code; return the version that names them."""
     code = code_with(dashboard, {"model.py": TELLING, "helpers.py": helpers}, minimum)
-    return dashboard.add(number, model, **more).model_copy(update={"code": code})
+    code = code.model_copy(update={"requirements": requirements})
+    return dashboard.add(number, model).model_copy(update={"code": code})
 
 
 def code_with(dashboard: FakeDashboard, files: Mapping[str, str], minimum: Level) -> ReleasedCode:

@@ -16,7 +16,7 @@ ROOTS = (
 )  # fmt: skip
 """The packages that the runner and the engine import. Those that they require are added."""
 PREFIXES = ("jax", "nvidia-")
-"""JAX for GPUs has packages that it does not require, and another version of a CUDA library would hide its own."""
+"""JAX for GPUs has packages that it does not require; another version of a CUDA library would hide its own."""
 
 
 @functools.cache

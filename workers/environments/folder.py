@@ -10,7 +10,6 @@ import fcntl
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -131,11 +130,11 @@ class EnvironmentFolder:
 
     def present(self) -> list[_Present]:
         """Return the built environments, the longest unused first."""
-        found = []
-        for digest in self._digests():
-            if (facts := self.facts(digest)) is not None:
-                found.append(_Present(self._used(digest), digest, facts.bytes))
-        return sorted(found)
+        return sorted(
+            _Present(self._used(digest), digest, facts.bytes)
+            for digest in self._digests()
+            if (facts := self.facts(digest)) is not None
+        )
 
     def evict(self, limit: int) -> list[str]:
         """Remove the longest unused environments above a limit, and remains of builds; return the digests.

@@ -167,7 +167,7 @@ def _listen(folder: int | None) -> socket.socket:
     path = f"/proc/self/fd/{folder}/{IndexProxy.NAME}"
     listener.bind(path)
     # The user of a build connects; no other can enter the folder.
-    os.chmod(path, 0o666)  # noqa: PTH101  not a path of the file system
+    os.chmod(path, 0o666)  # noqa: PTH101, S103  not a path of the file system
     listener.listen(MAX_CONNECTIONS)
     return listener
 
