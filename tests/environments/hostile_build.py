@@ -1,6 +1,6 @@
 """Builds a hostile package at one level: `python -m tests.environments.hostile_build LEVEL`.
 
-It prints what the build reached, as JSON. Tests start it as root, and as a user without privileges.
+It prints its attempts with their results, as JSON. Tests start it as root, and as a user without privileges.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ tried("outside", lambda: open({outside!r}, "w").close())
 
 
 def findings(bench: Bench, level: Level) -> dict[str, Any]:
-    """Build the package, and return what was tried, and what others received."""
+    """Build the package, and return its attempts, and the messages that arrived elsewhere."""
     secret, outside = bench.root / "secret", bench.root / "outside"
     secret.write_text("secret")
     secret.chmod(0o600)

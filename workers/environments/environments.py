@@ -36,7 +36,7 @@ WAIT = 0.2
 
 
 class Recorder(Protocol):
-    """Is told what becomes of environments; the database has the same. Called from several threads."""
+    """Records builds of environments, such as in the database. Called from several threads."""
 
     def building(self, key: EnvironmentKey) -> None:
         """A build begins."""
@@ -81,7 +81,7 @@ class Environments:
 
     Attributes:
         folder: has them.
-        recorder: is told about them.
+        recorder: gets the begin and the end of each build.
         read_index: returns where packages come from.
     """
 

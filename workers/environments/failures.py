@@ -131,7 +131,7 @@ def _not_found(wanted: str, text: str) -> str:
 
 
 def _conflict(lines: Sequence[str]) -> str:
-    """Return the lines of pip that tell who asks for which version."""
+    """Return the lines of pip that name who asks for which version."""
     start = next((n for n, line in enumerate(lines) if "conflict is caused by" in line), None)
     if start is None:
         return (

@@ -44,7 +44,7 @@ class Held:
             (self.folder / USED).touch()
 
     def release(self) -> None:
-        """Let it be removed."""
+        """End the use, so that it may be removed."""
         if self._lock is not None:
             self.touch()
             os.close(self._lock)
@@ -185,7 +185,7 @@ class EnvironmentFolder:
 
     def _lock(self, digest: str, kind: int) -> int | None:
         self.root.mkdir(mode=0o711, parents=True, exist_ok=True)
-        # The file stays: a lock of a deleted one would exclude nobody.
+        # The file stays: a lock of a deleted one would exclude no other process.
         path = self.root / f"{digest}{LOCK}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -198,7 +198,7 @@ class EnvironmentFolder:
     def _delete(self, folder: Path) -> None:
         if not folder.exists():
             return
-        # First: what is being deleted must not count as built.
+        # First, since an environment that is being deleted must not count as built.
         (folder / FACTS).unlink(missing_ok=True)
         for place, _, _ in os.walk(folder):
             # The folders of a sealed environment cannot be changed by a worker that is not root.
