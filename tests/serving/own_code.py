@@ -26,7 +26,7 @@ class Own(keras.layers.Layer):
     def compute_output_spec(self, x):
         return keras.KerasTensor((*x.shape[:-1], 2), "float32")
 '''
-"""The layer of `own.keras`, which `make_models` saves. What it does is in another module of the code."""
+"""The layer of `own.keras`, which `make_models` saves. `answer` is in another module of the code."""
 
 HARMLESS = """
 def answer(x, total):

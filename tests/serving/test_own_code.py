@@ -164,7 +164,7 @@ def test_the_code_reaches_neither_files_nor_network_nor_processes(
     )
     dashboard.publish(served("hostile", 1, version_with(dashboard, 1, model_files["own"], helpers)))
     dashboard.serves("hostile", 1)
-    # The number of the bits that are set names what was possible.
+    # The number of the bits that are set names each attempt that succeeded.
     assert predictions(server.url, "hostile") == [[4.0, 0.0]]
     ended(dashboard, "hostile", 2)
 

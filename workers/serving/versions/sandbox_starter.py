@@ -273,7 +273,7 @@ def limits_of(memory: int) -> Limits:
         processes_of_all=8,
         disk_of_all=256 * MIB,
         file_bytes=256 * MIB,
-        # What a child prints goes to the log of the server. At the limit it is replaced.
+        # Its output goes to the log of the server. At the limit it is replaced.
         output_of_all=64 * MIB,
         # It runs for months.
         cpu_seconds=2**31,
@@ -419,7 +419,7 @@ def _copy(source: Path, target: Path) -> None:
 def _shared_folder(home: Path) -> Path:
     """Return an empty folder outside of the home, which is closed to the users of children.
 
-    What a killed server has left in it is deleted.
+    The files of a killed server in it are deleted.
     """
     digest = hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"trainyard-serving-{os.geteuid()}-{digest}"
