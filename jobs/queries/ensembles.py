@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from jobs.models import Job, Trial
+from jobs.models import Job, Revision, Trial
 from jobs.queries import outcomes
 from jobs.states import TrialState
 
@@ -33,8 +33,18 @@ def ineligibility(trial: Trial) -> str:
 
 
 def can_join(trial: Trial) -> bool:
-    """Return whether a trial can be a member and its search has an experiment."""
-    return not ineligibility(trial) and trial.job.revision is not None
+    """Return whether a trial can be a member and the models of its search can be combined."""
+    return not ineligibility(trial) and can_combine(trial.job)
+
+
+def can_combine(search: Job) -> bool:
+    """Return whether a search has an experiment whose models can be combined."""
+    return search.revision is not None and not refusal(search.revision)
+
+
+def refusal(revision: Revision) -> str:
+    """Return why the models of an experiment cannot be combined; empty if they can."""
+    return revision.spec.model.info.refused.get("/after/ensemble", "")
 
 
 def candidates(trial: Trial) -> list[Candidate]:
