@@ -29,7 +29,7 @@ def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
         raise Conflict(f"job {search.pk} is a {search.public_kind}, not a search")
     if search.revision is None:
         raise Conflict(f"job {search.pk} does not come from an experiment")
-    if reason := queries.refusal(search.revision):
+    if (reason := search.revision.spec.model.info.refused.get("/after/ensemble")) is not None:
         raise Conflict(f"the models of search {search.pk} cannot be combined, since {reason}")
     unique = sorted(set(numbers))
     if not MIN_TRIALS <= len(unique) <= MAX_TRIALS:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from jobs.models import Job, Revision, Trial
+from jobs.models import Job, Trial
 from jobs.queries import outcomes
 from jobs.states import TrialState
 
@@ -32,19 +32,15 @@ def ineligibility(trial: Trial) -> str:
     return ""
 
 
+def takes_members(search: Job) -> bool:
+    """Return whether models of a search can be combined: it has an experiment, and Trainyard trains them."""
+    revision = search.revision
+    return revision is not None and "/after/ensemble" not in revision.spec.model.info.refused
+
+
 def can_join(trial: Trial) -> bool:
-    """Return whether a trial can be a member and the models of its search can be combined."""
-    return not ineligibility(trial) and can_combine(trial.job)
-
-
-def can_combine(search: Job) -> bool:
-    """Return whether a search has an experiment whose models can be combined."""
-    return search.revision is not None and not refusal(search.revision)
-
-
-def refusal(revision: Revision) -> str:
-    """Return why the models of an experiment cannot be combined; empty if they can."""
-    return revision.spec.model.info.refused.get("/after/ensemble", "")
+    """Return whether a trial can be a member of an ensemble."""
+    return not ineligibility(trial) and takes_members(trial.job)
 
 
 def candidates(trial: Trial) -> list[Candidate]:

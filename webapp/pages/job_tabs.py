@@ -8,8 +8,8 @@ from jobs.contracts.model_reports.model_summary import ModelSummary
 from jobs.contracts.search_space import Parameter
 from jobs.errors import NotFound
 from jobs.models import Job
-from jobs.queries import ensembles, model_reports, outcomes, trials, versions
 from jobs.queries import jobs as shown
+from jobs.queries import model_reports, outcomes, trials, versions
 from jobs.states import TrialState
 from webapp.forms.trials import TrialForm
 from webapp.pages import job_overview
@@ -84,11 +84,7 @@ def space_of(row: Job) -> tuple[Parameter, ...]:
 
 
 def _trials_tab(_request: Request, row: Job) -> dict[str, Any]:
-    return {
-        "trial_form": TrialForm(space_of(row)),
-        "is_open": trials.accepts_trials(row),
-        "may_combine": ensembles.can_combine(row),
-    }
+    return {"trial_form": TrialForm(space_of(row)), "is_open": trials.accepts_trials(row)}
 
 
 def _charts_tab(_request: Request, row: Job) -> dict[str, Any]:
