@@ -18,6 +18,9 @@ from jobs.errors import Conflict, NotFound
 from jobs.models import CodeFile, CodeVersion, Project, User
 from jobs.store import store
 
+MOST_OFFERED = 100
+"""Versions that a form offers."""
+
 
 def listed(user: User, project: Project | None = None, *, name: str = "") -> QuerySet[CodeVersion]:
     """Return the versions that `user` may see, with the number of their files.
@@ -86,6 +89,26 @@ def compared_by_default(version: CodeVersion) -> CodeVersion:
     if found is None:
         raise Conflict(f"{version.project.slug} has no other version of code to compare with.")
     return found
+
+
+def of_draft(project: Project, digest: object) -> CodeVersion:
+    """Return the version that the draft of an experiment names, else the newest one to choose instead.
+
+    Raises:
+        NotFound: the project has no code any more.
+    """
+    rows = CodeVersion.objects.filter(project=project).order_by("-pk")
+    found = rows.filter(digest=str(digest)).first() or rows.first()
+    if found is None:
+        raise NotFound(f"{project.slug} has no code any more: upload it first.")
+    return found
+
+
+def offered(version: CodeVersion) -> list[CodeVersion]:
+    """Return the newest versions of a project, from which a form can choose, among them the given one."""
+    rows = CodeVersion.objects.filter(project=version.project).defer("found_json").order_by("-pk")
+    newest = list(rows[:MOST_OFFERED])
+    return newest if version in newest else [*newest, version]
 
 
 class Pair(NamedTuple):

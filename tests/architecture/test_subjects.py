@@ -33,6 +33,8 @@ EXCEPTIONS = {
     "webapp/pages/job_overview": "the overview tab of the page of a job",
     "webapp/pages/job_tabs": "the tabs of the page of a job",
     "webapp/pages/pictures": "images in pages",
+    "webapp/pages/scripts": "the form of experiments with scripts",
+    "webapp/forms/script": "the fields of that form, in a folder",
     "webapp/pages/shortcuts": "helpers of all pages",
     "webapp/pages/styleguide": "shows the components of pages",
     "webapp/pages/tryout": "a tab of the page of a version",

@@ -62,6 +62,7 @@ GET /datasets
 GET /datasets/new
 POST /datasets/sample
 GET /code
+GET /help/trainyard_report.py
 GET /code/new
 GET /storage
 GET /workers
@@ -310,6 +311,7 @@ POST /code/new
 # People who may run their own code.
 TRAINERS = """
 POST /api/v1/code/<code>/dry-builds
+GET POST /p/<slug:project>/code/<slug:code>/run
 """
 
 GROUPS = {

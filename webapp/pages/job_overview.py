@@ -78,6 +78,7 @@ SCRIPT_AGAIN = Again(
 
 def context(request: Request, row: Job) -> dict[str, Any]:
     """Return the additional context of the overview of a job."""
+    runs_script = row.revision is not None and row.revision.spec.model.info.trains_itself
     # A search's own metrics repeat its chosen candidate's; so do those of an ensemble of chosen trials.
     own = [row] if row.facts.evaluates else []
     members = [*own, *row.children.evaluating()]
@@ -94,11 +95,17 @@ def context(request: Request, row: Job) -> dict[str, Any]:
         "chosen": row.payload.chosen_trials(),
         "hyperparameters": row.payload.hyperparameters(),
         "weighted_by": datasets.weight_of(row),
-        "training": row.results if isinstance(row.results, TrainResult) and row.results.best_epoch else None,
+        "training": None if runs_script else _training(row),
+        "runs_script": runs_script,
+        "reported": row.results.metrics.get("reported", {}),
         "findings": model_reports.findings(model_reports.of_job(row, ("report",))),
         "chosen_epoch": retraining.chosen_epoch(row),
         **(_search_context(request, row) if row.facts.has_trials else {}),
     }
+
+
+def _training(row: Job) -> TrainResult | None:
+    return row.results if isinstance(row.results, TrainResult) and row.results.best_epoch else None
 
 
 def _search_context(request: Request, row: Job) -> dict[str, Any]:

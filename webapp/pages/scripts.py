@@ -4,24 +4,21 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http import FileResponse, HttpResponse
 from django.urls import path
 
 from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
 from jobs.contracts.code import CodeEntry
-from jobs.errors import NotFound
 from jobs.models import CodeVersion, Experiment, Project
 from jobs.queries import code as code_queries
 from jobs.queries import datasets
 from webapp.forms.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
 from webapp.forms.script.script import ScriptForm, initial_values, spec_from
-from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render, url
+from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render, url
 
 HELPER = Path(settings.BASE_DIR) / "workers" / "script_helper" / "trainyard_report.py"
-MOST_VERSIONS = 100
-"""Versions of code that the form offers."""
 Json = dict[str, Any]
 
 
@@ -38,11 +35,7 @@ def new(request: Request, project: str, code: str) -> HttpResponse:
 def edit(request: Request, experiment: Experiment, spec: Json) -> HttpResponse:
     """Revise an experiment with a script: its draft if there is one, else its newest revision."""
     access.require(request.user, experiment.project, Action.RUN_CODE)
-    known = CodeVersion.objects.filter(project=experiment.project)
-    # Its version may be deleted: then another one has to be chosen.
-    version = known.filter(digest=spec["model"].get("digest")).first() or known.order_by("-pk").first()
-    if version is None:
-        raise NotFound(f"{experiment.project.slug} has no code any more: upload it first.")
+    version = code_queries.of_draft(experiment.project, spec["model"].get("digest"))
     return _edit(request, version, experiment, spec, name=experiment.name)
 
 
@@ -53,7 +46,7 @@ def _edit(
     seen = "" if experiment is None else str(experiment.version)
     rows = datasets.listed(request.user, project).order_by("slug")
     initial = {**dict(initial_values(spec)), "name": name, "seen": seen}
-    form = ScriptForm(_versions(version), rows, request.POST or None, initial=initial)
+    form = ScriptForm(code_queries.offered(version), rows, request.POST or None, initial=initial)
     arguments = ArgumentFormSet(
         request.POST or None, initial=_initial_rows(version, spec), prefix="arguments"
     )
@@ -74,12 +67,6 @@ def _edit(
     }
     status = form.status if form.errors or arguments.total_error_count() else 200
     return render(request, "experiments/script.html", context, status=status)
-
-
-def _versions(shown: CodeVersion) -> list[CodeVersion]:
-    rows = CodeVersion.objects.filter(project=shown.project).defer("found_json").order_by("-pk")
-    newest = list(rows[:MOST_VERSIONS])
-    return newest if shown in newest else [*newest, shown]
 
 
 def _initial_rows(version: CodeVersion, spec: Json) -> list[Json]:
@@ -148,8 +135,9 @@ def _save_draft(
     return redirect("experiment_edit", project.slug, experiment.pk)
 
 
-def helper(request: HttpRequest) -> FileResponse:
-    """Send the module with which scripts report, for runs elsewhere. It is public, like the documents."""
+@page
+def helper(request: Request) -> FileResponse:
+    """Send the module with which scripts report, for runs elsewhere."""
     del request
     return FileResponse(
         HELPER.open("rb"), as_attachment=True, filename=HELPER.name, content_type="text/x-python"

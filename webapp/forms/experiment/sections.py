@@ -12,6 +12,7 @@ EXEMPT: dict[str, str] = {
     "/model/kind": "follows from the template",
     "/model/name": "the field of the template sets it for a hypermodel",
     "/model/hyperparameters": "of own code; a fixed row of the search space has the same effect",
+    "/model/env": "of scripts, which have a form of their own",
     "/resources/hosts": "always 1 until jobs run over several hosts",
     "/after/ensemble/weights": "Nelder–Mead is the only method so far",
 }

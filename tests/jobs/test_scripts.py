@@ -1,0 +1,87 @@
+"""Jobs of scripts: their pages, and what cannot follow their trials."""
+
+import pytest
+
+from jobs.actions import ensembles, trials
+from jobs.errors import Conflict, StaleState
+from jobs.models import Artifact, CodeFile, CodeVersion, Job
+from jobs.queries.retraining import chosen_epoch
+from tests.factories import make_experiment, make_job, make_trials
+from tests.markup import text_of
+from tests.people import People, browser_of
+
+SPEC = {
+    "version": 1,
+    "model": {"kind": "script", "digest": "c" * 64, "entry": "train.py", "args": {"epochs": 3}},
+    "search": {
+        "objective": {"metric": "reward", "direction": "max"},
+        "max_trials": 4,
+        "space": [{"name": "units", "kind": "int", "min": 16, "max": 64}],
+    },
+}
+
+
+@pytest.fixture
+def code(people: People) -> CodeVersion:
+    version = CodeVersion.objects.create(
+        project=people.project, name="net", digest="c" * 64, bytes=10, created_by=people.trainer
+    )
+    file = Artifact.objects.create(digest="d" * 64, bytes=10)
+    CodeFile.objects.create(version=version, path="train.py", artifact=file, lines=1)
+    return version
+
+
+@pytest.fixture
+def search(people: People, code: CodeVersion) -> Job:
+    experiment = make_experiment(project=people.project, by=people.owner, spec=SPEC)
+    job = make_job(experiment=experiment, by=people.owner, state="running")
+    make_trials(job, 4)
+    return job
+
+
+@pytest.mark.parametrize(
+    "tab", ["overview", "trials", "charts", "logs", "system", "artifacts", "attempts", "spec"]
+)
+def test_the_pages_of_a_search_over_a_script_need_no_data(search: Job, people: People, tab: str) -> None:
+    answer = browser_of(people.trainer).get(f"/jobs/{search.pk}?tab={tab}")
+    assert answer.status_code == 200
+
+
+def test_the_pages_of_a_trial_of_a_single_run_and_of_the_experiment_are_shown(
+    search: Job, people: People
+) -> None:
+    browser = browser_of(people.trainer)
+    assert browser.get(f"/jobs/{search.pk}/trials/1").status_code == 200
+    assert browser.get(f"/p/yard/experiments/{search.experiment_id}").status_code == 200
+    assert browser.get("/p/yard/experiments").status_code == 200
+    alone = {name: part for name, part in SPEC.items() if name != "search"}
+    experiment = make_experiment(project=people.project, by=people.owner, spec=alone)
+    run = make_job(
+        experiment=experiment, by=people.owner, kind="train", state="completed",
+        results={"metrics": {"reported": {"reward": 0.75}}, "best_epoch": 3, "epochs": 3},
+    )  # fmt: skip
+    page = text_of(browser.get(f"/jobs/{run.pk}"))
+    assert "Reported by the script reward 0.75" in page
+    assert "starts again from its beginning" in page
+    assert chosen_epoch(run) is None
+    assert browser.get(f"/api/v1/jobs/{run.pk}").status_code == 200
+
+
+def test_a_retrained_trial_is_one_more_run_of_the_script(search: Job, people: People) -> None:
+    trial = search.trials.get(number=2)
+    job = trials.retrain(trial, by=people.trainer, register_as="net")
+    spec = job.revision.spec
+    assert (spec.search, spec.after.retrain) == (None, None)
+    assert spec.model.args == {"epochs": 3, **trial.values}
+    assert spec.after.register_.model == "net"
+
+
+def test_trials_of_scripts_are_neither_combined_nor_continued(search: Job, people: People) -> None:
+    with pytest.raises(Conflict, match="only models that Trainyard trains are combined"):
+        ensembles.make(search, [1, 2], by=people.trainer)
+    assert (
+        'data-dialog="ensemble"'
+        not in browser_of(people.trainer).get(f"/jobs/{search.pk}/trials/1").content.decode()
+    )
+    with pytest.raises(StaleState, match="a script has no checkpoints"):
+        trials.continue_training(search.trials.get(number=1), 10, by=people.trainer)
