@@ -22,7 +22,7 @@ Generation = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 def identity_of(weights: str, code: str | None = None, requirements: str = "") -> str:
-    """Return the digest of everything that decides what a version computes.
+    """Return the digest of everything on which the predictions of a version depend.
 
     Args:
         weights: SHA-256 of the model file. It is the identity of a version that needs no code.

@@ -1,4 +1,4 @@
-"""Versions whose file needs code of users: who may add them, what their approval binds, what they keep."""
+"""Versions whose file needs code of users: rights, the binding of approvals, and deletions."""
 
 from typing import Any, cast
 from typing import get_args as values_of
@@ -121,7 +121,7 @@ def test_an_approval_binds_the_identity_and_signs_the_files(yard: Yard, trainer:
     assert decision.digest == version.identity
     approval = AuditEvent.objects.filter(action="promotion.approve").latest("pk")
     assert approval.detail["digest"] == version.identity
-    # Another digest of the code in the signed release is not what was signed.
+    # With another digest of the code, the signature is not valid.
     assert signing.is_signed(signed)
     forged = signed.model_dump(mode="json")
     forged["release"]["versions"][0]["code"]["files"][0]["digest"] = "0" * 64

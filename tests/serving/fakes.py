@@ -21,6 +21,7 @@ import psutil
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from jobs.contracts.fork import Confinement
 from jobs.contracts.release import Release, ReleasedVersion, SignedRelease
 
 OWN_TOKEN = "ty_own"
@@ -163,17 +164,23 @@ def _handler(dashboard: FakeDashboard) -> type[BaseHTTPRequestHandler]:
 class ServerProcess:
     """`python -m workers.serving` in a home of its own."""
 
-    def __init__(self, home: Path, dashboard: FakeDashboard, *arguments: str) -> None:
+    def __init__(
+        self, home: Path, dashboard: FakeDashboard, *arguments: str, confined: Confinement | None = None
+    ) -> None:
         self.home = home
         home.mkdir(exist_ok=True)
+        user = () if confined is None else ("workers.isolation.run_confined", confined.model_dump_json())
         (home / "token").write_text(OWN_TOKEN)
         (home / "key").write_bytes(dashboard.signer.public)
+        if confined is not None:
+            for path in (home, *home.iterdir()):
+                os.chown(path, confined.uid, confined.group)
         address = home / "address.json"
         address.unlink(missing_ok=True)
         files = {"token-file": "token", "public-key-file": "key", "address-file": "address.json"}
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "workers.serving", "--port", "0"),
+                *(sys.executable, "-m", *user, "workers.serving", "--port", "0"),
                 *("--dashboard", dashboard.url, "--home", str(home / "home")),
                 *(part for name, file in files.items() for part in (f"--{name}", str(home / file))),
                 *arguments,
@@ -210,8 +217,11 @@ class ServerProcess:
 
 
 @contextlib.contextmanager
-def running(home: Path, dashboard: FakeDashboard, *arguments: str) -> Iterator[ServerProcess]:
-    server = ServerProcess(home, dashboard, *arguments)
+def running(
+    home: Path, dashboard: FakeDashboard, *arguments: str, confined: Confinement | None = None
+) -> Iterator[ServerProcess]:
+    """Run a server, as a user without privileges if `confined` names one."""
+    server = ServerProcess(home, dashboard, *arguments, confined=confined)
     try:
         yield server
     finally:

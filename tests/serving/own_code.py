@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from jobs.contracts.release import Release, ReleasedCode, ReleasedFile, ReleasedVersion
 from jobs.contracts.sandbox import Level
@@ -27,7 +26,7 @@ class Own(keras.layers.Layer):
     def compute_output_spec(self, x):
         return keras.KerasTensor((*x.shape[:-1], 2), "float32")
 '''
-"""The layer of `own.keras`, which `make_models` saves. What it does is in another module of the code."""
+"""The layer of `own.keras`, which `make_models` saves. `answer` is in another module of the code."""
 
 HARMLESS = """
 def answer(x, total):
@@ -42,11 +41,12 @@ def version_with(
     helpers: str = HARMLESS,
     *,
     minimum: Level = Level.LANDLOCK,
-    **more: Any,
+    requirements: tuple[str, ...] = (),
 ) -> ReleasedVersion:
     """Store a model and its code; return the version that names them."""
     code = code_with(dashboard, {"model.py": TELLING, "helpers.py": helpers}, minimum)
-    return dashboard.add(number, model, **more).model_copy(update={"code": code})
+    code = code.model_copy(update={"requirements": requirements})
+    return dashboard.add(number, model).model_copy(update={"code": code})
 
 
 def code_with(dashboard: FakeDashboard, files: Mapping[str, str], minimum: Level) -> ReleasedCode:

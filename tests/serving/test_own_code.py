@@ -2,7 +2,9 @@
 
 import os
 import re
+import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,8 +12,12 @@ import httpx
 import psutil
 import pytest
 
+from jobs.contracts.fork import Confinement
 from jobs.contracts.release import Release
 from jobs.contracts.sandbox import Level
+from tests.environments.packages import wheel
+from workers.isolation.users import RunnerUsers, UidRange
+from workers.isolation.view import View
 
 from .fakes import FakeDashboard, ServerProcess, running, until
 from .own_code import HARMLESS, served, version_with
@@ -133,8 +139,8 @@ def works(action):
 def found():
     tries = [
         lambda: open({secret!r}).read(),
-        lambda: os.listdir({home!r}),
-        lambda: open(os.path.join({home!r}, "state.json"), "a"),
+        lambda: open({secret!r}, "r+"),
+        lambda: os.listdir(os.path.join({home!r}, "sizes")),
         lambda: socket.create_connection(("127.0.0.1", {port}), timeout=3),
         lambda: open(__file__, "a"),
         lambda: os.kill({pid}, 0),
@@ -158,7 +164,7 @@ def test_the_code_reaches_neither_files_nor_network_nor_processes(
     )
     dashboard.publish(served("hostile", 1, version_with(dashboard, 1, model_files["own"], helpers)))
     dashboard.serves("hostile", 1)
-    # The number of the bits that are set names what was possible.
+    # The number of the bits that are set names each attempt that succeeded.
     assert predictions(server.url, "hostile") == [[4.0, 0.0]]
     ended(dashboard, "hostile", 2)
 
@@ -218,35 +224,58 @@ def test_limits_hold_while_other_models_answer(
     ended(dashboard, name, 2)
 
 
-@pytest.mark.parametrize("level", [Level.NAMESPACES, Level.LANDLOCK, Level.PROCESS])
-def test_a_version_runs_at_each_level_that_the_operator_allows(
-    model_files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: Level
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that any user can enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory(prefix="serving-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def confined(place: Path) -> Iterator[Confinement | None]:
+    """A user without privileges, if the tests are run by root."""
+    if os.geteuid() != 0:
+        yield None
+        return
+    user = RunnerUsers(UidRange(60600, 61100), place / "users").claim()
+    hidden, visible = View.of((), ())
+    yield Confinement(uid=user.uid, group=user.uid, hidden=hidden, visible=(*visible, str(place)))
+    user.end_processes()
+    user.release()
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_a_server_without_privileges_has_the_levels_of_its_machine(
+    model_files: dict[str, bytes],
+    place: Path,
+    confined: Confinement | None,
+    monkeypatch: pytest.MonkeyPatch,
+    level: Level,
 ) -> None:
-    """At the weaker levels too, a killed router leaves no process, and the next one serves again."""
+    """At each of them, a killed server leaves no process, and the next one serves again."""
     monkeypatch.setenv("TRAINYARD_SANDBOX_LEVELS", level)
-    own = FakeDashboard()
-    home = str(tmp_path / "server" / "home")
-    helpers = HOSTILE.format(secret=str(tmp_path / "secret"), home=home, port=1, pid=os.getpid())
-    (tmp_path / "secret").write_text("secret")
-    (tmp_path / "secret").chmod(0o600)
+    own, folder = FakeDashboard(), place / "server"
+    home = str(folder / "home")
+    helpers = HOSTILE.format(secret=f"{home}/state.json", home=home, port=own.url[-5:], pid=os.getpid())
     version = version_with(own, 1, model_files["own"], helpers, minimum=Level.PROCESS)
-    with running(tmp_path / "server", own) as first:
+    with running(folder, own, confined=confined) as first:
         own.publish(served("own", 1, version))
         until(lambda: own.last_report("own").get("generation") == 1 or own.last_report("own").get("error"))
-        error = own.last_report("own").get("error")
-        if error and "needs the sandbox level" in error:
+        error = own.last_report("own").get("error") or ""
+        if "needs the sandbox level" in error:
             pytest.skip(error)
-        assert error is None
+        assert error == ""
         ((total, possible),) = predictions(first.url, "own")
         assert total == 4.0
-        # Without a user of its own, the level `process` separates nothing.
-        assert possible == 0.0 or (level is Level.PROCESS and os.geteuid() != 0)
+        # At the level `process`, the code has the user of the server.
+        assert (possible == 0.0) is (level is not Level.PROCESS)
         assert process_of(own, "own", 1)["sandbox"] == level.value
         everything = psutil.Process(first.process.pid).children(recursive=True)
         first.kill()
         _, alive = psutil.wait_procs(everything, timeout=30)
         assert alive == []
-    with running(tmp_path / "server", own) as again:
+    with running(folder, own, confined=confined) as again:
         until(lambda: httpx.get(f"{again.url}/v2/health/ready").status_code == 200)
         assert predictions(again.url, "own") == [[4.0, possible]]
     own.close()
@@ -266,3 +295,26 @@ def test_a_killed_sandbox_costs_its_model_no_answer(
     assert alive == []
     assert until(lambda: server.child_of("killed-own")) != outer
     ended(dashboard, "killed-own", 2)
+
+
+def test_the_packages_of_the_code_are_installed_for_its_child(
+    model_files: dict[str, bytes], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = place / "wheels"
+    wheels.mkdir()
+    wheels.chmod(0o755)
+    wheel(wheels, "tytwelve", code="TWELVE = 12.0\n").chmod(0o644)
+    monkeypatch.setenv("TRAINYARD_PACKAGE_FOLDER", str(wheels))
+    own = FakeDashboard()
+    helpers = "from tytwelve import TWELVE\n" + HARMLESS.replace("7", "TWELVE")
+    version = version_with(own, 1, model_files["own"], helpers, requirements=("tytwelve==1.0",))
+    missing = version_with(own, 2, model_files["own"], helpers, requirements=("tythirteen==1.0",))
+    with running(place / "server", own) as server:
+        own.publish(served("missing", 1, missing))
+        error = until(lambda: own.last_report("missing").get("error"))
+        assert "its packages cannot be installed" in error
+        assert "tythirteen" in error
+        own.publish(served("packed", 1, version))
+        own.serves("packed", 1)
+        assert predictions(server.url, "packed") == [[4.0, 12.0]]
+    own.close()

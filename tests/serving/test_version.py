@@ -25,7 +25,7 @@ async def test_an_unforeseen_failure_of_a_load_is_a_failed_load(tmp_path: Path) 
     context = VersionContext(
         artifacts=_BrokenCache(),
         child_starter=ChildStarter(command, forks=False),
-        sandboxes=Sandboxes(tmp_path, command, 2**30),
+        sandboxes=Sandboxes(tmp_path, command, 2**30, tmp_path),
         limits=Limits(),
         metrics=Metrics(),
         traffic=Traffic(1),

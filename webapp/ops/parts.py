@@ -76,6 +76,7 @@ def serving_argv(home: Home, options: ServingOptions) -> tuple[str, ...]:
         *("--token-file", str(options.token_file)),
         *("--public-key-file", str(options.public_key_file)),
         *("--home", str(home.root / "serving")),
+        *("--environments", str(home.root / "environments")),
         *("--address-file", str(home.run / "serving.json")),
         *artifacts,
         *health,

@@ -54,6 +54,8 @@ class Settings:
     public_key_file: Path
     home: Path
     artifacts: Path | None = None
+    # Environments with packages of code of users; a worker on this machine may share them.
+    environments: Path | None = None
     address_file: Path | None = None
     # Only the supervisor asks there, so that it gets an answer even when no connection is free.
     health_socket: Path | None = None
@@ -68,6 +70,11 @@ class Settings:
     def compiled(self) -> Path:
         """The folder of the children's compile cache."""
         return self.home / "compiled"
+
+    @property
+    def environment_folder(self) -> Path:
+        """The folder of environments: by default one of its own."""
+        return (self.environments or self.home / "environments").absolute()
 
     @property
     def hosts(self) -> tuple[str, ...] | None:
@@ -120,6 +127,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
         public_key_file=given.public_key_file,
         home=given.home.absolute(),
         artifacts=given.artifacts,
+        environments=given.environments,
         address_file=given.address_file,
         health_socket=given.health_socket,
         allowed_hosts=hosts,
@@ -156,6 +164,7 @@ def _parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     add("public-key-file", Path, "(required) Ed25519 key that signs releases, PEM or base64")
     add("home", Path, "(required) folder of the server's state and cached artifacts")
     add("artifacts", Path, "the dashboard's artifact folder, if it is on this machine")
+    add("environments", Path, "folder of a worker's environments with packages, if it is on this machine")
     add("max-batch", int, "maximum rows in one call of a model, a power of two", defaults.max_batch)
     add("queue-rows", int, "maximum rows waiting for one version", defaults.queue_rows)
     add("request-seconds", float, "maximum seconds of a request", defaults.request_seconds)

@@ -133,7 +133,7 @@ def scan(path: Path, *, names_in_compile_config: bool = True) -> Scan:
 
 
 def scan_archive(path: Path) -> None:
-    """Check the files in an untrusted `.keras` file and their sizes, but not what its config names.
+    """Check the files in an untrusted `.keras` file and their sizes, but not the names in its config.
 
     Raises:
         BadModel, DamagedFile: as `scan`.

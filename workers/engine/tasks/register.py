@@ -99,7 +99,7 @@ def loading_with(code: Path | None, *files: Path) -> Iterator[None]:
 
 
 def _read(task: RegisterTask, report: Report, steps: Steps) -> dict[str, Any]:
-    """Load the model of a file, predict sample rows, and return what is known about it."""
+    """Load the model of a file, predict sample rows, and return the facts about it."""
     path = Path(task.model)
     steps.begin("loading the model with its code" if is_active() else "loading the model in safe mode")
     model = load_checked(path, Path(task.folder))

@@ -15,8 +15,9 @@ import sys
 import tempfile
 import threading
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -25,14 +26,17 @@ from typing import NamedTuple, Self
 
 from jobs.contracts.release import ReleasedCode
 from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
+from workers.environments.folder import Held
 from workers.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange
 from workers.sandbox.launch import Owner, SandboxRefused, Streams, launch
 from workers.sandbox.levels import find_levels, wanted_levels
 from workers.sandbox.process import END_TIMEOUT, SandboxProcess
 from workers.sandbox.usage import Unmeasurable, children
+from workers.sandbox.view import CODE_ROOT, PACKAGES
 from workers.sandbox.watch import Watch
 from workers.serving.errors import plain_text
 from workers.serving.versions.child_process import SEND_BUFFER_BYTES, ChildCommand, child_environment
+from workers.serving.versions.code_packages import PackagesMissing, install
 from workers.serving.versions.sandboxed_child import SandboxedChild
 from workers.serving.versions.sandboxes import SandboxedModel
 
@@ -46,7 +50,7 @@ WATCH_SECONDS = 0.25
 MAX_LINE = 1000
 FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.2, 2.0
 """The times between two looks for the processes inside a sandbox, which an early end could leave behind."""
-_PASSED = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "XLA_FLAGS", "PYTHONPATH", "PYTHONUNBUFFERED")
+_PASSED = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "XLA_FLAGS", "PYTHONUNBUFFERED")
 
 
 class CodeRefused(OSError):
@@ -77,10 +81,12 @@ class SandboxStarter:
         home: the folder of the server's state.
         command: the settings of ordinary children.
         memory_bytes: of each version, all its processes together.
+        environments: the folder of the environments with packages of code.
     """
 
-    def __init__(self, home: Path, command: ChildCommand, memory_bytes: int) -> None:
+    def __init__(self, home: Path, command: ChildCommand, memory_bytes: int, environments: Path) -> None:
         self._home, self._command, self._memory = home, command, memory_bytes
+        self._environments, self._closing = environments, threading.Event()
         # A sandbox ends with the thread that started it, so one thread starts all and lives as long as this
         # process.
         self._starter = ThreadPoolExecutor(1, "sandboxes")
@@ -95,12 +101,29 @@ class SandboxStarter:
             OSError: it could not be started.
         """
         loop = asyncio.get_running_loop()
+        states = await loop.run_in_executor(self._starter, self._levels)
+        try:
+            held = await asyncio.to_thread(
+                install, version.name, version.code, self._environments, states, self._claimed, self._closing
+            )
+        except PackagesMissing as error:
+            raise CodeRefused(str(error)) from error
+        try:
+            return await self._start_in(held, version)
+        except BaseException:
+            if held is not None:
+                held.release()
+            raise
+
+    async def _start_in(self, held: Held | None, version: SandboxedModel) -> tuple[SandboxedChild, Path]:
+        """Start a child in an environment, which is released at its end."""
+        loop = asyncio.get_running_loop()
         router_socket, child_socket = socket.socketpair()
         router_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         with child_socket, ExitStack() as undo:
             undo.callback(router_socket.close)
             starting = loop.run_in_executor(
-                self._starter, partial(self._start, version, child_socket.fileno())
+                self._starter, partial(self._start, held, version, child_socket.fileno())
             )
             try:
                 started = await asyncio.shield(starting)
@@ -117,24 +140,28 @@ class SandboxStarter:
 
     async def close(self) -> None:
         """End the thread. All children must have ended."""
+        self._closing.set()
         await asyncio.to_thread(self._starter.shutdown)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _start(self, version: SandboxedModel, descriptor: int) -> "_Started":
+    def _levels(self) -> tuple[LevelState, ...]:
         if self._states is None:
             self._states = self._find_levels()
+        return self._states
+
+    def _start(self, held: Held | None, version: SandboxedModel, descriptor: int) -> "_Started":
         with ExitStack() as undo:
             run = _Run(self._new_folder(), self._claim())
             undo.callback(run.close)
             code, model = _put_files(run, version)
-            request = self._request(version.code, code, model)
+            request = self._request(version.code, (code, model, _put_program(run)), held)
             streams = Streams(stdout=PIPE, stderr=STDOUT, keep=(descriptor,))
             try:
                 process = launch(
                     request,
-                    self._command_line(descriptor, code),
-                    self._states,
+                    self._command_line(sys.executable if held is None else held.python, descriptor, code),
+                    self._levels(),
                     owner=run.owner,
                     streams=streams,
                     scratch=run.folder,
@@ -148,7 +175,7 @@ class SandboxStarter:
             watch.read(process.stdout, lines.receive)
             undo.pop_all()
         logger.info("%s runs in a sandbox of the level %s", version.name, process.record.level)
-        return _Started(process, watch, lines, run, model)
+        return _Started(process, watch, lines, run, model, held)
 
     def _find_levels(self) -> tuple[LevelState, ...]:
         try:
@@ -183,6 +210,19 @@ class SandboxStarter:
             )
         return RunnerUsers(uids, self._home / "users").claim()
 
+    @contextmanager
+    def _claimed(self) -> Iterator[Owner | None]:
+        """Yield a user for one installation, if this process is root."""
+        user = self._claim()
+        if user is None:
+            yield None
+            return
+        try:
+            yield Owner(user.uid, user.uid)
+        finally:
+            if user.end_processes():
+                user.release()
+
     def _new_folder(self) -> Path:
         """Return a new folder for a child, in one that other users may enter but not list."""
         run = Path(tempfile.mkdtemp(prefix="run-", dir=self._place()))
@@ -194,22 +234,32 @@ class SandboxStarter:
             self._folder = _shared_folder(self._home)
         return self._folder
 
-    def _request(self, code: ReleasedCode, folder: Path, model: Path) -> SandboxRequest:
+    def _request(
+        self, code: ReleasedCode, places: tuple[Path, Path, Path], held: Held | None
+    ) -> SandboxRequest:
+        folder, _, program = places
+        # A virtual environment: the folder above that of its programs.
+        packages = () if held is None else (Path(held.python).parent.parent,)
         passed = child_environment() | self._command.variables()
         environment = {name: value for name, value in passed.items() if name in _PASSED or "THREADS" in name}
         return SandboxRequest(
             minimum=Level(code.minimum),
-            readable=(str(folder), str(model)),
+            readable=tuple(map(str, (*places, *packages))),
             folder=str(folder),
             # Devices of GPUs are not in a sandbox.
-            environment={**environment, "NPROC": str(self._command.threads), "JAX_PLATFORMS": "cpu"},
+            environment={
+                **environment,
+                "PYTHONPATH": str(program),
+                "NPROC": str(self._command.threads),
+                "JAX_PLATFORMS": "cpu",
+            },
             limits=limits_of(self._memory),
         )
 
-    def _command_line(self, descriptor: int, code: Path) -> list[str]:
+    def _command_line(self, python: str, descriptor: int, code: Path) -> list[str]:
         return [
             # Without the working folder in the path of imports: it has the code.
-            *(sys.executable, "-P", "-m", "workers.serving.child"),
+            *(python, "-P", "-m", "workers.serving.child"),
             *("--socket", str(descriptor), "--code", str(code)),
             *("--max-batch", str(self._command.max_batch), "--max-programs", str(self._command.max_programs)),
         ]
@@ -223,7 +273,7 @@ def limits_of(memory: int) -> Limits:
         processes_of_all=8,
         disk_of_all=256 * MIB,
         file_bytes=256 * MIB,
-        # What a child prints goes to the log of the server. At the limit it is replaced.
+        # Its output goes to the log of the server. At the limit it is replaced.
         output_of_all=64 * MIB,
         # It runs for months.
         cpu_seconds=2**31,
@@ -236,6 +286,7 @@ class _Started(NamedTuple):
     lines: "_Lines"
     run: _Run
     model: Path
+    held: Held | None
 
     def follow(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[int]":
         """Wait for the end in a thread, and remove everything. Return the exit status that it will have."""
@@ -262,6 +313,8 @@ class _Started(NamedTuple):
             finally:
                 self.process.close()
                 self.run.close()
+                if self.held is not None:
+                    self.held.release()
 
     def _wait(self, orphans: "_Orphans") -> int:
         pause = FIRST_LOOK_SECONDS
@@ -348,6 +401,16 @@ def _put_files(run: _Run, version: SandboxedModel) -> tuple[Path, Path]:
     return code, model
 
 
+def _put_program(run: _Run) -> Path:
+    """Return a folder from which this program's packages are imported: theirs has other things beside."""
+    program = run.folder / "program"
+    program.mkdir(mode=0o755)
+    program.chmod(0o755)
+    for name in PACKAGES:
+        (program / name).symlink_to(CODE_ROOT / name)
+    return program
+
+
 def _copy(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)
     target.chmod(0o444)
@@ -356,7 +419,7 @@ def _copy(source: Path, target: Path) -> None:
 def _shared_folder(home: Path) -> Path:
     """Return an empty folder outside of the home, which is closed to the users of children.
 
-    What a killed server has left in it is deleted.
+    The files of a killed server in it are deleted.
     """
     digest = hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"trainyard-serving-{os.geteuid()}-{digest}"

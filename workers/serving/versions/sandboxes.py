@@ -38,10 +38,11 @@ class Sandboxes:
         home: the folder of the server's state.
         command: the settings of ordinary children.
         memory_bytes: of each version, all its processes together.
+        environments: the folder of the environments with packages of code.
     """
 
-    def __init__(self, home: Path, command: ChildCommand, memory_bytes: int) -> None:
-        self._settings = home, command, memory_bytes
+    def __init__(self, home: Path, command: ChildCommand, memory_bytes: int, environments: Path) -> None:
+        self._settings = home, command, memory_bytes, environments
         self._starter: SandboxStarter | None = None
 
     async def start(self, version: SandboxedModel) -> tuple[ChildProcess, Path]:

@@ -1,0 +1,72 @@
+"""Installs the packages of code of users for model children, as the workers do for runners."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from jobs.contracts.release import ReleasedCode
+from jobs.contracts.sandbox import Level, LevelState
+from workers.environments import installers
+from workers.environments.building import Builder
+from workers.environments.environments import Environments
+from workers.environments.failures import BuildFailed, BuildStopped
+from workers.environments.folder import EnvironmentFolder, Held
+from workers.environments.installers import INSTALLER_VARIABLE, NoInstaller
+from workers.sandbox.launch import Owner
+from workers.serving.errors import plain_text
+
+logger = logging.getLogger("trainyard.serving.code")
+
+MAX_LINE = 1000
+
+
+class PackagesMissing(Exception):
+    """The packages cannot be installed. The text is the reason."""
+
+
+def install(
+    name: str,
+    code: ReleasedCode,
+    folder: Path,
+    states: Sequence[LevelState],
+    claim: Callable[[], AbstractContextManager[Owner | None]],
+    stopped: threading.Event,
+) -> Held | None:
+    """Return the environment of a version's code; None if it asks for no packages. Call it in a thread.
+
+    Args:
+        name: of the version, for the log.
+        code: the code.
+        folder: has the environments. A worker of this machine may share it.
+        states: the sandbox levels of this machine.
+        claim: gives a build a user of its own, if the server is root.
+        stopped: is set when the server ends.
+
+    Raises:
+        PackagesMissing: they cannot be installed.
+        OSError: the disk is full.
+    """
+    if not code.requirements:
+        return None
+
+    def builder() -> Builder:
+        try:
+            installer = installers.find(os.environ.get(INSTALLER_VARIABLE, ""))
+        except NoInstaller as error:
+            raise BuildFailed(f"no packages can be installed: {error}.", code="package_installer") from None
+        return Builder(states, installer, claim)
+
+    try:
+        return Environments(EnvironmentFolder(folder)).ensure(
+            code.requirements,
+            builder,
+            for_engine=True,
+            minimum=Level(code.minimum),
+            receive=lambda line: logger.info("%s: %s", name, plain_text(line, limit=MAX_LINE)),
+            stopped=stopped,
+        )
+    except (BuildFailed, BuildStopped) as error:
+        raise PackagesMissing(f"its packages cannot be installed: {error}") from error
