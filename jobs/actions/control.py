@@ -89,7 +89,7 @@ def resume(job: Job, *, by: User) -> Job:
     Raises:
         StaleState: the job is not paused, or its parent job is not to run.
     """
-    own_code.require_right(by, job.project, job.revision)
+    own_code.require_right_to_job(by, job)
     with transaction.atomic():
         if job.parent_id is not None:
             # Locked, so that the parent cannot be paused or stopped before this step is queued.
@@ -194,7 +194,7 @@ def retry(job: Job, *, by: User) -> Job:
         StaleState: the job is not final, or nothing in it failed.
         QuotaReached: the project has too many unfinished jobs.
     """
-    own_code.require_right(by, job.project, job.revision)
+    own_code.require_right_to_job(by, job)
     root = job.root or job
     if job.facts.retry_refusal:
         raise StaleState(f"job {job.pk} {job.facts.retry_refusal}")

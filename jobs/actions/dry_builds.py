@@ -68,8 +68,8 @@ def _title(payload: DryBuildPayload) -> str:
 def is_ready(root: Job) -> bool:
     """Return whether a search knows its space; if not, take the next step towards it.
 
-    A search of own code that was submitted before its dry build was completed does one as its first step, and
-    continues with a revision that has the whole space.
+    A search of own code that was submitted before a dry build was completed waits for one, and continues with
+    a revision that has the whole space.
     """
     if root.payload_as(SearchPayload).has_whole_space:
         return True
@@ -101,12 +101,28 @@ def revision_of(root: Job) -> Revision:
 
 
 def _build_first(root: Job, payload: DryBuildPayload) -> None:
-    """Create the dry build as the first step of a search; the search fails if it has failed."""
-    job = submit.child(root, DRY_BUILD, 1, title=_title(payload), payload=payload)
-    Job.objects.filter(pk=root.pk).update(why_waiting=f"{BUILDING_FIRST}{job.pk}.")
-    if job.state in FINAL and job.state != JobState.COMPLETED:
+    """Queue the dry build of a search, unless one is open; the search fails if it has failed."""
+    rows = dry_builds.jobs_of(revision_of(root).experiment.project, payload)
+    job = rows.exclude(state__in=FINAL).first() or rows.first()
+    # One that failed before the search was queued, or queued again, is repeated.
+    if job is None or (job.state in FINAL and job.created < (root.queued or root.created)):
+        job = submit.queue(
+            DRY_BUILD,
+            payload,
+            project=root.project,
+            title=_title(payload),
+            pool=root.pool,
+            priority=root.priority,
+            max_restarts=1,
+            created_by=root.created_by,
+        )
+    elif job.state in FINAL:
         error: dict[str, Any] = job.error or {"code": "stopped", "message": f"the dry build was {job.state}"}
         pipeline.fail(root, {**error, "message": f"the dry build (job {job.pk}): {error.get('message', '')}"})
+        return
+    reason = f"{BUILDING_FIRST}{job.pk}."
+    if root.why_waiting != reason:
+        Job.objects.filter(pk=root.pk).update(why_waiting=reason)
 
 
 def _complete(root: Job, spec: ExperimentSpec, found: BuiltModel) -> bool:

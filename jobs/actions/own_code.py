@@ -26,9 +26,20 @@ def require_right(by: User, project: Project | None, revision: Revision | None) 
     access.require(by, project, access.Action.WRITE)
     if revision is None or revision.spec.model.code_digest is None:
         return
+    _require_right_to_code(by, project)
+
+
+def _require_right_to_code(by: User, project: Project | None) -> None:
     if not access.can(by, project, access.Action.RUN_CODE):
         needed = ", ".join(access.roles_allowing(access.Action.RUN_CODE))
         raise Forbidden(f"This runs code of users in {project}, which takes one of these roles: {needed}.")
+
+
+def require_right_to_job(by: User, job: Job) -> None:
+    """Check that `by` may run a job again, also if it runs code of users; see `require_right`."""
+    require_right(by, job.project, job.revision)
+    if job.payload.code_digest() is not None:
+        _require_right_to_code(by, job.project)
 
 
 def require_present(project: Project, spec: ExperimentSpec) -> None:

@@ -25,7 +25,7 @@ class BaseLayer(Frozen):
 
 
 class BaseVersion(NamedTuple):
-    """What is known of a version before its file is opened.
+    """The properties of a version that are known before its file is opened.
 
     Attributes:
         name: its model's name and number, such as `digits/3`.
@@ -34,7 +34,7 @@ class BaseVersion(NamedTuple):
         task: its kind of prediction; None if it is unknown, as for an upload.
         layers: in order, those of models inside in the place of the model; empty without a summary.
         models: the models inside, which are named for all of their layers.
-        features: the size of what its head reads; None if it is unknown.
+        features: the size of the input of its head; None if it is unknown.
     """
 
     name: str
@@ -70,7 +70,7 @@ class BaseVersion(NamedTuple):
 
 
 def layers_of(summary: ModelSummary) -> tuple[tuple[BaseLayer, ...], tuple[str, ...], int | None]:
-    """Return the layers of a model, the models inside it, and the size of what its head reads."""
+    """Return the layers of a model, the models inside it, and the size of its head's input."""
     graph = summary.graph
     if graph is None or summary.graph_omitted:
         # Of an earlier release, or of a very large model: only the layers of the model itself.

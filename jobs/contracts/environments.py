@@ -1,4 +1,4 @@
-"""Declares virtual environments with the packages of code: what a worker knows about one, and its states."""
+"""Declares virtual environments with the packages of code: their contents and states."""
 
 from enum import StrEnum
 

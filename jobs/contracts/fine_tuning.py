@@ -1,4 +1,4 @@
-"""Plans what a fine-tuning trains: which layers are frozen, and how many parameters remain."""
+"""Plans a fine-tuning: which layers are frozen, and how many parameters are trained."""
 
 from jobs.contracts.base import Frozen
 from jobs.contracts.base_version import BaseLayer, BaseVersion
@@ -21,7 +21,7 @@ class PlannedLayer(Frozen):
 
 
 class FineTuningPlan(Frozen):
-    """What a fine-tuning trains: the layers of the model, and the numbers of parameters."""
+    """The layers of a fine-tuned model, which of them are frozen, and the numbers of parameters."""
 
     version: str
     digest: str | None

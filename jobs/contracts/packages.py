@@ -19,7 +19,7 @@ def checked(lines: Iterable[str]) -> tuple[str, ...]:
     """Return the requirements in one form, sorted and each once, so that equal sets are equal.
 
     Raises:
-        BadRequirement: a line is none, or asks for what a worker does not do.
+        BadRequirement: a line is none, or has options or an address.
     """
     return tuple(sorted({str(parsed(line)) for line in lines}))
 

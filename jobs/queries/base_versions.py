@@ -67,7 +67,7 @@ def pinned(spec: ExperimentSpec, version: ModelVersion) -> ExperimentSpec:
 
 
 def described(version: ModelVersion) -> BaseVersion:
-    """Return what is known of a version before its file is opened."""
+    """Return the properties of a version that are known before its file is opened."""
     try:
         signature = Signature.model_validate(version.signature)
     except ValidationError:

@@ -32,9 +32,15 @@ def ineligibility(trial: Trial) -> str:
     return ""
 
 
+def takes_members(search: Job) -> bool:
+    """Return whether models of a search can be combined: it has an experiment, and Trainyard trains them."""
+    revision = search.revision
+    return revision is not None and "/after/ensemble" not in revision.spec.model.info.refused
+
+
 def can_join(trial: Trial) -> bool:
-    """Return whether a trial can be a member and its search has an experiment."""
-    return not ineligibility(trial) and trial.job.revision is not None
+    """Return whether a trial can be a member of an ensemble."""
+    return not ineligibility(trial) and takes_members(trial.job)
 
 
 def candidates(trial: Trial) -> list[Candidate]:

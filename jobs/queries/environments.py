@@ -1,6 +1,6 @@
 """Reads the environments with packages of code."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from django.db.models import QuerySet
 
@@ -42,7 +42,7 @@ def on_worker(worker: Worker) -> QuerySet[PackageEnvironment]:
     return rows.order_by("-last_used", "-pk")[:MOST_ON_WORKER]
 
 
-def total_bytes(rows: Sequence[PackageEnvironment]) -> int:
+def total_bytes(rows: Iterable[PackageEnvironment]) -> int:
     """Return the size of environments together."""
     return sum(row.bytes or 0 for row in rows)
 

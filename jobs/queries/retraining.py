@@ -102,8 +102,8 @@ class ChosenEpoch(NamedTuple):
 
 
 def chosen_epoch(job: Job) -> ChosenEpoch | None:
-    """Return how a training chooses its epoch; None if the job is not a training of an experiment."""
-    if not job.facts.trains or job.revision is None:
+    """Return how a training chooses its epoch; None for other jobs, and for scripts."""
+    if not job.facts.trains or job.revision is None or job.revision.spec.model.info.trains_itself:
         return None
     spec, retrain = job.revision.spec, steps.effective_spec(job.parent or job).after.retrain
     early = spec.fit.early_stopping

@@ -89,7 +89,7 @@ def _reason(worker: Worker, wanted: Level) -> str:
 class Shown(NamedTuple):
     """The sandbox that a job had, for people."""
 
-    label: str
+    level: Level
     summary: str
     network: bool
 
@@ -99,8 +99,7 @@ def shown(job: Job) -> Shown | None:
     if job.sandbox_json is None:
         return None
     found = SandboxOut.model_validate(job.sandbox_json)
-    info = LEVELS[found.level]
-    return Shown(info.label, info.summary, found.network)
+    return Shown(found.level, LEVELS[found.level].summary, found.network)
 
 
 class Offer(NamedTuple):

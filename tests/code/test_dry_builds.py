@@ -210,10 +210,10 @@ def submitted(api: Client, spec: dict[str, Any]) -> Job:
 def test_a_search_without_a_dry_build_does_it_first(api: Client, code: str, worker: PretendWorker) -> None:
     root = submitted(api, spec_of(code))
     pipeline.advance(root)
-    (child,) = root.children.all()
-    assert (child.kind, child.state) == ("dry_build", "queued")
+    pipeline.advance(root)
+    job = Job.objects.get(kind="dry_build")
     root.refresh_from_db()
-    assert root.why_waiting == f"Its hyperparameters are found by a dry build of its code: job {child.pk}."
+    assert root.why_waiting == f"Its hyperparameters are found by a dry build of its code: job {job.pk}."
     finish(worker)
     root.refresh_from_db()
     pipeline.advance(root)
@@ -223,7 +223,7 @@ def test_a_search_without_a_dry_build_does_it_first(api: Client, code: str, work
     # The next one knows the space at once.
     second = submitted(api, spec_of(code))
     pipeline.advance(second)
-    assert not second.children.exists()
+    assert Job.objects.filter(kind="dry_build").count() == 1
 
 
 @pytest.mark.parametrize(
@@ -246,6 +246,31 @@ def test_a_search_whose_dry_build_shows_no_way_fails_with_its_cause(
     assert root.state == "failed"
     assert root.error is not None and root.error["code"] == code_of_error
     assert words in root.error["message"]
+
+
+def test_a_search_that_is_retried_builds_again(api: Client, code: str, worker: PretendWorker) -> None:
+    root = submitted(api, spec_of(code))
+    pipeline.advance(root)
+    finish(worker, None, {"code": "code_build", "message": "no"})
+    root.refresh_from_db()
+    pipeline.advance(root)
+    assert api.post(f"/api/v1/jobs/{root.pk}/retry").status_code == 202
+    root.refresh_from_db()
+    pipeline.advance(root)
+    finish(worker)
+    root.refresh_from_db()
+    pipeline.advance(root)
+    root.refresh_from_db()
+    assert root.state != "failed" and len(root.revision.spec.search.space) == 3  # type: ignore[union-attr]
+
+
+def test_a_member_may_not_run_a_dry_build_again(
+    api: Client, code: str, worker: PretendWorker, people: People
+) -> None:
+    job = ask(api, code).json()["job"]
+    finish(worker, None, {"code": "code_build", "message": "no"})
+    assert browser_of(people.member).post(f"/api/v1/jobs/{job}/retry").status_code == 403
+    assert api.post(f"/api/v1/jobs/{job}/retry").status_code == 202
 
 
 def test_values_without_a_search_are_checked(api: Client, code: str, worker: PretendWorker) -> None:

@@ -397,3 +397,14 @@ def test_an_interrupted_training_continues_as_if_it_had_not_stopped(blobs_file, 
     whole, part = (load_model(tmp_path / name / "model.keras", tmp_path) for name in ("whole", "part"))
     for one, two in zip(whole.get_weights(), part.get_weights(), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-5)
+
+
+def test_the_way_to_convert_an_h5_file_works(tmp_path: Path) -> None:
+    import keras
+
+    from workers.engine.models.untrusted import scan
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    model.save(tmp_path / "model.h5")
+    keras.saving.load_model(tmp_path / "model.h5", compile=False).save(tmp_path / "model.keras")
+    assert scan(tmp_path / "model.keras").stored == 8

@@ -79,6 +79,20 @@ def test_a_whole_guide_is_executed_up_to_its_search(tmp_path: Path, monkeypatch:
     assert "tuner.search is not executed" in built.notes[0] and "(model.py, line" in built.notes[0]
 
 
+def test_the_shape_of_the_data_is_found_in_the_data(tmp_path: Path, iris: DatasetFile) -> None:
+    code = own_code.code_in(tmp_path / "code", own_code.SEARCH_OF_LAYERS)
+    task = DryBuildTask(
+        folder=str(tmp_path),
+        code=code,
+        model={"kind": "code", "digest": code.digest, "entry": "build_model"},
+        shape=None,
+        data={"dataset": "iris", "features": ["petal_length_cm", "petal_width_cm"]},
+        texts="words",
+        dataset=iris,
+    )
+    assert dry_build.run(task, ArtifactReport(tmp_path))["built"]["input_shape"] == [2]
+
+
 def test_conditional_scopes_become_conditions(tmp_path: Path) -> None:
     built = dry_built(tmp_path, own_code.CONDITIONAL)
     when = {p.name: [(each.name, each.in_) for each in p.conditions()] for p in built.space}
@@ -177,6 +191,24 @@ def test_a_trial_trains_code(
     (found,) = result["trials"]
     assert [each["state"] for each in found["executions"]] == ["completed"] * 2
     assert np.isfinite(found["score"])
+
+
+def test_an_own_fit_gets_the_rows_of_its_fold(tmp_path: Path, iris: DatasetFile) -> None:
+    from workers.engine.tasks import trial as task
+
+    text = own_code.CUSTOM_LOOP.replace("return best", "return float(len(x_val))")
+    code = own_code.code_in(tmp_path / "code", text)
+    known = spec(code, "OwnLoop", search={"evaluation": {"kind": "k_fold", "folds": 4}})
+    plans = tuple(ExecutionPlan(execution=i, seed=1, fold=i) for i in (1, 2))
+    result = task.run(
+        TrialTask(
+            folder=str(tmp_path), code=code, spec=known, objective={"metric": "val_rows", "direction": "max"},
+            dataset=iris, trials=(TrialPlan(number=1, values={}, spec=known, executions=plans),),
+        ),
+        RecordingReport(tmp_path),
+    )  # fmt: skip
+    # Four folds of the 120 rows beside the test rows.
+    assert [each["score"] for each in result["trials"][0]["executions"]] == [30.0, 30.0]
 
 
 def test_an_objective_that_fit_returns_is_the_score(tmp_path: Path, diabetes: DatasetFile) -> None:

@@ -113,7 +113,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves a folder, and notes what was asked for."""
+    """Serves a folder, and notes the paths of requests."""
 
     asked: list[str]
 
@@ -143,9 +143,7 @@ def served(bench: Bench, address: str, *others: str) -> PackageIndex:
 
 
 def python_of(held: Held, program: str) -> str:
-    """Return what a program prints in an environment."""
+    """Return the output of a program in an environment."""
     done = subprocess.run([held.python, "-I", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
-
-

@@ -1,6 +1,6 @@
 """Builds a hostile package at one level: `python -m tests.environments.hostile_build LEVEL`.
 
-It prints what the build reached, as JSON. Tests start it as root, and as a user without privileges.
+It prints its attempts with their results, as JSON. Tests start it as root, and as a user without privileges.
 """
 
 import contextlib
@@ -31,7 +31,9 @@ def tried(name, action):
     except OSError as error:
         found[name] = type(error).__name__
 tried("elsewhere", lambda: socket.create_connection(("127.0.0.1", {port}), timeout=2))
-tried("datagram", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", {port})))
+def by_datagram():
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", {port}))
+tried("datagram", by_datagram)
 def by_proxy():
     near = socket.create_connection(("127.0.0.1", int(os.environ["PIP_PROXY"].rpartition(":")[2])), timeout=5)
     near.sendall(b"CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n")
@@ -44,7 +46,7 @@ tried("outside", lambda: open({outside!r}, "w").close())
 
 
 def findings(bench: Bench, level: Level) -> dict[str, Any]:
-    """Build the package, and return what was tried, and what others received."""
+    """Build the package, and return its attempts, and the messages that arrived elsewhere."""
     secret, outside = bench.root / "secret", bench.root / "outside"
     secret.write_text("secret")
     secret.chmod(0o600)

@@ -25,6 +25,8 @@ def wheel(
     with zipfile.ZipFile(path, "w") as archive:
         for each, text in files.items():
             archive.writestr(each, text)
+    # Users of installations read it.
+    path.chmod(0o644)
     return path
 
 
@@ -66,6 +68,7 @@ def source(folder: Path, name: str, code: str, version: str = "1.0") -> Path:
             entry = tarfile.TarInfo(f"{name}-{version}/{each}")
             entry.size = len(text)
             archive.addfile(entry, io.BytesIO(text.encode()))
+    path.chmod(0o644)
     return path
 
 

@@ -3,7 +3,6 @@
 import io
 import tarfile
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -57,14 +56,3 @@ def test_a_model_in_another_format_is_refused_with_the_way_to_convert_it(people:
 def test_a_keras_file_is_none_of_them() -> None:
     content = zipped("metadata.json", "config.json", "model.weights.h5")
     assert how_to_convert(content, content) is None
-
-
-def test_the_way_to_convert_an_h5_file_works(tmp_path: Path) -> None:
-    import keras
-
-    from workers.engine.models.untrusted import scan
-
-    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    model.save(tmp_path / "model.h5")
-    keras.saving.load_model(tmp_path / "model.h5", compile=False).save(tmp_path / "model.keras")
-    assert scan(tmp_path / "model.keras").stored == 8

@@ -1,4 +1,4 @@
-"""What is known of a fine-tuning before it runs: who may start it, whether it fits, and what is frozen."""
+"""A fine-tuning before it runs: who may start it, whether the version fits, and which layers are frozen."""
 
 from typing import Any
 

@@ -8,6 +8,7 @@ import pytest
 from tests.flow.specs import search, spec, whole_line
 from tests.flow.test_main_path import rows_of, versions_of
 from tests.flow.yard import RunningYard
+from tests.imported_model import imported_model
 from tests.ops.conftest import wait_for
 
 pytestmark = pytest.mark.timeout(1800)
@@ -65,18 +66,12 @@ def test_a_training_of_an_imported_model_continues_after_a_stop(
 
 def import_model(yard: RunningYard, folder: Path) -> None:
     """Upload a model for two classes of four numbers, and wait until it is a candidate."""
-    import keras
-
-    low = keras.layers.Dense(8, activation="relu", name="low")
-    body = keras.Sequential([keras.Input((4,)), low, keras.layers.Dense(8, name="high")], name="body")
-    inputs = keras.Input((4,))
-    model = keras.Model(inputs, keras.layers.Dense(2, activation="softmax", name="top")(body(inputs)))
-    model.save(folder / "imported.keras")
+    content = imported_model(folder / "imported.keras")
     yard.ada.post("/models", {"project": "flow", "name": "imported"})
     answer = yard._http.post(
         f"{yard.urls['web']}/api/v1/models/imported/versions",
         headers=yard.bearer("ada"),
-        files={"file": ("imported.keras", (folder / "imported.keras").read_bytes())},
+        files={"file": ("imported.keras", content)},
     )
     assert answer.status_code == 201, answer.text
 

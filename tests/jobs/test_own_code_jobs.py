@@ -211,5 +211,5 @@ def test_a_page_offers_to_run_code_again_only_to_those_who_may(yard: Yard, membe
         for user in (member, yard.owner)
     }
     assert ("Run again" in shown["max"], "Run again" in shown["olga"]) == (False, True)
-    assert "<strong>Landlock and seccomp</strong>, without network" in shown["max"]
+    assert "in the sandbox landlock, without network" in shown["max"]
     assert browser_of(member).post(f"/jobs/{job.pk}/retry").status_code == 403

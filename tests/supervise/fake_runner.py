@@ -6,6 +6,7 @@ epochs (or `MANY` long ones, for a run that must last) and commit a checkpoint a
 
 import argparse
 import faulthandler
+import importlib
 import itertools
 import json
 import os
@@ -132,6 +133,9 @@ class FakeRunner:
 
     def do_print(self, task: dict[str, Any], text: str) -> None:
         sys.stdout.write(text + "\n")
+
+    def do_import(self, task: dict[str, Any], name: str) -> None:
+        self.do_print(task, importlib.import_module(name).VERSION)
 
     def do_complain(self, task: dict[str, Any], text: str) -> None:
         sys.stderr.write(text + "\n")

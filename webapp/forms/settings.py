@@ -6,16 +6,15 @@ from jobs.contracts.sandbox import LEVELS, Level
 from jobs.models import Project
 from webapp.forms.reading import ReadForm
 
-CHOICES = [(level.value, f"{info.label}: {info.summary}") for level, info in LEVELS.items()]
+CHOICES = [(level.value, level.value) for level in LEVELS]
 
 
 class SandboxForm(ReadForm):
     sandbox_minimum = forms.ChoiceField(
         choices=CHOICES,
-        widget=forms.RadioSelect(attrs={"class": "ty-radios"}),
-        label="Weakest sandbox for code of users",
-        help_text="The strongest is the first. Jobs wait while no worker offers this one or a stronger one; "
-        "runs that have begun continue.",
+        label="Weakest sandbox",
+        help_text="Jobs with code of users wait while no worker offers this one or a stronger one. Runs that "
+        "have begun continue.",
     )
     seen = forms.ChoiceField(choices=CHOICES, widget=forms.HiddenInput)
 

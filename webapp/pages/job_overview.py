@@ -132,8 +132,14 @@ def _next_steps(
     return {
         "best_model": made,
         "may_train": may_train,
+        "trains_itself": trains_itself(row),
         **(registration_context(row) if may_train and (made is None or made.digest) else {}),
     }
+
+
+def trains_itself(row: Job) -> bool:
+    """Return whether the trials of a search are runs of a program that trains by itself."""
+    return row.revision is not None and row.revision.spec.model.info.trains_itself
 
 
 def registration_context(row: Job) -> dict[str, Any]:

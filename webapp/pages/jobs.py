@@ -17,8 +17,19 @@ from jobs.errors import NotFound
 from jobs.kinds import public_names
 from jobs.kinds.inputs import submittable_kinds
 from jobs.models import Job
+from jobs.queries import (
+    ensembles,
+    outcomes,
+    paging,
+    phases,
+    queue,
+    restarts,
+    sandboxes,
+    scoring,
+    trials,
+    waiting,
+)
 from jobs.queries import jobs as shown
-from jobs.queries import outcomes, paging, phases, queue, restarts, sandboxes, scoring, trials, waiting
 from jobs.states import FINAL, Desired, JobState, TrialState
 from webapp.forms.search_changes import ReviseForm
 from webapp.pages import job_overview
@@ -174,6 +185,7 @@ def _search_context(row: Job) -> dict[str, Any]:
         "revise_form": ReviseForm(row) if may_revise(row) else None,
         "trial_looks": tabs.trial_looks(),
         "preloaded": tabs.preloaded(),
+        "takes_members": ensembles.takes_members(row),
     }
 
 

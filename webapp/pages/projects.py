@@ -9,7 +9,6 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import people as actions
 from jobs.contracts.credentials import LABELS
-from jobs.contracts.sandbox import LEVELS
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound, TrainyardError
 from jobs.models import Project, Role
 from jobs.queries import credentials, installation, quotas
@@ -93,7 +92,7 @@ def settings_page(request: Request, row: Project, *, status: int = 200, **instea
         "quotas": QuotasForm.rows(quotas.shown(row)),
         "quota_form": QuotasForm.of(row) if request.user.is_superuser else None,
         "network_form": NetworkForm.of(row) if request.user.is_superuser else None,
-        "sandbox_minimum": LEVELS[installation.sandbox_minimum()].label,
+        "sandbox_minimum": installation.sandbox_minimum(),
         "members": queries.members(row),
         "may_manage": access.can(request.user, row, Action.MANAGE),
         "may_write": access.can(request.user, row, Action.WRITE),

@@ -6,7 +6,7 @@ from django.urls import path
 
 from jobs import access
 from jobs.actions import installation_settings as actions
-from jobs.contracts.sandbox import Level
+from jobs.contracts.sandbox import LEVELS, Level
 from jobs.queries import installation, sandboxes
 from webapp.forms.settings import NetworkForm, SandboxForm
 from webapp.pages.projects import settings_page as project_page
@@ -34,6 +34,7 @@ def settings(request: Request) -> HttpResponse:
 def _page(request: Request, form: SandboxForm, *, status: int = 200) -> HttpResponse:
     context = {
         "form": form,
+        "levels": [(level, info.summary) for level, info in LEVELS.items()],
         "strong_enough": [level for level in Level if level.reaches(installation.sandbox_minimum())],
         "workers": sandboxes.offers(),
         "connected": installation.projects_with_network(),

@@ -23,6 +23,7 @@ from jobs.queries import jobs as job_queries
 from jobs.queries import trials as queries
 from jobs.states import FINAL, TRIAL_FINAL, TrialState
 from webapp.forms.trials import TrialForm, read_numbers
+from webapp.pages.job_overview import trains_itself
 from webapp.pages.job_tabs import pair_metrics, space_of
 from webapp.pages.jobs import job_page
 from webapp.pages.shortcuts import (
@@ -102,6 +103,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "may_write": may_write,
         "may_queue": queries.accepts_trials(row.job),
         "may_train": row.job.experiment_id is not None,
+        "trains_itself": trains_itself(row.job),
         "least_epochs": _least_epochs(row),
         "may_retry": row.state in ("failed", "stopped") and queries.accepts_trials(row.job),
         "crumbs": crumbs(

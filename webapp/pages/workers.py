@@ -26,7 +26,7 @@ def worker(request: Request, worker_id: int) -> HttpResponse:
     )
     if view is None:
         raise NotFound(f"There is no worker {worker_id}. Workers that left the installation are not listed.")
-    built = environments.on_worker(view.worker)
+    built = list(environments.on_worker(view.worker))
     context = {
         "view": view,
         "environments": built,

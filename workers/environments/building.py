@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -158,8 +158,9 @@ class _Way(NamedTuple):
 
 
 def _way_to(index: PackageIndex, level: Level) -> _Way:
-    password = "the address of the package index has a password, which the build of a source could read"
-    reason = password if index.has_password else ""
+    reason = ""
+    if index.has_password:
+        reason = "the address of the package index has a password, which the build of a source could read"
     own_root = level in (Level.BUBBLEWRAP, Level.NAMESPACES)
     if own_root or not index.hosts:
         return _Way(network=False, by_path=own_root, wheels_only=reason)

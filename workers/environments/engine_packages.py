@@ -11,12 +11,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOTS = (
-    "google-re2", "jax", "jaxlib", "keras", "keras-tuner", "numpy", "optuna", "packaging", "pandas", "pillow",
+    "google-re2", "jax", "jaxlib", "keras", "keras-tuner", "numpy", "optuna", "orjson", "packaging", "pandas", "pillow",
     "psutil", "pyarrow", "pydantic", "scikit-learn", "scipy", "six", "threadpoolctl",
 )  # fmt: skip
 """The packages that the runner and the engine import. Those that they require are added."""
 PREFIXES = ("jax", "nvidia-")
-"""JAX for GPUs has packages that it does not require, and another version of a CUDA library would hide its own."""
+"""JAX for GPUs has packages that it does not require; other versions of CUDA would hide its own."""
 
 
 @functools.cache

@@ -35,9 +35,8 @@ WAIT = 0.2
 """Seconds between two looks whether another run has built the environment."""
 
 
-
 class Recorder(Protocol):
-    """Is told what becomes of environments; the database has the same. Called from several threads."""
+    """Records builds of environments, such as in the database. Called from several threads."""
 
     def building(self, key: EnvironmentKey) -> None:
         """A build begins."""
@@ -82,7 +81,7 @@ class Environments:
 
     Attributes:
         folder: has them.
-        recorder: is told about them.
+        recorder: gets the begin and the end of each build.
         read_index: returns where packages come from.
     """
 
@@ -178,9 +177,7 @@ class Environments:
         log.add(f"Installing {len(request.requirements)} requirements by {builder.installer.name} "
                 f"from {source.described()}")  # fmt: skip
         try:
-            record = builder.build(
-                request, source, folder, minimum=minimum, receive=log.add, stopped=stopped
-            )
+            record = builder.build(request, source, folder, minimum=minimum, receive=log.add, stopped=stopped)
             size = seal(folder / VENV)
         except BaseException as error:
             self.folder.remove(digest)

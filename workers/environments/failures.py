@@ -70,15 +70,15 @@ def cause(
         return BuildFailed.conflict(_conflict(lines))
     if found := _CLOSED.search(text):
         return BuildFailed(
-            f"The installation may not read {found['path']}. Folders with packages must be open to all users of "
-            "the worker, since installations have users of their own.",
+            f"The installation may not read {found['path']}. Folders with packages must be open to all users "
+            "of the worker, since installations have users of their own.",
             code="package_index",
         )
     # Before the names that were not found, since nothing is found at an index that does not answer.
     if refused:
         return BuildFailed(
-            f"The package index refers to the host {refused[0]}, which builds may not reach. An administrator "
-            "can add it to TRAINYARD_PACKAGE_HOSTS.",
+            f"The package index refers to the host {refused[0]}, which builds may not reach. An "
+            "administrator can add it to TRAINYARD_PACKAGE_HOSTS.",
             code="package_host_refused",
         )
     if _CERTIFICATE.search(text):
@@ -114,8 +114,8 @@ def _of_package(text: str, lines: Sequence[str], note: str) -> BuildFailed | Non
 
 def _not_built(name: str) -> BuildFailed:
     return BuildFailed(
-        f"{name} has no wheel for this worker, and could not be built from its source: the log has the output "
-        "of its build.",
+        f"{name} has no wheel for this worker, and could not be built from its source: the log has the "
+        "output of its build.",
         code="package_build",
     )
 
@@ -131,7 +131,7 @@ def _not_found(wanted: str, text: str) -> str:
 
 
 def _conflict(lines: Sequence[str]) -> str:
-    """Return the lines of pip that tell who asks for which version."""
+    """Return the lines of pip that name who asks for which version."""
     start = next((n for n, line in enumerate(lines) if "conflict is caused by" in line), None)
     if start is None:
         return (
@@ -154,13 +154,10 @@ def _uv_conflict(lines: Sequence[str], note: str) -> BuildFailed:
     start = next(n for n, line in enumerate(lines) if _UV_CONFLICT in line)
     said = " ".join(line.strip(" ╰─▶") for line in lines[start + 1 :]).strip()
     detail = said.partition(" hint: ")[0].rstrip(".")[:MAX_DETAIL]
-    if (
-        "your requirements are unsatisfiable" in detail
-        and " depends on " not in detail
-        and "you require" in detail
-    ):
-        if "there is no version of" in detail or "has no wheels" in detail:
-            return BuildFailed(f"No version of a package fits: {detail}.{note}", code="package_not_found")
+    detail = detail.removeprefix("cause: ")
+    is_missing = "there is no version of" in detail or "has no wheels" in detail
+    if is_missing and " depends on " not in detail:
+        return BuildFailed(f"No version of a package fits: {detail}.{note}", code="package_not_found")
     return BuildFailed.conflict(detail)
 
 

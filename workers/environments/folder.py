@@ -10,7 +10,6 @@ import fcntl
 import os
 import secrets
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -45,7 +44,7 @@ class Held:
             (self.folder / USED).touch()
 
     def release(self) -> None:
-        """Let it be removed."""
+        """End the use, so that it may be removed."""
         if self._lock is not None:
             self.touch()
             os.close(self._lock)
@@ -131,11 +130,11 @@ class EnvironmentFolder:
 
     def present(self) -> list[_Present]:
         """Return the built environments, the longest unused first."""
-        found = []
-        for digest in self._digests():
-            if (facts := self.facts(digest)) is not None:
-                found.append(_Present(self._used(digest), digest, facts.bytes))
-        return sorted(found)
+        return sorted(
+            _Present(self._used(digest), digest, facts.bytes)
+            for digest in self._digests()
+            if (facts := self.facts(digest)) is not None
+        )
 
     def evict(self, limit: int) -> list[str]:
         """Remove the longest unused environments above a limit, and remains of builds; return the digests.
@@ -186,7 +185,7 @@ class EnvironmentFolder:
 
     def _lock(self, digest: str, kind: int) -> int | None:
         self.root.mkdir(mode=0o711, parents=True, exist_ok=True)
-        # The file stays: a lock of a deleted one would exclude nobody.
+        # The file stays: a lock of a deleted one would exclude no other process.
         path = self.root / f"{digest}{LOCK}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -199,7 +198,7 @@ class EnvironmentFolder:
     def _delete(self, folder: Path) -> None:
         if not folder.exists():
             return
-        # First: what is being deleted must not count as built.
+        # First, since an environment that is being deleted must not count as built.
         (folder / FACTS).unlink(missing_ok=True)
         for place, _, _ in os.walk(folder):
             # The folders of a sealed environment cannot be changed by a worker that is not root.
@@ -207,5 +206,3 @@ class EnvironmentFolder:
                 Path(place).chmod(0o700)
         with contextlib.suppress(RecursionError):
             shutil.rmtree(folder)
-
-

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypedDict
 
 FALLBACK = "zz_trainyard.pth"
-"""The file in the packages of an environment that adds the folders of this program's packages, behind its own."""
+"""The file of an environment that adds the folders of this program's packages, behind its own."""
 CHUNK = 2**16
 
 

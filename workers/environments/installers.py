@@ -1,4 +1,4 @@
-"""Finds uv or pip on this machine, and describes how each is told where packages come from."""
+"""Finds uv or pip on this machine, and names the index to it."""
 
 import ensurepip
 import importlib.util

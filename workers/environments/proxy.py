@@ -114,7 +114,7 @@ class IndexProxy:
             with contextlib.suppress(OSError):
                 writer.write(f"HTTP/1.1 {refused}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
                 await writer.drain()
-        # The other side has closed, was silent, or sent what is no request.
+        # The other side has closed, was silent, or sent no valid request.
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:
@@ -124,7 +124,7 @@ class IndexProxy:
     async def _connect(self, head: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, bytes | None]:
         """Connect to the host of a request; return the streams, and what to send there first.
 
-        None: it was CONNECT, and the client is told that the connection exists.
+        None: it was CONNECT, and the client gets an answer of the proxy itself.
         """
         method, target, rest = _parsed(head)
         if (target.host.lower(), target.port) not in self._allowed:
@@ -167,7 +167,7 @@ def _listen(folder: int | None) -> socket.socket:
     path = f"/proc/self/fd/{folder}/{IndexProxy.NAME}"
     listener.bind(path)
     # The user of a build connects; no other can enter the folder.
-    os.chmod(path, 0o666)  # noqa: PTH101  not a path of the file system
+    os.chmod(path, 0o666)  # noqa: PTH101, S103  not a path of the file system
     listener.listen(MAX_CONNECTIONS)
     return listener
 

@@ -48,7 +48,7 @@ class EnvironmentRequest(NamedTuple):
         wanted = checked(requirements)
         versions = locked() if for_engine else {}
         _check_locked(wanted, versions)
-        # What this program locks stands above what the operator asks for.
+        # Locked versions have precedence over constraints of the operator.
         others = {line for line in constraints if parsed(line).name not in versions}
         return cls(
             wanted,

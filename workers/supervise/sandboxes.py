@@ -154,14 +154,10 @@ class Sandboxes:
     states: "asyncio.Future[tuple[LevelState, ...]]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
-    # A sandbox ends with the thread that started it, so it needs one that lives as long as the node.
     have_own_users: bool = field(default_factory=lambda: os.geteuid() == 0)
     """Whether each runner needs a user of its own: only a worker that is root can give it one."""
+    # A sandbox ends with the thread that started it, so it needs one that lives as long as the node.
     _starter: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "sandboxes"))
-
-    def level(self, minimum: Level) -> Level | None:
-        """Return the level that a run would have; None if there is none that is strong enough."""
-        return choose_level(self.states.result(), minimum) if self.states.done() else None
 
     async def require(self, minimum: Level) -> Level:
         """Return the level of a run with this minimum.

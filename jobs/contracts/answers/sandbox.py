@@ -1,4 +1,4 @@
-"""Declares the answers about the sandboxes of jobs with code of users, and about those of workers."""
+"""Declares the answer about the sandbox of a job with code of users."""
 
 from pydantic import Field
 

@@ -208,6 +208,9 @@ def _data(base: Json, chosen: str) -> Json | None:
 
 def _search(base: Json, values: Mapping[str, Any], space: list[Json]) -> Json:
     known = {row.get("name"): row for row in base.get("space", ()) if isinstance(row, dict)}
+    # A condition names an earlier row.
+    places = {name: place for place, name in enumerate(known)}
+    space = sorted(space, key=lambda row: places.get(row["name"], len(places)))
     objective = {"metric": values["metric"].strip(), "direction": values["direction"] or "max"}
     # Several objectives, of which the form shows the first.
     shown = ("pruner", "parallel_trials", "objectives")

@@ -140,7 +140,7 @@ def _input_of_head(parts: list[Part], last: int | None) -> Any:
 
 
 def _check_output(base: Any, profile: Profile) -> None:
-    """Check that a kept head predicts what the data have."""
+    """Check that a kept head predicts the targets of the data."""
     shape, units = tuple(base.outputs[0].shape[1:]), head_units(profile)
     if shape != (units,):
         raise BadSpec(

@@ -144,13 +144,10 @@ class PreparedCode(Prepared):
         """See `Prepared.training`."""
         if self.program is not None:
             return Training(plan)
-        parts = self.dataset.parts
-        return OwnFitTraining(
-            plan,
-            self.build,
-            self.spec,
-            validation=(self.dataset.x[parts.validation], self.dataset.y[parts.validation]),
-        )
+        known, rows = plan.validation, self.dataset.parts.validation
+        # A `fit` may need validation data also in a training on all rows.
+        held_out = (self.dataset.x[rows], self.dataset.y[rows]) if known is None else (known.x[:], known.y)
+        return OwnFitTraining(plan, self.build, self.spec, validation=held_out)
 
     def saved_form(self, predictions: Array) -> Array:
         """See `Prepared.saved_form`."""
@@ -167,14 +164,6 @@ class PreparedCode(Prepared):
         fresh = _built(self.spec, self.dataset)
         assign(fresh.model.variables, arrays)
         return code_build.finished_model(fresh, name)
-
-    def evaluation_set(self, rows: Array) -> EvaluationSet:
-        """See `Prepared.evaluation_set`."""
-        if _uses_fit(self.build):
-            return super().evaluation_set(rows)
-        weights = self.dataset.weights_of(rows)
-        x: Rows = self.dataset.x[rows]
-        return self._evaluation_set(x, self.dataset.y[rows], weights)
 
     def _evaluation_set(self, x: Rows, y: Array, weights: RowWeights | None) -> EvaluationSet:
         if _uses_fit(self.build):

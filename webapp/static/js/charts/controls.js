@@ -62,7 +62,7 @@ export class Controls {
 
   /** @param {Select} select */
   select({ name, label, options, value }) {
-    // A range of what was on this axis before has no meaning for its new values.
+    // A range in the former values of this axis has no meaning for its new ones.
     const also = AXES.has(name) ? { [`${name}range`]: null } : {};
     return choice(label, options, value, (chosen) => settings.set(this.chart, { [name]: chosen, ...also }));
   }

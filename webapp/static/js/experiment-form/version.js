@@ -1,4 +1,4 @@
-// The version that is trained further: its field, and its layers, which show what is frozen and where freezing may end.
+// The version that is trained further: its field, and its layers, which show the frozen ones and where freezing may end.
 
 import { closest, find } from "../elements.js";
 /** @import { FineTuning, Plan, PlannedLayer } from "./types.js" */

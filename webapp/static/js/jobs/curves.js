@@ -397,6 +397,7 @@ export class Curves extends Chart {
     const spot = this.spots[line].find((each) => each.at === at);
     if (!spot) return "";
     if (this.isTimed) return `${this.unit} ${setting(spot.x, 6)}`;
+    if (this.unit === "second") return ""; // its x is a time
     const seconds = this.times.get(curve)?.get(spot.x);
     return seconds === undefined ? "" : `after ${timeWords(seconds)}`;
   }

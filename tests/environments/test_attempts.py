@@ -1,0 +1,124 @@
+"""The packages of a task's code are installed before its runner starts, and the runner imports them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.contracts.events import Phase
+from jobs.contracts.sandbox import Level, LevelState
+from jobs.states import Desired, Outcome
+from tests.environments.packages import source, wheel
+from tests.supervise.conftest import until
+from tests.supervise.sandboxed_runs import Yard, yard
+from workers.environments import installers
+from workers.environments.building import BuildLimits
+from workers.environments.environments import Environments
+from workers.environments.folder import EnvironmentFolder
+from workers.environments.index import PackageIndex
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.packages import Packages
+
+
+@pytest.fixture
+async def place(levels: tuple[LevelState, ...], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Yard]:
+    """A node that installs packages from a folder of wheels."""
+    offered = [state.level for state in levels if state.offered and state.level is not Level.PROCESS]
+    if not offered:
+        pytest.skip("this machine offers no sandbox")
+    monkeypatch.setenv(installers.INSTALLER_VARIABLE, "pip")
+    async with yard(offered[0]) as found:
+        wheels = found.home.parent / "wheels"
+        wheels.mkdir()
+        wheels.chmod(0o755)
+        pool = found.bench.node.pool
+        assert pool.sandboxes is not None
+        packages = Packages(
+            Environments(
+                EnvironmentFolder(found.home / "environments"),
+                read_index=lambda: PackageIndex(links=(str(wheels),), readable=(str(wheels),)),
+            ),
+            pool.sandboxes, BuildLimits(seconds=60), lambda: pool.isolation,
+        )  # fmt: skip
+        found.bench.node = replace(found.bench.node, packages=packages)
+        yield found
+        packages.close()
+
+
+def wheels_of(place: Yard) -> Path:
+    return place.home.parent / "wheels"
+
+
+def give(place: Yard, attempt: int, *requirements: str, steps: list[Any], **fields: Any) -> None:
+    place.script(attempt, *steps)
+    tasks = place.bench.repository.tasks
+    task = tasks[attempt]
+    assert task.code is not None
+    code = task.code.model_copy(update={"requirements": requirements, "python": "", **fields})
+    tasks[attempt] = task.model_copy(update={"code": code})
+
+
+async def run(place: Yard, attempt: int) -> AttemptEnd:
+    await place.bench.run(attempt=attempt, root=attempt)
+    return place.bench.repository.endings[attempt]
+
+
+def printed(place: Yard, attempt: int) -> list[str]:
+    return [line.line for line in place.bench.repository.lines(attempt)]
+
+
+async def test_a_runner_imports_the_packages_of_its_code(place: Yard) -> None:
+    wheel(wheels_of(place), "first", "2.5")
+    give(place, 1, "first>=2", steps=[["import", "first"]])
+    ending = await run(place, 1)
+    assert ending.outcome is Outcome.COMPLETED, (ending, printed(place, 1))
+    assert "2.5" in printed(place, 1)
+    assert any("Successfully installed first-2.5" in line for line in printed(place, 1))
+    events = place.bench.repository.events[1]
+    assert "installing packages" in [event.name for event in events if isinstance(event, Phase)]
+    give(place, 2, "first>=2", steps=[["import", "first"]])
+    await run(place, 2)
+    assert printed(place, 2) == ["2.5"]
+
+
+async def test_the_environment_is_kept_while_a_run_uses_it(place: Yard) -> None:
+    wheel(wheels_of(place), "first")
+    give(place, 1, "first", steps=[["import", "first"], ["hold"]])
+    started = place.bench.start(attempt=1, root=1)
+    await until(lambda: "1.0" in printed(place, 1), 30)
+    packages = place.bench.node.packages
+    assert packages is not None
+    assert packages.environments.evict(0) == []
+    started.supervisor.lease_renewed(0.0, Desired.KILLED)
+    await started.ended()
+    assert len(packages.environments.evict(0)) == 1
+
+
+async def test_a_failed_installation_fails_the_job_with_its_cause_and_log(place: Yard) -> None:
+    give(place, 1, "absent", steps=[])
+    ending = await run(place, 1)
+    assert (ending.outcome, ending.code) == (Outcome.FAILED, "package_not_found")
+    assert "no package 'absent'" in ending.message
+    assert any("No matching distribution" in line for line in printed(place, 1))
+
+
+async def test_another_python_than_the_code_asks_for_fails_the_job(place: Yard) -> None:
+    give(place, 1, steps=[], requires_python=">=9")
+    ending = await run(place, 1)
+    assert (ending.outcome, ending.code) == (Outcome.FAILED, "package_python")
+
+
+@pytest.mark.parametrize("desired", [Desired.KILLED, Desired.STOPPED])
+async def test_a_kill_or_stop_of_the_job_ends_the_installation(place: Yard, desired: Desired) -> None:
+    source(wheels_of(place), "slow", "import time; time.sleep(120)")
+    give(place, 1, "slow", steps=[])
+    started = place.bench.start(attempt=1, root=1)
+    await until(lambda: any("Processing" in line for line in printed(place, 1)), 30)
+    started.supervisor.lease_renewed(0.0, desired)
+    await asyncio.wait_for(started.task, 20)
+    expected = Outcome.KILLED if desired is Desired.KILLED else Outcome.STOPPED
+    assert place.bench.repository.endings[1].outcome is expected
+    assert not list((place.home / "environments").glob("*/venv"))

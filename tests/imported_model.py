@@ -1,0 +1,31 @@
+"""Writes a model of someone else: a body inside the model, and a head for two classes of four numbers."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def imported_model(file: Path) -> bytes:
+    """Return the content of such a `.keras` file, which a process with Keras writes to `file`."""
+    environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-m", "tests.imported_model", str(file)]
+    subprocess.run(command, check=True, cwd=ROOT, env=environment)
+    return file.read_bytes()
+
+
+def main(path: str) -> None:
+    """Save the model."""
+    import keras
+
+    low = keras.layers.Dense(8, activation="relu", name="low")
+    body = keras.Sequential([keras.Input((4,)), low, keras.layers.Dense(8, name="high")], name="body")
+    inputs = keras.Input((4,))
+    top = keras.layers.Dense(2, activation="softmax", name="top")
+    keras.Model(inputs, top(body(inputs))).save(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

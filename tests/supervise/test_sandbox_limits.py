@@ -1,0 +1,84 @@
+"""The limits of runs with code of users, and the ends of runs whose processes end by themselves."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from jobs.contracts.sandbox import MIB, Breach, Ended, Level
+from jobs.contracts.task_parts import OwnCode, OwnCodeFile
+from jobs.states import Outcome
+from workers.runner.failures import describe_exit
+from workers.sandbox.enter import CANNOT_START
+from workers.sandbox.levels import wanted_levels
+from workers.supervise import sandboxes
+from workers.supervise.sandbox_end import CODES, end_of_breach, end_of_process
+from workers.supervise.sandbox_limits import SandboxLimits
+
+
+def test_the_operator_sets_limits_by_variables_of_the_worker() -> None:
+    given = {"TRAINYARD_SANDBOX_PROCESSES": "7", "TRAINYARD_SANDBOX_DISK_GIB": "1.5"}
+    limits = SandboxLimits.from_environment(given).of_run(100 * MIB)
+    assert (limits.processes_of_all, limits.disk_of_all) == (7, 1536 * MIB)
+    assert limits.memory_of_all == 100 * MIB
+    assert limits.threads == 7 * 64
+
+
+@pytest.mark.parametrize("value", ["many", "0", "-1", "nan", "inf"])
+def test_a_limit_that_is_no_number_is_refused(value: str) -> None:
+    with pytest.raises(ValueError, match="TRAINYARD_SANDBOX_PROCESSES="):
+        SandboxLimits.from_environment({"TRAINYARD_SANDBOX_PROCESSES": value})
+
+
+def test_the_operator_may_leave_levels_out() -> None:
+    assert wanted_levels({}) == tuple(Level)
+    assert wanted_levels({"TRAINYARD_SANDBOX_LEVELS": "landlock, process"}) == (Level.LANDLOCK, Level.PROCESS)
+    with pytest.raises(ValueError, match="name levels, of bubblewrap"):
+        wanted_levels({"TRAINYARD_SANDBOX_LEVELS": "docker"})
+
+
+@pytest.mark.parametrize("breach", list(Breach))
+def test_a_run_above_a_limit_is_not_repeated_and_says_what_helps(breach: Breach) -> None:
+    end = end_of_breach(Ended(breach=breach, used=2, limit=1, message="this run was ended: it used too much"))
+    assert (end.outcome, end.code) == (Outcome.FAILED, CODES[breach])
+    assert end.message.startswith("This run was ended: it used too much. To continue, ")
+
+
+@pytest.mark.parametrize(
+    ("status", "began", "outcome", "code", "text"),
+    [
+        (0, True, Outcome.FAILED, "code_exited", "os._exit(0)"),
+        (3, True, Outcome.FAILED, "code_exited", "status 3"),
+        (-signal.SIGABRT, True, Outcome.FAILED, "code_crashed", "SIGABRT"),
+        (-signal.SIGXCPU, True, Outcome.FAILED, "cpu_limit", "TRAINYARD_SANDBOX_CPU_SECONDS"),
+        # The kernel kills without a word when the machine has no memory left.
+        (-signal.SIGKILL, True, Outcome.LOST, "runner_killed", "killed from outside"),
+        (CANNOT_START, False, Outcome.LOST, "sandbox_failed", "no such mount"),
+        (1, False, Outcome.LOST, "runner_died", "no such mount"),
+    ],
+)
+def test_the_end_of_a_process_names_its_cause(
+    status: int, began: bool, outcome: Outcome, code: str, text: str
+) -> None:
+    end = end_of_process(status, began=began, printed="first\nno such mount\n")
+    assert (end.outcome, end.code) == (outcome, code)
+    assert text in end.message
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [(None, "sys.exit(0)"), (3, "sys.exit(3)"), ("no data", "no data")],
+)
+def test_code_that_calls_sys_exit_is_named_as_the_cause(given: int | str | None, text: str) -> None:
+    failed = describe_exit(SystemExit(given), 1.0)
+    assert failed.code == "code_exited"
+    assert text in failed.message
+
+
+@pytest.mark.parametrize("path", ["/etc/cron.d/x", "../../x", "a/../../x"])
+def test_no_file_of_code_is_put_outside_of_its_folder(path: str, tmp_path: Path) -> None:
+    (tmp_path / "source").write_text("x")
+    files = (OwnCodeFile(path=path, place=str(tmp_path / "source")),)
+    code = OwnCode(digest="c" * 64, files=files, minimum=Level.PROCESS, network=False)
+    with pytest.raises(ValueError, match="cannot have the path"):
+        sandboxes._put_code(code, tmp_path / "code")
