@@ -38,7 +38,7 @@ from workers.serving.errors import plain_text
 from workers.serving.versions.child_process import SEND_BUFFER_BYTES, ChildCommand, child_environment
 from workers.serving.versions.code_packages import PackagesMissing, install
 from workers.serving.versions.sandboxed_child import SandboxedChild
-from workers.serving.versions.sandboxes import SandboxedModel
+from workers.serving.versions.sandboxed_model import SandboxedModel
 
 logger = logging.getLogger("trainyard.serving")
 code_logger = logging.getLogger("trainyard.serving.code")
