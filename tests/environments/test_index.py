@@ -4,8 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from jobs.contracts.sandbox import Level
 from workers.environments import index
-from workers.environments.index import FOLDER_VARIABLE, HOSTS_VARIABLE, INDEX_VARIABLE, NoIndex
+from workers.environments.building import _way_to
+from workers.environments.index import (
+    FOLDER_VARIABLE,
+    HOSTS_VARIABLE,
+    INDEX_VARIABLE,
+    NoIndex,
+    PackageIndex,
+)
+from workers.sandbox import landlock
 
 
 @pytest.fixture
@@ -56,3 +65,26 @@ def test_settings_that_cannot_be_used_are_named(
 ) -> None:
     with pytest.raises(NoIndex, match=words):
         index.read(given | variables)
+
+
+@pytest.mark.parametrize(
+    ("level", "version", "network", "wheels_only"),
+    [
+        (Level.BUBBLEWRAP, 0, False, False),
+        (Level.NAMESPACES, 0, False, False),
+        (Level.LANDLOCK, 4, True, False),
+        (Level.LANDLOCK, 3, True, True),
+        (Level.PROCESS, 7, True, True),
+    ],
+)
+def test_only_wheels_are_installed_where_the_network_cannot_be_restricted(
+    monkeypatch: pytest.MonkeyPatch, level: Level, version: int, network: bool, wheels_only: bool
+) -> None:
+    monkeypatch.setattr(landlock, "version", lambda: version)
+    way = _way_to(PackageIndex(hosts=frozenset({("index.example", 443)})), level)
+    assert (way.network, bool(way.wheels_only)) == (network, wheels_only)
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_a_folder_of_wheels_needs_no_network(level: Level) -> None:
+    assert not _way_to(PackageIndex(links=("/wheels",)), level).network
