@@ -44,7 +44,7 @@ logger = logging.getLogger("trainyard.serving")
 code_logger = logging.getLogger("trainyard.serving.code")
 GIB = 2**30
 # Beside the memory in use, JAX and the allocator reserve memory that they never touch.
-RESERVED = 4 * GIB
+RESERVED = GIB
 WATCH_SECONDS = 0.25
 """The time between two measurements: more often takes a share of a core for each version."""
 MAX_LINE = 1000
