@@ -199,4 +199,4 @@ def test_a_text_means_a_number_a_flag_or_a_text(text: str, kind: str, value: Any
 def test_the_helper_can_be_downloaded(browser: Client) -> None:
     answer = browser.get("/help/trainyard_report.py")
     assert answer["Content-Disposition"] == 'attachment; filename="trainyard_report.py"'
-    assert b"def report(step" in b"".join(answer.streaming_content)
+    assert b"def report(step" in answer.content

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.http import FileResponse, HttpResponse
+from django.http import HttpResponse
 from django.urls import path
 
 from jobs import access
@@ -136,12 +136,11 @@ def _save_draft(
 
 
 @page
-def helper(request: Request) -> FileResponse:
+def helper(request: Request) -> HttpResponse:
     """Send the module with which scripts report, for runs elsewhere."""
     del request
-    return FileResponse(
-        HELPER.open("rb"), as_attachment=True, filename=HELPER.name, content_type="text/x-python"
-    )
+    headers = {"Content-Disposition": f'attachment; filename="{HELPER.name}"'}
+    return HttpResponse(HELPER.read_bytes(), content_type="text/x-python", headers=headers)
 
 
 urls = [
