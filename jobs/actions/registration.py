@@ -62,7 +62,9 @@ def _code_of(project: Project, source: Job) -> CodeVersion | None:
     Raises:
         Conflict: the project of the version does not have it.
     """
-    digest = source.revision.spec.model.code_digest if source.revision is not None else None
+    model = source.revision.spec.model if source.revision is not None else None
+    # Loading the file of a script would import the script, which trains when it is imported.
+    digest = None if model is None or model.info.trains_itself else model.code_digest
     if digest is None:
         return None
     # A version may be added to a model of another project than that of its job.

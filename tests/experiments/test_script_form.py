@@ -44,7 +44,7 @@ def address(code: CodeVersion) -> str:
 
 
 def entries(page: Any) -> dict[str, Any]:
-    """Return what a browser would send for a page without a change."""
+    """Return the fields that a browser would send for a page without a change."""
     form, rows = page.context["form"], page.context["arguments"]
     fields = {**{f"{field.html_name}": field.value() for field in form}}
     for row in rows:
@@ -125,7 +125,7 @@ def test_what_is_missing_or_wrong_is_named_at_its_field(browser: Client, code: C
     assert "Enter a number." in page.content.decode()
     fields = with_rows(fields, rate={"low": "0"})
     page = browser.post(address(code), {**fields, "do": "submit"})
-    assert page.context["form"].errors["metric"] == ["Enter the metric by which the trials are ranked."]
+    assert page.context["form"].errors["metric"] == ["Enter the metric that ranks the trials."]
     page = browser.post(address(code), {**fields, "metric": "a", "entry": "trian.py", "do": "submit"})
     assert "has no file &#x27;trian.py&#x27;; it has train.py" in page.content.decode()
     page = browser.post(address(code), {**fields, "metric": "a", "variables": "PATH=/tmp", "do": "submit"})
@@ -199,4 +199,4 @@ def test_a_text_means_a_number_a_flag_or_a_text(text: str, kind: str, value: Any
 def test_the_helper_can_be_downloaded(browser: Client) -> None:
     answer = browser.get("/help/trainyard_report.py")
     assert answer["Content-Disposition"] == 'attachment; filename="trainyard_report.py"'
-    assert b"def report(step" in b"".join(answer.streaming_content)
+    assert b"def report(step" in answer.content

@@ -3,10 +3,13 @@
 import pytest
 
 from jobs.actions import ensembles, trials
+from jobs.actions.registration import add_to_new_model
+from jobs.actions.tasks import origin_of
 from jobs.errors import Conflict, StaleState
 from jobs.models import Artifact, CodeFile, CodeVersion, Job
 from jobs.queries.retraining import chosen_epoch
-from tests.factories import make_experiment, make_job, make_trials
+from jobs.queries.versions import is_foreign
+from tests.factories import make_experiment, make_job, make_job_artifact, make_trials
 from tests.markup import text_of
 from tests.people import People, browser_of
 
@@ -74,6 +77,14 @@ def test_a_retrained_trial_is_one_more_run_of_the_script(search: Job, people: Pe
     assert (spec.search, spec.after.retrain) == (None, None)
     assert spec.model.args == {"epochs": 3, **trial.values}
     assert spec.after.register_.model == "net"
+
+
+def test_the_model_of_a_script_is_treated_as_a_file_from_outside(search: Job, people: People) -> None:
+    run = make_job(experiment=search.experiment, by=people.owner, kind="train", state="completed")
+    model = make_job_artifact(run)
+    version = add_to_new_model(people.project, "net", model.artifact_id, by=people.trainer)
+    # Its validation scans the file, and imports no code.
+    assert (is_foreign(version), version.code, origin_of(version)) == (True, None, (None, None))
 
 
 def test_trials_of_scripts_are_neither_combined_nor_continued(search: Job, people: People) -> None:

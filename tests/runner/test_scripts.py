@@ -1,4 +1,4 @@
-"""Scripts of users in a real runner process: what they report, leave and do wrong."""
+"""Scripts of users in a real runner process: their reports, their files and their failures."""
 
 from pathlib import Path
 

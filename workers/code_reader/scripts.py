@@ -41,7 +41,7 @@ def _is_start(node: ast.stmt) -> bool:
 
 def _reads_arguments(node: ast.stmt) -> bool:
     """Return whether a statement of a module calls `parse_args` when the module is imported."""
-    # What a function or a class contains is not executed then.
+    # The content of a function or a class is not executed then.
     if not isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr):
         return False
     return any(

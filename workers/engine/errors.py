@@ -105,7 +105,7 @@ class NoAccelerator(EngineError):
 
 
 class ProgramFailed(CodeFailure):
-    """A program of a user has failed. `trace` is the end of what it printed as its errors."""
+    """A program of a user has failed. `trace` is the end of its error output."""
 
     def __init__(self, code: str, message: str, trace: str = "") -> None:
         super().__init__(message, trace)

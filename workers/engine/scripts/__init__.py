@@ -1,1 +1,1 @@
-"""Runs scripts of users as programs of their own, and reads what they report."""
+"""Runs scripts of users as programs of their own, and reads their reports."""

@@ -39,7 +39,7 @@ class MetricLines:
         """Return the metrics in a line; None if it is an ordinary line.
 
         Raises:
-            NotUnderstood: it has metrics that cannot be used; the message tells why.
+            NotUnderstood: it has metrics that cannot be used; the message has the reason.
         """
         body = _object_in(line)
         if body is None or "metrics" not in body:

@@ -1,4 +1,4 @@
-"""Runs a program: reads its output, ends it on request, and ends what it leaves behind."""
+"""Runs a program: reads its output, ends it on request, and ends the processes that it leaves behind."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from workers.sandbox.kernel import become_subreaper
 
 Stream = Literal["stdout", "stderr"]
 MAX_OUTPUT_BYTES = 64 * 2**20
-"""What a program may print on both streams together."""
+"""The most bytes that a program may print, on both streams together."""
 GRACE_SECONDS = 10.0
 """Time from SIGTERM until a program is killed. A worker waits longer for its runner."""
 DRAIN_SECONDS = 2.0

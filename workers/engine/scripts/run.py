@@ -1,4 +1,4 @@
-"""Runs a script once: with its arguments in a folder of its own, and with what it reports."""
+"""Runs a script once: with its arguments in a folder of its own, and reads its reports."""
 
 import contextlib
 import math
@@ -80,7 +80,7 @@ class Plan:
 
 @dataclass
 class Reported:
-    """What a script has reported.
+    """The metrics that a script has reported.
 
     Attributes:
         last: its last step.
@@ -214,7 +214,7 @@ class _Run:
         _print(stream, line)
 
     def _warn_of_line(self, why: str) -> None:
-        # The message contains what the script has printed, so there may be any number of them.
+        # The message contains text of the script, so there may be any number of them.
         if len(self._not_understood) < MAX_NOT_UNDERSTOOD:
             self._not_understood.add(why)
             self._report.warning("metrics_not_understood", f"A line with metrics was not used: {why}.")
@@ -303,7 +303,7 @@ class _Run:
 
 def _print(stream: Stream, line: bytes) -> None:
     """Print a line of the script as one of this process, whose output is the log of the job."""
-    # Lines with this character tell which trial the next ones belong to.
+    # A line with this character marks the trial of the next lines.
     text = line.replace(b"\x1e", b"?") + b"\n"
     # A full disk must not end the script.
     with contextlib.suppress(OSError):
