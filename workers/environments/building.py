@@ -105,7 +105,7 @@ class Builder:
         receive: Callable[[str], None],
         stopped: threading.Event,
     ) -> SandboxRecord:
-        """Build an environment in `folder / "venv"`, which then belongs to the worker.
+        """Build an environment in `folder / "venv"`. It belongs to the user of the build, see `seal`.
 
         Args:
             request: its contents.
@@ -135,7 +135,6 @@ class Builder:
         finally:
             # It may have the password of an index.
             shutil.rmtree(folder / REQUEST, ignore_errors=True)
-        seal(folder / VENV)
         return record
 
 
@@ -311,10 +310,9 @@ def seal(folder: Path) -> int:
     Special files are deleted: a build may have left pipes at which a reader would wait.
     """
     total = 0
-    for place, folders, files, descriptor in os.fwalk(folder, topdown=False, follow_symlinks=False):
+    for _, folders, files, descriptor in os.fwalk(folder, topdown=False, follow_symlinks=False):
         for name in (*folders, *files):
             total += _seal_entry(name, descriptor)
-        del place
     _own(folder)
     folder.chmod(0o555)
     return total
