@@ -1,6 +1,9 @@
 """Fine-tuning: stored weights, frozen layers, a kept or new head, and two learning rates."""
 
 import hashlib
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -287,8 +290,6 @@ def digits(folder: Path) -> Any:
 
 
 def test_a_training_exports_a_model_whose_frozen_layers_are_the_versions(blobs_file, tmp_path):
-    import json
-
     from workers.engine.models.files import load_model
     from workers.engine.tasks import train as train_task
 
@@ -408,3 +409,12 @@ def test_the_way_to_convert_an_h5_file_works(tmp_path: Path) -> None:
     model.save(tmp_path / "model.h5")
     keras.saving.load_model(tmp_path / "model.h5", compile=False).save(tmp_path / "model.keras")
     assert scan(tmp_path / "model.keras").stored == 8
+
+
+def test_several_devices_give_the_losses_of_one(tmp_path):
+    child = [sys.executable, "-m", "tests.engine.fine_tuning_mesh_child", str(tmp_path)]
+    done = subprocess.run(child, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    losses = json.loads(done.stdout.splitlines()[-1])
+    assert losses["data"] == pytest.approx(losses["one"], abs=2e-6)
+    assert losses["mixed"] == pytest.approx(losses["one"], abs=2e-6)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.events import Phase
+from jobs.contracts.events import Phase, Points
 from jobs.contracts.sandbox import Level, LevelState
 from jobs.states import Desired, Outcome
 from tests.environments.packages import source, wheel
+from tests.runner.test_scripts import train_task
 from tests.supervise.conftest import until
 from tests.supervise.sandboxed_runs import Yard, yard
 from workers.environments import installers
@@ -20,6 +21,7 @@ from workers.environments.environments import Environments
 from workers.environments.folder import EnvironmentFolder
 from workers.environments.index import PackageIndex
 from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.launcher import RUNNER
 from workers.supervise.packages import Packages
 
 
@@ -82,6 +84,24 @@ async def test_a_runner_imports_the_packages_of_its_code(place: Yard) -> None:
     give(place, 2, "first>=2", steps=[["import", "first"]])
     await run(place, 2)
     assert printed(place, 2) == ["2.5"]
+
+
+async def test_a_script_in_a_real_runner_imports_another_version_than_the_runner(place: Yard) -> None:
+    wheel(wheels_of(place), "pydantic", "0.1")
+    place.bench.node.pool.module = RUNNER
+    place.bench.with_timing(first_progress=120.0, silence=60.0)
+    text = "import pydantic\nreport(1, val_accuracy=float(pydantic.VERSION))\n"
+    task = train_task(place.home, text)
+    assert task.code is not None
+    code = task.code.model_copy(update={"requirements": ("pydantic<1",)})
+    place.bench.repository.tasks[1] = task.model_copy(
+        update={"code": code, "checkpoints": str(place.home / "artifacts" / "checkpoints" / "job-1")}
+    )
+    ending = await run(place, 1)
+    assert ending.outcome is Outcome.COMPLETED, (ending, printed(place, 1))
+    events = place.bench.repository.events[1]
+    tables = [event for event in events if isinstance(event, Points) and "val_accuracy" in event.names]
+    assert [table.values[table.names.index("val_accuracy")] for table in tables] == [(0.1,)]
 
 
 async def test_the_environment_is_kept_while_a_run_uses_it(place: Yard) -> None:

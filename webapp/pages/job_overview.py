@@ -56,6 +56,26 @@ class BestModel(NamedTuple):
     versions: list[ModelVersion]
 
 
+class Again(NamedTuple):
+    """The buttons that train with the values of the best trial: a label, and the tips of both."""
+
+    label: str
+    tip: str
+    register_tip: str
+
+
+TRAINED_AGAIN = Again(
+    "Retrain",
+    "Trains these values again on training and validation rows, as a job of its own.",
+    "Retrains these values and registers the model as a version.",
+)
+SCRIPT_AGAIN = Again(
+    "Run as a job",
+    "Runs the script once more with these values, as a job of its own.",
+    "Runs the script once more with these values, and registers its model.keras as a version.",
+)
+
+
 def context(request: Request, row: Job) -> dict[str, Any]:
     """Return the additional context of the overview of a job."""
     runs_script = row.revision is not None and row.revision.spec.model.info.trains_itself
@@ -139,7 +159,7 @@ def _next_steps(
     return {
         "best_model": made,
         "may_train": may_train,
-        "trains_itself": trains_itself(row),
+        "again": SCRIPT_AGAIN if trains_itself(row) else TRAINED_AGAIN,
         **(registration_context(row) if may_train and (made is None or made.digest) else {}),
     }
 

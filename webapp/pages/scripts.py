@@ -103,7 +103,7 @@ def _save(
         return None
     space = arguments.space()
     if space and not values["metric"].strip():
-        form.add_error("metric", "Enter the metric that ranks the trials.")
+        form.add_error("metric", "Enter the metric by which the trials are ranked.")
         return None
     spec = spec_from(before, values, arguments.arguments(), space)
     seen = int(values["seen"]) if values["seen"].isdecimal() else None
@@ -139,8 +139,8 @@ def _save_draft(
 def helper(request: Request) -> HttpResponse:
     """Send the module with which scripts report, for runs elsewhere."""
     del request
-    headers = {"Content-Disposition": f'attachment; filename="{HELPER.name}"'}
-    return HttpResponse(HELPER.read_bytes(), content_type="text/x-python", headers=headers)
+    named = {"Content-Disposition": f'attachment; filename="{HELPER.name}"'}
+    return HttpResponse(HELPER.read_bytes(), content_type="text/x-python", headers=named)
 
 
 urls = [

@@ -54,7 +54,7 @@ class EnvironmentRecords:
             log.warning("the state of an environment was not recorded: %s", error)
 
     async def keep_house(self, environments: Environments) -> None:
-        """Remove the longest unused environments above the limit, and record what is there.
+        """Remove the longest unused environments above the limit, and record those that remain.
 
         Raises:
             DatabaseUnavailable: it is recorded the next time.

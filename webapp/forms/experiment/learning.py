@@ -101,7 +101,8 @@ MODEL = Section(
     "model",
     "Model",
     "brain",
-    "A template and its arguments, or own code. Each trial overrides the arguments in the search space.",
+    "A template and its arguments, a registered version, or own code. Each trial overrides the arguments in "
+    "the search space.",
     (
         Group(
             "Template",

@@ -38,13 +38,13 @@ from workers.serving.errors import plain_text
 from workers.serving.versions.child_process import SEND_BUFFER_BYTES, ChildCommand, child_environment
 from workers.serving.versions.code_packages import PackagesMissing, install
 from workers.serving.versions.sandboxed_child import SandboxedChild
-from workers.serving.versions.sandboxes import SandboxedModel
+from workers.serving.versions.sandboxed_model import SandboxedModel
 
 logger = logging.getLogger("trainyard.serving")
 code_logger = logging.getLogger("trainyard.serving.code")
 GIB = 2**30
 # Beside the memory in use, JAX and the allocator reserve memory that they never touch.
-RESERVED = 4 * GIB
+RESERVED = GIB
 WATCH_SECONDS = 0.25
 """The time between two measurements: more often takes a share of a core for each version."""
 MAX_LINE = 1000

@@ -2,33 +2,16 @@
 
 import asyncio
 import importlib
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from jobs.contracts.release import ReleasedCode
 from workers.serving.versions.child_process import ChildCommand, ChildProcess
+from workers.serving.versions.sandboxed_model import SandboxedModel
 
 if TYPE_CHECKING:
     from workers.serving.versions.sandbox_starter import SandboxStarter
 
 _STARTER = "workers.serving.versions.sandbox_starter"
-
-
-class SandboxedModel(NamedTuple):
-    """A version to load: its verified files on this machine.
-
-    Attributes:
-        name: of the version, for the log.
-        model: the model file.
-        code: the code, as it was released.
-        files: the files of the code, each with its path in it.
-    """
-
-    name: str
-    model: Path
-    code: ReleasedCode
-    files: Sequence[tuple[str, Path]]
 
 
 class Sandboxes:

@@ -26,7 +26,8 @@ from workers.serving.traffic import Traffic
 from workers.serving.versions.batcher import Answer, Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, LoadedModel
 from workers.serving.versions.child_starter import ChildStarter
-from workers.serving.versions.sandboxes import SandboxedModel, Sandboxes
+from workers.serving.versions.sandboxed_model import SandboxedModel
+from workers.serving.versions.sandboxes import Sandboxes
 from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.signature_check import SignatureMismatch, check_signature
 
