@@ -103,7 +103,7 @@ def _save(
         return None
     space = arguments.space()
     if space and not values["metric"].strip():
-        form.add_error("metric", "Enter the metric by which the trials are ranked.")
+        form.add_error("metric", "Enter the metric that ranks the trials.")
         return None
     spec = spec_from(before, values, arguments.arguments(), space)
     seen = int(values["seen"]) if values["seen"].isdecimal() else None
