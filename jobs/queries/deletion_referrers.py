@@ -1,6 +1,6 @@
 """Finds what prevents a deletion: rows outside of it that refer to its rows, and work that has not ended."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from django.db.models import Model, Q, QuerySet
@@ -38,6 +38,7 @@ def _all(scope: Scope) -> Iterator[ReferrerOut]:
     yield from _readers_of_datasets(scope)
     yield from _users_of_versions(scope)
     yield from _versions_with_code(scope)
+    yield from _experiments_with_code(scope)
 
 
 def _few[M: Model](rows: QuerySet[M]) -> QuerySet[M]:
@@ -112,14 +113,17 @@ def _users_of_versions(scope: Scope) -> Iterator[ReferrerOut]:
     for version in scope.versions.select_related("model"):
         # A revision has the number also if it was written with an alias; a draft may have either.
         named = {"kind": "version", "model": version.model.name, "number": version.number}
-        revisions = Revision.objects.filter(
-            **{f"spec_json__model__{key}": value for key, value in named.items()}
-        )
-        draft = Q(**{f"draft__model__{key}": value for key, value in named.items()})
-        trained = Experiment.objects.filter(Q(pk__in=revisions.values("experiment")) | draft)
-        elsewhere = trained.exclude(pk__in=scope.experiments.values("pk")).select_related("project")
-        for experiment in _few(elsewhere):
+        for experiment in _few(_experiments_whose_model(scope, named)):
             yield _experiment(experiment, "starts from its weights")
+
+
+def _experiments_whose_model(scope: Scope, fields: Mapping[str, object]) -> QuerySet[Experiment]:
+    """Return the experiments outside whose model has these values, in a revision or in the draft."""
+    revision = {f"spec_json__model__{key}": value for key, value in fields.items()}
+    draft = Q(**{f"draft__model__{key}": value for key, value in fields.items()})
+    revised = Revision.objects.filter(**revision).values("experiment")
+    found = Experiment.objects.filter(Q(pk__in=revised) | draft)
+    return found.exclude(pk__in=scope.experiments.values("pk")).select_related("project")
 
 
 def _versions_with_code(scope: Scope) -> Iterator[ReferrerOut]:
@@ -128,6 +132,14 @@ def _versions_with_code(scope: Scope) -> Iterator[ReferrerOut]:
     for version in _few(outside.filter(code__in=scope.code.values("pk"))):
         why = "cannot be loaded without it" if version.needs_code else "was made with it and names it"
         yield _version(version, why)
+
+
+def _experiments_with_code(scope: Scope) -> Iterator[ReferrerOut]:
+    """Yield the experiments outside that run this code."""
+    for version in scope.code:
+        experiments = _experiments_whose_model(scope, {"digest": version.digest})
+        for experiment in _few(experiments.filter(project=version.project_id)):
+            yield _experiment(experiment, "runs it")
 
 
 def _releases(scope: Scope) -> Iterator[ReferrerOut]:

@@ -237,6 +237,18 @@ def test_deleted_code_can_be_restored_and_then_is_removed_with_its_files(people:
     assert send(api, ("model.py", MODEL)).status_code == 200
 
 
+def test_code_that_an_experiment_runs_is_not_deleted(people: People, api: Client) -> None:
+    digest = send(api, ("model.py", MODEL)).json()["digest"]
+    model = {"kind": "script", "digest": digest, "entry": "model.py"}
+    body = {"project": "yard", "name": "net search", "spec": {"version": 1, "model": model}}
+    made = api.post("/api/v1/experiments", body, content_type="application/json")
+    assert made.status_code == 201, made.content
+    refused = api.delete(f"{CODE}/{digest}")
+    assert refused.status_code == 409
+    (needs,) = api.get(f"{CODE}/{digest}/deletion").json()["needed_by"]
+    assert (needs["kind"], needs["label"], needs["why"]) == ("experiment", "experiment net search", "runs it")
+
+
 def test_sending_the_files_of_a_deleted_version_restores_it(people: People, api: Client) -> None:
     digest = send(api, ("model.py", MODEL)).json()["digest"]
     api.delete(f"{CODE}/{digest}")

@@ -139,8 +139,8 @@ def _save_draft(
 def helper(request: Request) -> HttpResponse:
     """Send the module with which scripts report, for runs elsewhere."""
     del request
-    headers = {"Content-Disposition": f'attachment; filename="{HELPER.name}"'}
-    return HttpResponse(HELPER.read_bytes(), content_type="text/x-python", headers=headers)
+    named = {"Content-Disposition": f'attachment; filename="{HELPER.name}"'}
+    return HttpResponse(HELPER.read_bytes(), content_type="text/x-python", headers=named)
 
 
 urls = [
