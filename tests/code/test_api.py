@@ -245,7 +245,7 @@ def test_code_that_an_experiment_runs_is_not_deleted(people: People, api: Client
     assert made.status_code == 201, made.content
     refused = api.delete(f"{CODE}/{digest}")
     assert refused.status_code == 409
-    (needs,) = api.get(f"{CODE}/{digest}/deletion").json()["needed_by"]
+    (needs,) = api.get(f"{CODE}/{digest}/deletion").json()["referrers"]
     assert (needs["kind"], needs["label"], needs["why"]) == ("experiment", "experiment net search", "runs it")
 
 
