@@ -80,7 +80,7 @@ class VersionAddressIn(RolesIn):
 
 
 class ReadAgainIn(RolesIn):
-    """Another reading of the file of a version. What a request leaves out stays as for that version."""
+    """Another reading of the file of a version. Fields that are absent stay as for that version."""
 
     rows_without_target: RowsWithoutTarget | None = Field(
         None, description="`leave_out`: rows of a table that have no target are left out."
