@@ -147,7 +147,8 @@ class SandboxStarter:
 
     def _levels(self) -> tuple[LevelState, ...]:
         if self._states is None:
-            self._states = self._find_levels()
+            with _reaping():
+                self._states = self._find_levels()
         return self._states
 
     def _start(self, held: Held | None, version: SandboxedModel, descriptor: int) -> "_Started":
@@ -330,6 +331,24 @@ class _Started(NamedTuple):
             except subprocess.TimeoutExpired:
                 self.orphans.look()
                 early = max(0, early - 1)
+
+
+@contextmanager
+def _reaping() -> Iterator[None]:
+    """Reap the processes that the trial of a level leaves: bubblewrap ends before those inside."""
+    before = set(_own_children())
+    yield
+    for pid in set(_own_children()) - before:
+        # Processes that run, such as new forks of the fork server, are left alone.
+        with suppress(ChildProcessError):
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
+
+
+def _own_children() -> list[int]:
+    try:
+        return list(children(os.getpid()))
+    except (Unmeasurable, OSError):
+        return []
 
 
 class _Orphans:
