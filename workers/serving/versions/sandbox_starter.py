@@ -48,7 +48,7 @@ RESERVED = GIB
 WATCH_SECONDS = 0.25
 """The time between two measurements: more often takes a share of a core for each version."""
 MAX_LINE = 1000
-FIRST_LOOK_SECONDS, LOOK_SECONDS = 0.2, 2.0
+EARLY_LOOKS, EARLY_LOOK_SECONDS, LOOK_SECONDS = 80, 0.25, 2.0
 """The times between two looks for the processes inside a sandbox, which an early end could leave behind."""
 _PASSED = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "XLA_FLAGS", "PYTHONUNBUFFERED")
 
@@ -135,7 +135,7 @@ class SandboxStarter:
                 raise
             undo.pop_all()
         _, child = await loop.create_unix_connection(SandboxedChild, sock=router_socket)
-        child.attach(started.process, started.watch, started.lines.last, started.follow(loop))
+        child.attach(started.process, started.watch, started.lines.last, started.follow(loop), started.end)
         return child, started.model
 
     async def close(self) -> None:
@@ -147,7 +147,8 @@ class SandboxStarter:
 
     def _levels(self) -> tuple[LevelState, ...]:
         if self._states is None:
-            self._states = self._find_levels()
+            with _reaping():
+                self._states = self._find_levels()
         return self._states
 
     def _start(self, held: Held | None, version: SandboxedModel, descriptor: int) -> "_Started":
@@ -175,7 +176,7 @@ class SandboxStarter:
             watch.read(process.stdout, lines.receive)
             undo.pop_all()
         logger.info("%s runs in a sandbox of the level %s", version.name, process.record.level)
-        return _Started(process, watch, lines, run, model, held)
+        return _Started(process, watch, lines, run, model, held, _Orphans(process.pid))
 
     def _find_levels(self) -> tuple[LevelState, ...]:
         try:
@@ -287,6 +288,7 @@ class _Started(NamedTuple):
     run: _Run
     model: Path
     held: Held | None
+    orphans: "_Orphans"
 
     def follow(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[int]":
         """Wait for the end in a thread, and remove everything. Return the exit status that it will have."""
@@ -301,29 +303,52 @@ class _Started(NamedTuple):
         threading.Thread(target=wait, name=f"end of {self.process.pid}", daemon=True).start()
         return ended
 
+    def end(self) -> None:
+        """End it, and wait until it has ended."""
+        self.orphans.look()
+        self.process.kill()
+
     def abandon(self) -> None:
         """End it and remove everything."""
-        self.process.kill()
+        self.end()
         self._remove()
 
     def _remove(self) -> int:
-        with _Orphans(self.process.pid) as orphans:
+        with self.orphans:
             try:
-                return self._wait(orphans)
+                return self._wait()
             finally:
                 self.process.close()
                 self.run.close()
                 if self.held is not None:
                     self.held.release()
 
-    def _wait(self, orphans: "_Orphans") -> int:
-        pause = FIRST_LOOK_SECONDS
+    def _wait(self) -> int:
+        early = EARLY_LOOKS
         while True:
             try:
-                return self.watch.wait(pause)
+                return self.watch.wait(EARLY_LOOK_SECONDS if early else LOOK_SECONDS)
             except subprocess.TimeoutExpired:
-                orphans.look()
-                pause = LOOK_SECONDS
+                self.orphans.look()
+                early = max(0, early - 1)
+
+
+@contextmanager
+def _reaping() -> Iterator[None]:
+    """Reap the processes that the trial of a level leaves: bubblewrap ends before those inside."""
+    before = set(_own_children())
+    yield
+    for pid in set(_own_children()) - before:
+        # Processes that run, such as new forks of the fork server, are left alone.
+        with suppress(ChildProcessError):
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
+
+
+def _own_children() -> list[int]:
+    try:
+        return list(children(os.getpid()))
+    except (Unmeasurable, OSError):
+        return []
 
 
 class _Orphans:

@@ -48,6 +48,7 @@ class SandboxedChild(ChildProcess):
         self._sandbox: SandboxProcess
         self._watch: Watch
         self._last_line: Callable[[], str]
+        self._end: Callable[[], None]
         self._signature: Signature | None = None
         self._notices = 0
         self._since = time.monotonic()
@@ -58,6 +59,7 @@ class SandboxedChild(ChildProcess):
         watch: Watch,
         last_line: Callable[[], str],
         ended: "asyncio.Future[int]",
+        end: Callable[[], None],
     ) -> None:
         """Set its process.
 
@@ -66,9 +68,11 @@ class SandboxedChild(ChildProcess):
             watch: of the sandbox.
             last_line: returns the last line that it has printed.
             ended: its exit status, once everything of it is removed.
+            end: ends it, and returns when it has ended.
         """
         self._sandbox, self._watch, self._last_line = process, watch, last_line
         self._process = Child(process.pid, ended)
+        self._end = end
 
     @property
     def level(self) -> SandboxLevel:
@@ -127,7 +131,7 @@ class SandboxedChild(ChildProcess):
     def kill(self) -> None:
         """End all its processes. This returns at once."""
         if not self._process.ended.done():
-            threading.Thread(target=self._sandbox.kill, name=f"end of {self.pid}", daemon=True).start()
+            threading.Thread(target=self._end, name=f"end of {self.pid}", daemon=True).start()
 
     def data_received(self, data: bytes) -> None:
         """Resolve the open request (asyncio callback); end a child that sends anything else."""
