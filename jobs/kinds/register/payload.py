@@ -9,9 +9,14 @@ from jobs.kinds.base import Payload, Result
 
 
 class RegisterPayload(Payload):
-    """The version that is validated, by its primary key."""
+    """The version that is validated, by its primary key, and the digest of the code that came with it."""
 
     version: int
+    code: str | None = None
+
+    def code_digest(self) -> str | None:
+        """Return the digest of the code that the validation may execute."""
+        return self.code
 
 
 class RegisterResult(Result):
