@@ -174,11 +174,18 @@ def profile(version: DatasetVersion, *, by: User | None) -> Job:
     )
 
 
-def register(version: ModelVersion, *, by: User | None) -> Job:
-    """Queue the job that loads a version in a clean process and reads its signature."""
+def register(version: ModelVersion, *, by: User | None, without_code: bool = False) -> Job:
+    """Queue the job that loads a version in a clean process and reads its signature.
+
+    Args:
+        version: the version.
+        by: the acting user.
+        without_code: whether the code that came with it is left out.
+    """
+    digest = None if without_code else _digest(version.code)
     return queue(
         REGISTER,
-        RegisterPayload(version=version.pk, code=_digest(version.code)),
+        RegisterPayload(version=version.pk, code=digest, without_code=without_code),
         project=version.model.project,
         title=f"Validate {version}",
         priority=80,

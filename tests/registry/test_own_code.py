@@ -8,6 +8,7 @@ import pytest
 from jobs import signing
 from jobs.actions import control, deletions, promotions, registration
 from jobs.actions.code import digest_of
+from jobs.actions.kind_actions import actions_of
 from jobs.actions.tasks import task_for
 from jobs.contracts import release
 from jobs.contracts.release import SignedRelease, identity_of
@@ -177,6 +178,26 @@ def test_a_validation_gets_the_code_and_the_strict_checks_of_uploads(
     assert task.foreign
     assert task.code is not None
     assert task.code.digest == code.digest
+
+
+def test_a_process_that_has_run_code_does_not_decide_that_a_file_needs_none(
+    yard: Yard, trainer: User, tmp_path: Any
+) -> None:
+    stored = sha256_of(store().path(yard.new_bytes().digest))
+    version = registration.add_uploaded(yard.model, stored, code=code_of(yard), by=trainer)
+    first = Job.objects.validating(version.pk).get()
+    actions_of(first).on_done(first, RegisterResult(signature=SIGNATURE, needs_code=False))
+    version.refresh_from_db()
+    assert version.state == "validating"
+    second = Job.objects.validating(version.pk).exclude(pk=first.pk).get()
+    assert not sandboxes.needs_sandbox(second)
+    attempt = factories.make_attempt(second, factories.make_worker())
+    task = cast(RegisterTask, task_for(attempt.pk, folder=tmp_path, threads=1))
+    assert (task.code, task.foreign) == (None, True)
+    actions_of(second).on_done(second, RegisterResult(signature=SIGNATURE, needs_code=False))
+    version.refresh_from_db()
+    assert (version.state, version.needs_code) == ("candidate", False)
+    assert Job.objects.validating(version.pk).count() == 2
 
 
 def test_only_who_may_run_code_validates_it_again(yard: Yard, trainer: User) -> None:
