@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from django.db import transaction
 
@@ -17,6 +18,13 @@ from jobs.models import PackageEnvironment
 
 INTERRUPTED = EnvironmentFailure(code="stopped", message="The run that needed it ended before it was built.")
 LOST = EnvironmentFailure(code="worker_lost", message="The worker ended before it was built.")
+
+
+class Unfinished(NamedTuple):
+    """A build without an end: the digest of its environment, and when it was begun."""
+
+    digest: str
+    started: dt.datetime
 
 
 def building(place: str, key: EnvironmentKey, *, worker: int) -> None:
@@ -65,9 +73,19 @@ def ready(place: str, facts: EnvironmentFacts, log: str) -> None:
     )
 
 
-def failed(place: str, key: EnvironmentKey, failure: EnvironmentFailure | None, log: str) -> None:
-    """Record that an environment could not be built; None: the run that needed it has ended before."""
-    PackageEnvironment.objects.filter(place=place, digest=key.digest).update(
+def failed(
+    place: str, key: EnvironmentKey, failure: EnvironmentFailure | None, log: str, *, worker: int
+) -> None:
+    """Record that an environment could not be built, unless another worker has begun to build it since.
+
+    Args:
+        place: the folder of the worker.
+        key: the environment.
+        failure: None if the run that needed it has ended before.
+        log: the output of its build.
+        worker: the id of the worker that has begun this build.
+    """
+    PackageEnvironment.objects.filter(place=place, digest=key.digest, worker=worker).update(
         state=EnvironmentState.FAILED,
         error_json=(failure or INTERRUPTED).model_dump(),
         log=log,
@@ -99,16 +117,18 @@ def used(place: str, times: Mapping[str, float]) -> None:
                 row.save(update_fields=["last_used"])
 
 
-def interrupted(place: str, digest: str) -> None:
+def interrupted(place: str, build: Unfinished) -> None:
     """Record that a build has ended without a result, because its worker died."""
-    rows = PackageEnvironment.objects.filter(place=place, digest=digest, state=EnvironmentState.BUILDING)
+    rows = PackageEnvironment.objects.filter(
+        place=place, digest=build.digest, started=build.started, state=EnvironmentState.BUILDING
+    )
     rows.update(state=EnvironmentState.FAILED, error_json=LOST.model_dump())
 
 
-def unfinished(place: str) -> list[str]:
-    """Return the environments of a folder that are recorded as being built."""
+def unfinished(place: str) -> list[Unfinished]:
+    """Return the builds of a folder that are recorded as not ended."""
     rows = PackageEnvironment.objects.filter(place=place, state=EnvironmentState.BUILDING)
-    return list(rows.values_list("digest", flat=True))
+    return [Unfinished(*row) for row in rows.values_list("digest", "started")]
 
 
 def _identity(key: EnvironmentKey) -> dict[str, object]:

@@ -21,6 +21,7 @@ from jobs.kinds.profile.payload import ProfilePayload
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload
 from jobs.models import (
+    CodeVersion,
     DatasetVersion,
     Job,
     ModelVersion,
@@ -30,7 +31,7 @@ from jobs.models import (
     Revision,
     User,
 )
-from jobs.queries import base_versions, code_checks, outcomes
+from jobs.queries import base_versions, outcomes
 from jobs.states import JobState
 
 MAX_LISTED = 8
@@ -50,7 +51,6 @@ def submit(revision: Revision, *, by: User) -> Job:
     spec = revision.spec
     own_code.require_present(experiment.project, spec)
     version = dataset_version(spec, revision)
-    _check_code(spec, experiment.project)
     _check_model_name(spec, experiment.project)
     with transaction.atomic():
         quotas.require_room_for_job(experiment.project)
@@ -84,16 +84,6 @@ def _check_model_name(spec: ExperimentSpec, project: Project) -> None:
     if taken.exclude(project=project, deletion=None).exists():
         message = f"the model name {wanted.model!r} is taken by another project"
         raise BadSpec(message, [Problem("/spec/after/register/model", message)])
-
-
-def _check_code(spec: ExperimentSpec, project: Project) -> None:
-    """Refuse code that the project does not have, also if it was deleted after the draft was checked.
-
-    Raises:
-        BadSpec: there is no such code, or it has no such script.
-    """
-    for problem in code_checks.problems(project, spec):
-        raise BadSpec(problem.message, [Problem(f"/spec{problem.pointer}", problem.message)])
 
 
 def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion | None:
@@ -184,11 +174,18 @@ def profile(version: DatasetVersion, *, by: User | None) -> Job:
     )
 
 
-def register(version: ModelVersion, *, by: User | None) -> Job:
-    """Queue the job that loads a version in a clean process and reads its signature."""
+def register(version: ModelVersion, *, by: User | None, without_code: bool = False) -> Job:
+    """Queue the job that loads a version in a clean process and reads its signature.
+
+    Args:
+        version: the version.
+        by: the acting user.
+        without_code: whether the code that came with it is left out.
+    """
+    digest = None if without_code else _digest(version.code)
     return queue(
         REGISTER,
-        RegisterPayload(version=version.pk),
+        RegisterPayload(version=version.pk, code=digest, without_code=without_code),
         project=version.model.project,
         title=f"Validate {version}",
         priority=80,
@@ -198,14 +195,20 @@ def register(version: ModelVersion, *, by: User | None) -> Job:
 
 def gate(promotion: PromotionRequest, *, by: User) -> Job:
     """Queue the job that compares a promotion's version with the champion."""
+    version, champion = promotion.version, promotion.baseline_version
+    theirs = champion.needed_code if champion is not None else None
     return queue(
         GATE,
-        GatePayload(promotion=promotion.pk),
+        GatePayload(promotion=promotion.pk, code=_digest(version.needed_code or theirs)),
         project=promotion.model.project,
         title=f"Gates of {promotion.version}",
         priority=90,
         created_by=by,
     )
+
+
+def _digest(code: CodeVersion | None) -> str | None:
+    return None if code is None else code.digest
 
 
 def ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:

@@ -261,7 +261,7 @@ def test_a_model_of_code_is_retrained_saved_and_loaded(
     tmp_path: Path, iris: DatasetFile, text: str, entry: str, metric: str, direction: str, custom: bool
 ) -> None:
     from workers.engine.models.files import load_model
-    from workers.engine.models.own_code import own_objects
+    from workers.engine.models.own_code import using_code
 
     result, report, task = trained(tmp_path, text, entry, iris, metric=metric, direction=direction)
     assert result["metrics"]["test"]["accuracy"] > 0.2
@@ -272,7 +272,7 @@ def test_a_model_of_code_is_retrained_saved_and_loaded(
     if custom:
         with pytest.raises((TypeError, ValueError)):
             load_model(model_file, tmp_path)
-    with own_objects(task.code):
+    with using_code(task.code):
         model = load_model(model_file, tmp_path)
     assert model.name == "m_m1" and model.output_shape == (None, 3)
 

@@ -18,7 +18,8 @@ from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_me
 from tests.own_layers import SCALED, save_with_layer, scaled
 from workers.engine.data.store import file_digest
 from workers.engine.errors import BadModel
-from workers.engine.models.own_objects import own_objects
+from workers.engine.models.files import load_model
+from workers.engine.models.own_code import using_folder
 from workers.engine.tasks import ensemble, gate, quantize, register
 
 x = np.ones((2, 4), np.float32)
@@ -77,12 +78,29 @@ def test_a_module_with_the_name_of_an_imported_one_is_found(tmp_path):
     assert json.loads("1") == 1
 
 
+def test_a_file_is_executed_up_to_its_search(tmp_path):
+    path = save_with_layer(tmp_path, SCALED, "Scaled")
+    search = "keras_tuner.RandomSearch(keras.Sequential, 'val_loss').search()\nraise OSError('after it')"
+    code = code_in(tmp_path / "code", guide=f"{SCALED}\nimport keras_tuner\n{search}")
+    assert registered(path, code)["needs_code"] is True
+
+
+def test_a_module_may_have_a_name_that_begins_like_that_of_keras(tmp_path):
+    path = save_with_layer(
+        tmp_path, SCALED.replace("@keras.saving", '__name__ = "keras_own"\n@keras.saving'), "Scaled"
+    )
+    assert registered(path, code_in(tmp_path / "code", keras_own=SCALED))["needs_code"] is True
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("import no_such_package\n" + SCALED, "its code cannot be imported: ModuleNotFoundError.*model.py:1"),
+        (
+            "import no_such_package\n" + SCALED,
+            "importing model.py failed: ModuleNotFound.*model.py, line 1",
+        ),
         (SCALED.replace("return x * 2.0", "raise OSError('broken')"), "OSError: .*broken.*model.py"),
-        ("import sys; sys.exit(0)\n" + SCALED, "its code cannot be imported: SystemExit"),
+        ("import sys; sys.exit(0)\n" + SCALED, r"importing model.py failed: the code called sys.exit\(0\)"),
         ("x = 1", "Could not locate class .Scaled"),
     ],
 )
@@ -97,11 +115,11 @@ def test_two_versions_of_one_code_do_not_mix(tmp_path):
     changed = SCALED.replace("* 2.0", "* 3.0")
     second = save_with_layer(tmp_path / "second", changed, "Scaled")
     codes = [code_in(tmp_path / "a" / "code", model=SCALED), code_in(tmp_path / "b" / "code", model=changed)]
-    with own_objects(Path(codes[0].folder), first):
-        ours = keras.saving.load_model(first)
-        with own_objects(Path(codes[1].folder), second):
-            theirs = keras.saving.load_model(second)
-        again = keras.saving.load_model(first)
+    with using_folder(Path(codes[0].folder)):
+        ours = load_model(first, tmp_path)
+        with using_folder(Path(codes[1].folder)):
+            theirs = load_model(second, tmp_path)
+        again = load_model(first, tmp_path)
     weights = ours.get_weights()
     for model in (theirs, again):
         model.set_weights(weights)
@@ -143,7 +161,7 @@ def test_the_gates_load_each_version_with_its_own_code(tmp_path):
     gates = {each["name"]: each for each in gate.run(broken, ArtifactReport(tmp_path / "run"))["gates"]}
     assert gates["loads"]["state"] == "passed"
     assert gates["metric"]["state"] == "not_evaluated"
-    assert "OSError: gone (model.py:1)" in gates["metric"]["detail"]
+    assert "OSError: gone (model.py, line 1)" in gates["metric"]["detail"]
 
 
 def test_a_model_with_a_layer_of_its_own_is_quantized(tmp_path):

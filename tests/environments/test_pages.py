@@ -1,6 +1,7 @@
 """Environments on the pages of code and workers, and over REST."""
 
 import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -83,7 +84,7 @@ def test_a_failed_build_shows_its_cause_and_its_log(browser: Client, worker: Wor
     digest = store(browser, "einops>=0.8")
     actions.building(PLACE, facts(), worker=worker.pk)
     failure = EnvironmentFailure(code="package_not_found", message="The index has no package 'einops'.")
-    actions.failed(PLACE, facts(), failure, "ERROR: none\n")
+    actions.failed(PLACE, facts(), failure, "ERROR: none\n", worker=worker.pk)
     page = squeezed(browser.get(f"/code/{digest}").content.decode())
     assert "The index has no package &#x27;einops&#x27;." in page
     assert "ERROR: none" in page
@@ -114,12 +115,24 @@ def test_an_environment_that_is_not_there_any_more_is_recorded_as_removed(worker
 
 def test_a_build_whose_worker_died_is_recorded_as_failed(worker: Worker) -> None:
     actions.building(PLACE, facts(), worker=worker.pk)
-    assert actions.unfinished(PLACE) == ["d" * 64]
-    actions.interrupted(PLACE, "d" * 64)
+    (build,) = actions.unfinished(PLACE)
+    actions.interrupted(PLACE, build._replace(started=build.started - timedelta(seconds=1)))
+    assert actions.unfinished(PLACE) == [build]
+    actions.interrupted(PLACE, build)
     row = PackageEnvironment.objects.get()
     assert row.state == "failed"
     assert row.error is not None
     assert row.error.code == "worker_lost"
+
+
+def test_a_late_failure_does_not_change_the_build_of_another_worker(worker: Worker) -> None:
+    other = factories.make_worker(name="elm", info={"environments": PLACE})
+    actions.building(PLACE, facts(), worker=worker.pk)
+    actions.building(PLACE, facts(), worker=other.pk)
+    actions.failed(PLACE, facts(), None, "", worker=worker.pk)
+    assert PackageEnvironment.objects.get().state == "building"
+    actions.failed(PLACE, facts(), None, "", worker=other.pk)
+    assert PackageEnvironment.objects.get().state == "failed"
 
 
 def test_more_requirements_than_are_kept_are_refused_and_not_cut(browser: Client) -> None:

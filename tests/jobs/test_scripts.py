@@ -1,12 +1,14 @@
 """Jobs of scripts: their pages, and what cannot follow their trials."""
 
+from typing import Any
+
 import pytest
 
 from jobs.actions import ensembles, trials
 from jobs.actions.registration import add_to_new_model
 from jobs.actions.tasks import origin_of
 from jobs.errors import Conflict, StaleState
-from jobs.models import Artifact, CodeFile, CodeVersion, Job
+from jobs.models import Artifact, CodeFile, CodeVersion, Experiment, Job
 from jobs.queries.retraining import chosen_epoch
 from jobs.queries.versions import is_foreign
 from tests.factories import make_experiment, make_job, make_job_artifact, make_trials
@@ -96,3 +98,31 @@ def test_trials_of_scripts_are_neither_combined_nor_continued(search: Job, peopl
     )
     with pytest.raises(StaleState, match="a script has no checkpoints"):
         trials.continue_training(search.trials.get(number=1), 10, by=people.trainer)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": {"kind": "script", "digest": 5, "entry": ["train.py"], "args": ["epochs"]}},
+        {"model": {"kind": "script", "digest": None, "entry": None, "args": None, "env": "x"}},
+        {"search": [1]},
+        {"search": {"space": "units"}},
+        {"search": {"space": [1, {}, {"name": "units"}, {"name": ["units"], "kind": "int"}]}},
+        {"search": {"space": [{"name": "units", "kind": "int", "min": 1}, {"name": "a", "kind": "float"}]}},
+        {"search": {"space": [{"name": "act", "kind": "choice", "values": 3}, {"name": "b", "kind": []}]}},
+        {"data": "iris", "fit": 3, "after": [], "resources": "many"},
+    ],
+)
+def test_the_form_shows_every_draft_of_a_script(people: People, code: CodeVersion, changes: Any) -> None:
+    made = make_experiment(project=people.project, by=people.owner, spec=SPEC)
+    Experiment.objects.filter(pk=made.pk).update(draft={**SPEC, **changes})
+    address = f"/p/yard/experiments/{made.pk}/edit"
+    browser = browser_of(people.trainer)
+    assert browser.get(address).status_code == 200
+    filled = {
+        "name": "a", "code": code.digest, "entry": "train.py", "steps": "3", "seed": "0",
+        "pool": "default", "slots": "1", "seen": "9999999999", "metric": "reward", "do": "submit",
+        "arguments-TOTAL_FORMS": "1", "arguments-INITIAL_FORMS": "0",
+        "arguments-0-name": "units", "arguments-0-use": "values", "arguments-0-text": "1, 2",
+    }
+    assert browser.post(address, filled).status_code < 500

@@ -6,8 +6,9 @@ from typing import get_args as values_of
 import pytest
 
 from jobs import signing
-from jobs.actions import deletions, promotions, registration
+from jobs.actions import control, deletions, promotions, registration
 from jobs.actions.code import digest_of
+from jobs.actions.kind_actions import actions_of
 from jobs.actions.tasks import task_for
 from jobs.contracts import release
 from jobs.contracts.release import SignedRelease, identity_of
@@ -25,7 +26,7 @@ from jobs.models import (
     Role,
     User,
 )
-from jobs.queries import references
+from jobs.queries import references, sandboxes
 from jobs.store import sha256_of, store
 from tests import factories
 from tests.api.conftest import Caller
@@ -177,6 +178,49 @@ def test_a_validation_gets_the_code_and_the_strict_checks_of_uploads(
     assert task.foreign
     assert task.code is not None
     assert task.code.digest == code.digest
+
+
+def test_a_process_that_has_run_code_does_not_decide_that_a_file_needs_none(
+    yard: Yard, trainer: User, tmp_path: Any
+) -> None:
+    stored = sha256_of(store().path(yard.new_bytes().digest))
+    version = registration.add_uploaded(yard.model, stored, code=code_of(yard), by=trainer)
+    first = Job.objects.validating(version.pk).get()
+    actions_of(first).on_done(first, RegisterResult(signature=SIGNATURE, needs_code=False))
+    version.refresh_from_db()
+    assert version.state == "validating"
+    second = Job.objects.validating(version.pk).exclude(pk=first.pk).get()
+    assert not sandboxes.needs_sandbox(second)
+    attempt = factories.make_attempt(second, factories.make_worker())
+    task = cast(RegisterTask, task_for(attempt.pk, folder=tmp_path, threads=1))
+    assert (task.code, task.foreign) == (None, True)
+    actions_of(second).on_done(second, RegisterResult(signature=SIGNATURE, needs_code=False))
+    version.refresh_from_db()
+    assert (version.state, version.needs_code) == ("candidate", False)
+    assert Job.objects.validating(version.pk).count() == 2
+
+
+def test_only_who_may_run_code_validates_it_again(yard: Yard, trainer: User) -> None:
+    version = uploaded(yard, trainer, code_of(yard))
+    job = Job.objects.validating(version.pk).get()
+    assert sandboxes.needs_sandbox(job)
+    assert [sandboxes.may_run(by, job) for by in (yard.member, trainer)] == [False, True]
+    control.stop(job, by=yard.member)
+    job.refresh_from_db()
+    with pytest.raises(Forbidden, match="trainer"):
+        control.retry(job, by=yard.member)
+    control.retry(job, by=trainer)
+
+
+def test_gates_that_execute_code_wait_for_a_worker_with_a_sandbox(yard: Yard, trainer: User) -> None:
+    version = uploaded(yard, trainer, code_of(yard))
+    request = promotions.request(version, stage="production", by=trainer)
+    assert request.gate_job is not None and sandboxes.needs_sandbox(request.gate_job)
+    judge(request, GOOD_GATES)
+    promotions.approve(request, by=yard.approver)
+    # The champion has code now.
+    after = promotions.request(uploaded(yard, trainer, None, needs=False), stage="production", by=trainer)
+    assert after.gate_job is not None and sandboxes.needs_sandbox(after.gate_job)
 
 
 def test_gates_get_the_code_of_challenger_and_champion(yard: Yard, trainer: User, tmp_path: Any) -> None:

@@ -15,7 +15,7 @@ from jobs.models import CodeVersion, Experiment, Project
 from jobs.queries import code as code_queries
 from jobs.queries import datasets
 from webapp.forms.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
-from webapp.forms.script.script import ScriptForm, initial_values, spec_from
+from webapp.forms.script.script import ScriptForm, initial_values, part, spec_from
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render, url
 
 HELPER = Path(settings.BASE_DIR) / "workers" / "script_helper" / "trainyard_report.py"
@@ -70,9 +70,14 @@ def _edit(
 
 
 def _initial_rows(version: CodeVersion, spec: Json) -> list[Json]:
-    model = spec["model"]
-    search = spec.get("search") or {}
-    return rows_of(_found(version, model.get("entry", "")), model.get("args", {}), search.get("space", ()))
+    # A draft may have anything in place of them.
+    model, search = part(spec, "model"), part(spec, "search")
+    space = search.get("space")
+    return rows_of(
+        _found(version, str(model.get("entry", ""))),
+        part(model, "args"),
+        space if isinstance(space, list) else (),
+    )
 
 
 def _found(version: CodeVersion, entry: str) -> CodeEntry | None:

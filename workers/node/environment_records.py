@@ -26,6 +26,7 @@ class EnvironmentRecords:
     def __init__(self, folder: EnvironmentFolder, database: DatabaseThread) -> None:
         self.worker_id: int | None = None
         self._place = folder.place()
+        self._builds: dict[str, int] = {}
         self._database = database
         self._loop = asyncio.get_running_loop()
 
@@ -35,14 +36,18 @@ class EnvironmentRecords:
         return self._place
 
     def building(self, key: EnvironmentKey) -> None:
-        if self.worker_id is not None:
-            self._send(partial(actions.building, self._place, key, worker=self.worker_id))
+        if (worker := self.worker_id) is not None:
+            # The node may have another id at the end of the build.
+            self._builds[key.digest] = worker
+            self._send(partial(actions.building, self._place, key, worker=worker))
 
     def ready(self, facts: EnvironmentFacts, text: str) -> None:
+        self._builds.pop(facts.digest, None)
         self._send(partial(actions.ready, self._place, facts, text))
 
     def failed(self, key: EnvironmentKey, failure: EnvironmentFailure | None, text: str) -> None:
-        self._send(partial(actions.failed, self._place, key, failure, text))
+        if (worker := self._builds.pop(key.digest, None)) is not None:
+            self._send(partial(actions.failed, self._place, key, failure, text, worker=worker))
 
     def _send(self, call: Callable[[], None]) -> None:
         asyncio.run_coroutine_threadsafe(self._call(call), self._loop)
@@ -63,6 +68,6 @@ class EnvironmentRecords:
             log.info("removed the packages %s, which were unused for the longest time", digest[:12])
         times = await asyncio.to_thread(environments.folder.used)
         await self._database.call(partial(actions.used, self._place, times))
-        for digest in await self._database.call(partial(actions.unfinished, self._place)):
-            if await asyncio.to_thread(environments.folder.is_idle, digest):
-                await self._database.call(partial(actions.interrupted, self._place, digest))
+        for build in await self._database.call(partial(actions.unfinished, self._place)):
+            if await asyncio.to_thread(environments.folder.is_idle, build.digest):
+                await self._database.call(partial(actions.interrupted, self._place, build))

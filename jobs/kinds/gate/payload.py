@@ -12,9 +12,14 @@ from jobs.kinds.base import Payload, Result
 
 
 class GatePayload(Payload):
-    """The promotion request, by its primary key."""
+    """The promotion request, by its primary key, and the digest of the code that its gates execute."""
 
     promotion: int
+    code: str | None = None
+
+    def code_digest(self) -> str | None:
+        """Return the digest of the code of the version, or else of the champion."""
+        return self.code
 
 
 class GateResult(Result):

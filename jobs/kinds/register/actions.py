@@ -12,6 +12,9 @@ from jobs.models import Attempt, Job, ModelVersion
 from jobs.queries.versions import is_foreign
 from jobs.store import store
 
+WITHOUT_CODE = 1000
+"""Added to the number of a step, it is that of its validation without code."""
+
 
 class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
     """The validation makes a version a candidate, or invalid."""
@@ -22,19 +25,29 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         version = versions.get(pk=_version_of(attempt.job))
         _, dataset = origin_of(version)
         # Also for a step of a job: the version names the code, whatever the job runs.
-        code = own_code.of_row(version.code) if version.code is not None else None
+        row = None if attempt.job.payload_as(RegisterPayload).without_code else version.code
+        code = None if row is None else own_code.of_row(row)
         return RegisterTask(
             **{**common, "code": code},
             model=str(store().path(version.artifact_id)),
             digest=version.artifact_id,
             # Code of users wrote the file of a job that ran it.
-            foreign=is_foreign(version) or code is not None,
+            foreign=is_foreign(version) or version.code is not None,
             dataset=dataset,
         )
 
     def on_done(self, job: Job, result: RegisterResult) -> None:
-        """Store the signature and the labels in the version."""
-        registration.mark_validated(_version_of(job), result)
+        """Store the signature and the labels in the version.
+
+        A file that needs no code is used without a sandbox afterwards. Code of users may have run in the
+        process that says so, so the answer of a process without that code is what counts.
+        """
+        version = ModelVersion.objects.select_related("code").filter(pk=_version_of(job)).first()
+        is_alone = job.payload_as(RegisterPayload).without_code
+        if version is None or version.code is None or result.needs_code or is_alone:
+            registration.mark_validated(_version_of(job), result)
+        elif version.state != ModelVersion.State.CANDIDATE:
+            _validate_without_code(job, version)
 
     def on_failed(self, job: Job, error: JobError) -> None:
         """Mark the version as invalid."""
@@ -58,6 +71,20 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
             )
             for ordinal, version in enumerate(registration.register_outputs(root), start=1)
         ]
+
+
+def _validate_without_code(job: Job, version: ModelVersion) -> None:
+    """Queue another validation, as a step of the same root if it has one."""
+    if job.parent is None:
+        submit.register(version, by=job.created_by, without_code=True)
+        return
+    submit.child(
+        job.parent,
+        REGISTER,
+        WITHOUT_CODE + job.ordinal,
+        title=f"{job.title} without its code",
+        payload=RegisterPayload(version=version.pk, without_code=True),
+    )
 
 
 def _version_of(job: Job) -> int:

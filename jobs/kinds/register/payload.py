@@ -9,9 +9,21 @@ from jobs.kinds.base import Payload, Result
 
 
 class RegisterPayload(Payload):
-    """The version that is validated, by its primary key."""
+    """The version that is validated, and how.
+
+    Attributes:
+        version: its primary key.
+        code: the digest of the code that came with it; None if it has none, or is validated without it.
+        without_code: whether it is validated without the code that came with it.
+    """
 
     version: int
+    code: str | None = None
+    without_code: bool = False
+
+    def code_digest(self) -> str | None:
+        """Return the digest of the code that the validation may execute."""
+        return self.code
 
 
 class RegisterResult(Result):

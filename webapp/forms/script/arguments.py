@@ -149,13 +149,13 @@ def shown_value(value: Any) -> str:
     return repr(value)
 
 
-def rows_of(entry: CodeEntry | None, args: Mapping[str, Any], space: Iterable[Json]) -> list[Json]:
+def rows_of(entry: CodeEntry | None, args: Mapping[str, Any], space: Iterable[Any]) -> list[Json]:
     """Return the initial rows: the arguments of a script as its code declares them, and those of a spec.
 
     Args:
         entry: the findings about the script; None without any.
         args: the arguments of the spec.
-        space: its search space.
+        space: its search space; of a draft, it may have anything.
     """
     rows: dict[str, Json] = {}
     for argument in entry.arguments if entry is not None else ():
@@ -166,8 +166,9 @@ def rows_of(entry: CodeEntry | None, args: Mapping[str, Any], space: Iterable[Js
     for name, value in args.items():
         rows[name] = {**rows.get(name, {"name": name}), "use": SET, "text": shown_value(value)}
     for parameter in space:
-        name = parameter["name"]
-        rows[name] = {**rows.get(name, {"name": name}), **_searched(parameter)}
+        named = parameter.get("name") if isinstance(parameter, dict) else None
+        if isinstance(named, str):
+            rows[named] = {**rows.get(named, {"name": named}), **_searched(parameter)}
     return list(rows.values())
 
 
@@ -193,15 +194,19 @@ def _constant(source: str | None) -> Any:
 
 
 def _searched(parameter: Json) -> Json:
-    if parameter["kind"] in ("int", "float"):
-        step = parameter.get("step")
+    kind, values = parameter.get("kind"), parameter.get("values")
+    if kind in ("int", "float"):
+        low, high, step = (parameter.get(name) for name in ("min", "max", "step"))
         return {
             "use": RANGE,
-            "low": json.dumps(parameter["min"]),
-            "high": json.dumps(parameter["max"]),
+            "low": "" if low is None else json.dumps(low),
+            "high": "" if high is None else json.dumps(high),
             "step": "" if step is None else json.dumps(step),
             "scale": parameter.get("sampling", "linear"),
-            "type": parameter["kind"],
+            "type": kind,
         }
-    values = [True, False] if parameter["kind"] == "boolean" else parameter.get("values", [])
+    if kind == "boolean":
+        values = [True, False]
+    elif not isinstance(values, list):
+        values = []
     return {"use": VALUES, "text": ", ".join(shown_value(value) for value in values)}

@@ -182,16 +182,17 @@ def spec_from(base: Json, values: Mapping[str, Any], args: Json, space: list[Jso
         "model": model,
         "fit": {"epochs": values["steps"], "seed": values["seed"]},
         "after": after,
-        "resources": {**_part(base, "resources"), "pool": values["pool"].strip(), "slots": values["slots"]},
+        "resources": {**part(base, "resources"), "pool": values["pool"].strip(), "slots": values["slots"]},
     }
-    if (data := _data(_part(base, "data"), values["dataset"])) is not None:
+    if (data := _data(part(base, "data"), values["dataset"])) is not None:
         found["data"] = data
     if space:
-        found["search"] = _search(_part(base, "search"), values, space)
+        found["search"] = _search(part(base, "search"), values, space)
     return found
 
 
-def _part(spec: Json, name: str) -> Json:
+def part(spec: Json, name: str) -> Json:
+    """Return a part of a spec; an empty one where a draft has something else in its place."""
     found = spec.get(name)
     return found if isinstance(found, dict) else {}
 
@@ -207,7 +208,10 @@ def _data(base: Json, chosen: str) -> Json | None:
 
 
 def _search(base: Json, values: Mapping[str, Any], space: list[Json]) -> Json:
-    known = {row.get("name"): row for row in base.get("space", ()) if isinstance(row, dict)}
+    rows = base.get("space")
+    known = (
+        {str(row.get("name")): row for row in rows if isinstance(row, dict)} if isinstance(rows, list) else {}
+    )
     # A condition names an earlier row.
     places = {name: place for place, name in enumerate(known)}
     space = sorted(space, key=lambda row: places.get(row["name"], len(places)))
@@ -229,7 +233,7 @@ def _search(base: Json, values: Mapping[str, Any], space: list[Json]) -> Json:
     if values["parallel"]:
         found["parallel_trials"] = values["parallel"]
     if values["pruner"]:
-        before = _part(base, "pruner")
+        before = part(base, "pruner")
         found["pruner"] = before if before.get("kind") == values["pruner"] else {"kind": values["pruner"]}
     return found
 
@@ -242,25 +246,25 @@ def _kept(before: Json | None, row: Json) -> Json:
 
 def initial_values(spec: Json) -> Iterator[tuple[str, Any]]:
     """Yield the values of the fields that show a spec."""
-    model, data, search = _part(spec, "model"), _part(spec, "data"), _part(spec, "search")
-    objective = _part(search, "objective")
+    model, data, search = part(spec, "model"), part(spec, "data"), part(spec, "search")
+    objective = part(search, "objective")
     yield "entry", model.get("entry", "")
-    yield "variables", "\n".join(f"{name}={value}" for name, value in _part(model, "env").items())
+    yield "variables", "\n".join(f"{name}={value}" for name, value in part(model, "env").items())
     slug, number = data.get("dataset"), data.get("dataset_version") or ""
     yield "code", model.get("digest", "")
     yield "dataset", f"{slug}:{number}" if slug else NO_DATA
-    yield "steps", _part(spec, "fit").get("epochs", 100)
-    yield "seed", _part(spec, "fit").get("seed", 0)
+    yield "steps", part(spec, "fit").get("epochs", 100)
+    yield "seed", part(spec, "fit").get("seed", 0)
     yield "metric", objective.get("metric", "")
     yield "direction", objective.get("direction", "max")
     yield "algorithm", search.get("algorithm", "random")
     yield "max_trials", search.get("max_trials", 12)
     yield "executions", search.get("executions_per_trial", 1)
     yield "parallel", search.get("parallel_trials", "")
-    yield "pruner", _part(search, "pruner").get("kind", "")
-    yield "register", _part(_part(spec, "after"), "register").get("model", "")
-    yield "pool", _part(spec, "resources").get("pool", "default")
-    yield "slots", _part(spec, "resources").get("slots", 1)
+    yield "pruner", part(search, "pruner").get("kind", "")
+    yield "register", part(part(spec, "after"), "register").get("model", "")
+    yield "pool", part(spec, "resources").get("pool", "default")
+    yield "slots", part(spec, "resources").get("slots", 1)
 
 
 def is_script(spec: Any) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 import keras
 
 from jobs.contracts.features import Features
-from workers.engine.models import own_code
 from workers.engine.models.initial_values import drawn_on_host
-from workers.engine.models.own_objects import is_active
+from workers.engine.models.own_code import is_active
+from workers.engine.models.own_objects import objects_for
 from workers.features.files import add_features
 
 
@@ -24,15 +24,15 @@ def load_model(path: Path, folder: Path) -> Any:
 
     Raises:
         ValueError, TypeError, OSError: from Keras, for files that it rejects or cannot read.
+        CodeImportFailure: a module of the code in use cannot be imported.
     """
     with tempfile.TemporaryDirectory(dir=folder, prefix="load-") as place:
         link = Path(place) / "model.keras"
         link.symlink_to(path.resolve())
         # Safe mode rejects lambdas, whose code would run in this process. A task with code of its own runs
         # such code anyway, in a sandbox.
-        is_safe = own_code.active() is None and not is_active()
-        with drawn_on_host(), own_code.objects_for(link):
-            return keras.saving.load_model(link, compile=False, safe_mode=is_safe)
+        with drawn_on_host(), objects_for(link):
+            return keras.saving.load_model(link, compile=False, safe_mode=not is_active())
 
 
 def save_model(model: Any, path: Path, features: Features | None = None) -> None:

@@ -1,25 +1,24 @@
-"""Imports code of users, builds its models, and makes its layers and functions known to Keras.
+"""Imports code of users, and builds its models.
 
-It executes that code, so only runners in a sandbox may use it.
+It executes that code, so only processes in a sandbox may use it. `own_objects` loads model files with it.
 """
 
 import ast
 import importlib
 import importlib.util
 import inspect
-import json
+import re
 import sys
 import traceback
-import zipfile
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any
 
-import keras
+from keras.src.saving import object_registration
 
 from jobs.contracts.code_model import CodeModel
 from jobs.contracts.task_parts import OwnCode
@@ -32,33 +31,66 @@ from workers.engine.errors import (
 )
 
 MAX_TRACE_LINES = 40
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass
 class _Loaded:
-    """The version of code that this process has on its path.
+    """A version of code.
 
     Attributes:
-        digest, folder: of the version.
+        folder: has its files.
+        digest: of the version.
         path: its entries in the path of modules.
-        is_active: whether a task uses it now.
+        modules, registered: its imported modules and the objects that it has registered in Keras, while it is
+            not in use.
         notes: errors of its files that do not prevent their use.
     """
 
-    digest: str
     folder: Path
-    path: list[str]
-    is_active: bool = False
+    digest: str = ""
+    path: list[str] = field(default_factory=list)
+    modules: dict[str, ModuleType] = field(default_factory=dict)
+    registered: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.path.append(str(self.folder))
 
-_LOADED: list[_Loaded] = []
-"""The only element is the newest version. A runner has one; tests have several."""
+    def add(self) -> None:
+        """Make its modules and registered objects those of this process."""
+        sys.path[:0] = self.path
+        sys.modules.update(self.modules)
+        object_registration.GLOBAL_CUSTOM_OBJECTS.update(self.registered)
+        importlib.invalidate_caches()
+
+    def remove(self, before: dict[str, Any]) -> None:
+        """Undo `add`, and keep what was imported meanwhile.
+
+        Args:
+            before: the objects that were registered in Keras before.
+        """
+        sys.path[:] = [entry for entry in sys.path if entry not in self.path]
+        self.modules = {
+            name: module for name, module in sys.modules.items() if _is_inside(module, self.folder)
+        }
+        for name in self.modules:
+            del sys.modules[name]
+        objects = object_registration.GLOBAL_CUSTOM_OBJECTS
+        self.registered = {name: made for name, made in objects.items() if before.get(name) is not made}
+        objects.clear()
+        objects.update(before)
+
+
+_IN_USE: list[tuple[_Loaded, dict[str, Any]]] = []
+"""The versions of the present task, the innermost last, with the objects that were registered before each."""
+_KEPT: list[_Loaded] = []
+"""The version of the last task, whose next task does not import it again."""
 
 
 @contextmanager
-def own_objects(code: OwnCode | None, into: Path | None = None) -> Iterator[None]:
-    """Let models be built and loaded with the objects of a version of code.
+def using_code(code: OwnCode | None, into: Path | None = None) -> Iterator[None]:
+    """Let models be built and loaded with a version of code. Its imported modules are kept for the next task.
 
     Args:
         code: None changes nothing.
@@ -67,24 +99,44 @@ def own_objects(code: OwnCode | None, into: Path | None = None) -> Iterator[None
     if code is None:
         yield
         return
-    loaded = _use(code, into)
-    loaded.is_active = True
+    folder = Path(code.folder) if code.folder else _copied(code, into)
+    if not _KEPT or (_KEPT[0].digest, _KEPT[0].folder) != (code.digest, folder):
+        _KEPT[:] = [_Loaded(folder, code.digest)]
+    with _in_use(_KEPT[0]):
+        yield
+
+
+@contextmanager
+def using_folder(folder: Path) -> Iterator[None]:
+    """Let models be built and loaded with the code in a folder.
+
+    Code of an outer block is not found inside: two versions of one model have the same names. After the
+    block, nothing of the code is left.
+    """
+    with _in_use(_Loaded(folder)):
+        yield
+
+
+@contextmanager
+def _in_use(loaded: _Loaded) -> Iterator[None]:
+    outer = _IN_USE[-1] if _IN_USE else None
+    if outer is not None:
+        outer[0].remove(outer[1])
+    before = dict(object_registration.GLOBAL_CUSTOM_OBJECTS)
+    loaded.add()
+    _IN_USE.append((loaded, before))
     try:
         yield
     finally:
-        loaded.is_active = False
+        _IN_USE.pop()
+        loaded.remove(before)
+        if outer is not None:
+            outer[0].add()
 
 
-def _use(code: OwnCode, into: Path | None) -> _Loaded:
-    folder = Path(code.folder) if code.folder else _copied(code, into)
-    if _LOADED and (_LOADED[0].digest, _LOADED[0].folder) == (code.digest, folder):
-        return _LOADED[0]
-    if _LOADED:
-        _forget(_LOADED.pop())
-    _LOADED.append(_Loaded(code.digest, folder, [str(folder)]))
-    sys.path.insert(0, str(folder))
-    importlib.invalidate_caches()
-    return _LOADED[0]
+def is_active() -> bool:
+    """Return whether code of users is in use: then this process runs in a sandbox."""
+    return bool(_IN_USE)
 
 
 def _copied(code: OwnCode, into: Path | None) -> Path:
@@ -98,28 +150,20 @@ def _copied(code: OwnCode, into: Path | None) -> Path:
     return folder
 
 
-def _forget(old: _Loaded) -> None:
-    """Remove a version from the path and from the imported modules."""
-    sys.path[:] = [entry for entry in sys.path if entry not in old.path]
-    for name, module in list(sys.modules.items()):
-        if _is_inside(module, old.folder):
-            del sys.modules[name]
-
-
 def _is_inside(module: Any, folder: Path) -> bool:
     file = getattr(module, "__file__", None)
-    return isinstance(file, str) and Path(file).is_relative_to(folder)
+    # Thousands of modules are looked at, so no paths are made of their names.
+    return isinstance(file, str) and file.startswith(f"{folder}/")
 
 
-def active() -> _Loaded | None:
-    """Return the version of code of the present task; None without one."""
-    return _LOADED[0] if _LOADED and _LOADED[0].is_active else None
+def _active() -> _Loaded:
+    if not _IN_USE:
+        raise RuntimeError("the task has no code")
+    return _IN_USE[-1][0]
 
 
 def _folder() -> Path:
-    if (loaded := active()) is None:
-        raise RuntimeError("the task has no code")
-    return loaded.folder
+    return _active().folder
 
 
 @contextmanager
@@ -144,17 +188,25 @@ def calling(kind: type[CodeFailure], what: str) -> Iterator[None]:
     except Exception as error:
         if affects_process(error):
             raise
-        raise kind(f"{what} failed: {_described(error)}", trace_of(error)) from error
+        raise kind(f"{what} failed: {cause_of(error)}", trace_of(error)) from error
 
 
-def _described(error: Exception) -> str:
-    first = str(error).strip().split("\n", 1)[0][:500]
+def cause_of(error: BaseException) -> str:
+    """Return an error in one line, with its line in the code in use; its text alone without code."""
+    if not is_active():
+        return str(error)[:500]
+    if isinstance(error, CodeFailure):
+        return str(error)
+    # Keras repeats the config of each object around the one that failed.
+    text = _COLOUR.sub("", str(error).rpartition("Exception encountered: ")[2])
+    # Keras writes the cause on a later line than what it did.
+    shown = " ".join(text.split())[:500]
     frames = _own_frames(error)
     where = f" ({_relative(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
     if isinstance(error, SyntaxError) and error.filename:
         where = f" ({_relative(error.filename)}, line {error.lineno})"
-        first = error.msg
-    return f"{type(error).__name__}: {first}{where}" if first else f"{type(error).__name__}{where}"
+        shown = error.msg
+    return f"{type(error).__name__}: {shown}{where}" if shown else f"{type(error).__name__}{where}"
 
 
 def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:
@@ -215,23 +267,28 @@ def has_own_fit(hypermodel: Any) -> bool:
 
 def _file_of(model: CodeModel) -> str:
     """Return the path of the file that defines the entry."""
-    files = [model.path] if model.path else [str(path) for path in _python_files()]
-    defining = [file for file in files if model.name in _defined(_folder() / file)]
+    defining = [model.path] if model.path and model.name in _defined(_folder() / model.path) else []
+    if not model.path:
+        defining = definitions().get(model.name, [])
     if not defining:
         raise CodeImportFailure(f"no file of the code defines {model.name}")
     return defining[0]
 
 
-def _python_files() -> list[Path]:
-    folder = _folder()
-    return sorted(path.relative_to(folder) for path in folder.rglob("*.py"))
+def definitions() -> dict[str, list[str]]:
+    """Return the files that define each name, in the order of their paths. They are read, not executed."""
+    folder, found = _folder(), dict[str, list[str]]()
+    for path in sorted(folder.rglob("*.py")):
+        for name in _defined(path):
+            found.setdefault(name, []).append(str(path.relative_to(folder)))
+    return found
 
 
 def _defined(file: Path) -> set[str]:
     """Return the names of the functions and classes that a file defines; none if it cannot be parsed."""
     try:
         tree = ast.parse(file.read_bytes())
-    except (SyntaxError, ValueError, OSError, RecursionError):
+    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
         return set()
     kinds = (ast.FunctionDef, ast.ClassDef)
     return {node.name for node in tree.body if isinstance(node, kinds)}
@@ -242,26 +299,26 @@ def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
 
     Args:
         file: its path in the version.
-        needed: if one of these names is defined, a later error at the level of the module is only noted: a
+        needed: if all of these names are defined, a later error at the level of the module is only noted: a
             pasted guide ends with a search of its own, on data that are not there.
 
     Raises:
         CodeImportFailure: its execution fails.
     """
-    loaded, path = _LOADED[0], _folder() / file
+    loaded, path = _active(), _folder() / file
     for known in sys.modules.values():
         if getattr(known, "__file__", None) == str(path):
             return known
     neighbours = str(path.parent)
     if neighbours not in loaded.path:
-        loaded.path.append(neighbours)
+        loaded.path.insert(1, neighbours)
         sys.path.insert(1, neighbours)
     module: list[ModuleType] = []
     try:
         with calling(CodeImportFailure, f"importing {file}"), _without_searches(path):
             _execute(file, path, module)
     except CodeImportFailure as failure:
-        if not module or needed.isdisjoint(vars(module[0])):
+        if not module or not needed or not needed <= vars(module[0]).keys():
             raise
         sys.modules[module[0].__name__] = module[0]
         loaded.notes.append(f"{failure}: the lines after it are not executed")
@@ -270,7 +327,7 @@ def imported(file: str, needed: AbstractSet[str] = frozenset()) -> ModuleType:
 
 def _execute(file: str, path: Path, into: list[ModuleType]) -> None:
     """Execute a file as a module; `into` gets the module first."""
-    parts = Path(file).with_suffix("").parts
+    parts = PurePosixPath(file).with_suffix("").parts
     name = ".".join(parts)
     if not all(part.isidentifier() for part in parts) or (parts[0] in sys.modules and not _is_own(parts[0])):
         # A module of another package has this name already, or no module can have it.
@@ -324,63 +381,4 @@ def _without_searches(path: Path) -> Iterator[None]:
 
 def notes() -> Sequence[str]:
     """Return the errors of the imported files after which their other lines were not executed."""
-    return tuple(_LOADED[0].notes) if _LOADED else ()
-
-
-def objects() -> dict[str, Any]:
-    """Return the classes and functions that the imported files of the code define, by name."""
-    folder, found = _folder(), {}
-    for module in list(sys.modules.values()):
-        if _is_inside(module, folder):
-            for name, value in vars(module).items():
-                is_own = getattr(value, "__module__", None) == module.__name__
-                if is_own and (inspect.isclass(value) or inspect.isfunction(value)):
-                    found[name] = value
-    return found
-
-
-@contextmanager
-def objects_for(path: Path) -> Iterator[None]:
-    """Let Keras load a `.keras` file with the objects of the present task's code, if it has one."""
-    if active() is None:
-        yield
-        return
-    wanted = _names_in(path)
-    for file in map(str, _python_files()):
-        if not wanted.isdisjoint(_defined(_folder() / file)):
-            imported(file, wanted)
-    with keras.saving.custom_object_scope(objects()):
-        yield
-
-
-def _names_in(path: Path) -> set[str]:
-    """Return the names of all classes and functions in the config of a model's file."""
-    with zipfile.ZipFile(path) as archive:
-        todo: list[Any] = [json.loads(archive.read("config.json"))]
-    names: set[str] = set()
-    while todo:
-        part = todo.pop()
-        if isinstance(part, list):
-            todo.extend(part)
-        elif isinstance(part, dict):
-            todo.extend(part.values())
-            for key in ("class_name", "registered_name", "config"):
-                if isinstance(value := part.get(key), str):
-                    names.add(value.rpartition(">")[2])
-    return names
-
-
-def custom_objects_of(model: Any) -> Sequence[str]:
-    """Return the names of the layers, losses and metrics of a model that are not of Keras."""
-    parts = list(model._flatten_layers(include_self=False))
-    compiled = model._compile_metrics
-    for metrics in () if compiled is None else (compiled._user_metrics, compiled._user_weighted_metrics):
-        parts += [metric for metric in metrics or () if not isinstance(metric, str)]
-    if (loss := getattr(model, "loss", None)) is not None and not isinstance(loss, str | list | dict):
-        parts.append(loss)
-    names: dict[str, None] = {}
-    for part in parts:
-        kind = part if inspect.isfunction(part) else type(part)
-        if not str(kind.__module__).startswith("keras."):
-            names[kind.__name__] = None
-    return tuple(names)
+    return tuple(_active().notes)

@@ -16,7 +16,8 @@ from workers.engine.errors import BadSpec, CodeFitFailure
 from workers.engine.models import code_space
 from workers.engine.models.code_build import CodeBuild, build_code, compile_for_batches
 from workers.engine.models.code_space import SpaceExplorer
-from workers.engine.models.own_code import calling, custom_objects_of, entry_of, notes, own_objects
+from workers.engine.models.own_code import calling, entry_of, notes, using_code
+from workers.engine.models.own_objects import custom_objects_of
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
 
@@ -34,7 +35,7 @@ def run(task: DryBuildTask, report: Report) -> dict[str, Any]:
         CodeFailure: the code cannot be imported, builds no model for the data, or its `fit` fails.
         BadData, BadSpec: the shape of the data cannot be found.
     """
-    with own_objects(task.code, Path(task.folder)), announced_to(report.phase):
+    with using_code(task.code, Path(task.folder)), announced_to(report.phase):
         report.phase("loading")
         shape = _shape_of(task)
         report.log(f"building {task.model.entry} for rows of the shape {shape.input_shape}")

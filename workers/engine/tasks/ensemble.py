@@ -30,7 +30,7 @@ from workers.engine.evaluation.members import (
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.losses import compute_metrics, loss_name, metric_names
-from workers.engine.models.own_code import own_objects
+from workers.engine.models.own_code import using_code
 from workers.engine.models.predict import Predictor
 from workers.engine.models.scaling import target_scale
 from workers.engine.phases import announced_to
@@ -60,7 +60,7 @@ def run(task: EnsembleTask, report: Report) -> dict[str, Any]:
         BadMembers: the members' validation rows or inputs differ.
         BadData, BadSpec: the data set cannot be read as the spec requires.
     """
-    with own_objects(task.code, Path(task.folder)):
+    with using_code(task.code, Path(task.folder)):
         return _run(task, report)
 
 

@@ -33,7 +33,7 @@ from workers.engine.evaluation.gates import (
 from workers.engine.evaluation.signature_gate import signature_gate
 from workers.engine.evaluation.weighting import Weights, of_rows
 from workers.engine.models.build import signature_of
-from workers.engine.models.own_objects import cause_of
+from workers.engine.models.own_code import cause_of
 from workers.engine.models.predict import Predictor
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, finite_or_none
@@ -96,7 +96,7 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
     loads = GateOutcome("loads", "passed", detail=SAFELY if code is None else SANDBOXED, rule=LOADS)
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(loading_with(code, path))
+            stack.enter_context(loading_with(code))
             model = load_checked(path, Path(task.folder))
             features = features_for(model, path)
         except BadModel as error:
@@ -171,7 +171,7 @@ def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any]
     if inputs.task.champion is not None:
         try:
             path, task = Path(inputs.task.champion), inputs.task
-            with _loading_champion(task, path):
+            with _loading_champion(task):
                 model = load_checked(path, Path(task.folder))
                 champion = Predictor(model)(dataset.rows_for(features_for(model, path), test))
             metrics["champion"] = _scores(dataset, champion)
@@ -184,7 +184,7 @@ def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any]
 
 
 @contextlib.contextmanager
-def _loading_champion(task: GateTask, path: Path) -> Iterator[None]:
+def _loading_champion(task: GateTask) -> Iterator[None]:
     """Let the champion's file be loaded with its own code.
 
     The challenger's code stays in use: two versions of one model have the same names.
@@ -193,7 +193,7 @@ def _loading_champion(task: GateTask, path: Path) -> Iterator[None]:
     if code is None:
         yield
         return
-    with loading_with(code, path):
+    with loading_with(code):
         try:
             yield
         except (BadModel, BadData):

@@ -27,7 +27,7 @@ from workers.engine.evaluation.regression import columns
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.int8 import ComparedLayers, compare_layers, quantize_file
-from workers.engine.models.own_code import own_objects
+from workers.engine.models.own_code import using_code
 from workers.engine.models.predict import Predictor
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
@@ -70,7 +70,7 @@ def run(task: QuantizeTask, report: Report) -> dict[str, Any]:
         NotQuantizable: no int8 version of this model predicts the same after saving.
         BadData, BadSpec: the data set cannot be read as the spec requires.
     """
-    with own_objects(task.code, Path(task.folder)):
+    with using_code(task.code, Path(task.folder)):
         return _run(task, report)
 
 

@@ -1,10 +1,9 @@
 """Runs the register task: checks that a model file can be loaded, safely or with its code in a sandbox."""
 
-import contextlib
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from workers.engine.data.store import file_digest, read_arrays
 from workers.engine.errors import BadData, BadModel
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model
-from workers.engine.models.own_objects import CodeFailed, cause_of, is_active, own_objects
+from workers.engine.models.own_code import cause_of, is_active, using_folder
 from workers.engine.models.predict import arranged
 from workers.engine.models.size_limit import check_budget
 from workers.engine.models.untrusted import TOO_DEEP, scan, scan_archive
@@ -55,7 +54,7 @@ def run(task: RegisterTask, report: Report) -> dict[str, Any]:
     steps.begin("checking the file")
     check_digest(path, task.digest)
     code = needed_code(task, report)
-    with loading_with(code, path):
+    with loading_with(code):
         return {**_read(task, report, steps), "needs_code": code is not None}
 
 
@@ -81,21 +80,9 @@ def needed_code(task: RegisterTask, report: Report) -> Path | None:
     return None
 
 
-@contextlib.contextmanager
-def loading_with(code: Path | None, *files: Path) -> Iterator[None]:
-    """Let these files be loaded with the objects of the code in a folder; without one, in safe mode.
-
-    Raises:
-        BadModel: the code cannot be imported.
-    """
-    if code is None:
-        yield
-        return
-    try:
-        with own_objects(code, *files):
-            yield
-    except CodeFailed as error:
-        raise BadModel(str(error)) from error
+def loading_with(code: Path | None) -> AbstractContextManager[None]:
+    """Let files be loaded with the objects of the code in a folder; without one, in safe mode."""
+    return nullcontext() if code is None else using_folder(code)
 
 
 def _read(task: RegisterTask, report: Report, steps: Steps) -> dict[str, Any]:

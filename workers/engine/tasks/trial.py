@@ -16,7 +16,7 @@ from jobs.kinds.search.payload import TrialPlan, TrialTask
 from workers.engine.data.dataset import Dataset
 from workers.engine.errors import affects_process
 from workers.engine.models import base_models
-from workers.engine.models.own_code import own_objects
+from workers.engine.models.own_code import using_code
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, TaskInterrupted
 from workers.engine.training import lockstep, pruning
@@ -43,7 +43,7 @@ def run(task: TrialTask, report: Report) -> dict[str, Any]:
     with announced_to(report.phase):
         dataset = MODEL_CACHE.load(required(task.dataset), task.spec, task.in_memory_bytes)
     rivals = pruning.RivalCurves(task.curves, report.curves)
-    with own_objects(task.code, Path(task.folder)):
+    with using_code(task.code, Path(task.folder)):
         results = [
             _run_trial(task, trial, dataset, report.for_trial(trial.number), rivals) for trial in task.trials
         ]

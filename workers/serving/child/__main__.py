@@ -20,6 +20,7 @@ from pathlib import Path
 os.environ["KERAS_BACKEND"] = "jax"
 
 from jobs import stack_memory
+from workers.engine.errors import EngineError
 from workers.forking.server import Server, prepare_to_fork
 from workers.runner.libraries import import_keras
 from workers.runner.parent_death import die_with_parent, lead_group_of_session, set_process_name
@@ -87,19 +88,22 @@ def _serve_model(connection: socket.socket, given: argparse.Namespace) -> int:
         logger.info("the connection to the router ended: %s", error)
     except Exception as error:
         logger.exception("the model could not be served")
-        reason = plain_text(f"{type(error).__name__}: {error}{_cause(error, given.code)}", limit=500)
+        reason = plain_text(_described(error, given.code), limit=500)
         frames.send({"op": "failed", "error": reason})
         return 1
     return 0
 
 
-def _cause(error: Exception, code: Path | None) -> str:
-    """Return the error of a user's code that an error came from, with its lines; empty without code."""
-    if code is None or error.__cause__ is None:
-        return ""
-    from workers.engine.models.own_objects import cause_of
+def _described(error: Exception, code: Path | None) -> str:
+    """Return an error in one line, with that of a user's code from which it came."""
+    text = f"{type(error).__name__}: {error}"
+    if code is None:
+        return text
+    from workers.engine.models.own_code import cause_of
 
-    return f": {cause_of(error.__cause__)}"
+    if isinstance(error, EngineError):
+        return str(error)
+    return text if error.__cause__ is None else f"{text}: {cause_of(error.__cause__)}"
 
 
 def _arguments() -> argparse.Namespace:

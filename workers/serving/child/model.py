@@ -15,7 +15,6 @@ from jax import numpy as jnp
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.engine.models.graph import graph_of
 from workers.engine.models.outputs import output_names
-from workers.engine.models.own_objects import own_objects
 from workers.serving.protocols.dtypes import computed_dtype, served_dtype
 
 _DRAWN = (
@@ -73,16 +72,20 @@ def load(path: Path, code: Path | None = None) -> PureModel:
         code: the folder of its code. This process must be in a sandbox then.
 
     Raises:
-        CodeFailed: the code cannot be imported.
+        CodeImportFailure: the code cannot be imported.
         ValueError: it cannot be loaded, was never built, or has tensors of unsupported types.
     """
     if code is None:
         with _variables_begin_as_zeros():
             model = keras.saving.load_model(path, compile=False, safe_mode=True)
     else:
+        from workers.engine.models.own_code import using_folder
+        from workers.engine.models.own_objects import objects_for
+
         # Never left: a layer may import a module of the code when it is called.
-        _CODE.enter_context(own_objects(code, path))
-        model = keras.saving.load_model(path, compile=False, safe_mode=False)
+        _CODE.enter_context(using_folder(code))
+        with objects_for(path):
+            model = keras.saving.load_model(path, compile=False, safe_mode=False)
     graph = graph_of(model)
     if not getattr(graph, "inputs", None):
         raise ValueError("the model has no symbolic inputs; serve a Functional or a built Sequential model")
