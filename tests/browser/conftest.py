@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -218,9 +219,21 @@ def look(watch: Watch) -> Look:
 
 
 @pytest.fixture(scope="package")
-def yard(tmp_path_factory: pytest.TempPathFactory, migrated: Path | None) -> Iterator[RunningYard]:
+def wheels() -> Iterator[Path]:
+    """The folder from which the installation has its packages, empty until a test writes into it."""
+    # Not a folder of pytest: users of builds cannot enter that of root.
+    with tempfile.TemporaryDirectory(prefix="trainyard-wheels-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(scope="package")
+def yard(
+    tmp_path_factory: pytest.TempPathFactory, migrated: Path | None, wheels: Path
+) -> Iterator[RunningYard]:
     """Broker, web, scheduler, worker and prediction server, with the two people in one project."""
-    with open_yard(tmp_path_factory.mktemp("seen") / "home") as made:
+    home = tmp_path_factory.mktemp("seen") / "home"
+    with open_yard(home, TRAINYARD_PACKAGE_FOLDER=str(wheels)) as made:
         made.open(database=migrated)
         yield made
 

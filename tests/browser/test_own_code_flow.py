@@ -1,4 +1,7 @@
-"""Own code from pasted text to a finished search: a function, and a HyperModel class with its own fit."""
+"""Own code from pasted text: a function, a class with its own fit, and layers and a metric of its own.
+
+The last one is searched by its metric, and served from a sandbox.
+"""
 
 import re
 
@@ -9,6 +12,9 @@ from tests import own_code
 from tests.browser.visitor import Visitor
 from tests.browser.walk.building import at, settled, step
 from tests.browser.walk.cast import Cast
+from tests.browser.walk.own_data import ask, open_try_it, release
+from tests.flow.test_own_code import needs_sandbox, strongest
+from tests.flow.yard import RunningYard
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(1200)]
 
@@ -79,3 +85,42 @@ def test_a_class_with_its_own_fit_becomes_a_finished_search(cast: Cast) -> None:
     at(page, "/search/max_trials").fill("2")
     at(page, "/search/executions_per_trial").fill("1")
     until_done(who)
+
+
+@needs_sandbox
+def test_layers_and_a_metric_of_its_own_are_searched_approved_and_served_in_a_sandbox(
+    yard: RunningYard, cast: Cast
+) -> None:
+    who = cast.ada
+    paste(who, "layers of our own", own_code.OWN_OBJECTS)
+    until_built(who, 1)
+    page = who.page
+    step(page, "Training")
+    at(page, "/fit/epochs").fill("12")
+    step(page, "Search space")
+    # The metric of the code is offered by its name; its direction is the user's choice.
+    at(page, "/search/objective/metric").select_option(label="val_macro_recall")
+    at(page, "/search/objective/direction").select_option(label="the higher the better")
+    at(page, "/search/max_trials").fill("2")
+    at(page, "/search/executions_per_trial").fill("1")
+    who.see("own-layers-search")
+    step(page, "Afterwards")
+    at(page, "/after/retrain/top").fill("1")
+    at(page, "/after/ensemble").uncheck()
+    at(page, "/after/register").check()
+    at(page, "/after/register/model").fill("layers-of-our-own")
+    until_done(who)
+    expect(page.get_by_role("main")).to_contain_text("highest val_macro_recall")
+    who.see("own-layers-job")
+    release(who, cast.grace, "layers-of-our-own")
+    cast.grace.see("own-layers-approval")
+    who.go("Models", "layers-of-our-own", "v1")
+    expect(page.get_by_text("needed by the file")).to_be_visible()
+    who.see("own-layers-version")
+    open_try_it(who, "layers-of-our-own")
+    page.get_by_role("spinbutton").first.fill("5.1")
+    expect(ask(who)).to_have_text(re.compile("setosa|versicolor|virginica"))
+    who.see("own-layers-try")
+    who.go("Endpoints", "layers-of-our-own")
+    expect(who.card("Replicas")).to_contain_text(f"sandbox: {strongest(yard)}")
+    who.see("own-layers-endpoint")

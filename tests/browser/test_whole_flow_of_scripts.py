@@ -1,13 +1,32 @@
-"""A script with arguments, from its file to a finished search and a served version, in the browser."""
+"""Scripts in the browser: one to a served version, and one with packages to a finished search."""
+
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import FilePayload, expect
 
 from tests.browser.walk.cast import Cast
 from tests.browser.walk.own_data import release
+from tests.code.making import zipped
+from tests.environments.packages import wheel
+from tests.flow.test_own_code import needs_sandbox
 from tests.flow.test_scripts import SCRIPT
+from tests.flow.yard import RunningYard
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(1800)]
+
+WITH_PACKAGE = """
+import argparse
+
+import tyscores
+import trainyard_report
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--factor", type=float, default=1.0, help="of the score")
+factor = parser.parse_args().factor
+for step in range(1, 4):
+    trainyard_report.report(step, score=tyscores.score(factor, step))
+"""
 
 
 def test_a_script_is_searched_over_its_arguments_and_its_model_is_served(cast: Cast) -> None:
@@ -40,3 +59,36 @@ def test_a_script_is_searched_over_its_arguments_and_its_model_is_served(cast: C
     ada.see("script-artifacts")
     ada.tab("Overview")
     release(ada, cast.grace, "iris-script")
+
+
+@needs_sandbox
+def test_a_script_with_a_package_is_searched_and_shows_its_build_log(
+    yard: RunningYard, cast: Cast, wheels: Path
+) -> None:
+    wheel(wheels, "tyscores", "2.1", code="def score(factor, step):\n    return factor * step\n")
+    ada, page = cast.ada, cast.ada.page
+    ada.go("Code", "New version")
+    packed = zipped({"scores/train.py": WITH_PACKAGE, "scores/requirements.txt": "tyscores==2.1\n"})
+    file: FilePayload = {"name": "scores.zip", "mimeType": "application/zip", "buffer": packed}
+    page.get_by_label("Files", exact=True).set_input_files(file)
+    ada.send("Store")
+    expect(ada.card("Installed packages")).to_contain_text("They are installed before the first run")
+    ada.follow(page.get_by_role("link", name="Start an experiment"))
+    factor = page.get_by_role("group", name="Argument 1, factor")
+    factor.get_by_label("Use").select_option(label="search values")
+    factor.get_by_label("Value").fill("1.0, 3.0")
+    page.get_by_label("Objective").fill("score")
+    page.get_by_label("Algorithm").select_option(value="grid")
+    page.get_by_label("Steps of a full run").fill("3")
+    ada.send("Submit")
+    expect(page.locator(".ty-job-line .ty-state")).to_have_text("completed")
+    job = yard.job(int(page.url.rpartition("/")[2]))
+    assert job["results"]["best_trial"]["values"] == {"factor": 3.0}
+    ada.go("Code", "scores")
+    packages = ada.card("Installed packages")
+    expect(packages.locator(".ty-state")).to_have_text("ready")
+    packages.get_by_text("1 package", exact=True).click()
+    expect(packages.get_by_text("tyscores 2.1", exact=True)).to_be_visible()
+    packages.get_by_text("Build log", exact=True).click()
+    expect(packages.get_by_label("Build log")).to_contain_text("tyscores-2.1")
+    ada.see("script-packages")

@@ -297,7 +297,8 @@ class _Run:
     def _emit(self, raw: bytes, receive: Callable[[str], None]) -> None:
         # A progress bar writes its states one over another: keep the last one.
         text = _TERMINAL.sub("", raw.decode(errors="replace")).rstrip().rsplit("\r", 1)[-1]
-        text = self._masker.mask(text)
+        # Where this installation has its files is of no use for readers of the log.
+        text = self._masker.mask(text).replace(f"{self._files}{os.sep}", "")
         line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)[:MAX_LINE]
         if line:
             self._lines.append(line)

@@ -174,7 +174,7 @@ class Environments:
         )
         self.recorder.building(key)
         folder, log, began = self.folder.clear(digest), _Log(receive), time.monotonic()
-        log.add(f"Installing {len(request.requirements)} requirements by {builder.installer.name} "
+        log.add(f"Installing {_some(len(request.requirements), 'requirement')} by {builder.installer.name} "
                 f"from {source.described()}")  # fmt: skip
         try:
             record = builder.build(request, source, folder, minimum=minimum, receive=log.add, stopped=stopped)
@@ -194,7 +194,7 @@ class Environments:
             source=source.described(),
             level=record.level,
         )
-        log.add(f"Installed {len(facts.packages)} packages in {facts.seconds} s")
+        log.add(f"Installed {_some(len(facts.packages), 'package')} in {facts.seconds} s")
         self.folder.complete(facts)
         self.recorder.ready(facts, log.text)
 
@@ -225,6 +225,10 @@ def _failure(error: BaseException) -> EnvironmentFailure | None:
     if isinstance(error, BuildFailed):
         return EnvironmentFailure(code=error.code, message=error.message)
     return EnvironmentFailure(code="worker_error", message=f"The worker could not build it: {error}")
+
+
+def _some(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _installed(venv: Path) -> tuple[InstalledPackage, ...]:
