@@ -196,6 +196,15 @@ def test_another_data_set_changes_the_objective_that_does_not_suit_it(form: Page
     assert spec(page)["search"]["objective"] == {"metric": "val_loss", "direction": "min"}
 
 
+def test_the_proposed_name_follows_the_data_set_until_the_user_writes_one(form: Page) -> None:
+    page, name = form, form.locator("[name=name]")
+    at(page, "/data/dataset").select_option(label="diabetes")
+    expect(name).to_have_value("diabetes model")
+    name.fill("sugar")
+    at(page, "/data/dataset").select_option(label="iris")
+    expect(name).to_have_value("sugar")
+
+
 def test_templates_that_do_not_take_the_data_cannot_be_chosen(form: Page) -> None:
     page = form
     step(page, "Model")

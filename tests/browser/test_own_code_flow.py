@@ -97,6 +97,7 @@ def test_layers_and_a_metric_of_its_own_are_searched_approved_and_served_in_a_sa
     page = who.page
     step(page, "Training")
     at(page, "/fit/epochs").fill("12")
+    at(page, "/fit/batch_size").fill("16")
     step(page, "Search space")
     # The metric of the code is offered by its name; its direction is the user's choice.
     at(page, "/search/objective/metric").select_option(label="val_macro_recall")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobs import access
-from jobs.contracts import measures
+from jobs.contracts import measures, names
 from jobs.contracts.code_model import CODE, CODE_ENTRIES
 from jobs.contracts.columns import SPLIT_ROLES
 from jobs.contracts.data import Task
@@ -209,6 +209,7 @@ def _dataset(dataset: Dataset) -> Json:
     return {
         "slug": dataset.slug,
         "name": dataset.name,
+        "experiment": names.experiment(dataset.slug),
         "versions": [
             {"number": version.number, "state": version.state, **_profile_facts(version.profile)}
             for version in dataset.versions.all()

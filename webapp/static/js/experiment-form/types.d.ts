@@ -156,7 +156,8 @@ export interface DryBuild {
 export interface Known {
   project: string;
   experiment: number | null;
-  datasets: { slug: string; versions: Version[] }[];
+  /** `experiment` is the name that is proposed for an experiment with the data set. */
+  datasets: { slug: string; experiment: string; versions: Version[] }[];
   tasks: Record<string, Task>;
   variants: Record<string, Variant>;
   fitFields: string[];
