@@ -373,7 +373,7 @@ def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
                 "search looks for the worst",
                 f"Set the direction to {best}",
             )
-        # The form begins with "min" for names that say nothing, and a search for the worst looks like a success.
+        # The form begins with "min" for such names, and a search for the worst looks like a success.
         elif not is_known and best == objective.direction == "min" and _says_nothing(spec, objective.metric):
             yield warning(
                 f"{pointer}/direction",
