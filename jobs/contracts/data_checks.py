@@ -373,6 +373,14 @@ def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
                 "search looks for the worst",
                 f"Set the direction to {best}",
             )
+        # The form begins with "min" for such names, and a search for the worst looks like a success.
+        elif not is_known and best == objective.direction == "min" and _says_nothing(spec, objective.metric):
+            yield warning(
+                f"{pointer}/direction",
+                f"this search looks for the lowest {objective.metric}, a metric of the code whose better values "
+                "are not known here",
+                "Keep it if lower values are better, else set the direction to max",
+            )
     if search.trainings() == 1:
         yield warning(
             "/search/executions_per_trial",
@@ -386,6 +394,12 @@ def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
             "without early stopping trials with more epochs train longer, and can be the best for this alone",
             "Add early stopping, or remove epochs from the search space",
         )
+
+
+def _says_nothing(spec: ExperimentSpec, metric: str) -> bool:
+    """Return whether neither the name of a metric nor its form says that lower values are better."""
+    # The form of scripts begins with "max", so "min" is a choice there.
+    return not (spec.model.info.trains_itself or any(word in metric for word in ("loss", "err", "dist")))
 
 
 def _after_warnings(spec: ExperimentSpec) -> Iterator[Problem]:

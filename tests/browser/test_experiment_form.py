@@ -50,6 +50,16 @@ def step(page: Page, name: str) -> None:
     page.get_by_role("navigation", name="Steps").get_by_role("link", name=name).click()
 
 
+def test_own_code_is_asked_for_only_where_it_is_the_template(form: Page) -> None:
+    form.get_by_role("link", name="Model", exact=True).click()
+    expect(form.get_by_role("group", name="Arguments")).to_be_visible()
+    expect(form.locator("[data-own-code]")).to_be_hidden()
+    form.locator('[id="at/spec/model/template"]').select_option(label="Own code")
+    expect(form.locator("[data-own-code]")).to_be_visible()
+    expect(form.get_by_role("group", name="Arguments")).to_be_hidden()
+
+
+
 def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> None:
     page = form
     page.locator("[name=name]").fill("digits by hand")

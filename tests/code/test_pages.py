@@ -15,7 +15,7 @@ from jobs.contracts.code import Highlighted
 from jobs.models import CodeFile, CodeVersion
 from tests.code.making import MODEL, zipped
 from tests.markup import squeezed
-from tests.people import People, browser_of
+from tests.people import People, browser_of, make_person
 from webapp import code_reader
 from webapp.pages import code as pages
 
@@ -46,6 +46,8 @@ def test_an_empty_list_names_the_next_step_and_what_code_is_good_for(people: Peo
     viewer = squeezed(browser_of(people.viewer).get("/code").content.decode())
     assert "Your role only reads." in viewer
     assert 'href="/code/new"' not in viewer
+    new = squeezed(browser_of(make_person("new")).get("/code").content.decode())
+    assert "You are in no project yet" in new and "Your role only reads." not in new
 
 
 def test_a_version_shows_its_source_with_numbers_that_can_be_linked(browser: Client) -> None:

@@ -476,3 +476,18 @@ def test_executions_that_are_trained_in_one_call_have_the_same_scores(
     monkeypatch.setattr(VmappedProgram, "train", lambda *given: calls.append(1) or train(*given))
     np.testing.assert_allclose(scores(tmp_path / "b"), one_by_one, rtol=1e-4)
     assert calls
+
+
+DENSE_ON_IMAGES = """
+import keras
+
+
+def build_model(hp):
+    return keras.Sequential([keras.layers.Dense(hp.Int("units", 4, 8)), keras.layers.Dense(3)])
+"""
+
+
+def test_a_model_that_keeps_the_rows_of_an_image_is_told_to_flatten_them(tmp_path: Path) -> None:
+    images = DataShape(kind="image", task="multiclass", input_shape=(4, 4, 1), outputs=3)
+    with pytest.raises(CodeFailure, match=r"\(4, 4, 3\), but 3 classes need 3: add a layer such as Flatten"):
+        dry_built(tmp_path, DENSE_ON_IMAGES, shape=images)

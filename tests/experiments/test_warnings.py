@@ -148,3 +148,24 @@ def test_the_plan_says_which_runs_read_a_large_table_while_they_train(template: 
     (message_of_windows,) = of_size(windowed, table_of(1_000_000))
     assert "which is not possible for windows" in message_of_windows.message
     assert "3.7 GiB with their columns encoded, and a run with less than 14.9 GiB of memory" in message
+
+
+@pytest.mark.parametrize(
+    ("metric", "direction", "is_warned"),
+    [
+        ("val_confidence", "min", True),
+        ("val_confidence", "max", False),
+        ("val_my_loss", "min", False),
+        ("val_pixel_error", "min", False),
+    ],
+)
+def test_a_search_for_the_lowest_own_metric_has_a_warning(
+    metric: str, direction: str, *, is_warned: bool
+) -> None:
+    model = {"kind": "code", "digest": "a" * 64, "entry": "build_model"}
+    chosen = search(objective={"metric": metric, "direction": direction})
+    spec = ExperimentSpec.model_validate({**BASE, **chosen, "model": model})
+    found = {w.pointer: w.message for w in make_plan(spec, PROFILE, ROOM, ["search"]).warnings}
+    message = found.get("/search/objective/direction")
+    assert (message is not None) == is_warned
+    assert message is None or has_next_step(message)

@@ -360,7 +360,7 @@ def test_a_script_that_ignores_sigterm_is_killed_and_this_is_told(tmp_path):
     (((code, message), _),) = report.of("warning")
     assert (code, message) == (
         "script_killed",
-        "train.py did not end within 0.3 s of SIGTERM and was killed.",
+        "the script train.py did not end within 0.3 s of SIGTERM and was killed.",
     )
     (((_, metrics), _),) = report.of("metric")
     assert not psutil.pid_exists(int(metrics["pid"]))

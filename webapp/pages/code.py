@@ -65,6 +65,7 @@ def list_page(request: Request) -> HttpResponse:
         "text": text,
         "rows": [_row(version) for version in shown.items],
         "may_upload": writable_projects(request.user).exists(),
+        "is_reader": access.projects_of(request.user).exists(),
         "crumbs": crumbs("Code"),
     }
     return render(request, "code/list.html", context)

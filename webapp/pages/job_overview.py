@@ -76,9 +76,13 @@ SCRIPT_AGAIN = Again(
 )
 
 
+def runs_script(row: Job) -> bool:
+    """Return whether a job runs a script, of which there are no checkpoints."""
+    return row.revision is not None and row.revision.spec.model.info.trains_itself
+
+
 def context(request: Request, row: Job) -> dict[str, Any]:
     """Return the additional context of the overview of a job."""
-    runs_script = row.revision is not None and row.revision.spec.model.info.trains_itself
     # A search's own metrics repeat its chosen candidate's; so do those of an ensemble of chosen trials.
     own = [row] if row.facts.evaluates else []
     members = [*own, *row.children.evaluating()]
@@ -95,8 +99,7 @@ def context(request: Request, row: Job) -> dict[str, Any]:
         "chosen": row.payload.chosen_trials(),
         "hyperparameters": row.payload.hyperparameters(),
         "weighted_by": datasets.weight_of(row),
-        "training": None if runs_script else _training(row),
-        "runs_script": runs_script,
+        "training": None if runs_script(row) else _training(row),
         "reported": row.results.metrics.get("reported", {}),
         "findings": model_reports.findings(model_reports.of_job(row, ("report",))),
         "chosen_epoch": retraining.chosen_epoch(row),

@@ -137,6 +137,7 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "is_final": row.state in FINAL,
         "restarts": lost,
         "is_search": row.facts.has_trials,
+        "runs_script": job_overview.runs_script(row),
         "has_begun": row.started is not None,
         "place": queue.place_of(row),
         "later_steps": list(dict.fromkeys(step.kind for step in detail.steps if step.state is None)),

@@ -287,7 +287,9 @@ def problems(source: Any) -> dict[str, Any]:
     if hasattr(source, "errors"):
         fields = [(f.id_for_label, f.label, e) for f in source for e in f.errors]
         return {"items": fields + [("", "", error) for error in source.non_field_errors()]}
-    return {"items": [(f"at{item.pointer}", item.pointer, item.message) for item in source or ()]}
+    # A problem of the whole input, such as a missing role, has no field.
+    items = [(item.pointer and f"at{item.pointer}", item.pointer, item.message) for item in source or ()]
+    return {"items": items}
 
 
 @register.inclusion_tag("components/field.html")

@@ -180,9 +180,16 @@ def _checked_width(outputs: Any, shape: DataShape) -> int:
         what = {"multiclass": f"{shape.outputs} classes", "multilabel": f"{shape.outputs} labels"}
         target = what.get(shape.task, f"a {shape.task} target")
         raise WrongShape(
-            f"the model returns rows of the shape {found}, but {target} need {wanted}: change its last layer"
+            f"the model returns rows of the shape {found}, but {target} need {wanted}: {_remedy(found, allowed)}"
         )
     return int(found[0])
+
+
+def _remedy(found: tuple[int | None, ...], allowed: tuple[int, ...]) -> str:
+    """Return what to change: a dense layer keeps all dimensions of an image but the last."""
+    if len(found) > 1 and found[-1] in allowed:
+        return "add a layer such as Flatten or GlobalAveragePooling before it"
+    return "change its last layer"
 
 
 def _output_of(model: Any, *, is_compiled: bool, shape: DataShape, width: int) -> Output:

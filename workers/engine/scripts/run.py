@@ -257,12 +257,12 @@ class _Run:
         if ended.was_killed:
             self._report.warning(
                 "script_killed",
-                f"{entry} did not end within {self._plan.grace:g} s of SIGTERM and was killed.",
+                f"the script {entry} did not end within {self._plan.grace:g} s of SIGTERM and was killed.",
             )
         if ended.left_behind and not (ended.was_asked or ended.printed_too_much):
             count = ended.left_behind
             left = "1 process" if count == 1 else f"{count} processes"
-            self._report.warning("processes_left", f"{entry} ended and left {left} running, now ended.")
+            self._report.warning("processes_left", f"the script {entry} ended and left {left} running, now ended.")
 
     def _require_success(self, ended: Ended) -> None:
         """Raise the cause of a failure."""

@@ -323,7 +323,10 @@ export class Fields {
       const toggles = findAll(group, "[data-toggle]", HTMLElement).map((toggle) => toggle.dataset.toggle ?? "");
       const fields = findAll(group, ".ef-grid > [data-field] [data-pointer]", HTMLElement);
       const pointers = toggles.length ? toggles : fields.map((field) => field.dataset.pointer ?? "");
-      if (!group.dataset.within) group.hidden = pointers.length > 0 && pointers.every(hides);
+      const isEmpty = fields.length > 0 && fields.every((field) => field.closest("[data-only][hidden]"));
+      // OwnCode shows and hides its own group.
+      if (group.dataset.within === undefined && group.dataset.ownCode === undefined)
+        group.hidden = (pointers.length > 0 && pointers.every(hides)) || (isEmpty && !toggles.length);
     }
     for (const section of findAll(this.form, "[data-section-of]", HTMLElement)) {
       const pointer = section.dataset.sectionOf ?? "";

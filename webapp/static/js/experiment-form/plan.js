@@ -93,8 +93,8 @@ function details(plan) {
     ["Batch divided into", `${plan.batch_shards} part${plan.batch_shards === 1 ? "" : "s"}`],
     ["Parameters, at most", plan.parameters === null ? "unknown" : count(plan.parameters)],
     ...tuning(plan.fine_tuning),
-    ["Memory for", held || "unknown until the data set is ready"],
-    ["Largest configuration", largest || "the model as it is"],
+    ["Memory for", held || "unknown"],
+    ["Largest configuration", largest || (held ? "the model as it is" : "unknown")],
     ["Estimate", plan.estimate],
   ];
 }
