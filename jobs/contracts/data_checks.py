@@ -397,7 +397,7 @@ def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
 
 
 def _says_nothing(spec: ExperimentSpec, metric: str) -> bool:
-    """Return whether neither the name of a metric nor its form says that lower values are better."""
+    """Return whether neither the name of a metric nor its form shows that lower values are better."""
     # The form of scripts begins with "max", so "min" is a choice there.
     return not (spec.model.info.trains_itself or any(word in metric for word in ("loss", "err", "dist")))
 

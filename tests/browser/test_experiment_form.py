@@ -59,7 +59,6 @@ def test_own_code_is_asked_for_only_where_it_is_the_template(form: Page) -> None
     expect(form.get_by_role("group", name="Arguments")).to_be_hidden()
 
 
-
 def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> None:
     page = form
     page.locator("[name=name]").fill("digits by hand")

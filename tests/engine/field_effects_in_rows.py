@@ -22,7 +22,7 @@ from tests.factories import make_artifact, make_job, make_job_artifact, make_tri
 from tests.jobs.yard import PretendWorker, Yard, make_yard
 
 
-def _in_new_rows(look: Callable[[ExperimentSpec, Yard], Any]) -> Callable[[ExperimentSpec, object], Any]:
+def in_new_rows(look: Callable[[ExperimentSpec, Yard], Any]) -> Callable[[ExperimentSpec, object], Any]:
     """Let a probe begin with the rows of a new installation, and roll its own back."""
 
     @wraps(look)
@@ -39,7 +39,7 @@ def _submit(yard: Yard, spec: ExperimentSpec) -> Job:
     return yard.submit(**{name: value for name, value in spec.to_json().items() if name != "version"})
 
 
-@_in_new_rows
+@in_new_rows
 def dataset_version(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the data set and the version that a job reads."""
     trees = Dataset.objects.create(project=yard.project, slug="trees", name="trees", created_by=yard.owner)
@@ -53,7 +53,7 @@ def dataset_version(spec: ExperimentSpec, yard: Yard) -> Any:
     return version.dataset.slug, version.number
 
 
-@_in_new_rows
+@in_new_rows
 def executions(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the trainings of a trial."""
     PretendWorker(slots=4)
@@ -67,7 +67,7 @@ def executions(spec: ExperimentSpec, yard: Yard) -> Any:
     )
 
 
-@_in_new_rows
+@in_new_rows
 def request(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return how many trials are requested at once, and how many earlier ones the algorithm gets to know."""
     PretendWorker(slots=4)
@@ -84,7 +84,7 @@ def request(spec: ExperimentSpec, yard: Yard) -> Any:
     return ticket.request["count"], len(ticket.request["trials"])
 
 
-@_in_new_rows
+@in_new_rows
 def ranking(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the numbers of the best trials, and the size of the Pareto front."""
     job = _submit(yard, spec)
@@ -93,7 +93,7 @@ def ranking(spec: ExperimentSpec, yard: Yard) -> Any:
     return best, len(outcomes.pareto_front(job).members)
 
 
-@_in_new_rows
+@in_new_rows
 def patience_with_failures(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the state of a search of which two trials have failed."""
     worker = PretendWorker(slots=2)
@@ -110,7 +110,7 @@ def patience_with_failures(spec: ExperimentSpec, yard: Yard) -> Any:
     return job.state
 
 
-@_in_new_rows
+@in_new_rows
 def ended_after_five_minutes(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return whether a search that began five minutes ago, and has scores, ends early."""
     job = _submit(yard, spec)
@@ -121,7 +121,7 @@ def ended_after_five_minutes(spec: ExperimentSpec, yard: Yard) -> Any:
     return job.payload.finishing
 
 
-@_in_new_rows
+@in_new_rows
 def first_trials(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the values of the trials that a search begins with."""
     job = _submit(yard, spec)
@@ -129,7 +129,7 @@ def first_trials(spec: ExperimentSpec, yard: Yard) -> Any:
     return list(job.trials.order_by("number").values_list("source", "values"))
 
 
-@_in_new_rows
+@in_new_rows
 def retrained(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the number of trainings that follow a search."""
     job = _submit(yard, spec)
@@ -137,7 +137,7 @@ def retrained(spec: ExperimentSpec, yard: Yard) -> Any:
     return len(TrainActions().children(job, spec))
 
 
-@_in_new_rows
+@in_new_rows
 def versions(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the versions that are registered."""
     job = _submit(yard, spec)
@@ -147,7 +147,7 @@ def versions(spec: ExperimentSpec, yard: Yard) -> Any:
     return [(version.model.name, version.what) for version in registration.register_outputs(job)]
 
 
-@_in_new_rows
+@in_new_rows
 def placement(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the pool and the slots that a job gets, and whether it overtakes an older one."""
     for pool in ("default", "large"):
@@ -159,7 +159,7 @@ def placement(spec: ExperimentSpec, yard: Yard) -> Any:
     return [(attempt.job_id == job.pk, attempt.worker.pool, attempt.slots) for attempt in placed]
 
 
-@_in_new_rows
+@in_new_rows
 def restarts(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the state of a job whose worker was lost."""
     worker = PretendWorker(slots=4)

@@ -16,6 +16,7 @@ from jobs.contracts.problems import problems
 from jobs.contracts.templates import TEMPLATES
 from tests.engine import field_effects as probes
 from tests.engine import field_effects_in_rows as rows
+from tests.engine import field_effects_of_own_models as own
 from tests.engine.helpers import csv_file, profiled
 from tests.engine.sequences import waves
 from tests.engine.texts import reviews
@@ -35,6 +36,10 @@ FEW = {"name": "optimizer", "kind": "choice", "values": ["adam", "sgd", "lion"]}
 TWO = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss"}]
 WINDOWS = {"/data/split/time": "a", "/data/window": {"rows": 2}}
 ENSEMBLE = {**SEARCH, "/after": {"retrain": {"top": 2}}}
+VERSION = {"/model": {"kind": "version", "model": "first", "number": 1}}
+ALIAS = {"/model": {"kind": "version", "model": "first", "alias": "oldest"}}
+CODE = {"/model": {"kind": "code", "digest": own.DIGEST, "entry": "build_model"}}
+SCRIPT = {"/model": {"kind": "script", "digest": own.DIGEST, "entry": "train.py"}}
 REGISTER = {"/after": {"register": {"model": "first"}, "quantize": {}}}
 
 PARENT = {"name": "seed", "kind": "int", "min": 0, "max": 3}
@@ -100,6 +105,16 @@ EFFECTS: dict[str, Effect] = {
     "/data/window/group": Effect(probes.data, "group", WINDOWS),
     "/data/split/use_roles": Effect(probes.grouped_data, False),
     "/model/template": Effect(probes.layers, "linear"),
+    "/model/model": Effect(own.base_version, "second", VERSION),
+    "/model/number": Effect(own.base_version, 2, VERSION),
+    "/model/alias": Effect(own.base_version, "newest", ALIAS),
+    "/model/args/freeze_to": Effect(own.fine_tuned, "first", VERSION),
+    "/model/args/head": Effect(own.fine_tuned, "new", VERSION),
+    "/model/args/learning_rate_factor": Effect(own.fine_tuned, 0.5, VERSION),
+    "/model/digest": Effect(own.code, "d" * 64, CODE),
+    "/model/hyperparameters": Effect(own.values, {"layers": 2}, CODE),
+    "/model/entry": Effect(own.command, "-m package.train", SCRIPT),
+    "/model/env": Effect(own.command, {"LEVEL": "2"}, SCRIPT),
     "/model/args/units": Effect(probes.layers, 8),
     "/model/args/layers": Effect(probes.layers, 3),
     "/model/args/dropout": Effect(probes.layers, 0.5),
@@ -263,7 +278,7 @@ HYPERMODEL_EFFECTS["/model/name", ""] = Effect(
 
 ONE_VALUE: dict[tuple[str, str], Any] = {
     ("/version", ""): 2,
-    ("/model/kind", ""): "code",
+    ("/model/kind", ""): "unknown",
     ("/resources/hosts", ""): 2,
     ("/after/ensemble/weights", ""): "equal",
     ("/after/quantize/mode", ""): "int4",
@@ -311,7 +326,7 @@ def body_with(pointer: str, kind: str, given: dict[str, Any], value: Any = ...) 
     selector = next((name for name, v in VARIANTS.items() if pointer.startswith(v.arguments + "/")), "")
     if kind in TEMPLATES and TEMPLATES[kind].is_hypermodel:
         body["model"] = model_json(kind, body["model"].get("args", {}))
-    elif kind:
+    elif kind and body["model"].get("kind") != kind:
         put(body, selector, kind)
     if kind == "piecewise":
         put(body, "/fit/schedule/at", [3])

@@ -289,7 +289,7 @@ def test_cheap_algorithms_import_nothing_large():
 
 def test_the_process_answers_line_by_line_and_ends_at_end_of_file():
     good = SuggestRequest(search=search("tpe", SPACE[:1], max_trials=4), count=2)
-    bad = '{"search": {}}'
+    bad = '{"search": {"space": 1}}'
     lines = "\n".join([good.model_dump_json(by_alias=True), bad, good.model_dump_json(by_alias=True)])
     environment = {"PATH": os.environ["PATH"]}
     done = subprocess.run(

@@ -120,9 +120,20 @@ def test_the_form_shows_every_draft_of_a_script(people: People, code: CodeVersio
     browser = browser_of(people.trainer)
     assert browser.get(address).status_code == 200
     filled = {
-        "name": "a", "code": code.digest, "entry": "train.py", "steps": "3", "seed": "0",
-        "pool": "default", "slots": "1", "seen": "9999999999", "metric": "reward", "do": "submit",
-        "arguments-TOTAL_FORMS": "1", "arguments-INITIAL_FORMS": "0",
-        "arguments-0-name": "units", "arguments-0-use": "values", "arguments-0-text": "1, 2",
+        "name": "a",
+        "code": code.digest,
+        "entry": "train.py",
+        "steps": "3",
+        "seed": "0",
+        "pool": "default",
+        "slots": "1",
+        "seen": "9999999999",
+        "metric": "reward",
+        "do": "submit",
+        "arguments-TOTAL_FORMS": "1",
+        "arguments-INITIAL_FORMS": "0",
+        "arguments-0-name": "units",
+        "arguments-0-use": "values",
+        "arguments-0-text": "1, 2",
     }
     assert browser.post(address, filled).status_code < 500

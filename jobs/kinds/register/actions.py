@@ -40,7 +40,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         """Store the signature and the labels in the version.
 
         A file that needs no code is used without a sandbox afterwards. Code of users may have run in the
-        process that says so, so the answer of a process without that code is what counts.
+        process that reports it, so the answer of a process without that code is what counts.
         """
         version = ModelVersion.objects.select_related("code").filter(pk=_version_of(job)).first()
         is_alone = job.payload_as(RegisterPayload).without_code

@@ -180,7 +180,8 @@ def _checked_width(outputs: Any, shape: DataShape) -> int:
         what = {"multiclass": f"{shape.outputs} classes", "multilabel": f"{shape.outputs} labels"}
         target = what.get(shape.task, f"a {shape.task} target")
         raise WrongShape(
-            f"the model returns rows of the shape {found}, but {target} need {wanted}: {_remedy(found, allowed)}"
+            f"the model returns rows of the shape {found}, but {target} need {wanted}: "
+            f"{_remedy(found, allowed)}"
         )
     return int(found[0])
 

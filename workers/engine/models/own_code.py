@@ -65,7 +65,7 @@ class _Loaded:
         importlib.invalidate_caches()
 
     def remove(self, before: dict[str, Any]) -> None:
-        """Undo `add`, and keep what was imported meanwhile.
+        """Undo `add`, but keep modules that were imported meanwhile.
 
         Args:
             before: the objects that were registered in Keras before.
@@ -199,7 +199,7 @@ def cause_of(error: BaseException) -> str:
         return str(error)
     # Keras repeats the config of each object around the one that failed.
     text = _COLOUR.sub("", str(error).rpartition("Exception encountered: ")[2])
-    # Keras writes the cause on a later line than what it did.
+    # Keras writes the cause on a later line than the failed step.
     shown = " ".join(text.split())[:500]
     frames = _own_frames(error)
     where = f" ({_relative(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""

@@ -262,7 +262,9 @@ class _Run:
         if ended.left_behind and not (ended.was_asked or ended.printed_too_much):
             count = ended.left_behind
             left = "1 process" if count == 1 else f"{count} processes"
-            self._report.warning("processes_left", f"the script {entry} ended and left {left} running, now ended.")
+            self._report.warning(
+                "processes_left", f"the script {entry} ended and left {left} running, now ended."
+            )
 
     def _require_success(self, ended: Ended) -> None:
         """Raise the cause of a failure."""
