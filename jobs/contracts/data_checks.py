@@ -377,8 +377,8 @@ def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
         elif not is_known and best == objective.direction == "min" and _says_nothing(spec, objective.metric):
             yield warning(
                 f"{pointer}/direction",
-                f"this search looks for the lowest {objective.metric}, a metric of the code whose better values "
-                "are not known here",
+                f"this search looks for the lowest {objective.metric}, a metric of the code whose better "
+                "values are not known here",
                 "Keep it if lower values are better, else set the direction to max",
             )
     if search.trainings() == 1:
