@@ -61,9 +61,10 @@ def test_a_model_with_its_own_layer_is_searched_pooled_quantized_approved_and_se
     answered, predictions = flow_yard.predict("doubled", [[5.1, 3.5, 1.4, 0.2]])
     assert answered == best
     assert len(predictions[0]) == 3
-    (replica,) = flow_yard.ada.get("/endpoints/doubled")["replicas"]
-    (process,) = replica["processes"]
-    assert process["sandbox"] == strongest(flow_yard)
+    # An earlier test may have ended a server, whose last report is still listed.
+    replicas = flow_yard.ada.get("/endpoints/doubled")["replicas"]
+    processes = [process for replica in replicas for process in replica["processes"]]
+    assert {process["sandbox"] for process in processes} == {strongest(flow_yard)}
 
     file = flow_yard._http.get(
         f"{flow_yard.urls['web']}/api/v1/artifacts/{versions[0]['digest']}", headers=flow_yard.bearer("ada")
