@@ -10,7 +10,7 @@ from jobs.contracts.base import Argument, Frozen
 from jobs.contracts.hyperparameters import Value
 from jobs.contracts.model_base import ModelBase
 from jobs.contracts.profile import Profile
-from jobs.contracts.templates.info import TemplateInfo
+from jobs.contracts.templates.info import OPTIMIZER_FIELDS, NoArguments, TemplateInfo
 
 CODE_ENTRIES = ("build_model", "hypermodel")
 """The kinds of entries that build models."""
@@ -18,19 +18,7 @@ MAX_ARGUMENTS = 100
 
 _BUILT = "the code builds the model"
 COMPILED: Mapping[str, str] = dict.fromkeys(
-    (
-        "/fit/optimizer",
-        "/fit/optimizer_args",
-        "/fit/learning_rate",
-        "/fit/schedule",
-        "/fit/clipnorm",
-        "/fit/clipvalue",
-        "/fit/global_clipnorm",
-        "/fit/ema",
-        "/fit/loss",
-        "/fit/metrics",
-    ),
-    "the code compiles its model",
+    (*OPTIMIZER_FIELDS, "/fit/loss", "/fit/metrics"), "the code compiles its model"
 )
 """Fields without effect on a model that its code compiles, with the reason."""
 OWN_FIT: Mapping[str, str] = {
@@ -41,10 +29,6 @@ OWN_FIT: Mapping[str, str] = {
     ),
 }
 """Fields without effect on a model that a method `fit` of its class trains, with the reason."""
-
-
-class NoArguments(Frozen):
-    """The arguments of code are declared by the code."""
 
 
 CODE = TemplateInfo(

@@ -10,7 +10,7 @@ from jobs.contracts.base import Frozen
 from jobs.contracts.hyperparameters import Value
 from jobs.contracts.model_base import ModelBase
 from jobs.contracts.profile import Profile
-from jobs.contracts.templates.info import TemplateInfo
+from jobs.contracts.templates.info import OPTIMIZER_FIELDS, NoArguments, TemplateInfo
 
 ENTRY = "train.py"
 """An example of a script, in messages."""
@@ -41,10 +41,6 @@ _SECRETS = (
 )
 
 
-class NoArguments(Frozen):
-    """The arguments that Trainyard knows of every script: none. Each script has its own."""
-
-
 _STEPS = "a script trains by itself"
 _OWN = "only the script knows how it trains; pass it as an argument"
 SCRIPT = TemplateInfo(
@@ -66,15 +62,8 @@ SCRIPT = TemplateInfo(
         "/data/window": "a script gets the rows as they were uploaded",
         **dict.fromkeys(
             (
+                *OPTIMIZER_FIELDS,
                 "/fit/batch_size",
-                "/fit/optimizer",
-                "/fit/optimizer_args",
-                "/fit/learning_rate",
-                "/fit/schedule",
-                "/fit/clipnorm",
-                "/fit/clipvalue",
-                "/fit/global_clipnorm",
-                "/fit/ema",
                 "/fit/loss",
                 "/fit/metrics",
                 "/fit/class_weights",

@@ -115,7 +115,7 @@ class Environments:
             OSError: the disk is full.
         """
         request, source = self._request(requirements, for_engine=for_engine)
-        told = False
+        announced = False
         while True:
             if stopped.is_set():
                 raise BuildStopped
@@ -125,9 +125,9 @@ class Environments:
                 if is_alone and self.folder.facts(request.digest) is None:
                     self._build(request, source, find_builder(), minimum, receive, stopped)
             if not is_alone:
-                if not told:
+                if not announced:
                     receive("Another run installs the same packages; this one waits for it.")
-                    told = True
+                    announced = True
                 stopped.wait(WAIT)
 
     def python_of(self, requirements: Iterable[str], *, for_engine: bool) -> str:

@@ -152,8 +152,8 @@ def _readable(line: str) -> str:
 
 def _uv_conflict(lines: Sequence[str], note: str) -> BuildFailed:
     start = next(n for n, line in enumerate(lines) if _UV_CONFLICT in line)
-    said = " ".join(line.strip(" ╰─▶") for line in lines[start + 1 :]).strip()
-    detail = said.partition(" hint: ")[0].rstrip(".")[:MAX_DETAIL]
+    printed = " ".join(line.strip(" ╰─▶") for line in lines[start + 1 :]).strip()
+    detail = printed.partition(" hint: ")[0].rstrip(".")[:MAX_DETAIL]
     detail = detail.removeprefix("cause: ")
     is_missing = "there is no version of" in detail or "has no wheels" in detail
     if is_missing and " depends on " not in detail:

@@ -10,6 +10,22 @@ from jobs.contracts.data import Task
 from jobs.contracts.profile import Profile, TemplateKind
 from jobs.contracts.templates.layers import Layer
 
+OPTIMIZER_FIELDS = (
+    "/fit/optimizer",
+    "/fit/optimizer_args",
+    "/fit/learning_rate",
+    "/fit/schedule",
+    "/fit/clipnorm",
+    "/fit/clipvalue",
+    "/fit/global_clipnorm",
+    "/fit/ema",
+)
+"""Pointers of the fields that define how an optimizer changes weights."""
+
+
+class NoArguments(Frozen):
+    """The arguments of models of users: their own code declares them."""
+
 
 @dataclass(frozen=True)
 class TemplateInfo:

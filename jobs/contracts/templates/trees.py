@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from jobs.contracts.base import Frozen
-from jobs.contracts.templates.info import TemplateInfo
+from jobs.contracts.templates.info import OPTIMIZER_FIELDS, TemplateInfo
 
 Method = Literal["boosting", "random_forest", "extra_trees"]
 MAX_DEPTH = 32
@@ -87,19 +87,7 @@ INFO = TemplateInfo(
         "/fit/steps_per_execution": _WHOLE,
         "/fit/loss": "its trees minimize the default loss of the task",
         "/fit/augmentation": _WHOLE,
-        **dict.fromkeys(
-            (
-                "/fit/optimizer",
-                "/fit/optimizer_args",
-                "/fit/learning_rate",
-                "/fit/schedule",
-                "/fit/clipnorm",
-                "/fit/clipvalue",
-                "/fit/global_clipnorm",
-                "/fit/ema",
-            ),
-            "its trees are not trained by gradients of weights",
-        ),
+        **dict.fromkeys(OPTIMIZER_FIELDS, "its trees are not trained by gradients of weights"),
     },
     refused={"/after/quantize": "int8 is for the kernels of layers, and trees have none"},
 )
