@@ -61,7 +61,6 @@ def test_a_model_with_its_own_layer_is_searched_pooled_quantized_approved_and_se
     answered, predictions = flow_yard.predict("doubled", [[5.1, 3.5, 1.4, 0.2]])
     assert answered == best
     assert len(predictions[0]) == 3
-    # An earlier test may have ended a server, whose last report is still listed.
     replicas = flow_yard.ada.get("/endpoints/doubled")["replicas"]
     processes = [process for replica in replicas for process in replica["processes"]]
     assert {process["sandbox"] for process in processes} == {strongest(flow_yard)}
@@ -69,14 +68,14 @@ def test_a_model_with_its_own_layer_is_searched_pooled_quantized_approved_and_se
     file = flow_yard._http.get(
         f"{flow_yard.urls['web']}/api/v1/artifacts/{versions[0]['digest']}", headers=flow_yard.bearer("ada")
     ).content
-    flow_yard.ada.post("/models", {"name": "imported", "project": PROJECT})
+    flow_yard.ada.post("/models", {"name": "doubled-import", "project": PROJECT})
     made = flow_yard._http.post(
-        f"{flow_yard.urls['web']}/api/v1/models/imported/versions",
+        f"{flow_yard.urls['web']}/api/v1/models/doubled-import/versions",
         headers=flow_yard.bearer("ada"),
         data={"code": digest},
         files={"file": ("m.keras", file)},
     )
     assert made.status_code == 201, made.text
-    state, _ = flow_yard.gated("imported", 1)
+    state, _ = flow_yard.gated("doubled-import", 1)
     assert state
-    assert flow_yard.ada.get("/models/imported/versions/1")["code"]["needed"] is True
+    assert flow_yard.ada.get("/models/doubled-import/versions/1")["code"]["needed"] is True
