@@ -80,7 +80,7 @@ def test_the_other_tabs_repeat_one_line(people: People, open_as: Open) -> None:
     search = analysed(people, state="running")
     page = open_as(people.owner, f"/jobs/{search.pk}?tab=logs")
     page.set_viewport_size(WIDE)
-    # Until the fonts are loaded, texts may be wider.
+    # The layout may still change while the page loads.
     page.wait_for_function(
         "most => document.querySelector('.ty-job-head').getBoundingClientRect().height <= most", arg=LINE
     )
