@@ -27,6 +27,7 @@ Role = Literal[
     "summary",
     "profile",
     "dataset",
+    "loaded",
     "export",
     "output",
 ]

@@ -44,6 +44,7 @@ RESOURCES = (
     "resumable_uploads",
     "code",
     "dry_builds",
+    "code_data",
     "experiments",
     "search_spaces",
     # These come before jobs, whose last path would match theirs.
