@@ -1,6 +1,7 @@
 """An open page asks about its session: after a login in another tab its entries are neither lost nor sent."""
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from jobs.actions.people import end_sessions
@@ -45,3 +46,13 @@ def test_a_part_of_a_page_reports_the_end_of_the_session_without_a_reload(people
     answer = browser.get("/queue", headers={"HX-Request": "true"})
     assert (answer.status_code, answer.headers["HX-Trigger"]) == (401, "ty:logout")
     assert "HX-Refresh" not in answer.headers
+
+
+def test_a_late_answer_to_a_session_that_has_ended_does_not_end_the_login_after_it(people: People) -> None:
+    browser = browser_of(people.member)
+    name = settings.SESSION_COOKIE_NAME
+    end_sessions(people.member)
+    for address in ("/account/session", "/projects", "/api/v1/jobs"):
+        assert name not in browser.get(address).cookies, "the browser would delete the cookie of a new login"
+    browser.force_login(people.member)
+    assert browser.post("/accounts/logout/").cookies[name]["max-age"] == 0
