@@ -16,6 +16,9 @@ CODE_ENTRIES = ("build_model", "hypermodel")
 """The kinds of entries that build models."""
 MAX_ARGUMENTS = 100
 
+FIT = "fit/"
+"""The start of the names of hyperparameters that are fields of `fit`. All others are those of the code."""
+
 _BUILT = "the code builds the model"
 COMPILED: Mapping[str, str] = dict.fromkeys(
     (*OPTIMIZER_FIELDS, "/fit/loss", "/fit/metrics"), "the code compiles its model"
@@ -29,6 +32,8 @@ OWN_FIT: Mapping[str, str] = {
     ),
 }
 """Fields without effect on a model that a method `fit` of its class trains, with the reason."""
+ONE_CALL: Mapping[str, str] = {"/fit/steps_per_execution": "one call of Keras' fit trains the model"}
+"""Fields without effect on a model that one call of Keras' `fit` trains, with the reason."""
 
 
 CODE = TemplateInfo(
@@ -38,6 +43,7 @@ CODE = TemplateInfo(
     arguments=NoArguments,
     preparation="workers.engine.training.own_code:prepare_code",
     own_names=True,
+    fit_prefix=FIT,
     unused={
         "/mesh": f"{_BUILT} for one device",
         "/precision": f"{_BUILT}: set the precision of its layers there",

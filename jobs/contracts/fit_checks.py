@@ -41,10 +41,8 @@ def _not_measured(pointer: str, name: str, watched: list[str]) -> Problem:
 
 def _searched(spec: ExperimentSpec, field: str) -> Iterator[tuple[int, str]]:
     """Yield the index of each hyperparameter for a field or a part of it, and the path of the part."""
-    if spec.search is None or spec.model.info.own_names:
-        return
-    for i, parameter in enumerate(spec.search.space):
-        name, _, part = parameter.name.partition("/")
+    for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
+        name, _, part = (spec.model.info.fit_field(parameter.name) or "").partition("/")
         if name == field:
             yield i, part
 
