@@ -10,6 +10,7 @@ from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
 from jobs.kinds.dry_build.facts import DRY_BUILD
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.gate.facts import GATE
+from jobs.kinds.install.facts import INSTALL
 from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
@@ -77,6 +78,14 @@ class JobQuerySet(models.QuerySet["Job"]):
     def building(self, key: str) -> Self:
         """Return the dry builds of own code with this key."""
         return self._of_kind(DRY_BUILD, key=key)
+
+    def installations(self) -> Self:
+        """Return the installations of packages ahead of runs."""
+        return self.filter(kind=INSTALL.name)
+
+    def installing(self, requirements: str) -> Self:
+        """Return the installations of packages for requirements with this digest."""
+        return self._of_kind(INSTALL, requirements=requirements)
 
     def validating(self, version: int) -> Self:
         """Return the jobs that validate this version of a model."""
