@@ -17,7 +17,7 @@ from jobs.contracts.model import Model, is_own_code, needs_no_data
 from jobs.contracts.precision import PrecisionSpec
 from jobs.contracts.resources import Resources
 from jobs.contracts.rungs import RungOptions
-from jobs.contracts.search import SearchSpec
+from jobs.contracts.search import Objective, SearchSpec
 from jobs.contracts.searchable import TEMPLATE, is_known, unknown_name
 from jobs.contracts.templates import TEMPLATES
 
@@ -138,6 +138,14 @@ class ExperimentSpec(Frozen):
         if self.data is None:
             raise ValueError("this experiment has no data")
         return self.data
+
+    def placed_objectives(self) -> list[tuple[str, Objective]]:
+        """Return the objectives of the search with their JSON pointers; none without a search."""
+        if self.search is None:
+            return []
+        if self.search.objectives is None:
+            return [("/search/objective", self.search.objective)]
+        return [(f"/search/objectives/{i}", each) for i, each in enumerate(self.search.objectives)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain JSON values under its public field names."""

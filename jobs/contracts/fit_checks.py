@@ -41,10 +41,8 @@ def _not_measured(pointer: str, name: str, watched: list[str]) -> Problem:
 
 def _searched(spec: ExperimentSpec, field: str) -> Iterator[tuple[int, str]]:
     """Yield the index of each hyperparameter for a field or a part of it, and the path of the part."""
-    if spec.search is None or spec.model.info.own_names:
-        return
-    for i, parameter in enumerate(spec.search.space):
-        name, _, part = parameter.name.partition("/")
+    for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
+        name, _, part = (spec.model.info.fit_field(parameter.name) or "").partition("/")
         if name == field:
             yield i, part
 
@@ -185,10 +183,8 @@ def _batch_warnings(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]
 def training_rows(spec: ExperimentSpec, profile: Profile) -> int:
     """Return the approximate number of training rows; a split by a column without a role may differ."""
     split, search = spec.required_data.split, spec.search
-    is_k_fold = search is not None and search.evaluation.kind == "k_fold"
-    if (named := named_part_rows(split, profile)) is not None and not is_k_fold:
-        return named[0]
-    if search is not None and is_k_fold:
+    named = named_part_rows(split, profile)
+    if search is not None and search.evaluation.kind == "k_fold":
         outside = sum(named[:2]) if named is not None else profile.rows * (1 - split.test)
         return round(outside * (1 - 1 / search.evaluation.folds))
-    return round(profile.rows * (1 - split.validation - split.test))
+    return named[0] if named is not None else round(profile.rows * (1 - split.validation - split.test))

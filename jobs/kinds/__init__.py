@@ -18,6 +18,7 @@ from jobs.kinds.dry_build.facts import DRY_BUILD
 from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.gate.facts import GATE
+from jobs.kinds.install.facts import INSTALL
 from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.quantize.facts import QUANTIZE
 from jobs.kinds.register.facts import REGISTER
@@ -39,6 +40,7 @@ KINDS: dict[str, Facts] = {
         PROFILE,
         SPLIT_OVERVIEW,
         DRY_BUILD,
+        INSTALL,
         CODE_DATA,
     )
 }

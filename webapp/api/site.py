@@ -43,6 +43,7 @@ RESOURCES = (
     "split_overviews",
     "resumable_uploads",
     "code",
+    "packages",
     "dry_builds",
     "code_data",
     "experiments",

@@ -1,6 +1,6 @@
 // The fields outside of rows: they show the spec and write into it; their options depend on the data set.
 
-/** @import { Direction, Objective, Origin, Spec, Template, Version } from "./types.js" */
+/** @import { Objective, Origin, Spec, Template, Version } from "./types.js" */
 /** @import { Sheet } from "./sheet.js" */
 import { byId, closest, find, findAll } from "../elements.js";
 import { grouped } from "../trials/words.js";
@@ -107,26 +107,18 @@ export class Fields {
     return made;
   }
 
+  /** The objective of a new search. The metrics of own code are known after its dry build only. */
   objective() {
-    const metric = this.sheet.measures?.objective ?? "val_loss";
-    return { metric, direction: this.directionOf(metric) };
-  }
-
-  /**
-   * @param {string} metric
-   * @returns {Direction}
-   */
-  directionOf(metric) {
-    const { metric: known, direction } = this.sheet.spec.search?.objective ?? {};
-    if (this.sheet.templateName === CODE && metric === known && direction === "max") return "max";
-    return this.sheet.measures?.directions[metric.replace(/^val_/, "")] ?? "min";
+    const metric = (this.sheet.templateName !== CODE && this.sheet.measures?.objective) || "val_loss";
+    return { metric, direction: this.sheet.directionOf(metric) };
   }
 
   /** @param {string} metric */
   matchDirection(metric) {
     const objective = this.sheet.spec.search?.objective;
-    if (objective) objective.direction = this.directionOf(metric);
-    show(byId("at/spec/search/objective/direction", HTMLElement), this.directionOf(metric));
+    if (!objective || metric === objective.metric) return;
+    Object.assign(objective, { metric, direction: this.sheet.directionOf(metric) });
+    this.showValue(byId("at/spec/search/objective/direction", HTMLElement));
   }
 
   /**
@@ -276,7 +268,7 @@ export class Fields {
 
   /** @param {HTMLElement} input */
   showValue(input) {
-    show(input, this.sheet.get(input.dataset.pointer ?? ""));
+    show(input, this.sheet.shown(input.dataset.pointer ?? ""));
   }
 
   /** @param {string | undefined} pointer */

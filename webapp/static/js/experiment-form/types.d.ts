@@ -146,7 +146,13 @@ export interface Built {
 export interface DryBuild {
   state: string;
   job: number | null;
-  built: { space: (Parameter & { name: string })[]; parameters: number; metrics: string[]; notes: string[] } | null;
+  built: {
+    space: (Parameter & { name: string })[];
+    parameters: number;
+    metrics: string[];
+    notes: string[];
+    one_call: boolean;
+  } | null;
   unused: Record<string, string>;
   error: { message: string } | null;
   why_waiting: string;
@@ -177,6 +183,8 @@ export interface Known {
 export interface Problem {
   pointer: string;
   message: string;
+  /** A job whose page tells more. */
+  job?: number | null;
 }
 
 export interface Variable {
