@@ -10,15 +10,6 @@ from tests.flow.yard import PROJECT, RunningYard
 
 pytestmark = pytest.mark.timeout(1800)
 
-LOADS_IRIS = """
-from sklearn.datasets import load_iris
-
-def load_data(split):
-    found = load_iris()
-    part = {"train": 0, "validation": 1, "test": 2}[split]
-    rows = [i for i in range(150) if max(i % 5 - 2, 0) == part]
-    return found.data[rows], found.target_names[found.target[rows]]
-"""
 ROWS = [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]]
 
 
@@ -44,7 +35,7 @@ def spec_of(digest: str, entry: str, metric: str, direction: str, **parts: Any) 
 
 
 def test_layers_and_metrics_of_own_code_from_a_file_to_a_served_answer(flow_yard: RunningYard) -> None:
-    digest = stored(flow_yard, own_code.OWN_OBJECTS + LOADS_IRIS)
+    digest = stored(flow_yard, own_code.OWN_OBJECTS + own_code.LOADS_IRIS)
     loading = flow_yard.ada.post(f"/code/{digest}/data", {"dataset": "own-iris"})
     loaded = flow_yard.until_completed(loading["job"])
     assert loaded["sandbox"]["network"] is False and loaded["results"]["rows"]["test"] == 30
