@@ -1,7 +1,5 @@
 """Decides who may run code of users, and describes the code that a task runs."""
 
-from hashlib import sha256
-
 from jobs import access
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
@@ -11,9 +9,6 @@ from jobs.models import CodeVersion, Job, Project, Revision, User
 from jobs.queries import code_checks, installation
 from jobs.queries.code import files_of
 from jobs.store import store
-
-FIRST, SECOND = "first", "second"
-"""The folders of the code of two models; see `of_two`."""
 
 
 def require_right(by: User, project: Project | None, revision: Revision | None) -> None:
@@ -94,28 +89,3 @@ def of_row(version: CodeVersion) -> OwnCode:
         minimum=installation.sandbox_minimum(),
         network=version.project.network,
     )
-
-
-def of_two(first: CodeVersion | None, second: CodeVersion | None) -> OwnCode | None:
-    """Return the code of two models that one task loads, each in a folder of its own; None for no code.
-
-    The folders are `FIRST` and `SECOND`. Equal code is there once, as the first. The packages are those of
-    the first, since one process has one environment.
-    """
-    if first is None and second is None:
-        return None
-    if second is not None and first is not None and second.digest == first.digest:
-        second = None
-    parts = {
-        folder: of_row(version)
-        for folder, version in ((FIRST, first), (SECOND, second))
-        if version is not None
-    }
-    main = next(iter(parts.values()))
-    digest = sha256(" ".join(f"{folder}={each.digest}" for folder, each in parts.items()).encode())
-    files = tuple(
-        file.model_copy(update={"path": f"{folder}/{file.path}"})
-        for folder, each in parts.items()
-        for file in each.files
-    )
-    return main.model_copy(update={"digest": digest.hexdigest(), "files": files})
