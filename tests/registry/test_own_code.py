@@ -264,6 +264,7 @@ def test_an_upload_over_rest_names_its_code(yard: Yard, trainer: User) -> None:
     assert made.status_code == 201, made.content
     assert made.json()["code"] == {
         "digest": code.digest, "name": "layers", "needed": False, "requirements_digest": None,
+        "reported_metrics": False,
     }  # fmt: skip
     assert made.json()["lineage"]["code_name"] == "layers"
     refused = Caller(yard.member, ("read", "write")).raw("POST", path, *form(code.digest))
@@ -309,6 +310,13 @@ def test_pages_state_who_computed_the_metrics(yard: Yard, trainer: User) -> None
 
     def shown(address: str) -> str:
         return text_of(browser_of(yard.approver).get(address))
+
+    # The names of the classes are those of the data, whatever the process with the code reports.
+    result = RegisterResult(signature=SIGNATURE, needs_code=True, class_labels=["one", "zero"])
+    ModelVersion.objects.filter(pk=version.pk).update(state=ModelVersion.State.VALIDATING)
+    registration.mark_validated(version.pk, result)
+    version.refresh_from_db()
+    assert version.class_labels == []
 
     assert "reported by its code" in shown(f"/models/digits/versions/{version.number}")
     before = shown(f"/approvals/{request.pk}")

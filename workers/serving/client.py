@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 MAX_ROWS = 64
 """Rows of one request. Servers send batches of up to this size, too."""
 MAX_ANSWER = 256 * 2**20
-LOAD_SECONDS, BATCH_SECONDS = 300.0, 120.0
+LOAD_SECONDS, BATCH_SECONDS = 300.0, 300.0
 """The longest time for a start with imports and compilation, and for one batch."""
 CAUSE_SECONDS = 10.0
 _CHUNK = 2**20

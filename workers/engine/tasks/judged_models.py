@@ -120,12 +120,11 @@ class SandboxedModel(JudgedModel):
             raise BadModel(f"its process reported another signature: {error}") from error
         plain = Signature.model_validate(registered) if registered else found
         self.features = features_for(plain, path)
-        self.signature = plain.model_copy(
-            update={
-                "columns": _columns_of(self.features),
-                "window": None if self.features is None else self.features.window,
-            }
-        )
+        window = None if self.features is None else self.features.window
+        self.signature = plain.model_copy(update={"columns": _columns_of(self.features), "window": window})
+        # Both were read from the file, but the registered one in a process with the code.
+        if registered and self.signature != plain:
+            raise BadModel("its registered columns are not those of the pipeline in its file")
         self._computes_in_16_bits = computes_in_16_bits(path)
 
     @classmethod
