@@ -10,11 +10,11 @@ from jobs import access, upload_formats
 from jobs.access import Action
 from jobs.actions import artifacts, audit, deletions, quotas, submit
 from jobs.actions.registry import create_model, model_for
-from jobs.actions.tasks import origin_of
+from jobs.actions.tasks import data_of
 from jobs.contracts.after import Registered
 from jobs.contracts.problems import Problem
 from jobs.contracts.signature import Signature
-from jobs.errors import BadInput, Conflict, NotFound
+from jobs.errors import BadInput, BadSpec, Conflict, NotFound
 from jobs.kinds import kinds_that
 from jobs.kinds.register.payload import RegisterResult
 from jobs.models import CodeVersion, Job, JobArtifact, ModelVersion, Project, RegisteredModel, User
@@ -295,8 +295,13 @@ def mark_validated(version_id: int, result: RegisterResult) -> None:
 
 def labels_for(version: ModelVersion, signature: dict[str, Any] | None) -> list[str]:
     """Return the class labels of the data of a version, if its only output has one value for each."""
-    _, dataset = origin_of(version)
-    labels = [str(label) for label in dataset.profile.get("class_labels", ())] if dataset is not None else []
+    try:
+        data = data_of(version)
+    # They may have been deleted meanwhile.
+    except BadSpec:
+        return []
+    profile = data.profile_json if data is not None else None
+    labels = [str(label) for label in (profile or {}).get("class_labels", ())]
     outputs = Signature.model_validate(signature).outputs if signature else ()
     width = outputs[0].shape[0] if len(outputs) == 1 and len(outputs[0].shape) == 1 else 0
     # A binary model may return only the probability of its second class.

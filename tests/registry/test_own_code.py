@@ -299,6 +299,7 @@ def test_the_pages_show_the_code(yard: Yard, trainer: User) -> None:
 
 def test_pages_state_who_computed_the_metrics(yard: Yard, trainer: User) -> None:
     code = code_of(yard)
+    factories.make_dataset("digits")
     spec = {**factories.SEARCH, "model": {"kind": "code", "digest": code.digest, "entry": "build_model"}}
     experiment = factories.make_experiment(project=yard.project, by=trainer, spec=spec)
     job = factories.make_job(by=trainer, experiment=experiment, kind="train", state="completed")
@@ -312,11 +313,14 @@ def test_pages_state_who_computed_the_metrics(yard: Yard, trainer: User) -> None
         return text_of(browser_of(yard.approver).get(address))
 
     # The names of the classes are those of the data, whatever the process with the code reports.
-    result = RegisterResult(signature=SIGNATURE, needs_code=True, class_labels=["one", "zero"])
+    outputs = [{**SIGNATURE["outputs"][0], "shape": [3]}]
+    result = RegisterResult(
+        signature={**SIGNATURE, "outputs": outputs}, needs_code=True, class_labels=["c", "b", "a"]
+    )
     ModelVersion.objects.filter(pk=version.pk).update(state=ModelVersion.State.VALIDATING)
     registration.mark_validated(version.pk, result)
     version.refresh_from_db()
-    assert version.class_labels == []
+    assert version.class_labels == factories.profile()["class_labels"]
 
     assert "reported by its code" in shown(f"/models/digits/versions/{version.number}")
     before = shown(f"/approvals/{request.pk}")
