@@ -5,8 +5,8 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
 from jobs.contracts.task_parts import OwnCode, OwnCodeFile
 from jobs.errors import BadSpec, Conflict, Forbidden
-from jobs.models import CodeVersion, Job, Project, Revision, User
-from jobs.queries import code_checks, installation
+from jobs.models import CodeVersion, Job, PackageSet, Project, Revision, User
+from jobs.queries import code_checks, installation, package_sets, sandboxes
 from jobs.queries.code import files_of
 from jobs.store import store
 
@@ -32,8 +32,8 @@ def _require_right_to_code(by: User, project: Project | None) -> None:
 
 def require_right_to_job(by: User, job: Job) -> None:
     """Check that `by` may run a job again, also if it runs code of users; see `require_right`."""
-    require_right(by, job.project, job.revision)
-    if job.payload.code_digest() is not None:
+    access.require(by, job.project, access.Action.WRITE)
+    if sandboxes.needs_sandbox(job):
         _require_right_to_code(by, job.project)
 
 
@@ -54,7 +54,7 @@ def of_job(job: Job) -> OwnCode | None:
         Conflict: see `of_version`.
     """
     digest = job.payload.code_digest()
-    if digest is None and job.revision is not None:
+    if digest is None and job.revision is not None and not job.payload.names_all_code:
         digest = job.revision.spec.model.code_digest
     if digest is None:
         return None
@@ -75,16 +75,28 @@ def of_version(project: Project, digest: str) -> OwnCode:
     return of_row(version)
 
 
-def of_row(version: CodeVersion) -> OwnCode:
-    """Return a version of code, with its files on this machine."""
+def of_row(version: CodeVersion, exact: PackageSet | None = None) -> OwnCode:
+    """Return a version of code, with its files on this machine.
+
+    Args:
+        version: the row.
+        exact: the packages that the task must have; by default those that are recorded for the code.
+    """
     packages = version.found.packages
+    requirements = () if packages is None else tuple(packages.requirements)
+    recorded = package_sets.NOTHING
+    if requirements and exact is None:
+        recorded = package_sets.recorded_for(version)
     return OwnCode(
         digest=version.digest,
         files=tuple(
             OwnCodeFile(path=file.path, place=str(store().path(file.artifact_id)))
             for file in files_of(version)
         ),
-        requirements=() if packages is None else tuple(packages.requirements),
+        requirements=requirements,
+        sets=recorded.sets,
+        packages=None if exact is None else exact.packages,
+        resolution=recorded.resolution,
         requires_python=(packages.python or "") if packages is not None else "",
         minimum=installation.sandbox_minimum(),
         network=version.project.network,

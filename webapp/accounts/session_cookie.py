@@ -8,8 +8,8 @@ from django.utils.cache import patch_vary_headers
 class SessionMiddleware(middleware.SessionMiddleware):
     """Django's middleware, but only a logout deletes the cookie, not a session that is not found.
 
-    A page may still wait for a response when its person logs in again in another tab, which ends the session of
-    that request. Its late response would delete the cookie of the new session.
+    A page may still wait for a response when its person logs in again in another tab, which ends the session
+    of that request. Its late response would delete the cookie of the new session.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:

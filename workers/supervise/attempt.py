@@ -15,9 +15,10 @@ from jobs.contracts.control import Start
 from jobs.contracts.events import Warned
 from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.sandbox import SandboxRecord
-from jobs.contracts.task_parts import Task
+from jobs.contracts.task_parts import OwnCode, Task
 from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
+from workers.environments.folder import Held
 from workers.runner.environment import Environment
 from workers.runner.registry import needs_jax, runs_program
 from workers.supervise.attempt_end import GIB, AttemptEnd
@@ -242,7 +243,16 @@ class AttemptSupervisor:
                 self.end(found)
             else:
                 self._packages, task = found, found.task
+                if found.recorded is not None and not self.ended:
+                    await self._record_packages(*found.recorded)
         return None if self.ended else task
+
+    async def _record_packages(self, code: OwnCode, packages: Held) -> None:
+        """Record the packages of the run before it begins: later runs of the code get the same."""
+        attempt = self.assignment.attempt
+        await self._before_the_end(
+            lambda: self._node.repository.record_packages(attempt, packages.facts.as_set(), code.choice)
+        )
 
     async def _run_on_runner(
         self,
@@ -327,17 +337,20 @@ class AttemptSupervisor:
         owner = os.geteuid() if runner.access is None else runner.access.user.uid
         validator.work_in(self._work, owner)
         # Before the task begins: a run of which no sandbox is recorded had none.
-        recording = asyncio.create_task(self._record_sandbox(sandbox.process.record))
+        await self._before_the_end(lambda: self._record_sandbox(sandbox.process.record))
+        return start
+
+    async def _before_the_end(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Repeat a call until the database has it, or the run has ended."""
+        recording = asyncio.create_task(self._retry_while_unavailable(call))
         first: list[asyncio.Future[Any]] = [recording, self._ending]
         await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         if recording.done():
             recording.result()
         recording.cancel()
-        return start
 
     async def _record_sandbox(self, record: SandboxRecord) -> None:
-        attempt, repository = self.assignment.attempt, self._node.repository
-        await self._retry_while_unavailable(lambda: repository.record_sandbox(attempt, record))
+        await self._node.repository.record_sandbox(self.assignment.attempt, record)
 
     def _model_processes(self, task: Task, cap: int, recorder: EventRecorder) -> ModelProcesses:
         """Return what executes the models of a task; each may use as much memory as the run."""
@@ -345,7 +358,7 @@ class AttemptSupervisor:
             self._node.pool,
             self._node.sandbox_limits.of_run(cap),
             task.threads,
-            record=self._record_sandbox,
+            record=lambda record: self._before_the_end(lambda: self._record_sandbox(record)),
             recorder=recorder,
             fail=lambda error: self.end(AttemptEnd.from_error(error)),
         )
@@ -367,7 +380,7 @@ class AttemptSupervisor:
             return None
         return SandboxNeeds(
             project=self.assignment.project,
-            code=task.code,
+            code=task.code.as_installed(),
             checkpoints=task.checkpoints,
             compile_cache=task.compile_cache or "",
             limits=self._node.sandbox_limits.of_run(self._memory_cap(task, None)),

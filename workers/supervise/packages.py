@@ -16,6 +16,7 @@ from jobs.contracts.events import Log, Phase
 from jobs.contracts.packages import python_problem
 from jobs.contracts.sandbox import LevelState
 from jobs.contracts.task_parts import ModelWithCode, OwnCode, Task
+from jobs.kinds.install.payload import InstallTask
 from jobs.states import Outcome
 from workers.environments import installers
 from workers.environments.building import Builder, BuildLimits
@@ -23,6 +24,7 @@ from workers.environments.environments import Environments, limit_bytes
 from workers.environments.failures import BuildFailed, BuildStopped
 from workers.environments.folder import Held
 from workers.environments.installers import INSTALLER_VARIABLE, NoInstaller
+from workers.environments.request import Wanted
 from workers.isolation.access import Isolation
 from workers.sandbox.launch import Owner
 from workers.supervise.attempt_end import AttemptEnd
@@ -101,9 +103,14 @@ class Packages:
             raise BuildFailed(problem, code="package_python")
         if not code.requirements:
             return code
-        find = partial(self.environments.python_of, code.requirements, for_engine=for_engine)
-        python = await asyncio.get_running_loop().run_in_executor(self._threads, find)
-        return code.model_copy(update={"python": python, "own_versions": not for_engine})
+        choose = partial(self.environments.choose, Wanted.of(code, for_engine=for_engine))
+        digest = await asyncio.get_running_loop().run_in_executor(self._threads, choose)
+        update = {
+            "python": self.environments.folder.python(digest),
+            "environment": digest,
+            "own_versions": not for_engine,
+        }
+        return code.model_copy(update=update)
 
     async def install(
         self, task: Task, recorder: EventRecorder, stop: StopRequest, ending: "asyncio.Future[AttemptEnd]"
@@ -124,7 +131,7 @@ class Packages:
             found = await self._install(task.code, _needs_engine(task), recorder, stop, ending)
             if isinstance(found, AttemptEnd):
                 return found
-            done.add(found)
+            done.add(task.code, found)
         for model in task.models:
             if model.code is None or not model.code.requirements or model.failure:
                 continue
@@ -135,7 +142,7 @@ class Packages:
                 done.release()
                 return found
             else:
-                done.add(found)
+                done.add(model.code, found)
         return done
 
     async def _install(
@@ -177,9 +184,9 @@ class Packages:
         lines = _Lines(recorder)
         ensure = partial(
             self.environments.ensure,
-            code.requirements,
+            Wanted.of(code, for_engine=for_engine),
             self._builder,
-            for_engine=for_engine,
+            digest=code.environment,
             minimum=code.minimum,
             receive=partial(_in_loop, loop, lines.add),
             stopped=stopped,
@@ -210,16 +217,19 @@ class Installed:
 
     Attributes:
         task: the task, with the failures of its models.
+        recorded: the code whose packages are recorded with the attempt, the first one, and these.
     """
 
     def __init__(self, task: Task) -> None:
         self.task = task
+        self.recorded: tuple[OwnCode, Held] | None = None
         self._held: list[Held] = []
 
-    def add(self, held: Held | None) -> None:
+    def add(self, code: OwnCode, held: Held | None) -> None:
         """Keep an environment until the run has ended."""
         if held is not None:
             self._held.append(held)
+            self.recorded = self.recorded or (code, held)
 
     def fail(self, model: ModelWithCode, why: str) -> None:
         """Note that a model cannot be executed."""
@@ -271,6 +281,8 @@ def _claimed(isolation: Isolation) -> Iterator[Owner]:
 
 def _needs_engine(task: Task) -> bool:
     """Return whether a task runs in the process of the engine, with the packages of this program."""
+    if isinstance(task, InstallTask):
+        return task.for_engine
     spec = getattr(task, "spec", None)
     return spec is None or not spec.model.info.trains_itself
 

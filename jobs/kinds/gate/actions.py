@@ -24,7 +24,9 @@ class GateActions(KindActions[GatePayload, GateResult]):
         requests = PromotionRequest.objects.select_related(
             "version__source_job__revision",
             "version__code__project",
+            "version__packages",
             "baseline_version__code__project",
+            "baseline_version__packages",
             "gate_revision",
         )
         promotion = requests.get(pk=attempt.job.payload_as(GatePayload).promotion)
@@ -35,7 +37,9 @@ class GateActions(KindActions[GatePayload, GateResult]):
             # The process that computes the metrics executes no code of users.
             **{**common, "code": None},
             models=tuple(
-                ModelWithCode(name=name, file=_file_of(each), code=own_code.of_row(each.needed_code))
+                ModelWithCode(
+                    name=name, file=_file_of(each), code=own_code.of_row(each.needed_code, each.packages)
+                )
                 for name, each in named
                 if each is not None and each.needed_code is not None
             ),
