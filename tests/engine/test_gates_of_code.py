@@ -22,6 +22,7 @@ from tests.own_layers import SCALED, save_with_layer
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.store import file_digest
 from workers.engine.tasks import gate
+from workers.engine.tasks.judged_models import LoadedModel
 from workers.serving import client
 
 AFTER_METRIC = ["metric", "better_than_baseline", "finite", "batch_invariance", "latency"]
@@ -40,11 +41,12 @@ class Setting:
         self.file, self.spec = dataset_file(folder, "wine"), spec_for("wine")
         self.model = Path(train_member(folder, "good", self.spec, self.file).model)
         self.dataset = load_dataset(self.file, self.spec.data)
+        self.registered = LoadedModel(self.model, folder).signature.model_dump(mode="json")
 
     def task(self, folder: Path, **more) -> GateTask:
         return GateTask(
             folder=str(folder), challenger=str(self.model), challenger_digest=file_digest(self.model),
-            challenger_signature=WINE.model_dump(mode="json"), dataset=self.file, spec=self.spec, **more,
+            challenger_signature=self.registered, dataset=self.file, spec=self.spec, **more,
         )  # fmt: skip
 
 
@@ -75,7 +77,7 @@ def numbers_in(gates: dict[str, dict]) -> dict[tuple[str, str], float]:
 
 
 def test_an_honest_version_has_the_same_numbers_as_without_a_sandbox(setting: Setting, tmp_path: Path):
-    champion = {"champion": str(setting.model), "champion_signature": WINE.model_dump(mode="json")}
+    champion = {"champion": str(setting.model), "champion_signature": setting.registered}
     before = judged(setting.task(tmp_path, **champion))
     with running(own_process, tmp_path, setting.model) as model:
         after = judged(setting.task(tmp_path, models=(model,), **champion))
@@ -110,8 +112,8 @@ def test_code_that_changes_metrics_and_gates_changes_those_of_its_own_process_on
     path = save_with_layer(tmp_path, SCALED, "Scaled", shape=(13,), units=3)
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "model.py").write_text(HOSTILE)
-    task = setting.task(tmp_path)
-    task = task.model_copy(update={"challenger": str(path), "challenger_digest": file_digest(path)})
+    changed = {"challenger": str(path), "challenger_digest": file_digest(path), "challenger_signature": {}}
+    task = setting.task(tmp_path).model_copy(update=changed)
     with running(program(tmp_path / "code"), tmp_path, path) as model:
         gates = judged(task.model_copy(update={"models": (model,)}))
     assert "patched True" in capfd.readouterr().out
@@ -216,6 +218,15 @@ def test_a_version_that_cannot_be_loaded_names_the_cause(process, cause, setting
     assert gates["loads"]["state"] == "failed"
     assert cause in gates["loads"]["detail"]
     assert {gates[name]["state"] for name in AFTER_METRIC} == {"not_evaluated"}
+
+
+def test_columns_that_are_not_those_of_the_file_are_refused(setting: Setting, tmp_path: Path):
+    with running(answering(WINE, lambda t: []), tmp_path, setting.model) as model:
+        task = setting.task(tmp_path, models=(model,))
+        columns = [{**each, "name": f"other {each['name']}"} for each in setting.registered["columns"]]
+        changed = {"challenger_signature": {**setting.registered, "columns": columns}}
+        gates = judged(task.model_copy(update=changed))
+    assert "not those of the pipeline" in gates["loads"]["detail"]
 
 
 def test_packages_that_cannot_be_installed_are_the_cause(setting: Setting, tmp_path: Path):
