@@ -5,6 +5,8 @@ import pytest
 from tests.flow.specs import search, spec
 from tests.flow.test_own_code import needs_sandbox, strongest, upload
 from tests.flow.yard import PROJECT, RunningYard
+from tests.ops.conftest import wait_for
+from webapp.demo.client import Body
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -25,6 +27,11 @@ def build_model(hp):
     model.compile(keras.optimizers.Adam(0.02), "sparse_categorical_crossentropy", metrics=["accuracy"])
     return model
 """
+
+
+def validated(yard: RunningYard, model: str) -> Body | None:
+    found: Body = yard.ada.get(f"/models/{model}/versions/1")
+    return None if found["state"] == "validating" else found
 
 
 @needs_sandbox
@@ -56,7 +63,8 @@ def test_a_model_with_its_own_layer_is_searched_pooled_quantized_approved_and_se
         assert each["code"]["needed"] is True
         assert each["identity"] != each["digest"]
         assert each["lineage"]["code"] == digest
-    best = next(each["number"] for each in versions if each["what"] == "best")
+    numbers = {each["what"]: each["number"] for each in versions}
+    best = numbers["best"]
     flow_yard.promote("doubled", best)
     answered, predictions = flow_yard.predict("doubled", [[5.1, 3.5, 1.4, 0.2]])
     assert answered == best
@@ -64,6 +72,13 @@ def test_a_model_with_its_own_layer_is_searched_pooled_quantized_approved_and_se
     replicas = flow_yard.ada.get("/endpoints/doubled")["replicas"]
     processes = [process for replica in replicas for process in replica["processes"]]
     assert {process["sandbox"] for process in processes} == {strongest(flow_yard)}
+
+    # Both have code now. Each is executed in a sandbox of its own, and a third process compares them.
+    _, judged = flow_yard.gated("doubled", numbers["ensemble"])
+    gates = {gate["name"]: gate for gate in judged["gates"]}
+    assert gates["metric"]["champion"] is not None, gates["metric"]["detail"]
+    assert "in a sandbox" in gates["loads"]["detail"]
+    assert flow_yard.job(judged["gate_job"])["sandbox"] == {"level": strongest(flow_yard), "network": False}
 
     file = flow_yard._http.get(
         f"{flow_yard.urls['web']}/api/v1/artifacts/{versions[0]['digest']}", headers=flow_yard.bearer("ada")
@@ -76,6 +91,5 @@ def test_a_model_with_its_own_layer_is_searched_pooled_quantized_approved_and_se
         files={"file": ("m.keras", file)},
     )
     assert made.status_code == 201, made.text
-    state, _ = flow_yard.gated("doubled-import", 1)
-    assert state
-    assert flow_yard.ada.get("/models/doubled-import/versions/1")["code"]["needed"] is True
+    imported = wait_for(lambda: validated(flow_yard, "doubled-import"), "the import to be validated")
+    assert (imported["state"], imported["code"]["needed"]) == ("candidate", True)
