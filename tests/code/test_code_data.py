@@ -179,6 +179,8 @@ def test_the_page_loads_data_and_leads_to_an_experiment_with_them(
     DatasetVersion.objects.update(state="ready", profile_json=factories.profile())
     page = api.get(f"/code/{code}?project=yard")
     ((_, place, start),) = page.context["loads"]
+    job = api.get(f"/jobs/{Job.objects.get(kind='code_data').pk}").content.decode()
+    assert f'href="{place}"' in job and f'href="/code/{code}?project=yard#data"' in job
     assert place == "/datasets/waves/versions/1?project=yard"
     assert "dataset=waves" in start and api.get(start).status_code == 200
     # Also without the data set in the address.

@@ -1,4 +1,4 @@
-"""Data that code of users loads: what a function may return, the file of its rows, and each refusal."""
+"""Data that code of users loads: the values of its function, the file of its rows, and each refusal."""
 
 import json
 from pathlib import Path

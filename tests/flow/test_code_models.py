@@ -1,4 +1,4 @@
-"""A model of own code, from its file over REST to a served prediction."""
+"""A model of own code with its own data, from its file over REST to a served prediction."""
 
 from typing import Any
 
@@ -10,6 +10,15 @@ from tests.flow.yard import PROJECT, RunningYard
 
 pytestmark = pytest.mark.timeout(1800)
 
+LOADS_IRIS = """
+from sklearn.datasets import load_iris
+
+def load_data(split):
+    found = load_iris()
+    part = {"train": 0, "validation": 1, "test": 2}[split]
+    rows = [i for i in range(150) if max(i % 5 - 2, 0) == part]
+    return found.data[rows], found.target_names[found.target[rows]]
+"""
 ROWS = [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]]
 
 
@@ -35,8 +44,14 @@ def spec_of(digest: str, entry: str, metric: str, direction: str, **parts: Any) 
 
 
 def test_layers_and_metrics_of_own_code_from_a_file_to_a_served_answer(flow_yard: RunningYard) -> None:
-    digest = stored(flow_yard, own_code.OWN_OBJECTS)
+    digest = stored(flow_yard, own_code.OWN_OBJECTS + LOADS_IRIS)
+    loading = flow_yard.ada.post(f"/code/{digest}/data", {"dataset": "own-iris"})
+    loaded = flow_yard.until_completed(loading["job"])
+    assert loaded["sandbox"]["network"] is False and loaded["results"]["rows"]["test"] == 30
+    data = flow_yard.until_ready("own-iris", project=PROJECT)
+    assert (data["code"]["digest"], data["schema"]["part_rows"]) == (digest, [90, 30, 30])
     body = spec_of(digest, "build_model", "val_macro_recall", "max", after=whole_line("own-layers"))
+    body["data"] = {"dataset": "own-iris"}
     job = flow_yard.until_completed(flow_yard.submit(body, name="own layers"))
     versions = {entry["what"]: entry["number"] for entry in job["results"]["versions"]}
     assert set(versions) == {"best", "ensemble", "quantized"}

@@ -21,7 +21,7 @@ MOST_SHOWN = 10
 
 
 def run(task: CodeDataTask, report: Report) -> dict[str, Any]:
-    """Call the function for each part, check what it returns, and write it as one file.
+    """Call the function for each part, check its rows, and write them as one file.
 
     Returns:
         See `CodeDataResult`.
