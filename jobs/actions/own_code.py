@@ -7,8 +7,8 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
 from jobs.contracts.task_parts import OwnCode, OwnCodeFile
 from jobs.errors import BadSpec, Conflict, Forbidden
-from jobs.models import CodeVersion, Job, Project, Revision, User
-from jobs.queries import code_checks, installation, sandboxes
+from jobs.models import CodeVersion, Job, ModelVersion, PackageSet, Project, Revision, User
+from jobs.queries import code_checks, installation, package_sets, sandboxes
 from jobs.queries.code import files_of
 from jobs.store import store
 
@@ -80,37 +80,49 @@ def of_version(project: Project, digest: str) -> OwnCode:
     return of_row(version)
 
 
-def of_row(version: CodeVersion) -> OwnCode:
-    """Return a version of code, with its files on this machine."""
+def of_row(version: CodeVersion, exact: PackageSet | None = None) -> OwnCode:
+    """Return a version of code, with its files on this machine.
+
+    Args:
+        version: the row.
+        exact: the packages that the task must have; by default those that are recorded for the code.
+    """
     packages = version.found.packages
+    requirements = () if packages is None else tuple(packages.requirements)
+    recorded = package_sets.NOTHING
+    if requirements and exact is None:
+        recorded = package_sets.recorded_for(version)
     return OwnCode(
         digest=version.digest,
         files=tuple(
             OwnCodeFile(path=file.path, place=str(store().path(file.artifact_id)))
             for file in files_of(version)
         ),
-        requirements=() if packages is None else tuple(packages.requirements),
+        requirements=requirements,
+        sets=recorded.sets,
+        packages=None if exact is None else exact.packages,
+        resolution=recorded.resolution,
         requires_python=(packages.python or "") if packages is not None else "",
         minimum=installation.sandbox_minimum(),
         network=version.project.network,
     )
 
 
-def of_two(first: CodeVersion | None, second: CodeVersion | None) -> OwnCode | None:
-    """Return the code of two models that one task loads, each in a folder of its own; None for no code.
+def of_two(first: ModelVersion | None, second: ModelVersion | None) -> OwnCode | None:
+    """Return the code of two versions that one task loads, each in a folder of its own; None for no code.
 
     The folders are `FIRST` and `SECOND`. Equal code is there once, as the first. The packages are those of
     the first, since one process has one environment.
     """
-    if first is None and second is None:
-        return None
-    if second is not None and first is not None and second.digest == first.digest:
-        second = None
     parts = {
-        folder: of_row(version)
+        folder: of_row(code, version.packages)
         for folder, version in ((FIRST, first), (SECOND, second))
-        if version is not None
+        if version is not None and (code := version.needed_code) is not None
     }
+    if not parts:
+        return None
+    if len({each.digest for each in parts.values()}) < len(parts):
+        del parts[SECOND]
     main = next(iter(parts.values()))
     digest = sha256(" ".join(f"{folder}={each.digest}" for folder, each in parts.items()).encode())
     files = tuple(

@@ -15,8 +15,17 @@ from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.kinds import kinds_that
 from jobs.kinds.register.payload import RegisterResult
-from jobs.models import CodeVersion, Job, JobArtifact, ModelVersion, Project, RegisteredModel, User
-from jobs.queries import outcomes
+from jobs.models import (
+    CodeVersion,
+    Job,
+    JobArtifact,
+    ModelVersion,
+    PackageSet,
+    Project,
+    RegisteredModel,
+    User,
+)
+from jobs.queries import outcomes, package_sets
 from jobs.queries.lineage import lineage_of
 from jobs.states import FINAL
 from jobs.store import StoredFile, store
@@ -253,6 +262,7 @@ def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> M
         lineage=lineage_of(artifact),
         source_job=job,
         code=_code_of(model.project, root),
+        packages=package_sets.of_training(job),
         created_by=root.created_by,
     )
 
@@ -268,14 +278,22 @@ def _source_job(root: Job, what: Registered) -> Job:
     return job
 
 
-def mark_validated(version_id: int, result: RegisterResult) -> None:
+def mark_validated(version_id: int, result: RegisterResult, *, packages: PackageSet | None = None) -> None:
     """Mark a version as a candidate, with the signature and labels that its validation read.
 
     An invalid version becomes a candidate if its validation is retried, after a stop or a lost worker.
+
+    Args:
+        version_id: the version.
+        result: of the validation.
+        packages: with which it was validated, if no training has had any before.
     """
     undecided = (ModelVersion.State.VALIDATING, ModelVersion.State.INVALID)
     with transaction.atomic():
-        changed = ModelVersion.objects.filter(pk=version_id, state__in=undecided).update(
+        row = ModelVersion.objects.filter(pk=version_id, state__in=undecided)
+        if packages is not None:
+            row.filter(packages=None).update(packages=packages)
+        changed = row.update(
             state=ModelVersion.State.CANDIDATE,
             error=None,
             signature=result.signature or {},

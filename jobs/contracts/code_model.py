@@ -14,6 +14,8 @@ from jobs.contracts.templates.info import OPTIMIZER_FIELDS, NoArguments, Templat
 
 CODE_ENTRIES = ("build_model", "hypermodel")
 """The kinds of entries that build models."""
+ENTRY = r"^([^:]{1,300}:)?[A-Za-z_]\w{0,199}$"
+"""The name of an entry; after the path of its file and a colon if several files have this name."""
 MAX_ARGUMENTS = 100
 
 FIT = "fit/"
@@ -69,7 +71,7 @@ class CodeModel(ModelBase):
     kind: Literal["code"]
     digest: str = Field(pattern=r"^[0-9a-f]{64}$", description="of a version of code")
     entry: str = Field(
-        pattern=r"^([^:]{1,300}:)?[A-Za-z_]\w{0,199}$",
+        pattern=ENTRY,
         description="build_model or a HyperModel class; path:name if several files have this name",
     )
     args: Annotated[dict[str, Argument], Field(max_length=MAX_ARGUMENTS)] = Field(

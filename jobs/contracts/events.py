@@ -29,6 +29,7 @@ Role = Literal[
     "summary",
     "profile",
     "dataset",
+    "loaded",
     "export",
     "output",
 ]

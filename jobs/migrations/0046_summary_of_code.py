@@ -18,7 +18,7 @@ def fill(apps: Any, _: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("jobs", "0041_code_of_model_versions")]
+    dependencies = [("jobs", "0044_packages_of_versions")]
 
     operations = [
         migrations.AddField(

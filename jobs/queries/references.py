@@ -71,6 +71,7 @@ NOT_REFERRING: dict[str, str] = {
     "PackageEnvironment.error_json": "a message",
     "PackageEnvironment.packages_json": "names and versions of packages",
     "PackageEnvironment.requirements": "names and versions of packages",
+    "PackageSet.packages_json": "names and versions of packages, and digests of their files",
     "TrafficCount.counts_json": "numbers",
     "Trial.error": "a message",
     "Trial.rungs": "numbers",

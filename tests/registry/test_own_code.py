@@ -264,6 +264,7 @@ def test_an_upload_over_rest_names_its_code(yard: Yard, trainer: User) -> None:
     assert made.status_code == 201, made.content
     assert made.json()["code"] == {
         "digest": code.digest, "name": "layers", "needed": False, "requirements_digest": None,
+        "packages_digest": None,
     }  # fmt: skip
     assert made.json()["lineage"]["code_name"] == "layers"
     refused = Caller(yard.member, ("read", "write")).raw("POST", path, *form(code.digest))

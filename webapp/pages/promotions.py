@@ -13,7 +13,7 @@ from jobs.access import Action
 from jobs.actions import promotions
 from jobs.errors import BadInput, Conflict, Forbidden, TrainyardError
 from jobs.models import PromotionRequest
-from jobs.queries import deciders, endpoints, gate_rules, gates, home, paging, versions
+from jobs.queries import deciders, endpoints, gate_rules, gates, home, package_sets, paging, versions
 from jobs.queries import promotions as queries
 from webapp.forms.registry import DecisionForm
 from webapp.pages.shortcuts import (
@@ -90,6 +90,7 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "newer_gates": newest if newest != gate_rules.number_of(row.gate_revision) else None,
         "open_gates": gates.not_evaluated(found),
         "figures": [(name, value, theirs.get(name)) for name, value in mine.items()],
+        "package_changes": package_sets.changes_since(champion, row.version),
         "thread": queries.thread(row),
         "is_open": is_open,
         "is_live": is_open or row.state == PromotionRequest.State.APPROVED,

@@ -14,7 +14,7 @@ from typing import Any
 from jobs.contracts.control import Start
 from jobs.contracts.events import Warned
 from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.task_parts import Task
+from jobs.contracts.task_parts import OwnCode, Task
 from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
 from workers.environments.folder import Held
@@ -241,7 +241,16 @@ class AttemptSupervisor:
                 self.end(found)
             else:
                 self._packages = found
+        if self._packages is not None and task.code is not None and not self.ended:
+            await self._record_packages(task.code, self._packages)
         return not self.ended
+
+    async def _record_packages(self, code: OwnCode, packages: Held) -> None:
+        """Record the packages of the run before it begins: later runs of the code get the same."""
+        attempt = self.assignment.attempt
+        await self._before_the_end(
+            lambda: self._node.repository.record_packages(attempt, packages.facts.as_set(), code.choice)
+        )
 
     async def _run_on_runner(
         self,
@@ -323,17 +332,19 @@ class AttemptSupervisor:
         owner = os.geteuid() if runner.access is None else runner.access.user.uid
         validator.work_in(self._work, owner)
         # Before the task begins: a run of which no sandbox is recorded had none.
-        recording = asyncio.create_task(
-            self._retry_while_unavailable(
-                lambda: self._node.repository.record_sandbox(attempt, sandbox.process.record)
-            )
+        await self._before_the_end(
+            lambda: self._node.repository.record_sandbox(attempt, sandbox.process.record)
         )
+        return start
+
+    async def _before_the_end(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Repeat a call until the database has it, or the run has ended."""
+        recording = asyncio.create_task(self._retry_while_unavailable(call))
         first: list[asyncio.Future[Any]] = [recording, self._ending]
         await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         if recording.done():
             recording.result()
         recording.cancel()
-        return start
 
     async def _compile_cache(self, task: Task) -> str:
         """Return the name of the folder of a task's compiled programs.
@@ -352,7 +363,7 @@ class AttemptSupervisor:
             return None
         return SandboxNeeds(
             project=self.assignment.project,
-            code=task.code,
+            code=task.code.as_installed(),
             checkpoints=task.checkpoints,
             compile_cache=task.compile_cache or "",
             limits=self._node.sandbox_limits.of_run(self._memory_cap(task, None)),

@@ -16,6 +16,7 @@ from jobs.contracts.events import Log, Phase
 from jobs.contracts.packages import python_problem
 from jobs.contracts.sandbox import LevelState
 from jobs.contracts.task_parts import OwnCode, Task
+from jobs.kinds.install.payload import InstallTask
 from jobs.states import Outcome
 from workers.environments import installers
 from workers.environments.building import Builder, BuildLimits
@@ -23,6 +24,7 @@ from workers.environments.environments import Environments, limit_bytes
 from workers.environments.failures import BuildFailed, BuildStopped
 from workers.environments.folder import Held
 from workers.environments.installers import INSTALLER_VARIABLE, NoInstaller
+from workers.environments.request import Wanted
 from workers.isolation.access import Isolation
 from workers.sandbox.launch import Owner
 from workers.supervise.attempt_end import AttemptEnd
@@ -87,9 +89,13 @@ class Packages:
         if not code.requirements:
             return task
         for_engine = _needs_engine(task)
-        find = partial(self.environments.python_of, code.requirements, for_engine=for_engine)
-        python = await asyncio.get_running_loop().run_in_executor(self._threads, find)
-        update = {"python": python, "own_versions": not for_engine}
+        choose = partial(self.environments.choose, Wanted.of(code, for_engine=for_engine))
+        digest = await asyncio.get_running_loop().run_in_executor(self._threads, choose)
+        update = {
+            "python": self.environments.folder.python(digest),
+            "environment": digest,
+            "own_versions": not for_engine,
+        }
         return task.model_copy(update={"code": code.model_copy(update=update)})
 
     async def install(
@@ -140,9 +146,9 @@ class Packages:
         lines = _Lines(recorder)
         ensure = partial(
             self.environments.ensure,
-            code.requirements,
+            Wanted.of(code, for_engine=for_engine),
             self._builder,
-            for_engine=for_engine,
+            digest=code.environment,
             minimum=code.minimum,
             receive=partial(_in_loop, loop, lines.add),
             stopped=stopped,
@@ -205,6 +211,8 @@ def _claimed(isolation: Isolation) -> Iterator[Owner]:
 
 def _needs_engine(task: Task) -> bool:
     """Return whether a task runs in the process of the engine, with the packages of this program."""
+    if isinstance(task, InstallTask):
+        return task.for_engine
     spec = getattr(task, "spec", None)
     return spec is None or not spec.model.info.trains_itself
 

@@ -23,7 +23,9 @@ class GateActions(KindActions[GatePayload, GateResult]):
         requests = PromotionRequest.objects.select_related(
             "version__source_job__revision",
             "version__code__project",
+            "version__packages",
             "baseline_version__code__project",
+            "baseline_version__packages",
             "gate_revision",
         )
         promotion = requests.get(pk=attempt.job.payload_as(GatePayload).promotion)
@@ -32,7 +34,7 @@ class GateActions(KindActions[GatePayload, GateResult]):
         ours = version.needed_code
         theirs = champion.needed_code if champion is not None else None
         return GateTask(
-            **{**common, "code": own_code.of_two(ours, theirs)},
+            **{**common, "code": own_code.of_two(version, champion)},
             challenger_code=_folder(ours, ours),
             champion_code=_folder(theirs, ours),
             challenger=str(store().path(version.artifact_id)),

@@ -426,11 +426,15 @@ export class Fields {
     const note = find(this.form, "[data-split-roles]", HTMLElement);
     const { group, column, time, use_roles: follows = true } = this.sheet.spec.data?.split ?? {};
     const roles = this.sheet.version?.splitRoles;
-    const decides = roles?.time ?? roles?.group ?? null;
+    const role = roles?.split ? "split" : roles?.time ? "time" : "group";
+    const decides = roles?.[role] ?? null;
     note.hidden = decides === null;
     if (decides === null) return;
-    const role = roles?.time ? "time" : "group";
-    const way = role === "time" ? `along “${decides}”` : `with equal values of “${decides}” together`;
+    const way = {
+      split: `into the parts that “${decides}” names, whatever the shares above`,
+      time: `along “${decides}”`,
+      group: `with equal values of “${decides}” together`,
+    }[role];
     if (group || column || time) note.textContent = `“${decides}” has the role ${role}; the choice above replaces it.`;
     else if (follows)
       note.textContent = `“${decides}” has the role ${role}: rows are split ${way}. It is an input only if Features names it.`;
@@ -443,7 +447,9 @@ export class Fields {
     const rows = this.sheet.version?.rows ?? 0;
     const split = { validation: 0.2, test: 0.2, ...this.sheet.spec.data?.split };
     const train = 1 - split.validation - split.test;
-    figure.hidden = !rows || !(train > 0 && split.validation > 0 && split.test > 0);
+    const { group, column, time, use_roles: follows = true } = split;
+    const named = column || (follows && !group && !time && this.sheet.version?.splitRoles?.split);
+    figure.hidden = Boolean(named) || !rows || !(train > 0 && split.validation > 0 && split.test > 0);
     if (figure.hidden) return;
     /** @type {[string, number][]} */
     const parts = [

@@ -53,6 +53,7 @@ export class OwnCode {
     this.state = find(this.group, "[data-own-state]", HTMLElement);
     this.notes = find(this.group, "[data-own-notes]", HTMLElement);
     this.again = find(this.group, "[data-own-again]", HTMLButtonElement);
+    this.data = find(form, "[data-code-data]", HTMLElement);
     this.group.addEventListener("input", (event) => this.onInput(event));
     this.again.addEventListener("click", () => this.ask(true));
     sheet.onChange((from) => this.follow(from));
@@ -99,6 +100,7 @@ export class OwnCode {
     this.group.hidden = !this.isChosen;
     // Drafts may be saved without the right to run code.
     this.submit.disabled = this.isChosen && !this.sheet.known.code.mayRun;
+    this.showData();
     if (!this.isChosen) {
       this.forget();
       return;
@@ -118,6 +120,22 @@ export class OwnCode {
     this.entry.value = JSON.stringify(entry);
     if (from !== "field") this.drawArguments();
     this.schedule();
+  }
+
+  /** Show which data set the code has loaded, or where its data can be loaded. */
+  showData() {
+    const found = this.isChosen ? this.version?.data : null;
+    this.data.hidden = !found;
+    if (!found) return;
+    const { project } = this.sheet.known;
+    const link = Object.assign(document.createElement("a"), {
+      href: `/code/${this.version?.digest}?project=${project}#data`,
+      textContent: found.dataset ? "Load again" : "Load its data",
+    });
+    const text = found.dataset
+      ? `The newest data that load_data of the code has loaded are “${found.dataset}”. `
+      : "The code has a function load_data. Its rows become a data set once they are loaded: ";
+    this.data.replaceChildren(text, link);
   }
 
   forget() {

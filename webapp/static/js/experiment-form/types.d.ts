@@ -92,7 +92,7 @@ export interface Version {
   rows: number | null;
   columns: string[];
   /** The column that has the role, by role; absent while the version is not ready. */
-  splitRoles?: Record<"group" | "time", string | null>;
+  splitRoles?: Record<"group" | "time" | "split", string | null>;
 }
 
 export interface Task {
@@ -173,7 +173,8 @@ export interface Known {
   baseVersions: { name: string; label: string }[];
   code: {
     mayRun: boolean;
-    versions: { digest: string; label: string; entries: CodeEntry[] }[];
+    /** `data`: null without a function load_data; its `dataset` is null before it has loaded one. */
+    versions: { digest: string; label: string; entries: CodeEntry[]; data: { dataset: string | null } | null }[];
     unused: Record<string, string>;
   };
   searches: { id: number; label: string; objectives: Objective[] }[];
