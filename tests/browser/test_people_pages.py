@@ -197,7 +197,12 @@ def test_search_finds_by_keyboard(busy_yard: People, open_as: Open, look: Look) 
 
 def test_an_invalid_form_lists_its_problems(people: People, open_as: Open, watch: Watch, look: Look) -> None:
     page = open_as(people.member, "/projects/new")
+    # The slug follows the name, until it is written.
+    page.get_by_label("Name").fill("Räder & 2 Züge ")
+    expect(page.get_by_label("Slug")).to_have_value("rader-2-zuge")
     page.get_by_label("Slug").fill("Not a slug")
+    page.get_by_label("Name").fill("")
+    expect(page.get_by_label("Slug")).to_have_value("Not a slug")
     page.get_by_role("button", name="Create project").click()
     expect(page.get_by_role("alert")).to_contain_text("2 problems to fix")
     watch.ignore("422")
