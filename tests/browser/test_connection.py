@@ -42,16 +42,28 @@ class WebServer:
     def resume(self) -> None:
         self.process.send_signal(signal.SIGCONT)
 
+    def be_up(self) -> None:
+        if self.process.poll() is not None:
+            self.start()
+        self.resume()
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait(timeout=15)
 
 
-@pytest.fixture
-def web(transactional_db: None) -> Iterator[WebServer]:
+@pytest.fixture(scope="module")
+def web_of_this_file(django_db_setup: None) -> Iterator[WebServer]:
     server = WebServer(settings.HOME / "web-that-ends.log")
     yield server
     server.kill()
+
+
+@pytest.fixture
+def web(transactional_db: None, web_of_this_file: WebServer) -> WebServer:
+    """A server that answers; it is started again only after a test that killed it."""
+    web_of_this_file.be_up()
+    return web_of_this_file
 
 
 def notice(page: Page, text: str | re.Pattern[str]) -> None:
