@@ -29,7 +29,7 @@ def validated(yard: RunningYard, model: str) -> Body | None:
 
 
 @needs_sandbox
-def test_a_model_with_its_own_layers_and_data_is_searched_by_its_own_metric_pooled_quantized_approved_and_served(
+def test_a_model_with_own_layers_and_data_is_searched_by_its_metric_pooled_quantized_approved_and_served(
     flow_yard: RunningYard,
 ) -> None:
     digest = upload(flow_yard, "layers.py", own_code.OWN_OBJECTS + LOADS_IRIS)
