@@ -175,9 +175,12 @@ def _drawn(y: Any, train: Array) -> Array:
 def _joined(parts: Sequence[Any]) -> Array:
     """Return the values of all parts as an array that an NPZ file can have."""
     arrays = [each if isinstance(each, np.ndarray) else values_of(each) for each in parts]
-    # Texts of variable width have no form in such a file.
-    plain = [each.astype(np.str_) if each.dtype.kind == "T" else each for each in arrays]
-    return np.concatenate(plain)
+    return np.concatenate([_fixed(each) if each.dtype.kind == "T" else each for each in arrays])
+
+
+def _fixed(texts: Array) -> Array:
+    """Return texts of fixed width: those of variable width have no form in such a file."""
+    return texts.astype(f"U{max(int(np.strings.str_len(texts).max()), 1)}")
 
 
 def _write_parquet(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
