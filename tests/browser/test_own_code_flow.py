@@ -65,6 +65,11 @@ def test_a_pasted_function_becomes_a_finished_search(cast: Cast) -> None:
     step(page, "Search space")
     at(page, "/search/max_trials").fill("2")
     at(page, "/search/executions_per_trial").fill("1")
+    # A field of the fit beside the hyperparameters of the code, which compiles its model.
+    names = page.get_by_label("Hyperparameter", exact=True)
+    expect(names.locator("option", has_text="fit/learning_rate")).to_have_count(0)
+    names.select_option(label="fit/batch_size")
+    page.get_by_role("button", name="Add", exact=True).click()
     # Narrower than the code declares it, then wider, which is refused at the field.
     at(page, "/search/space/0/max").fill("2")
     settled(page)
@@ -101,6 +106,7 @@ def test_layers_and_a_metric_of_its_own_are_searched_approved_and_served_in_a_sa
     step(page, "Search space")
     # The metric of the code is offered by its name; its direction is the user's choice.
     at(page, "/search/objective/metric").select_option(label="val_macro_recall")
+    expect(at(page, "/search/objective/direction")).to_have_value("")
     at(page, "/search/objective/direction").select_option(label="the higher the better")
     at(page, "/search/max_trials").fill("2")
     at(page, "/search/executions_per_trial").fill("1")
