@@ -8,6 +8,7 @@ from jobs.kinds.train.payload import TrainResult
 from jobs.models import Job, ModelVersion
 from jobs.queries import (
     answer,
+    code_data,
     datasets,
     evaluations,
     external_search,
@@ -96,6 +97,7 @@ def context(request: Request, row: Job) -> dict[str, Any]:
         "validated": versions.validated_by(request.user, row),
         "best_single": retrained_models.best(row),
         "environment_lines": external_search.environment_of(row),
+        "loading": code_data.of_job(row),
         "chosen": row.payload.chosen_trials(),
         "hyperparameters": row.payload.hyperparameters(),
         "weighted_by": datasets.weight_of(row),
