@@ -90,6 +90,7 @@ def context(request: Request, row: Job) -> dict[str, Any]:
     made = versions.by_job(request.user, [member.pk for member in members])
     registered = [version for each in made.values() for version in each]
     return {
+        "by_code": versions.measured_by_code(row),
         "candidates": [entry | {"versions": made.get(entry["job"].pk, [])} for entry in candidates],
         "has_versions": bool(registered),
         "to_request": versions.never_requested(registered),
