@@ -1,4 +1,4 @@
-"""Own code from pasted text: a class with its own fit and data, and a function with layers and a metric of its own.
+"""Own code from pasted text: a class with its own fit and data, and a function with own layers and metric.
 
 The function's model is searched by that metric, and served from a sandbox.
 """
