@@ -1,19 +1,14 @@
 """Decides who may run code of users, and describes the code that a task runs."""
 
-from hashlib import sha256
-
 from jobs import access
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
 from jobs.contracts.task_parts import OwnCode, OwnCodeFile
 from jobs.errors import BadSpec, Conflict, Forbidden
-from jobs.models import CodeVersion, Job, Project, Revision, User
-from jobs.queries import code_checks, installation
+from jobs.models import CodeVersion, Job, PackageSet, Project, Revision, User
+from jobs.queries import code_checks, installation, package_sets, sandboxes
 from jobs.queries.code import files_of
 from jobs.store import store
-
-FIRST, SECOND = "first", "second"
-"""The folders of the code of two models; see `of_two`."""
 
 
 def require_right(by: User, project: Project | None, revision: Revision | None) -> None:
@@ -37,8 +32,8 @@ def _require_right_to_code(by: User, project: Project | None) -> None:
 
 def require_right_to_job(by: User, job: Job) -> None:
     """Check that `by` may run a job again, also if it runs code of users; see `require_right`."""
-    require_right(by, job.project, job.revision)
-    if job.payload.code_digest() is not None:
+    access.require(by, job.project, access.Action.WRITE)
+    if sandboxes.needs_sandbox(job):
         _require_right_to_code(by, job.project)
 
 
@@ -59,7 +54,7 @@ def of_job(job: Job) -> OwnCode | None:
         Conflict: see `of_version`.
     """
     digest = job.payload.code_digest()
-    if digest is None and job.revision is not None:
+    if digest is None and job.revision is not None and not job.payload.names_all_code:
         digest = job.revision.spec.model.code_digest
     if digest is None:
         return None
@@ -80,42 +75,29 @@ def of_version(project: Project, digest: str) -> OwnCode:
     return of_row(version)
 
 
-def of_row(version: CodeVersion) -> OwnCode:
-    """Return a version of code, with its files on this machine."""
+def of_row(version: CodeVersion, exact: PackageSet | None = None) -> OwnCode:
+    """Return a version of code, with its files on this machine.
+
+    Args:
+        version: the row.
+        exact: the packages that the task must have; by default those that are recorded for the code.
+    """
     packages = version.found.packages
+    requirements = () if packages is None else tuple(packages.requirements)
+    recorded = package_sets.NOTHING
+    if requirements and exact is None:
+        recorded = package_sets.recorded_for(version)
     return OwnCode(
         digest=version.digest,
         files=tuple(
             OwnCodeFile(path=file.path, place=str(store().path(file.artifact_id)))
             for file in files_of(version)
         ),
-        requirements=() if packages is None else tuple(packages.requirements),
+        requirements=requirements,
+        sets=recorded.sets,
+        packages=None if exact is None else exact.packages,
+        resolution=recorded.resolution,
         requires_python=(packages.python or "") if packages is not None else "",
         minimum=installation.sandbox_minimum(),
         network=version.project.network,
     )
-
-
-def of_two(first: CodeVersion | None, second: CodeVersion | None) -> OwnCode | None:
-    """Return the code of two models that one task loads, each in a folder of its own; None for no code.
-
-    The folders are `FIRST` and `SECOND`. Equal code is there once, as the first. The packages are those of
-    the first, since one process has one environment.
-    """
-    if first is None and second is None:
-        return None
-    if second is not None and first is not None and second.digest == first.digest:
-        second = None
-    parts = {
-        folder: of_row(version)
-        for folder, version in ((FIRST, first), (SECOND, second))
-        if version is not None
-    }
-    main = next(iter(parts.values()))
-    digest = sha256(" ".join(f"{folder}={each.digest}" for folder, each in parts.items()).encode())
-    files = tuple(
-        file.model_copy(update={"path": f"{folder}/{file.path}"})
-        for folder, each in parts.items()
-        for file in each.files
-    )
-    return main.model_copy(update={"digest": digest.hexdigest(), "files": files})

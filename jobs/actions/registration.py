@@ -10,13 +10,24 @@ from jobs import access, upload_formats
 from jobs.access import Action
 from jobs.actions import artifacts, audit, deletions, quotas, submit
 from jobs.actions.registry import create_model, model_for
+from jobs.actions.tasks import data_of
 from jobs.contracts.after import Registered
 from jobs.contracts.problems import Problem
-from jobs.errors import BadInput, Conflict, NotFound
+from jobs.contracts.signature import Signature
+from jobs.errors import BadInput, BadSpec, Conflict, NotFound
 from jobs.kinds import kinds_that
 from jobs.kinds.register.payload import RegisterResult
-from jobs.models import CodeVersion, Job, JobArtifact, ModelVersion, Project, RegisteredModel, User
-from jobs.queries import outcomes
+from jobs.models import (
+    CodeVersion,
+    Job,
+    JobArtifact,
+    ModelVersion,
+    PackageSet,
+    Project,
+    RegisteredModel,
+    User,
+)
+from jobs.queries import outcomes, package_sets
 from jobs.queries.lineage import lineage_of
 from jobs.states import FINAL
 from jobs.store import StoredFile, store
@@ -253,6 +264,7 @@ def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> M
         lineage=lineage_of(artifact),
         source_job=job,
         code=_code_of(model.project, root),
+        packages=package_sets.of_training(job),
         created_by=root.created_by,
     )
 
@@ -268,22 +280,50 @@ def _source_job(root: Job, what: Registered) -> Job:
     return job
 
 
-def mark_validated(version_id: int, result: RegisterResult) -> None:
+def mark_validated(version_id: int, result: RegisterResult, *, packages: PackageSet | None = None) -> None:
     """Mark a version as a candidate, with the signature and labels that its validation read.
 
     An invalid version becomes a candidate if its validation is retried, after a stop or a lost worker.
+
+    Args:
+        version_id: the version.
+        result: of the validation.
+        packages: with which it was validated, if no training has had any before.
     """
     undecided = (ModelVersion.State.VALIDATING, ModelVersion.State.INVALID)
+    labels = result.class_labels or []
+    if result.needs_code:
+        # They are part of the release, and code of users ran in the process that reported them.
+        version = ModelVersion.objects.filter(pk=version_id).first()
+        labels = [] if version is None else labels_for(version, result.signature)
     with transaction.atomic():
-        changed = ModelVersion.objects.filter(pk=version_id, state__in=undecided).update(
+        row = ModelVersion.objects.filter(pk=version_id, state__in=undecided)
+        if packages is not None:
+            row.filter(packages=None).update(packages=packages)
+        changed = row.update(
             state=ModelVersion.State.CANDIDATE,
             error=None,
             signature=result.signature or {},
-            class_labels=result.class_labels or [],
+            class_labels=labels,
             needs_code=result.needs_code,
         )
         if changed:
             _record_outcome(version_id, "version.validate")
+
+
+def labels_for(version: ModelVersion, signature: dict[str, Any] | None) -> list[str]:
+    """Return the class labels of the data of a version, if its only output has one value for each."""
+    try:
+        data = data_of(version)
+    # They may have been deleted meanwhile.
+    except BadSpec:
+        return []
+    profile = data.profile_json if data is not None else None
+    labels = [str(label) for label in (profile or {}).get("class_labels", ())]
+    outputs = Signature.model_validate(signature).outputs if signature else ()
+    width = outputs[0].shape[0] if len(outputs) == 1 and len(outputs[0].shape) == 1 else 0
+    # A binary model may return only the probability of its second class.
+    return labels if width == len(labels) or (width == 1 and len(labels) == 2) else []
 
 
 def mark_invalid(version_id: int, error: dict[str, Any]) -> None:

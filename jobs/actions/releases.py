@@ -347,5 +347,6 @@ def _released_code(version: ModelVersion) -> ReleasedCode | None:
         ),
         requirements=() if packages is None else tuple(packages.requirements),
         requirements_digest=version.requirements_digest,
+        packages=None if version.packages is None else version.packages.packages,
         minimum=installation.sandbox_minimum().value,
     )

@@ -5,7 +5,7 @@ could run it for the jobs behind it, so that small jobs never starve a large one
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,7 +21,7 @@ from jobs.actions.job_locks import lock_root
 from jobs.actions.transition import move
 from jobs.errors import StaleState
 from jobs.models import Attempt, Job, Trial, Worker
-from jobs.queries import batches, installation, open_attempts, quotas
+from jobs.queries import batches, installation, open_attempts, package_installs, quotas
 from jobs.queries.devices import fitting_workers, no_worker, why_none_fits, with_needs
 from jobs.queries.prepared import Parameter, PreparedQuery
 from jobs.queries.sandboxes import Minimum
@@ -101,6 +101,7 @@ def place() -> int:
     if not jobs:
         return 0
     pools, used, running = _pools(taken.slots_of_worker), taken.slots_of_project, taken.of_search
+    installing = cache(package_installs.running)
     waiting = sorted([*_candidates(jobs), *_next_batches(jobs, pools)], key=Candidate.order)
     placed = 0
     for candidate in waiting:
@@ -110,7 +111,7 @@ def place() -> int:
         try:
             suitable = pool.suitable(job)
             worker = _freest(suitable, job.slots)
-            reason = _why_waiting(candidate, pool, suitable, used, running)
+            reason = _why_waiting(candidate, pool, suitable, used, running, installing)
         # A revision that no longer parses must not stop the other jobs.
         except ValueError as error:
             reason = _invalid_spec(error)
@@ -233,11 +234,12 @@ def _why_waiting(
     suitable: list[LiveWorker],
     used: dict[int | None, int],
     running: dict[int, int],
+    installing: Callable[[], package_installs.ByPackages],
 ) -> str | None:
     """Return why a candidate waits, as a sentence; None if it can be placed.
 
-    A job that waits for slots blocks the workers that could run it. One that waits for its project's quota or
-    its search's limit does not, since no free slot would help it.
+    A job that waits for slots blocks the workers that could run it. One that waits for its packages, its
+    project's quota or its search's limit does not, since no free slot would help it.
 
     Args:
         candidate: the first candidate that is not placed yet.
@@ -245,12 +247,15 @@ def _why_waiting(
         suitable: the workers of the pool that could run it.
         used: the number of slots in use, by project.
         running: the number of open attempts, by search.
+        installing: returns the packages that are being installed.
     """
     job = candidate.job
     if not pool.workers:
         return _no_worker(job.pool, pool)
     if not suitable:
         return why_none_fits(job, [worker.row for worker in pool.workers])
+    if (reason := package_installs.why_waiting(job, installing)) is not None:
+        return reason
     if (reason := _why_at_quota(job, used)) is not None:
         return reason
     if candidate.trials and (limit := _parallel(job)) is not None and running[job.pk] >= limit:

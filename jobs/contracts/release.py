@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 from jobs.contracts.answers.base import JsonObject
 from jobs.contracts.audit import AuditAnchor
 from jobs.contracts.base import Frozen
+from jobs.contracts.environments import InstalledPackage, digest_of_set
 from jobs.contracts.traffic import TrafficReport
 
 _NUMBER = re.compile(r"[0-9]{1,10}")
@@ -21,17 +22,21 @@ SandboxLevel = Literal["bubblewrap", "namespaces", "landlock", "process"]
 Generation = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
-def identity_of(weights: str, code: str | None = None, requirements: str = "") -> str:
+def identity_of(weights: str, code: str | None = None, requirements: str = "", *, packages: str = "") -> str:
     """Return the digest of everything on which the predictions of a version depend.
 
     Args:
         weights: SHA-256 of the model file. It is the identity of a version that needs no code.
         code: digest of the code that the file needs.
         requirements: digest of the packages that the code asks for; empty for none.
+        packages: digest of those that are installed for it; empty for versions of earlier releases.
     """
     if code is None:
         return weights
     parts = {"code": code, "requirements": requirements, "weights": weights}
+    if packages:
+        # Otherwise the identity would change that earlier approvals and signed releases have.
+        parts["packages"] = packages
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -52,6 +57,12 @@ class ReleasedCode(Frozen):
         default=(), description="The packages that it asks for, as it writes them."
     )
     requirements_digest: str = ""
+    # Left out without a value, because earlier releases were signed without it.
+    packages: tuple[InstalledPackage, ...] | None = Field(
+        default=None,
+        exclude_if=lambda packages: packages is None,
+        description="The exact packages that it must have; earlier releases name only the requirements.",
+    )
     minimum: SandboxLevel = Field(description="The weakest level of sandbox in which it may run.")
 
 
@@ -75,7 +86,8 @@ class ReleasedVersion(Frozen):
         """Return the digest of its weights, code and packages."""
         if self.code is None:
             return self.digest
-        return identity_of(self.digest, self.code.digest, self.code.requirements_digest)
+        packages = "" if self.code.packages is None else digest_of_set(self.code.packages)
+        return identity_of(self.digest, self.code.digest, self.code.requirements_digest, packages=packages)
 
     @property
     def files(self) -> tuple[tuple[str, int], ...]:

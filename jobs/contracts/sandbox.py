@@ -216,6 +216,7 @@ class SandboxRequest(Frozen):
         readable: files and folders that it reads, beside those of the system and of Python.
         writable: folders that it reads and changes.
         folder: the working folder, in one of them.
+        devices: device files that it uses, such as those of GPUs.
         network: whether it may connect to other hosts.
         ports: with network, the only TCP ports that it may connect to; empty for all.
         tcp_only: with network, it may use nothing but TCP, so it cannot look up names either.
@@ -227,13 +228,14 @@ class SandboxRequest(Frozen):
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     folder: str
+    devices: tuple[str, ...] = ()
     network: bool = False
     ports: tuple[int, ...] = (80, 443)
     tcp_only: bool = False
     environment: Mapping[str, str] = Field(default_factory=dict)
     limits: Limits
 
-    @field_validator("readable", "writable", "folder")
+    @field_validator("readable", "writable", "devices", "folder")
     @classmethod
     def _check_paths(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
         for path in (value,) if isinstance(value, str) else value:
@@ -288,6 +290,7 @@ class SandboxRecord(Frozen):
     Attributes:
         level: its level.
         network: whether it could connect to other hosts.
+        devices: the device files of GPUs that it could use.
         ports: the TCP ports that it could connect to; empty if it had no network, or could use all.
         uid: the user id of this run alone; None if it had that of the worker.
         landlock: the version of Landlock that confined it; 0 for none.
@@ -299,6 +302,7 @@ class SandboxRecord(Frozen):
 
     level: Level
     network: bool
+    devices: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
     uid: int | None = None
     landlock: int = 0

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from jobs.contracts.base import Frozen
+from jobs.contracts.environments import InstalledPackage, InstalledSet, PackageChoice
+from jobs.contracts.packages import digest_of
 from jobs.contracts.sandbox import Level
 
 _INPUT = "an input file"
@@ -68,8 +70,12 @@ class OwnCode(Frozen):
         files: its files.
         folder: where the supervisor has put them, read-only for the runner; empty until then.
         requirements: the packages that it asks for, as it writes them.
+        sets: the packages that are recorded for them, one set for each Python and platform.
+        packages: those that it must have instead, because a version of a model names them.
+        resolution: changes when a person has the versions chosen again.
         requires_python: the versions of Python that it asks for, such as `>=3.12`; empty for all.
         python: the interpreter of its environment; empty for that of the worker.
+        environment: the digest of its environment on the worker; empty for none.
         own_versions: the environment may have other versions of the packages of this program, so the runner
             keeps the interpreter of the worker, and only a script gets that of the environment.
         minimum: the weakest level of sandbox at which it may run.
@@ -80,11 +86,56 @@ class OwnCode(Frozen):
     files: tuple[OwnCodeFile, ...] = ()
     folder: str = ""
     requirements: tuple[str, ...] = ()
+    sets: tuple[InstalledSet, ...] = ()
+    packages: tuple[InstalledPackage, ...] | None = None
+    resolution: str = ""
     requires_python: str = ""
     python: str = ""
+    environment: str = ""
     own_versions: bool = False
     minimum: Level
     network: bool
+
+    def wanted_packages(
+        self, python: str, platform: str, *, for_engine: bool
+    ) -> tuple[InstalledPackage, ...] | None:
+        """Return the recorded packages for a Python and a platform; None if versions are to be chosen."""
+        if self.packages is not None:
+            return self.packages
+        wanted = (python, platform, for_engine)
+        found = (each for each in self.sets if (each.python, each.platform, each.for_engine) == wanted)
+        return next((each.packages for each in found), None)
+
+    @property
+    def choice(self) -> PackageChoice | None:
+        """For which later runs its packages are recorded; None if a version of a model names them."""
+        if self.packages is not None:
+            return None
+        return PackageChoice(requirements=digest_of(self.requirements), resolution=self.resolution)
+
+    def as_installed(self) -> "OwnCode":
+        """Return it without what is needed only to install its packages."""
+        return self.model_copy(update={"sets": (), "packages": None, "resolution": "", "environment": ""})
+
+
+class ModelWithCode(Frozen):
+    """A model file with code of a user, which a process in a sandbox of its own executes for a task.
+
+    The process of the task gets predictions only: it never has the code.
+
+    Attributes:
+        name: in the task, such as `challenger`.
+        file: the model file.
+        code: its code. The supervisor leaves it out of the task that it hands over.
+        socket: where the task asks for predictions; set by the supervisor.
+        failure: why it cannot be executed, if the supervisor knows that already.
+    """
+
+    name: str
+    file: InputPath
+    code: OwnCode | None = None
+    socket: str = ""
+    failure: str = ""
 
 
 class Task(Frozen):
@@ -103,7 +154,9 @@ class Task(Frozen):
         description="the rows of a larger table are read from its file when they are used; None: no limit",
     )
     code: OwnCode | None = Field(default=None, description="code of a user that the task runs")
-
+    models: tuple[ModelWithCode, ...] = Field(
+        default=(), description="models with code of users, of which the task gets predictions only"
+    )
     base_model: BaseModelFile | None = Field(
         default=None, description="None unless the spec's model is a version"
     )

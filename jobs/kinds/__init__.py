@@ -13,10 +13,12 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.task_parts import Task
 from jobs.kinds.base import Facts, Payload
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
+from jobs.kinds.code_data.facts import CODE_DATA
 from jobs.kinds.dry_build.facts import DRY_BUILD
 from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.gate.facts import GATE
+from jobs.kinds.install.facts import INSTALL
 from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.quantize.facts import QUANTIZE
 from jobs.kinds.register.facts import REGISTER
@@ -38,6 +40,8 @@ KINDS: dict[str, Facts] = {
         PROFILE,
         SPLIT_OVERVIEW,
         DRY_BUILD,
+        INSTALL,
+        CODE_DATA,
     )
 }
 

@@ -8,7 +8,7 @@ from jobs.models.code import CodeFile, CodeVersion
 from jobs.models.dataset import Dataset, DatasetVersion, FurtherFile
 from jobs.models.deletion import Deletion
 from jobs.models.endpoint import Endpoint, ReleaseRecord, Replica
-from jobs.models.environment import PackageEnvironment
+from jobs.models.environment import PackageEnvironment, PackageResolution, PackageSet, RecordedPackages
 from jobs.models.event import EventChunk
 from jobs.models.experiment import Experiment, Revision
 from jobs.models.fetch import Credential, Fetch
@@ -64,8 +64,11 @@ __all__ = [
     "MetricSeries",
     "ModelVersion",
     "PackageEnvironment",
+    "PackageResolution",
+    "PackageSet",
     "Project",
     "PromotionRequest",
+    "RecordedPackages",
     "RegisteredModel",
     "ReleaseRecord",
     "Replica",

@@ -3,6 +3,7 @@ from typing import Self
 from django.db import models
 
 from jobs.models.choices import choices
+from jobs.models.environment import PackageSet
 from jobs.models.job import Job
 from jobs.models.worker import Worker
 from jobs.states import AttemptState
@@ -36,6 +37,13 @@ class Attempt(models.Model):
     record = models.JSONField(default=dict, help_text="reproducibility record")
     sandbox_json = models.JSONField(
         db_column="sandbox", null=True, help_text="the sandbox that it had; null: none"
+    )
+    packages = models.ForeignKey(
+        PackageSet,
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="the packages of its code; null: none, or not known yet",
     )
     error = models.JSONField(null=True)
     spool_acked = models.PositiveBigIntegerField(

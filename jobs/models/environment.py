@@ -1,6 +1,13 @@
 from django.db import models
 
-from jobs.contracts.environments import EnvironmentFailure, EnvironmentState, InstalledPackage
+from jobs.contracts.environments import (
+    EnvironmentFailure,
+    EnvironmentState,
+    InstalledPackage,
+    InstalledSet,
+)
+from jobs.models.people import User
+from jobs.models.project import Project
 from jobs.models.worker import Worker
 
 
@@ -47,3 +54,65 @@ class PackageEnvironment(models.Model):
     def packages(self) -> list[InstalledPackage]:
         """Return the packages that were installed for it."""
         return [InstalledPackage.model_validate(each) for each in self.packages_json]
+
+
+class PackageSet(models.Model):
+    """Packages that were installed together, by the digest of their names, versions and files."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    packages_json = models.JSONField(db_column="packages", help_text="[{name, version, digest}]")
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+    @property
+    def packages(self) -> tuple[InstalledPackage, ...]:
+        """Return the packages, sorted by name."""
+        return tuple(InstalledPackage.model_validate(each) for each in self.packages_json)
+
+
+class PackageResolution(models.Model):
+    """The versions that were chosen for a set of requirements of a project; `recorded` has them."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
+    requirements_digest = models.CharField(max_length=64)
+    token = models.CharField(max_length=16, blank=True, help_text="new when the versions are chosen again")
+    changed = models.DateTimeField(null=True, help_text="when a person had the versions chosen again")
+    changed_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "requirements_digest"], name="resolution_of_project")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} {self.requirements_digest[:12]}"
+
+
+class RecordedPackages(models.Model):
+    """The packages of a resolution for one Python and platform, with which environments are built again."""
+
+    resolution = models.ForeignKey(PackageResolution, on_delete=models.CASCADE, related_name="recorded")
+    python = models.CharField(max_length=16, help_text="without the last number of its version")
+    platform = models.CharField(max_length=100)
+    for_engine = models.BooleanField()
+    packages = models.ForeignKey(PackageSet, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["resolution", "python", "platform", "for_engine"], name="packages_of_resolution"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.packages_id[:12]} for Python {self.python}"
+
+    def as_set(self) -> InstalledSet:
+        """Return the packages with what they depend on."""
+        return InstalledSet(
+            python=self.python,
+            platform=self.platform,
+            for_engine=self.for_engine,
+            packages=self.packages.packages,
+        )

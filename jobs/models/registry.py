@@ -5,6 +5,7 @@ from jobs.models.artifact import Artifact
 from jobs.models.code import CodeVersion
 from jobs.models.deletion import VisibleManager, deletion_key
 from jobs.models.digests import text_digest
+from jobs.models.environment import PackageSet
 from jobs.models.job import Job
 from jobs.models.people import User
 from jobs.models.project import Project
@@ -67,6 +68,13 @@ class ModelVersion(models.Model):
     requirements_digest = models.CharField(
         max_length=64, blank=True, help_text="of the packages that the code asks for; empty for none"
     )
+    packages = models.ForeignKey(
+        PackageSet,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        help_text="the packages with which it was trained, or validated if it was uploaded",
+    )
     card = models.TextField(blank=True)
     error = models.JSONField(null=True)
     source_job = models.ForeignKey(Job, on_delete=models.SET_NULL, null=True, related_name="versions")
@@ -92,7 +100,12 @@ class ModelVersion(models.Model):
     def identity(self) -> str:
         """Return the digest that approvals and releases are bound to: of weights, code and packages."""
         code = self.needed_code
-        return identity_of(self.artifact_id, code.digest if code else None, self.requirements_digest)
+        return identity_of(
+            self.artifact_id,
+            code.digest if code else None,
+            self.requirements_digest,
+            packages=self.packages_id or "",
+        )
 
     @property
     def card_digest(self) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 from django.db.models import QuerySet
 
-from jobs.contracts.answers.environments import EnvironmentOut, EnvironmentsOut
+from jobs.contracts.answers.environments import EnvironmentOut, EnvironmentsOut, RecordedPackagesOut
 from jobs.contracts.packages import BadRequirement, digest_of, parsed
-from jobs.models import CodeVersion, PackageEnvironment, Worker
+from jobs.models import CodeVersion, PackageEnvironment, RecordedPackages, Worker
+from jobs.queries import package_installs, package_sets
 
 MOST = 20
 """Environments of one version of code that are shown: one for each folder of workers and Python."""
@@ -50,10 +51,25 @@ def total_bytes(rows: Iterable[PackageEnvironment]) -> int:
 def shown(version: CodeVersion) -> EnvironmentsOut:
     """Return the environments of a version in the form of the API."""
     packages = version.found.packages
+    resolution = package_sets.resolution_of(version)
+    rows = package_sets.rows_of(resolution) if resolution is not None else []
     return EnvironmentsOut(
         requirements=[] if packages is None else packages.requirements,
+        recorded=[_recorded(row) for row in rows],
+        resolved_again=None if resolution is None else resolution.changed,
+        installing=package_installs.open_jobs(version).values_list("pk", flat=True).first(),
         problems=problems_of(version),
         items=[_shown(row) for row in of_code(version)],
+    )
+
+
+def _recorded(row: RecordedPackages) -> RecordedPackagesOut:
+    return RecordedPackagesOut(
+        digest=row.packages_id,
+        python=row.python,
+        platform=row.platform,
+        locked=row.for_engine,
+        packages=list(row.packages.packages),
     )
 
 

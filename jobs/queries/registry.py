@@ -8,7 +8,15 @@ from django.utils.text import slugify
 from jobs import access
 from jobs.contracts import names
 from jobs.contracts.answers.base import SignatureOut
-from jobs.contracts.answers.registry import LineageOut, ModelOut, ReleaseOut, VersionCodeOut, VersionOut
+from jobs.contracts.answers.registry import (
+    LineageOut,
+    ModelOut,
+    PackageChangeOut,
+    ReleaseOut,
+    VersionCodeOut,
+    VersionOut,
+    VersionPackagesOut,
+)
 from jobs.kinds.train.payload import TrainPayload
 from jobs.models import (
     Endpoint,
@@ -20,6 +28,7 @@ from jobs.models import (
     ReleaseRecord,
     User,
 )
+from jobs.queries import package_sets
 from jobs.queries.causes import cause_of
 from jobs.queries.versions import number_of
 
@@ -171,6 +180,22 @@ def shown_code(version: ModelVersion) -> VersionCodeOut | None:
         name=code.name,
         needed=version.needs_code,
         requirements_digest=version.requirements_digest or None,
+        # A version has the code of the job that made it; an upload has no metrics.
+        reported_metrics=version.source_job_id is not None,
+        packages_digest=version.packages_id,
+    )
+
+
+def shown_packages(version: ModelVersion, production: ModelVersion | None) -> VersionPackagesOut:
+    """Return the API representation of the packages of a version, compared with those in production."""
+    other = production if production is not None and production.pk != version.pk else None
+    return VersionPackagesOut(
+        digest=version.packages_id,
+        packages=list(package_sets.packages_of(version)),
+        compared_with=number_of(other),
+        changes=[
+            PackageChangeOut(**change._asdict()) for change in package_sets.changes_since(other, version)
+        ],
     )
 
 

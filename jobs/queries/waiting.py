@@ -6,7 +6,7 @@ A page shows each sentence once for all trials to which it applies, so sentences
 from django.db.models import Sum
 
 from jobs.models import Attempt, Job, Trial, Worker
-from jobs.queries import outcomes
+from jobs.queries import outcomes, package_installs
 from jobs.queries.devices import fitting_workers, why_none_fits
 from jobs.states import WAITING, Desired, TrialState
 
@@ -63,6 +63,8 @@ def _shared_reason(search: Job) -> str:
     workers = {worker.pk: worker.slots for worker in fitting_workers(search, live)}
     if not workers:
         return why_none_fits(search, live)
+    if (reason := package_installs.why_waiting(search)) is not None:
+        return reason
     running = search.trials.running().count()
     limit = outcomes.search_of(search).parallel_trials
     if limit is not None and running >= limit:

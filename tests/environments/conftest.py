@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from workers.environments.building import Builder, BuildLimits
 from workers.environments.environments import Environments
 from workers.environments.folder import EnvironmentFolder, Held
 from workers.environments.index import PackageIndex
+from workers.environments.request import Wanted
 from workers.isolation.users import RunnerUsers
 from workers.sandbox.launch import Owner
 from workers.sandbox.levels import find_levels
@@ -77,10 +79,11 @@ class Bench:
         return self.index or PackageIndex(links=(str(self.wheels),), readable=(str(self.wheels),))
 
     def ensure(
-        self, *requirements: str, for_engine: bool = True, receive: Callable[[str], None] | None = None
-    ) -> Held:
+        self, *requirements: str, receive: Callable[[str], None] | None = None, for_engine: bool = True,
+        **wanted: Any,
+    ) -> Held:  # fmt: skip
         return self.environments.ensure(
-            requirements, lambda: self.builder, for_engine=for_engine, minimum=Level.PROCESS,
+            Wanted(requirements, for_engine, **wanted), lambda: self.builder, minimum=Level.PROCESS,
             receive=receive or self.lines.append, stopped=self.stopped,
         )  # fmt: skip
 

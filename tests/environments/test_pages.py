@@ -77,7 +77,7 @@ def test_rest_has_the_environments_of_a_version(browser: Client, worker: Worker)
     build(worker, facts())
     (item,) = browser.get(f"/api/v1/code/{digest}/environment").json()["items"]
     assert (item["state"], item["bytes"], item["worker"], item["log"]) == ("ready", 3_000_000, "oak", LOG)
-    assert item["packages"] == [{"name": "einops", "version": "0.8"}]
+    assert item["packages"] == [{"name": "einops", "version": "0.8", "digest": ""}]
 
 
 def test_a_failed_build_shows_its_cause_and_its_log(browser: Client, worker: Worker) -> None:

@@ -72,7 +72,7 @@ def test_the_page_of_the_code_leads_to_the_form_with_the_declared_arguments(
     page = squeezed(browser.get(f"/code/{code.digest}?project=yard").content.decode())
     assert f'href="{address(code)}"' in page
     page = browser.get(address(code))
-    rows = [form.initial for form in page.context["arguments"] if form.initial]
+    rows = [form.initial for form in page.context["arguments"]]
     assert [(row["name"], row["use"]) for row in rows] == [
         ("rate", "omit"), ("epochs", "set"), ("optimizer", "omit"), ("fast", "omit")
     ]  # fmt: skip
@@ -103,7 +103,8 @@ def test_a_search_over_arguments_is_submitted_with_data(browser: Client, code: C
         epochs={"text": "3"},
         optimizer={"use": "values"},
     )
-    fields |= {"dataset": "digits:", "metric": "accuracy", "max_trials": 5, "pruner": "median"}
+    fields |= {"dataset": "digits:", "metric": "accuracy", "direction": "max", "max_trials": 5}
+    fields["pruner"] = "median"
     answer = browser.post(address(code), {**fields, "register": "net", "do": "submit"})
     assert answer.status_code == 303, answer.content.decode()[:5000]
     spec = Job.objects.get(kind="search").revision.spec
@@ -125,7 +126,11 @@ def test_what_is_missing_or_wrong_is_named_at_its_field(browser: Client, code: C
     assert "Enter a number." in page.content.decode()
     fields = with_rows(fields, rate={"low": "0"})
     page = browser.post(address(code), {**fields, "do": "submit"})
-    assert page.context["form"].errors["metric"] == ["Enter the metric that ranks the trials."]
+    assert page.context["form"].errors == {
+        "metric": ["Enter the metric that ranks the trials."],
+        "direction": ["Choose whether higher or lower values are better."],
+    }
+    fields["direction"] = "min"
     page = browser.post(address(code), {**fields, "metric": "a", "entry": "trian.py", "do": "submit"})
     assert "has no file &#x27;trian.py&#x27;; it has train.py" in page.content.decode()
     page = browser.post(address(code), {**fields, "metric": "a", "variables": "PATH=/tmp", "do": "submit"})
@@ -139,18 +144,48 @@ def test_a_draft_is_saved_and_edited_in_the_same_form(browser: Client, code: Cod
         rate={"use": "range", "low": "0.0", "high": "1"},
         epochs={"text": "7"},
     )
-    answer = browser.post(address(code), {**fields, "metric": "accuracy", "do": "save"})
+    objective = {"metric": "accuracy", "direction": "min"}
+    answer = browser.post(address(code), {**fields, **objective, "do": "save"})
     experiment = Experiment.objects.get()
     assert answer["Location"] == f"/p/yard/experiments/{experiment.pk}/edit"
     page = browser.get(answer["Location"])
     again = entries(page)
-    assert (again["metric"], again[row_of(again, "epochs") + "text"]) == ("accuracy", "7")
+    assert {name: again[name] for name in objective} == objective
+    assert again[row_of(again, "epochs") + "text"] == "7"
     assert [again[row_of(again, "rate") + part] for part in ("use", "low", "high")] == ["range", "0.0", "1.0"]
     answer = browser.post(answer["Location"], {**again, "do": "submit"})
     assert answer.status_code == 303
     assert Job.objects.get(kind="search").experiment == experiment
     page = browser.get(f"/p/yard/experiments/{experiment.pk}").content.decode()
     assert "train.py" in page
+
+
+def test_code_without_arguments_begins_with_one_empty_row(browser: Client, code: CodeVersion) -> None:
+    page = browser.get(address(code).replace("train.py", "other.py"))
+    assert [row.initial for row in page.context["arguments"]] == [{}]
+
+
+def test_two_people_who_edit_a_script_choose_between_their_versions(
+    browser: Client, code: CodeVersion, people: People
+) -> None:
+    fields = with_rows(entries(browser.get(address(code))), epochs={"text": "7"})
+    where = browser.post(address(code), {**fields, "do": "save"})["Location"]
+    mine = {**entries(browser.get(where)), "seed": "5", "do": "save"}
+    other = browser_of(people.owner)
+    theirs = with_rows(entries(other.get(where)), epochs={"text": "9"})
+    assert other.post(where, {**theirs, "steps": "3", "do": "save"}).status_code == 303
+    page = browser.post(where, mine)
+    assert page.status_code == 409
+    sides = {choice.place: choice.side for choice in page.context["choices"]}
+    assert sides == {"fit.epochs": "theirs", "fit.seed": "mine", "model.args.epochs": "theirs"}
+    chosen = {**page.context["given"], "resolve": page.context["experiment"].version}
+    chosen |= {f"take:{choice.id}": choice.side for choice in page.context["choices"]}
+    chosen["take:/spec/model/args/epochs"] = "mine"
+    merged = entries(browser.post(where, {**chosen, "do": "edit"}))
+    shown = merged["seed"], merged["steps"], merged[row_of(merged, "epochs") + "text"]
+    assert shown == (5, 3, "7")
+    assert browser.post(where, {**merged, "do": "save"}).status_code == 303
+    assert Experiment.objects.get().draft["fit"] == {"epochs": 3, "seed": 5}
 
 
 def test_a_field_that_the_form_does_not_show_is_kept(

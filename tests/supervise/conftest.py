@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jobs.contracts.environments import InstalledSet, PackageChoice
 from jobs.contracts.events import Log, Metric, Points, RunnerEvent
 from jobs.contracts.pruning import Curve
 from jobs.contracts.sandbox import SandboxRecord
@@ -69,6 +70,7 @@ class FakeRepository:
     queries: list[Collection[int]] = field(default_factory=list)
     files: dict[str, StoredArtifact] = field(default_factory=dict)
     sandboxes: dict[int, SandboxRecord] = field(default_factory=dict)
+    packages: dict[int, tuple[InstalledSet, PackageChoice | None]] = field(default_factory=dict)
 
     share: float | None = None
     """The events a second that each attempt may record."""
@@ -108,6 +110,10 @@ class FakeRepository:
     async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
         self._check()
         self.sandboxes[attempt] = record
+
+    async def record_packages(self, attempt: int, found: InstalledSet, choice: PackageChoice | None) -> None:
+        self._check()
+        self.packages[attempt] = (found, choice)
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
         self.queries.append(known)

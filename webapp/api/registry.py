@@ -11,7 +11,14 @@ from jobs.access import Action
 from jobs.actions import deletions, gate_rules, registration, registry, releases
 from jobs.contracts.answers.gates import GatesOut
 from jobs.contracts.answers.jobs import JobOut
-from jobs.contracts.answers.registry import AliasOut, ModelOut, ReleaseOut, RollbackOut, VersionOut
+from jobs.contracts.answers.registry import (
+    AliasOut,
+    ModelOut,
+    ReleaseOut,
+    RollbackOut,
+    VersionOut,
+    VersionPackagesOut,
+)
 from jobs.contracts.data import Slug as ModelName
 from jobs.contracts.gates import GateRules
 from jobs.contracts.problems import Problem, problems
@@ -192,6 +199,14 @@ def get_model_version(request: HttpRequest, name: str, number: Number, response:
     version = access.get_version(actor(request), name, number)
     etags.set_etag(response, version.card_digest)
     return queries.shown_version(version)
+
+
+@router.get("/models/{name}/versions/{number}/packages", response=VersionPackagesOut)
+def get_model_version_packages(request: HttpRequest, name: str, number: Number) -> VersionPackagesOut:
+    """Return the packages that are installed for the code of a version, and how production differs."""
+    user = actor(request)
+    version = access.get_version(user, name, number)
+    return queries.shown_packages(version, access.get_endpoint(user, name).production)
 
 
 @router.patch("/models/{name}/versions/{number}", response=VersionOut)

@@ -43,7 +43,9 @@ RESOURCES = (
     "split_overviews",
     "resumable_uploads",
     "code",
+    "packages",
     "dry_builds",
+    "code_data",
     "experiments",
     "search_spaces",
     # These come before jobs, whose last path would match theirs.

@@ -1,27 +1,36 @@
-"""Lists versions of code, accepts new ones, and shows and compares them. Nothing in them is executed."""
+"""Lists versions of code, accepts new ones, shows and compares them, and lets a worker load their data."""
 
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpResponse
 from django.urls import path
+from django.utils.text import slugify
 
 from jobs import access
 from jobs.access import Action
 from jobs.actions import code as actions
+from jobs.actions import code_data as loading
+from jobs.actions import package_installs as installs
+from jobs.actions import package_sets as sets
 from jobs.actions.code import Created
-from jobs.contracts.code import MAX_BYTES, MAX_FILES, MAX_SHOWN_BYTES, CodeEntry
+from jobs.contracts.answers.code import CodeDataOut
+from jobs.contracts.code import MAX_BYTES, MAX_FILES, MAX_SHOWN_BYTES, CodeEntry, CodeFound
+from jobs.contracts.code_model import CODE_ENTRIES
+from jobs.contracts.data import Task
 from jobs.contracts.problems import Problem
 from jobs.errors import Conflict, TrainyardError
-from jobs.models import CodeFile, CodeVersion
+from jobs.models import CodeFile, CodeVersion, Worker
 from jobs.queries import code as queries
-from jobs.queries import environments
+from jobs.queries import code_data, environments, package_installs, package_sets
 from jobs.queries.paging import page_of
+from jobs.states import FINAL
 from webapp import code_reader
 from webapp.http_errors import Unavailable
 from webapp.pages.shortcuts import (
     Request,
+    action,
     crumbs,
     form_page,
     notify,
@@ -30,6 +39,7 @@ from webapp.pages.shortcuts import (
     redirect,
     render,
     url,
+    valid_choice,
     writable_projects,
 )
 from webapp.uploads import received_code
@@ -134,7 +144,7 @@ def _snippet(request: Request) -> str:
 
 
 def _version_of(request: Request, digest: str) -> CodeVersion:
-    named = request.GET.get("project")
+    named = request.GET.get("project") or request.POST.get("project")
     home = access.get_project(request.user, named) if named else None
     return access.get_code(request.user, digest, home)
 
@@ -157,15 +167,107 @@ def version_page(request: Request, code: str) -> HttpResponse:
         "found": found,
         "entries": [_entry(version, entry) for entry in found.entries],
         "unreadable": [(each, _line(version, each.path, each.line)) for each in found.problems],
-        "environments": environments.of_code(version),
-        "package_problems": environments.problems_of(version),
         "of_same_name": queries.of_same_name(version)[:20],
         "has_others": queries.others(version).exists(),
         "may_write": access.can(request.user, version.project, Action.WRITE),
         "may_run": access.can(request.user, version.project, Action.RUN_CODE),
         "crumbs": crumbs(("Code", url("code")), str(version)),
     }
-    return render(request, "code/version.html", context)
+    context |= _packages(version) | _data(version, found)
+    return render(request, "code/version.html", context, partial=_live_part(request))
+
+
+def _live_part(request: Request) -> str:
+    return valid_choice(request.GET.get("part"), ("environments", "data"), "")
+
+
+def _packages(version: CodeVersion) -> dict[str, Any]:
+    """Return the environments of a version, the packages of its next runs, and what installs them now."""
+    resolution = package_sets.resolution_of(version)
+    live = (worker.pool for worker in Worker.objects.live())
+    return {
+        "environments": environments.of_code(version),
+        "package_problems": environments.problems_of(version),
+        "resolution": resolution,
+        "recorded": package_sets.rows_of(resolution) if resolution is not None else [],
+        "installing": package_installs.open_jobs(version).order_by("-pk").first(),
+        "package_uses": package_installs.uses_of(version),
+        "pools": sorted(set(live)) or ["default"],
+        "address": _address(version),
+    }
+
+
+@action
+def install(request: Request, code: str) -> HttpResponse:
+    """Have a worker install the packages of a version before a run needs them."""
+    version, given = _version_of(request, code), request.POST
+    job = installs.request(
+        version, use=given.get("use", ""), pool=given.get("pool", "default"), by=request.user
+    )
+    notify(request, f"Job {job.pk} installs the packages of {version}.")
+    return redirect(_address(version))
+
+
+@action
+def resolve(request: Request, code: str) -> HttpResponse:
+    """Have the versions of the packages chosen again."""
+    version = _version_of(request, code)
+    sets.resolve_again(version, by=request.user)
+    notify(request, "The next run or installation chooses the versions of the packages again.")
+    return redirect(_address(version))
+
+
+def _data(version: CodeVersion, found: CodeFound) -> dict[str, Any]:
+    """Return the data that the code has loaded, and the choices of the form to load data."""
+    entries = code_data.entry_names(version)
+    if not entries:
+        return {"data_entries": []}
+    loads = code_data.newest(version)
+    builds = next(
+        (entry.name for entry in found.entries if entry.kind in CODE_ENTRIES and not entry.note), ""
+    )
+    return {
+        "data_entries": entries,
+        "data_name": loads[0].dataset if loads else _data_set_name(version.name),
+        "data_hint": "A new name, or a data set of the project, which gets a further version.",
+        "tasks": get_args(Task),
+        "is_loading": any(each.state not in FINAL or each.version_state == "preparing" for each in loads),
+        "loads": [(each, *_places_of(version, each, builds)) for each in loads],
+    }
+
+
+def _places_of(version: CodeVersion, each: CodeDataOut, builds: str) -> tuple[str, str]:
+    """Return the addresses of a loaded data set, and of the form of an experiment with it; empty for none."""
+    if each.version is None:
+        return "", ""
+    project = version.project.slug
+    place = url("dataset_version", each.dataset, each.version, project=project)
+    if not builds or each.version_state != "ready":
+        return place, ""
+    chosen = {"code": version.digest, "entry": builds, "dataset": each.dataset, "version": each.version}
+    return place, url("experiment_new", project, **chosen)
+
+
+def _data_set_name(name: str) -> str:
+    """Return a proposal for the name of a data set."""
+    return f"{slugify(name)[:58].strip('-_') or 'own'}-data"
+
+
+@action
+def load_data(request: Request, code: str) -> HttpResponse:
+    """Let a worker call `load_data` of the code; its rows become a version of a data set."""
+    version = _version_of(request, code)
+    access.require(request.user, version.project, Action.RUN_CODE)
+    given = request.POST
+    payload = loading.payload_of(
+        version,
+        dataset=given.get("dataset", "").strip(),
+        entry=given.get("entry", "load_data"),
+        task=given.get("task", ""),
+    )
+    job = loading.request(version, payload, by=request.user, again=True)
+    notify(request, f"Job {job.pk} loads the data.")
+    return redirect(_address(version) + "#data")
 
 
 def _source(version: CodeVersion, file: CodeFile) -> dict[str, Any]:
@@ -230,4 +332,7 @@ urls = [
     path("code/new", new, name="code_new"),
     path("code/<slug:code>", version_page, name="code_version"),
     path("code/<slug:code>/compare", compare, name="code_compare"),
+    path("code/<slug:code>/install", install, name="code_install"),
+    path("code/<slug:code>/resolve", resolve, name="code_resolve"),
+    path("code/<slug:code>/data", load_data, name="code_data"),
 ]

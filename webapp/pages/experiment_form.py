@@ -18,6 +18,7 @@ from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.version_model import VERSION
 from jobs.errors import BadInput, StaleState, TrainyardError
 from jobs.models import Experiment, ModelVersion, Project
+from jobs.queries import code_data
 from jobs.queries import experiments as queries
 from webapp.forms.experiment import advice, conflict, rows, start
 from webapp.forms.experiment.sections import SECTIONS
@@ -52,7 +53,7 @@ def new(request: Request, project: str) -> HttpResponse:
     if request.method == "POST":
         return _save_or_submit(request, home, None)
     base = _base_version(request)
-    known = base.lineage if base is not None else {}
+    known = base.lineage if base is not None else _loaded_by_code(home, request.GET.get("code", ""))
     slug, number, profile = start.initial_data(
         request.user,
         home,
@@ -65,6 +66,12 @@ def new(request: Request, project: str) -> HttpResponse:
         spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""), base)
     name = names.experiment(slug) if base is None else names.fine_tuning(base.model.name)
     return _show(request, home, None, {"name": name, "spec": _text(spec)})
+
+
+def _loaded_by_code(project: Project, digest: str) -> Json:
+    """Return the data set that a version of code has loaded, for the initial values; empty for none."""
+    found = code_data.newest_versions(project).get(digest) if digest else None
+    return {"dataset": found.dataset.slug, "dataset_version": found.number} if found is not None else {}
 
 
 def _base_version(request: Request) -> ModelVersion | None:
@@ -80,11 +87,12 @@ def _base_version(request: Request) -> ModelVersion | None:
 def edit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     """Revise an experiment: its draft if there is one, else its newest revision."""
     experiment = in_project(request, project, id, Action.WRITE)
-    if is_script(spec := conflict.saved(experiment)["spec"]):
-        return scripts.edit(request, experiment, spec)
+    saved = conflict.saved(experiment)
+    if is_script(saved["spec"]) and "resolve" not in request.POST:
+        return scripts.edit(request, experiment, saved, on_conflict=_show_conflict)
     if request.method == "POST":
         return _save_or_submit(request, experiment.project, experiment)
-    return _show(request, experiment.project, experiment, _given(experiment, conflict.saved(experiment)))
+    return _show(request, experiment.project, experiment, _given(experiment, saved))
 
 
 def _given(experiment: Experiment, document: Json) -> Json:
@@ -153,6 +161,8 @@ def _resolve(request: Request, experiment: Experiment, given: Json, spec: Any) -
     taken = {one.id for one in conflict.choices(mine, theirs, None) if _selected(request, one) == "theirs"}
     chosen = conflict.merged(mine, theirs, taken)
     given = _given(experiment, chosen)
+    if request.POST.get("do") == "edit" and is_script(chosen["spec"]):
+        return scripts.edit(request, experiment, chosen, on_conflict=_show_conflict, is_merged=True)
     if request.POST.get("do") == "edit":
         return _show(request, experiment.project, experiment, given, is_merged=True)
     return _save_as_asked(request, experiment.project, experiment, given, chosen["spec"])

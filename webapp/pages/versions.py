@@ -117,12 +117,14 @@ def _overview(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[s
     may_run = not row.needs_code or access.can(request.user, row.model.project, Action.RUN_CODE)
     return {
         "test": versions.figures(row),
+        "by_code": versions.measured_by_code(row.source_job),
         "validation": versions.validation_figures(row),
         "weighted_by": datasets.weight_of(row.source_job) if row.source_job is not None else "",
         "links": [(link, _address(link, row, request.user)) for link in versions.chain(row, stages)],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
         "promotion_form": PromotionForm() if may_request and may_run else None,
         "may_run": may_run,
+        "about_variant": versions.about_variant(row),
         "checked": versions.validation_result(row),
         "findings": model_reports.findings(model_reports.of_version(row, ("report", "evaluation"))),
         "fine_tuned": base_versions.trained_from(row, request.user)[:MAX_FINE_TUNED],
@@ -143,7 +145,9 @@ def _address(link: versions.Link, row: ModelVersion, user: User) -> str:
         if link.kind == "dataset":
             return reverse("dataset_version", args=link.key)
         if link.kind == "code":
-            return url("code_version", link.key, project=row.model.project.slug)
+            # A version that names its code has it in its own project; a script's is in that of its job.
+            home = row.model.project if row.code_id is not None or project is None else project
+            return url("code_version", link.key, project=home.slug)
         if link.kind in ("job", "endpoint"):
             return reverse(link.kind, args=[link.key])
     except NoReverseMatch:
@@ -161,14 +165,19 @@ def _evaluation(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> di
 
 def _newest_report(row: ModelVersion, role: str) -> dict[str, Any]:
     for stored in model_reports.of_version(row, (role,)):
-        return {"report": model_reports.read(stored), "members": model_reports.members(stored)}
+        return {
+            "report": model_reports.read(stored),
+            "members": model_reports.members(stored),
+            "by_code": versions.measured_by_code(stored.job),
+        }
     return {"report": None}
 
 
 def _model(request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
     summary = _newest_report(row, "summary")["report"]
+    needed = Action.WRITE if row.code_id is None else Action.RUN_CODE
     may_describe = row.state == ModelVersion.State.CANDIDATE and access.can(
-        request.user, row.model.project, Action.WRITE
+        request.user, row.model.project, needed
     )
     return {
         "describe_url": reverse("version_describe", args=[row.model.name, row.number])

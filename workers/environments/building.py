@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from packaging.utils import canonicalize_name
+
 from jobs.contracts.sandbox import (
     MIB,
     Level,
@@ -50,6 +52,10 @@ PAUSE = 0.2
 """Seconds between two looks whether the run that waits has ended."""
 PROCESSES = 256
 CPU_SECONDS = 4 * 3600
+_FROM_SOURCE = re.compile(
+    r"^\s*(?:Building wheel for|Running setup\.py install for|Building|Built) (?P<name>[\w.\-]+)"
+)
+"""The lines with which pip and uv name a package that is built from its source."""
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
@@ -79,6 +85,18 @@ class BuildLimits:
         )
 
 
+class Built(NamedTuple):
+    """A build that has ended well.
+
+    Attributes:
+        sandbox: the sandbox that it had.
+        from_source: names of the packages that were built from their source.
+    """
+
+    sandbox: SandboxRecord
+    from_source: frozenset[str]
+
+
 @dataclass(frozen=True)
 class Builder:
     """Builds environments on this machine.
@@ -104,7 +122,7 @@ class Builder:
         minimum: Level,
         receive: Callable[[str], None],
         stopped: threading.Event,
-    ) -> SandboxRecord:
+    ) -> Built:
         """Build an environment in `folder / "venv"`. It belongs to the user of the build, see `seal`.
 
         Args:
@@ -135,7 +153,7 @@ class Builder:
         finally:
             # It may have the password of an index.
             shutil.rmtree(folder / REQUEST, ignore_errors=True)
-        return record
+        return Built(record, frozenset(run.from_source))
 
 
 class _Way(NamedTuple):
@@ -185,6 +203,7 @@ class _Run:
         self._masker = SecretMasker(index.passwords)
         self._splitter = LineSplitter(4 * MAX_LINE)
         self._lines: deque[str] = deque(maxlen=MAX_LINES)
+        self.from_source: set[str] = set()
 
     def run(
         self,
@@ -220,9 +239,7 @@ class _Run:
         return process.record
 
     def _write_files(self, proxy: IndexProxy | None, owner: Owner | None) -> None:
-        (self._files / "requirements.txt").write_text(
-            "".join(f"{each}\n" for each in self._request.requirements)
-        )
+        (self._files / "requirements.txt").write_text("".join(f"{each}\n" for each in self._request.lines))
         (self._files / "constraints.txt").write_text(
             "".join(f"{each}\n" for each in self._request.constraints)
         )
@@ -300,6 +317,8 @@ class _Run:
         # Where this installation has its files is of no use for readers of the log.
         text = self._masker.mask(text).replace(f"{self._files}{os.sep}", "")
         line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)[:MAX_LINE]
+        if found := _FROM_SOURCE.match(line):
+            self.from_source.add(canonicalize_name(found["name"]))
         if line:
             self._lines.append(line)
             receive(line)

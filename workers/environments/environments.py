@@ -4,16 +4,12 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
-
-from packaging.utils import canonicalize_name
 
 from jobs.contracts.environments import (
     MAX_LOG,
-    MAX_PACKAGES,
     EnvironmentFacts,
     EnvironmentFailure,
     EnvironmentKey,
@@ -21,16 +17,18 @@ from jobs.contracts.environments import (
 )
 from jobs.contracts.packages import BadRequirement
 from jobs.contracts.sandbox import Level
-from workers.environments import index
+from workers.environments import contents, engine_packages, index
 from workers.environments.building import VENV, Builder, seal
 from workers.environments.failures import BuildFailed, BuildStopped
 from workers.environments.folder import EnvironmentFolder, Held
 from workers.environments.index import NoIndex, PackageIndex
-from workers.environments.request import EnvironmentRequest
+from workers.environments.request import EnvironmentRequest, Wanted
 
 BYTES_VARIABLE = "TRAINYARD_ENVIRONMENTS_BYTES"
 """The disk space of all environments of a home together."""
 DEFAULT_BYTES = 20 * 2**30
+MOST_DIFFERENCES = 10
+"""Packages that a message names."""
 WAIT = 0.2
 """Seconds between two looks whether another run has built the environment."""
 
@@ -91,61 +89,64 @@ class Environments:
 
     def ensure(
         self,
-        requirements: Iterable[str],
+        wanted: Wanted,
         find_builder: Callable[[], Builder],
         *,
-        for_engine: bool,
         minimum: Level,
         receive: Callable[[str], None],
         stopped: threading.Event,
+        digest: str = "",
     ) -> Held:
         """Return an environment with packages, which is built if it is missing. Call it in a thread.
 
         Args:
-            requirements: of the code.
+            wanted: the packages.
             find_builder: returns what builds it, if it is missing.
-            for_engine: whether models run in it, with the packages of this program.
             minimum: the weakest sandbox in which it may be built.
             receive: is called with each line of the output, in any thread.
             stopped: is set when the environment is not needed any more.
+            digest: of the environment that `choose` has returned before.
 
         Raises:
-            BuildFailed: it cannot be built; the text is the cause.
+            BuildFailed: it cannot be built with exactly these packages; the text is the cause.
             BuildStopped: `stopped` is set.
             OSError: the disk is full.
         """
-        request, source = self._request(requirements, for_engine=for_engine)
+        request, source = self._request(wanted)
+        digest = digest or self._choice(request)
         announced = False
         while True:
             if stopped.is_set():
                 raise BuildStopped
-            if (held := self.folder.hold(request.digest)) is not None:
-                return held
-            with self.folder.alone(request.digest) as is_alone:
-                if is_alone and self.folder.facts(request.digest) is None:
-                    self._build(request, source, find_builder(), minimum, receive, stopped)
+            if (held := self.folder.hold(digest)) is not None:
+                return _with_packages(held, request)
+            with self.folder.alone(digest) as is_alone:
+                if is_alone and self.folder.facts(digest) is None:
+                    self._build(digest, request, source, find_builder(), minimum, receive, stopped)
             if not is_alone:
                 if not announced:
                     receive("Another run installs the same packages; this one waits for it.")
                     announced = True
                 stopped.wait(WAIT)
 
-    def python_of(self, requirements: Iterable[str], *, for_engine: bool) -> str:
-        """Return the interpreter that an environment has once it is built.
+    def choose(self, wanted: Wanted) -> str:
+        """Return the digest of the environment that has the packages, or will have them once it is built.
 
         Raises:
             BuildFailed: the requirements cannot be installed; the text is the cause.
         """
-        return self.folder.python(self._request(requirements, for_engine=for_engine)[0].digest)
+        return self._choice(self._request(wanted)[0])
 
-    def _request(
-        self, requirements: Iterable[str], *, for_engine: bool
-    ) -> tuple[EnvironmentRequest, PackageIndex]:
+    def _choice(self, request: EnvironmentRequest) -> str:
+        """Return the digest of an environment that has been built with the same packages in any way."""
+        if request.installed is None:
+            return request.digest
+        return self.folder.find(request.base, request.installed) or request.digest
+
+    def _request(self, wanted: Wanted) -> tuple[EnvironmentRequest, PackageIndex]:
         try:
             source = self.read_index()
-            return EnvironmentRequest.of(
-                requirements, for_engine=for_engine, constraints=source.constraints
-            ), source
+            return EnvironmentRequest.of(wanted, constraints=source.constraints), source
         except BadRequirement as error:
             raise BuildFailed(str(error), code="package_requirement") from None
         except NoIndex as error:
@@ -157,6 +158,7 @@ class Environments:
 
     def _build(
         self,
+        digest: str,
         request: EnvironmentRequest,
         source: PackageIndex,
         builder: Builder,
@@ -164,35 +166,41 @@ class Environments:
         receive: Callable[[str], None],
         stopped: threading.Event,
     ) -> None:
-        digest = request.digest
         key = EnvironmentKey(
             digest=digest,
             requirements=request.requirements,
             python=request.python,
             platform=request.platform,
             for_engine=request.for_engine,
+            base=request.base,
         )
         self.recorder.building(key)
         folder, log, began = self.folder.clear(digest), _Log(receive), time.monotonic()
-        log.add(f"Installing {_some(len(request.requirements), 'requirement')} by {builder.installer.name} "
+        what = "requirement" if request.packages is None else "recorded package"
+        log.add(f"Installing {_some(len(request.lines), what)} by {builder.installer.name} "
                 f"from {source.described()}")  # fmt: skip
         try:
-            record = builder.build(request, source, folder, minimum=minimum, receive=log.add, stopped=stopped)
+            built = builder.build(request, source, folder, minimum=minimum, receive=log.add, stopped=stopped)
             size = seal(folder / VENV)
+            packages = contents.installed(folder / VENV, built.from_source)
+            _require_same(request, packages)
         except BaseException as error:
             self.folder.remove(digest)
-            failure = _failure(error)
-            self.recorder.failed(key, failure, log.text)
-            raise
+            named = _of_recorded(error) if request.packages is not None else error
+            self.recorder.failed(key, _failure(named), log.text)
+            if named is error:
+                raise
+            raise named from error
         facts = EnvironmentFacts(
             **key.model_dump(),
-            packages=_installed(folder / VENV),
+            packages=packages,
             bytes=size,
             seconds=round(time.monotonic() - began, 1),
             built=time.time(),
             installer=builder.installer.name,
             source=source.described(),
-            level=record.level,
+            level=built.sandbox.level,
+            recorded=request.packages,
         )
         log.add(f"Installed {_some(len(facts.packages), 'package')} in {facts.seconds} s")
         self.folder.complete(facts)
@@ -231,15 +239,37 @@ def _some(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _installed(venv: Path) -> tuple[InstalledPackage, ...]:
-    """Return the packages of an environment by the names of their folders.
+def _with_packages(held: Held, request: EnvironmentRequest) -> Held:
+    """Return an environment if it has the exact packages of a request.
 
-    No file of it is read: packages of users could have any contents, and links.
+    Raises:
+        BuildFailed: it has others. Another run has built it between the choice and now.
     """
-    found = {}
-    for folder in venv.glob("lib/python*/site-packages/*.dist-info"):
-        name, _, version = folder.name.removesuffix(".dist-info").partition("-")
-        found[canonicalize_name(name)[:200]] = version[:100]
-    return tuple(
-        InstalledPackage(name=name, version=version) for name, version in sorted(found.items())[:MAX_PACKAGES]
+    if request.installed in (None, held.facts.installed):
+        return held
+    held.release()
+    raise BuildFailed(
+        "Other versions of the packages were installed while this run began; start it again.",
+        code="packages_changed",
+    )
+
+
+def _require_same(request: EnvironmentRequest, found: Sequence[InstalledPackage]) -> None:
+    """Check that the exact packages of a request are installed, and no others."""
+    if request.packages is None:
+        return
+    differ = contents.differences(request.packages, found, engine_packages.installed())
+    if differ:
+        more = f"; and {len(differ) - MOST_DIFFERENCES} more" if len(differ) > MOST_DIFFERENCES else ""
+        raise BuildFailed("; ".join(differ[:MOST_DIFFERENCES]) + more, code="packages_changed")
+
+
+def _of_recorded(error: BaseException) -> BaseException:
+    """Return the failure of a build with exact packages, with what it means."""
+    if not isinstance(error, BuildFailed):
+        return error
+    cause = error.message.rstrip(".")
+    return BuildFailed(
+        f"The packages that are recorded for this code cannot be installed again exactly: {cause}.",
+        code=error.code,
     )

@@ -106,6 +106,23 @@ class EnvironmentFolder:
         except (OSError, ValidationError):
             return None
 
+    def find(self, base: str, installed: str) -> str | None:
+        """Return the digest of a built environment with exactly these packages; None if there is none.
+
+        It counts as used now, so that it is not removed before its run begins.
+
+        Args:
+            base: see `EnvironmentKey`.
+            installed: the digest of the packages.
+        """
+        for digest in sorted(self._digests()):
+            facts = self.facts(digest)
+            if facts is not None and (facts.base, facts.installed) == (base, installed):
+                with contextlib.suppress(OSError):
+                    (self.root / digest / USED).touch()
+                return digest
+        return None
+
     def clear(self, digest: str) -> Path:
         """Return the empty folder of an environment. Only with the lock of `alone`."""
         folder = self.root / digest

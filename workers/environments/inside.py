@@ -58,6 +58,10 @@ def main(place: str) -> int:
         # Also for the packages that a build of a source distribution needs.
         variables["PIP_PROXY"] = proxy
     _create(plan)
+    # A recorded set of packages can be empty, which pip refuses.
+    if not Path(plan["requirements"]).read_text().strip():
+        sys.stdout.write("No packages are needed beside those that are present.\n")
+        return 0
     return _install_by_uv(plan, variables) if plan["uv"] else _install_by_pip(plan, variables)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from jobs.actions import attempt_end, attempts, quotas, run_quotas, sandboxes, tasks
+from jobs.actions import attempt_end, attempts, package_sets, quotas, run_quotas, sandboxes, tasks
+from jobs.contracts.environments import InstalledSet, PackageChoice
 from jobs.contracts.events import RunnerEvent
 from jobs.contracts.pruning import Curve
 from jobs.contracts.sandbox import SandboxRecord
@@ -67,6 +68,11 @@ class DatabaseAttemptRepository:
 
     async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
         await self._writes.call(lambda: sandboxes.record(attempt, record), timeout=CALL_TIMEOUT_SECONDS)
+
+    async def record_packages(self, attempt: int, found: InstalledSet, choice: PackageChoice | None) -> None:
+        await self._writes.call(
+            lambda: package_sets.record(attempt, found, choice), timeout=CALL_TIMEOUT_SECONDS
+        )
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
         return await self._inputs.call(

@@ -25,6 +25,7 @@ class Gpu:
         uuid: the same on every boot and in every container.
         model: such as `NVIDIA H200`.
         handle: NVML's handle.
+        minor: the number of its device file; None for a part of a GPU, and where it is unknown.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Gpu:
     uuid: str
     model: str
     handle: Any = field(compare=False)
+    minor: int | None = None
 
 
 class Nvml:
@@ -96,7 +98,13 @@ class Nvml:
     def _gpu(self, index: int) -> Gpu:
         handle = self._library.nvmlDeviceGetHandleByIndex(index)
         uuid, model = self._library.nvmlDeviceGetUUID(handle), self._library.nvmlDeviceGetName(handle)
-        return Gpu(f"gpu:{index}", str(index), _text(uuid), _text(model), handle)
+        return Gpu(f"gpu:{index}", str(index), _text(uuid), _text(model), handle, self._minor(handle))
+
+    def _minor(self, handle: Any) -> int | None:
+        try:
+            return int(self._library.nvmlDeviceGetMinorNumber(handle))
+        except self._library.NVMLError:
+            return None
 
 
 def visible(nvml: Nvml, gpus: Sequence[Gpu], environment: Mapping[str, str]) -> list[Gpu]:

@@ -1,6 +1,5 @@
 """Builds the command line of bubblewrap."""
 
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
@@ -9,6 +8,8 @@ from workers.sandbox.plan import Mount
 
 PROGRAM = "bwrap"
 PRIVILEGES = ("CAP_SETUID", "CAP_SETGID", "CAP_DAC_READ_SEARCH")
+OWN_DEVICES = frozenset(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
+"""The devices that `--dev` makes."""
 _KINDS = {"read": "--ro-bind", "write": "--bind", "device": "--dev-bind"}
 
 
@@ -60,7 +61,7 @@ def _each(option: str, values: Iterable[str]) -> Iterator[str]:
 
 
 def _binds(mounts: Iterable[Mount]) -> Iterator[str]:
-    made = {"/"}
+    made = {"/", "/dev"}
     for mount in mounts:
         # Bubblewrap itself would close the folders above a closed one, also for the user of the run.
         for parent in reversed(PurePosixPath(mount.target).parents):
@@ -70,6 +71,5 @@ def _binds(mounts: Iterable[Mount]) -> Iterator[str]:
         made.add(mount.target)
         if mount.kind == "link":
             yield from ("--symlink", mount.source, mount.target)
-        # Bubblewrap has made the devices itself.
-        elif not mount.target.startswith("/dev" + os.sep):
+        elif mount.target not in OWN_DEVICES:
             yield from (_KINDS[mount.kind], mount.source, mount.target)

@@ -23,6 +23,10 @@ _ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 READING = _EXECUTE | _READ | _LIST
 ALL = READING | _WRITE | _CHANGES_OF_FOLDERS | _REFER | _TRUNCATE | _IOCTL_OF_DEVICES
 DEVICE = _READ | _WRITE
+ACCELERATOR = DEVICE | _IOCTL_OF_DEVICES
+"""Drivers of GPUs get their orders as ioctl calls, which Landlock restricts from version 5 on."""
+WRITING = READING | _WRITE
+"""Reads everything below a folder, and writes into files that exist."""
 
 
 class _Rules(ctypes.Structure):

@@ -105,7 +105,7 @@ def launch_at(
     """Start a command at one level, whether or not the machine offers others. See `launch`."""
     if (owner is None) == (os.geteuid() == 0):
         raise ValueError("a worker that is root needs a user for each run, and no other worker can have one")
-    for path in (*request.readable, *request.writable, request.folder):
+    for path in (*request.readable, *request.writable, *request.devices, request.folder):
         os.stat(path)  # noqa: PTH116  only whether it exists
     with ExitStack() as undo:
         temporary = Path(tempfile.mkdtemp(prefix="trainyard-run-", dir=scratch))
@@ -131,7 +131,7 @@ def _start(plan: Plan, request: SandboxRequest, temporary: Path, streams: Stream
         if plan.level == Level.BUBBLEWRAP:
             program = bubblewrap.command_line(
                 _bubblewrap(),
-                view.mounts(request.readable, request.writable, str(temporary)),
+                view.mounts(request.readable, request.writable, str(temporary), request.devices),
                 [*inside, "inner"],
                 network=plan.network,
                 privileged=plan.privileged,
@@ -172,7 +172,7 @@ def _plan(
     version = landlock.version() if level is not Level.PROCESS else 0
     if level is Level.LANDLOCK and not version:
         raise NotImplementedError("the kernel has no Landlock")
-    paths = (request.readable, request.writable, str(temporary))
+    paths = (request.readable, request.writable, str(temporary), request.devices)
     return Plan(
         level=level,
         command=list(command),
@@ -190,7 +190,7 @@ def _plan(
         landlock=view.landlock_rules(*paths) if level is Level.LANDLOCK else None,
         landlock_version=version if level is Level.LANDLOCK or request.network else 0,
         seccomp=None if level is Level.PROCESS else _filter(level, request, owner, version),
-        limits=_limits(request.limits),
+        limits=_limits(request.limits, gpus=bool(request.devices)),
         threads=request.limits.threads
         if owner is not None or (own_root and _counts_in_namespace())
         else None,
@@ -225,11 +225,12 @@ def _environment(given: Mapping[str, str], temporary: str) -> dict[str, str]:
     return {"PATH": os.defpath, **given, **own}
 
 
-def _limits(limits: Limits) -> list[tuple[str, int, int]]:
+def _limits(limits: Limits, *, gpus: bool) -> list[tuple[str, int, int]]:
     memory = limits.process_memory or limits.memory_of_all
     return [
-        # The data segment, not the address space, of which JAX reserves far more than it uses.
-        ("RLIMIT_DATA", memory, memory),
+        # The data segment, not the address space, of which JAX reserves far more than it uses. The driver of
+        # a GPU reserves more than the machine has, maybe as writable: there, only the watch limits memory.
+        *([] if gpus else [("RLIMIT_DATA", memory, memory)]),
         ("RLIMIT_FSIZE", limits.file_bytes, limits.file_bytes),
         ("RLIMIT_NOFILE", limits.open_files, limits.open_files),
         ("RLIMIT_CPU", limits.cpu_seconds, limits.cpu_seconds + CPU_GRACE),
@@ -243,6 +244,7 @@ def _record(plan: Plan, request: SandboxRequest, missing: tuple[LevelState, ...]
     return SandboxRecord(
         level=Level(plan.level),
         network=plan.network,
+        devices=request.devices,
         ports=tuple(plan.ports or ()),
         uid=plan.uid,
         landlock=plan.landlock_version,

@@ -3,7 +3,7 @@
 import os
 import site
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from workers.sandbox import landlock
@@ -40,7 +40,9 @@ def python_folders() -> Iterator[Path]:
     yield from (CODE_ROOT / name for name in PACKAGES)
 
 
-def mounts(readable: Iterable[str], writable: Iterable[str], temporary: str) -> list[Mount]:
+def mounts(
+    readable: Iterable[str], writable: Iterable[str], temporary: str, devices: Iterable[str] = ()
+) -> list[Mount]:
     """Return the view of a sandbox that has a root of its own, the outer folders first.
 
     Raises:
@@ -58,6 +60,8 @@ def mounts(readable: Iterable[str], writable: Iterable[str], temporary: str) -> 
     for path in DEVICES:
         if Path(path).exists():
             found[path] = Mount("device", path, path)
+    for path in devices:
+        found[path] = Mount("device", path, path)
     return sorted(found.values(), key=lambda each: (len(Path(each.target).parts), each.kind == "link"))
 
 
@@ -72,10 +76,16 @@ def _shown(kind: Kind, path: str) -> dict[str, Mount]:
     return shown
 
 
-def landlock_rules(readable: Iterable[str], writable: Iterable[str], temporary: str) -> list[tuple[str, int]]:
+def landlock_rules(
+    readable: Iterable[str], writable: Iterable[str], temporary: str, devices: Sequence[str] = ()
+) -> list[tuple[str, int]]:
     """Return the paths and rights of a sandbox in the view of the machine."""
     read = (*SYSTEM, *map(str, python_folders()), *readable, _PROC)
     return [
+        *((path, landlock.ACCELERATOR) for path in devices),
+        # The driver of a GPU names the threads of a process there. Only runs with a user of their own get
+        # GPUs at this level, and the files of other users stay closed to them.
+        *([(_PROC, landlock.WRITING)] if devices else []),
         *((path, landlock.READING) for path in read),
         *((path, landlock.DEVICE) for path in DEVICES),
         *((path, landlock.ALL) for path in (*writable, temporary)),

@@ -14,7 +14,8 @@ from typing import Any
 from jobs.contracts.control import Start
 from jobs.contracts.events import Warned
 from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.task_parts import Task
+from jobs.contracts.sandbox import SandboxRecord
+from jobs.contracts.task_parts import OwnCode, Task
 from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
 from workers.environments.folder import Held
@@ -28,7 +29,8 @@ from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.event_validation import EventValidator
 from workers.supervise.hand_over import WORK, hand_over, withdraw
 from workers.supervise.limits import TaskLimits
-from workers.supervise.packages import Packages
+from workers.supervise.model_processes import ModelProcesses
+from workers.supervise.packages import Installed, Packages
 from workers.supervise.pid_file import write_pid_file
 from workers.supervise.quota_watch import QuotaWatch
 from workers.supervise.rival_curves import RivalCurveSender
@@ -120,7 +122,7 @@ class AttemptSupervisor:
         self._ending: asyncio.Future[AttemptEnd] = asyncio.get_running_loop().create_future()
         # Of a task with code of users; other tasks write into the attempt's folder.
         self._work: Path | None = None
-        self._packages: Held | None = None
+        self._packages: Installed | None = None
         self.lease_valid_until = claimed_at + node.timing.lease_validity
 
     @property
@@ -218,10 +220,10 @@ class AttemptSupervisor:
         try:
             if node.no_gpu is not None and _may_use_gpus(task):
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=node.no_gpu))
-            elif task.code is not None and node.devices.count and _may_use_gpus(task):
+            elif _runs_code(task) and node.devices.count and _may_use_gpus(task):
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=NO_GPU_IN_SANDBOX))
-            if await self._install_packages(task, recorder):
-                await self._run_on_runner(key, recorder, task, validator, quotas)
+            if (ready := await self._install_packages(task, recorder)) is not None:
+                await self._run_on_runner(key, recorder, ready, validator, quotas)
             # Only now: the end of the session reads the last log lines.
             recorder.close()
             await recording
@@ -233,15 +235,24 @@ class AttemptSupervisor:
                 self._packages.release()
         return self._ending.result()
 
-    async def _install_packages(self, task: Task, recorder: EventRecorder) -> bool:
-        """Install the packages of the task's code; return False if the run has ended."""
-        if self._node.packages is not None:
+    async def _install_packages(self, task: Task, recorder: EventRecorder) -> Task | None:
+        """Install the packages of the task's code; return the task, or None if the run has ended."""
+        if self._node.packages is not None and _runs_code(task):
             found = await self._node.packages.install(task, recorder, self._stop_request, self._ending)
             if isinstance(found, AttemptEnd):
                 self.end(found)
             else:
-                self._packages = found
-        return not self.ended
+                self._packages, task = found, found.task
+                if found.recorded is not None and not self.ended:
+                    await self._record_packages(*found.recorded)
+        return None if self.ended else task
+
+    async def _record_packages(self, code: OwnCode, packages: Held) -> None:
+        """Record the packages of the run before it begins: later runs of the code get the same."""
+        attempt = self.assignment.attempt
+        await self._before_the_end(
+            lambda: self._node.repository.record_packages(attempt, packages.facts.as_set(), code.choice)
+        )
 
     async def _run_on_runner(
         self,
@@ -259,10 +270,12 @@ class AttemptSupervisor:
         reusable = False
         folder = self._node.attempts / str(self.assignment.attempt)
         written = (folder / WORK, runner.work_folder)
+        models = self._model_processes(task, cap, recorder)
         watching = asyncio.create_task(quotas.watch_files(written, lambda: validator.stored_bytes))
         try:
             write_pid_file(folder, runner.pid)
             limited = task.model_copy(update={"in_memory_bytes": self._in_memory_bytes(cap)})
+            limited = await models.open(limited, folder, runner.pid)
             start = await self._hand_over(limited, folder, runner, validator)
             session = RunnerSession(
                 runner,
@@ -280,6 +293,7 @@ class AttemptSupervisor:
             reusable = await session.serve(start, self._ending)
         finally:
             watching.cancel()
+            await models.close()
             if reusable:
                 reusable = await self._withdraw(task, folder, runner)
             pool = self._node.pool
@@ -323,17 +337,31 @@ class AttemptSupervisor:
         owner = os.geteuid() if runner.access is None else runner.access.user.uid
         validator.work_in(self._work, owner)
         # Before the task begins: a run of which no sandbox is recorded had none.
-        recording = asyncio.create_task(
-            self._retry_while_unavailable(
-                lambda: self._node.repository.record_sandbox(attempt, sandbox.process.record)
-            )
-        )
+        await self._before_the_end(lambda: self._record_sandbox(sandbox.process.record))
+        return start
+
+    async def _before_the_end(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Repeat a call until the database has it, or the run has ended."""
+        recording = asyncio.create_task(self._retry_while_unavailable(call))
         first: list[asyncio.Future[Any]] = [recording, self._ending]
         await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         if recording.done():
             recording.result()
         recording.cancel()
-        return start
+
+    async def _record_sandbox(self, record: SandboxRecord) -> None:
+        await self._node.repository.record_sandbox(self.assignment.attempt, record)
+
+    def _model_processes(self, task: Task, cap: int, recorder: EventRecorder) -> ModelProcesses:
+        """Return what executes the models of a task; each may use as much memory as the run."""
+        return ModelProcesses(
+            self._node.pool,
+            self._node.sandbox_limits.of_run(cap),
+            task.threads,
+            record=lambda record: self._before_the_end(lambda: self._record_sandbox(record)),
+            recorder=recorder,
+            fail=lambda error: self.end(AttemptEnd.from_error(error)),
+        )
 
     async def _compile_cache(self, task: Task) -> str:
         """Return the name of the folder of a task's compiled programs.
@@ -352,7 +380,7 @@ class AttemptSupervisor:
             return None
         return SandboxNeeds(
             project=self.assignment.project,
-            code=task.code,
+            code=task.code.as_installed(),
             checkpoints=task.checkpoints,
             compile_cache=task.compile_cache or "",
             limits=self._node.sandbox_limits.of_run(self._memory_cap(task, None)),
@@ -404,6 +432,11 @@ class AttemptSupervisor:
             except DatabaseUnavailable as error:
                 log.warning("attempt %s: %s", self.assignment.attempt, error)
                 await asyncio.sleep(backoff.next())
+
+
+def _runs_code(task: Task) -> bool:
+    """Return whether code of users runs for a task, in its own process or beside it."""
+    return task.code is not None or bool(task.models)
 
 
 def _may_use_gpus(task: Task) -> bool:

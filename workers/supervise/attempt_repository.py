@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from jobs.contracts.environments import InstalledSet, PackageChoice
 from jobs.contracts.events import RunnerEvent
 from jobs.contracts.pruning import Curve
 from jobs.contracts.sandbox import SandboxRecord
@@ -73,6 +74,15 @@ class AttemptRepository(Protocol):
 
     async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
         """Write the sandbox that the attempt's runner has."""
+
+    async def record_packages(self, attempt: int, found: InstalledSet, choice: PackageChoice | None) -> None:
+        """Write the packages that the attempt's environment has.
+
+        Args:
+            attempt: the attempt.
+            found: its packages.
+            choice: for which code later runs get the same packages; None if they do not.
+        """
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
         """Return the learning curves of ended trials of the search by number, except the `known` ones."""

@@ -32,9 +32,25 @@ class EnvironmentOut(Answer):
     log: str = Field(description="The output of the installation, its last 200,000 characters.")
 
 
+class RecordedPackagesOut(Answer):
+    """Packages with which environments of a version of code are built, for one Python and platform."""
+
+    digest: str = Field(description="Of the names, versions and files.")
+    python: str = Field(description="Without the last number of its version.")
+    platform: str
+    locked: bool = Field(description="Whether they are for models; false for scripts.")
+    packages: Stored[list[InstalledPackage]]
+
+
 class EnvironmentsOut(Answer):
     """The environments of a version of code, the newest first."""
 
     requirements: list[str]
+    recorded: list[RecordedPackagesOut] = Field(
+        description="What the next runs get; empty before the first installation, and after a request to "
+        "resolve again."
+    )
+    resolved_again: Time | None = Field(description="When a person had the versions chosen again.")
+    installing: int | None = Field(description="The job that installs them ahead of runs.")
     problems: list[str] = Field(description="Requirements that no worker can install, with the reason.")
     items: list[EnvironmentOut]

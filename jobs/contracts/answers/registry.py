@@ -14,6 +14,7 @@ from jobs.contracts.answers.base import (
     Stored,
     Time,
 )
+from jobs.contracts.environments import InstalledPackage
 
 
 class ModelOut(Answer):
@@ -63,6 +64,31 @@ class VersionCodeOut(Answer):
         description="Whether the file cannot be loaded without it. False while the version is validated."
     )
     requirements_digest: str | None = Field(description="Of the packages that it asks for; null for none.")
+    reported_metrics: bool = Field(
+        description="Whether it ran in the process that computed `metrics`, and could report any number."
+    )
+    packages_digest: str | None = Field(
+        description="Of the packages that are installed for it, with which it was trained; null for none and "
+        "for versions of earlier releases."
+    )
+
+
+class PackageChangeOut(Answer):
+    """A package that differs from those of the production version."""
+
+    name: str
+    before: str = Field(description="The version in production; empty if it is not there.")
+    after: str = Field(description="The version here; empty if it is not here.")
+    files: bool = Field(description="Whether the version is the same, and only files differ.")
+
+
+class VersionPackagesOut(Answer):
+    """The packages that are installed for the code of a version."""
+
+    digest: str | None = Field(description="Null if the version has no packages, or none are known.")
+    packages: Stored[list[InstalledPackage]]
+    compared_with: int | None = Field(description="The production version; null without another one.")
+    changes: list[PackageChangeOut] = Field(description="Since the production version.")
 
 
 class VersionOut(Answer):

@@ -9,6 +9,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult, RegisterTask
 from jobs.models import Attempt, Job, ModelVersion
+from jobs.queries import package_sets
 from jobs.queries.versions import is_foreign
 from jobs.store import store
 
@@ -21,12 +22,12 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> RegisterTask:
         """Return the task: the version's file, and the data on which it was trained."""
-        versions = ModelVersion.objects.select_related("source_job__revision", "code__project")
+        versions = ModelVersion.objects.select_related("source_job__revision", "code__project", "packages")
         version = versions.get(pk=_version_of(attempt.job))
         _, dataset = origin_of(version)
         # Also for a step of a job: the version names the code, whatever the job runs.
         row = None if attempt.job.payload_as(RegisterPayload).without_code else version.code
-        code = None if row is None else own_code.of_row(row)
+        code = None if row is None else own_code.of_row(row, version.packages)
         return RegisterTask(
             **{**common, "code": code},
             model=str(store().path(version.artifact_id)),
@@ -45,7 +46,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         version = ModelVersion.objects.select_related("code").filter(pk=_version_of(job)).first()
         is_alone = job.payload_as(RegisterPayload).without_code
         if version is None or version.code is None or result.needs_code or is_alone:
-            registration.mark_validated(_version_of(job), result)
+            registration.mark_validated(_version_of(job), result, packages=package_sets.of_job(job))
         elif version.state != ModelVersion.State.CANDIDATE:
             _validate_without_code(job, version)
 
@@ -67,7 +68,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
                 REGISTER,
                 ordinal,
                 title=f"Register {version.model.name} v{version.number}",
-                payload=RegisterPayload(version=version.pk),
+                payload=RegisterPayload(version=version.pk, code=submit.digest_of(version.code)),
             )
             for ordinal, version in enumerate(registration.register_outputs(root), start=1)
         ]

@@ -15,6 +15,7 @@ from workers.environments.environments import Environments
 from workers.environments.failures import BuildFailed, BuildStopped
 from workers.environments.folder import EnvironmentFolder, Held
 from workers.environments.installers import INSTALLER_VARIABLE, NoInstaller
+from workers.environments.request import Wanted
 from workers.sandbox.launch import Owner
 from workers.serving.errors import plain_text
 
@@ -61,9 +62,8 @@ def install(
 
     try:
         return Environments(EnvironmentFolder(folder)).ensure(
-            code.requirements,
+            Wanted(code.requirements, for_engine=True, packages=code.packages),
             builder,
-            for_engine=True,
             minimum=Level(code.minimum),
             receive=lambda line: logger.info("%s: %s", name, plain_text(line, limit=MAX_LINE)),
             stopped=stopped,

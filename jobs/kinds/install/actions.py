@@ -1,0 +1,26 @@
+"""Implements installations: a worker installs the packages of code before a run needs them."""
+
+from typing import Any
+
+from jobs.actions import own_code
+from jobs.actions.kind_actions import KindActions, register
+from jobs.errors import Conflict
+from jobs.kinds.base import Result
+from jobs.kinds.install.facts import INSTALL
+from jobs.kinds.install.payload import InstallPayload, InstallTask
+from jobs.models import Attempt
+
+
+class InstallActions(KindActions[InstallPayload, Result]):
+    """An installation reads a version of code, and changes no row but those of its packages."""
+
+    def build_task(self, attempt: Attempt, common: dict[str, Any]) -> InstallTask:
+        """Return the code whose packages are installed."""
+        job, payload = attempt.job, attempt.job.payload_as(InstallPayload)
+        if job.project is None:
+            raise Conflict(f"job {job.pk} has no project whose code it could read")
+        code = own_code.of_version(job.project, payload.code)
+        return InstallTask(**{**common, "code": code}, for_engine=payload.for_engine)
+
+
+register(INSTALL.name, InstallActions())

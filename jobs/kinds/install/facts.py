@@ -1,0 +1,12 @@
+from jobs.kinds.base import Facts
+from jobs.kinds.install.payload import InstallPayload, InstallTask
+
+INSTALL = Facts(
+    name="install",
+    title="Installation of packages",
+    payload=InstallPayload,
+    task=InstallTask,
+    engine="workers.engine.tasks.install.run",
+    needs_jax=False,
+    usual_starts=1.0,
+)

@@ -1,0 +1,111 @@
+"""Reads the packages that are recorded for code, for runs and for versions of models."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from jobs.contracts.environments import InstalledPackage, InstalledSet
+from jobs.contracts.packages import digest_of
+from jobs.models import (
+    Attempt,
+    CodeVersion,
+    Job,
+    ModelVersion,
+    PackageResolution,
+    PackageSet,
+    RecordedPackages,
+)
+
+
+class Recorded(NamedTuple):
+    """The packages that are recorded for a version of code.
+
+    Attributes:
+        resolution: see `PackageResolution.token`.
+        sets: one for each Python and platform.
+    """
+
+    resolution: str = ""
+    sets: tuple[InstalledSet, ...] = ()
+
+
+NOTHING = Recorded()
+
+
+class PackageChange(NamedTuple):
+    """A package that differs between two sets.
+
+    Attributes:
+        name: its name.
+        before, after: its version; empty where it is missing.
+        files: whether only its files differ, in the same version.
+    """
+
+    name: str
+    before: str
+    after: str
+    files: bool
+
+
+def resolution_of(version: CodeVersion) -> PackageResolution | None:
+    """Return the resolution of the requirements of a version; None if nothing is recorded for them."""
+    packages = version.found.packages
+    if packages is None or not packages.requirements:
+        return None
+    rows = PackageResolution.objects.select_related("changed_by")
+    digest = digest_of(packages.requirements)
+    return rows.filter(project=version.project_id, requirements_digest=digest).first()
+
+
+def recorded_for(version: CodeVersion) -> Recorded:
+    """Return the packages with which environments of a version are built."""
+    resolution = resolution_of(version)
+    if resolution is None:
+        return NOTHING
+    return Recorded(resolution.token, tuple(row.as_set() for row in rows_of(resolution)))
+
+
+def rows_of(resolution: PackageResolution) -> list[RecordedPackages]:
+    """Return what is recorded for a resolution, for each Python and platform."""
+    return list(resolution.recorded.select_related("packages").order_by("for_engine", "python", "platform"))
+
+
+def of_job(job: Job) -> PackageSet | None:
+    """Return the packages that the last attempt of a job had; None if it had none."""
+    attempts = Attempt.objects.filter(job=job, packages__isnull=False).select_related("packages")
+    last = attempts.order_by("-number").first()
+    return None if last is None else last.packages
+
+
+def of_training(job: Job) -> PackageSet | None:
+    """Return the packages with which a model was trained, if it is loaded with the same.
+
+    A script has packages of its own, beside those of the process that loads its model.
+    """
+    if job.revision is None or job.revision.spec.model.info.trains_itself:
+        return None
+    return of_job(job)
+
+
+def packages_of(version: ModelVersion | None) -> tuple[InstalledPackage, ...]:
+    """Return the packages that a version needs to be loaded; none if it needs no code or they are unknown."""
+    if version is None or not version.needs_code or version.packages is None:
+        return ()
+    return version.packages.packages
+
+
+def changes_since(before: ModelVersion | None, after: ModelVersion) -> list[PackageChange]:
+    """Return the packages that differ between two versions; none without an earlier one."""
+    return [] if before is None else changes(packages_of(before), packages_of(after))
+
+
+def changes(before: Iterable[InstalledPackage], after: Iterable[InstalledPackage]) -> list[PackageChange]:
+    """Return the packages that differ between two sets, sorted by name."""
+    old, new = ({each.name: each for each in packages} for packages in (before, after))
+    found = []
+    for name in sorted(old.keys() | new.keys()):
+        mine, theirs = new.get(name), old.get(name)
+        if mine == theirs:
+            continue
+        versions = theirs.version if theirs else "", mine.version if mine else ""
+        found.append(PackageChange(name, *versions, files=versions[0] == versions[1]))
+    return found
