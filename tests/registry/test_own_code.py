@@ -6,11 +6,12 @@ from typing import get_args as values_of
 import pytest
 
 from jobs import signing
-from jobs.actions import control, deletions, promotions, registration
+from jobs.actions import control, deletions, own_code, promotions, registration
 from jobs.actions.code import digest_of
 from jobs.actions.kind_actions import actions_of
 from jobs.actions.tasks import task_for
 from jobs.contracts import release
+from jobs.contracts.environments import InstalledPackage, InstalledSet
 from jobs.contracts.release import SignedRelease, identity_of
 from jobs.contracts.sandbox import Level
 from jobs.errors import BadInput, Conflict, Forbidden, InUse
@@ -22,6 +23,7 @@ from jobs.models import (
     Job,
     Membership,
     ModelVersion,
+    PackageSet,
     ReleaseRecord,
     Role,
     User,
@@ -127,6 +129,45 @@ def test_an_approval_binds_the_identity_and_signs_the_files(yard: Yard, trainer:
     forged = signed.model_dump(mode="json")
     forged["release"]["versions"][0]["code"]["files"][0]["digest"] = "0" * 64
     assert not signing.is_signed(SignedRelease.model_validate(forged))
+
+
+def test_an_approval_binds_the_installed_packages_and_shows_what_differs(yard: Yard, trainer: User) -> None:
+    code = code_of(yard, packages=PACKAGES)
+    before = uploaded(yard, trainer, code)
+    unbound = released(yard, trainer, before)
+    # As a release of an earlier version, its signed bytes have no packages, and it is still valid.
+    assert b'"packages"' not in unbound.release.signed_bytes()
+    assert signing.is_signed(unbound)
+    einops = InstalledPackage(name="einops", version="0.8.1", digest="e" * 64)
+    more = InstalledPackage(name="more", version="2")
+    found = [InstalledSet(python="3.13", platform="p", for_engine=True, packages=each)
+             for each in ((einops,), (einops.model_copy(update={"digest": "f" * 64}), more))]  # fmt: skip
+    bound = [uploaded(yard, trainer, code) for _ in found]
+    for version, packages in zip(bound, found, strict=True):
+        version.packages = PackageSet.objects.create(
+            digest=packages.digest, packages_json=[each.model_dump() for each in packages.packages]
+        )
+        version.save(update_fields=["packages"])
+    assert len({each.identity.replace(each.artifact_id, "") for each in (before, *bound)}) == 3
+    signed = released(yard, trainer, bound[0])
+    served = next(each for each in signed.release.versions if each.number == bound[0].number)
+    assert served.identity == bound[0].identity
+    assert served.code is not None and served.code.packages == (einops,)
+    forged = signed.model_dump(mode="json")
+    forged["release"]["versions"][-1]["code"]["packages"][0]["digest"] = "0" * 64
+    assert not signing.is_signed(SignedRelease.model_validate(forged))
+    # Its gates run with the packages of the challenger, whatever is recorded for its code by now.
+    request = promotions.request(bound[1], stage="production", by=trainer)
+    assert own_code.of_two(bound[1], bound[0]).packages == found[1].packages  # type: ignore[union-attr]
+    judge(request, GOOD_GATES)
+    browser = browser_of(yard.approver)
+    page = text_of(browser.get(f"/approvals/{request.pk}"))
+    assert "einops 0.8.1, with other files" in page and "more 2 is new" in page
+    answer = browser.get(f"/api/v1/models/{yard.model.name}/versions/{bound[1].number}/packages").json()
+    assert answer["compared_with"] == bound[0].number
+    assert [each["name"] for each in answer["changes"]] == ["einops", "more"]
+    page = text_of(browser.get(f"/models/{yard.model.name}/{bound[1].number}"))
+    assert "2 installed" in page and "built from source" in page
 
 
 def test_a_version_that_needs_no_code_is_released_like_any_other(yard: Yard, trainer: User) -> None:

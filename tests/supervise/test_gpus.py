@@ -56,6 +56,9 @@ class FakeNvml:
     def nvmlDeviceGetName(self, handle: int) -> bytes:  # noqa: N802
         return b"NVIDIA H200"
 
+    def nvmlDeviceGetMinorNumber(self, handle: int) -> int:  # noqa: N802
+        return 7 - handle
+
     def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:  # noqa: N802
         return SimpleNamespace(total=100, used=handle)
 
