@@ -28,7 +28,7 @@ def request(version: CodeVersion, *, by: User, use: str = "", pool: str = "defau
     Args:
         version: the code.
         by: the acting user.
-        use: `models` or `scripts`; by default what the code has.
+        use: `models` or `scripts`; by default that of the code.
         pool: the pool whose workers get the packages.
 
     Raises:

@@ -160,7 +160,7 @@ def of_code(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[P
             "/mesh/devices" if mesh is not None else f"/model/{spec.model.named_by}",
             f"code runs in a sandbox, and no worker of pool {spec.resources.pool} can give it a GPU, because "
             f"{reasons[0]}",
-            "Ask the operator of the worker, or let the code run on the CPU",
+            "Start a worker that can, or let the code run on the CPU",
         )
 
 

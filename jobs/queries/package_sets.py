@@ -65,7 +65,7 @@ def recorded_for(version: CodeVersion) -> Recorded:
 
 
 def rows_of(resolution: PackageResolution) -> list[RecordedPackages]:
-    """Return what is recorded for a resolution, for each Python and platform."""
+    """Return the packages of a resolution, for each Python and platform."""
     return list(resolution.recorded.select_related("packages").order_by("for_engine", "python", "platform"))
 
 

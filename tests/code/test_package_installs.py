@@ -156,7 +156,7 @@ def test_later_runs_get_the_recorded_packages_until_they_are_resolved_again(
     assert "Runs get exactly these packages" in squeezed(api.get(f"/code/{code}").content.decode())
 
     address = f"/code/{code}/resolve"
-    assert api.post(address, {"project": "yard"}).status_code == 302
+    assert api.post(address, {"project": "yard"}).status_code == 303
     assert "had the versions chosen again" in squeezed(api.get(f"/code/{code}").content.decode())
     assert code_of(first, tmp_path).sets == ()
     # A run that has begun before does not bring the old versions back.
