@@ -15,7 +15,7 @@ from jobs.errors import StaleFence
 from jobs.models import Attempt, Job, Trial, Worker
 from jobs.states import AttemptState, Desired, JobState, Outcome, TrialState
 
-FREE_LOSSES = ("drained", "unclaimed", "no_space")
+FREE_LOSSES = ("drained", "unclaimed", "no_space", "sandbox_refused")
 """Error codes of losses that do not count as a restart."""
 
 WORKER_DIED: JobError = {

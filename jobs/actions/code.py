@@ -90,6 +90,7 @@ def create(project: Project, *, name: str, code: StoredCode, by: User) -> Create
         digest=code.digest,
         bytes=sum(stored.bytes for _, stored in code.files),
         found_json=code.found.model_dump(mode="json", exclude_defaults=True),
+        summary_json=code.found.summary(),
         created_by=by,
     )
     try:

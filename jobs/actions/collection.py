@@ -29,7 +29,7 @@ from jobs.actions import audit, leases, purge
 from jobs.errors import StaleFence
 from jobs.models import Artifact, Job
 from jobs.queries import references
-from jobs.store import StoreEntry, store
+from jobs.store import StoredFile, StoreEntry, store
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,8 @@ LEASE_SECONDS = 600.0
 PURGE_SECONDS = 10.0
 GRACE = timedelta(days=1)
 BATCH = 500
+CLOCKS = 60.0
+"""The clocks of the store and of this machine may differ by so many seconds."""
 JOB_FOLDER = "job-"
 
 
@@ -83,6 +85,15 @@ def collect(*, dry_run: bool = False, stop: Event | None = None) -> Collected | 
         return None
     finally:
         leases.release(LEASE, holder)
+
+
+def discard_unused(file: StoredFile) -> None:
+    """Move a file to the trash that was stored in vain, unless it has a row by now.
+
+    The store takes it back if another process that stores the same content needs it.
+    """
+    if not Artifact.objects.filter(pk=file.digest).exists():
+        store().discard(file.digest, stored_before=time.time() + CLOCKS)
 
 
 class _Run:

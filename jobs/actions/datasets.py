@@ -45,8 +45,12 @@ SLUG: TypeAdapter[str] = TypeAdapter(Slug)
 COLUMNS = TypeAdapter(Annotated[list[ColumnRequest], Field(max_length=20_000)])
 
 
-def check_slug(slug: str) -> str:
+def check_slug(slug: str, pointer: str = "/slug") -> str:
     """Return a data set's slug.
+
+    Args:
+        slug: as it was sent.
+        pointer: of its field.
 
     Raises:
         BadInput: `slug` is not a valid slug.
@@ -55,7 +59,7 @@ def check_slug(slug: str) -> str:
         return SLUG.validate_python(slug)
     except ValidationError as error:
         message = f"{slug!r}: use up to 63 lower-case letters, digits, - and _, with a letter or digit first"
-        raise BadInput(message, [Problem("/slug", message)]) from error
+        raise BadInput(message, [Problem(pointer, message)]) from error
 
 
 @dataclass(frozen=True)
@@ -185,12 +189,14 @@ class StoredUpload:
         source: the format of all its files.
         name: of the first file.
         further: artifact and name of each further file, in the order in which they are read.
+        code: the code that has made it, and the job: `digest`, `entry`, `job`; None for a file of a person.
     """
 
     artifact: Artifact
     source: str
     name: str
     further: tuple[tuple[Artifact, str], ...] = ()
+    code: Mapping[str, Any] | None = None
 
 
 def together(files: Sequence[StoredUpload]) -> StoredUpload:
@@ -298,9 +304,7 @@ def create(
         by=by,
         name=name,
         description=description,
-        first=lambda dataset: _new_version(
-            dataset, stored, roles or Roles(), reading or ReadOptions(), by=by
-        ),
+        first=lambda dataset: new_version(dataset, stored, roles or Roles(), reading or ReadOptions(), by=by),
     )
 
 
@@ -350,7 +354,7 @@ def add_version(
         QuotaReached: the file does not fit into the disk quota of the project.
     """
     access.require(by, dataset.project, access.Action.WRITE)
-    return _new_version(dataset, stored, roles or Roles(), reading or ReadOptions(), by=by)
+    return new_version(dataset, stored, roles or Roles(), reading or ReadOptions(), by=by)
 
 
 def set_roles(
@@ -391,13 +395,14 @@ def set_roles(
         version.request["source"],
         version.request.get("file", ""),
         tuple((file.artifact, name) for file, name in zip(further, version.files[1:], strict=True)),
+        version.request.get("code"),
     )
     reading = changed_reading(version, dialect, images, max_bad_share)
     with transaction.atomic():
         if dataset.project is not None:
             # A worker reads the file again.
             uploads.require_fewer(quotas.locked(dataset.project))
-        return _new_version(dataset, stored, roles, reading, by=by)
+        return new_version(dataset, stored, roles, reading, by=by)
 
 
 def changed_reading(
@@ -412,10 +417,17 @@ def changed_reading(
     return reading.model_copy(update={name: each for name, each in changes.items() if each is not None})
 
 
-def _new_version(
+def new_version(
     dataset: Dataset, stored: StoredUpload, roles: Roles, reading: ReadOptions, *, by: User
 ) -> DatasetVersion:
+    """Add the next version of a data set, and queue the job that reads it; the caller has checked the rights.
+
+    Raises:
+        QuotaReached: the file does not fit into the disk quota of the project.
+    """
     request = {"source": stored.source, "file": stored.name, **roles.as_request()}
+    if stored.code is not None:
+        request["code"] = stored.code
     if stored.further:
         request["files"] = [stored.name, *(name for _, name in stored.further)]
     with transaction.atomic():

@@ -139,7 +139,9 @@ def wait_for_chief(root: Job) -> None:
     if root.state in (JobState.STARTING, JobState.RUNNING):
         move(root, JobState.RETRYING, why_waiting=why)
     elif root.state in WAITING and root.why_waiting != why:
-        Job.objects.filter(pk=root.pk, state__in=WAITING).update(why_waiting=why)
+        # Another process may have stored a newer reason since the row was read.
+        rows = Job.objects.filter(pk=root.pk, state__in=WAITING, why_waiting=root.why_waiting)
+        rows.update(why_waiting=why)
 
 
 def open_attempts(root: Job) -> AttemptQuerySet:

@@ -11,6 +11,14 @@ from jobs.models import Attempt, Job, Project, User
 type JobError = dict[str, Any]
 
 
+class ResultRefused(Exception):
+    """The result of a task cannot be used. The job fails with the error."""
+
+    def __init__(self, error: JobError) -> None:
+        super().__init__(error["message"])
+        self.error = error
+
+
 class KindActions[P: Payload, R: Result]:
     """The actions of a kind. A kind overrides the methods that it needs.
 
@@ -34,7 +42,11 @@ class KindActions[P: Payload, R: Result]:
         raise Conflict(f"jobs of kind {attempt.job.public_kind} have no task for a runner")
 
     def on_done(self, job: Job, result: R) -> None:
-        """Store the result of a completed job in the rows that wait for it."""
+        """Store the result of a completed job in the rows that wait for it.
+
+        Raises:
+            ResultRefused: it cannot be used; nothing was changed.
+        """
 
     def on_failed(self, job: Job, error: JobError) -> None:
         """Mark the rows that wait for a job's result as failed."""

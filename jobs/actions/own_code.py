@@ -8,7 +8,7 @@ from jobs.contracts.problems import Problem
 from jobs.contracts.task_parts import OwnCode, OwnCodeFile
 from jobs.errors import BadSpec, Conflict, Forbidden
 from jobs.models import CodeVersion, Job, ModelVersion, PackageSet, Project, Revision, User
-from jobs.queries import code_checks, installation, package_sets
+from jobs.queries import code_checks, installation, package_sets, sandboxes
 from jobs.queries.code import files_of
 from jobs.store import store
 
@@ -37,8 +37,8 @@ def _require_right_to_code(by: User, project: Project | None) -> None:
 
 def require_right_to_job(by: User, job: Job) -> None:
     """Check that `by` may run a job again, also if it runs code of users; see `require_right`."""
-    require_right(by, job.project, job.revision)
-    if job.payload.code_digest() is not None:
+    access.require(by, job.project, access.Action.WRITE)
+    if sandboxes.needs_sandbox(job):
         _require_right_to_code(by, job.project)
 
 
@@ -59,7 +59,7 @@ def of_job(job: Job) -> OwnCode | None:
         Conflict: see `of_version`.
     """
     digest = job.payload.code_digest()
-    if digest is None and job.revision is not None:
+    if digest is None and job.revision is not None and not job.payload.names_all_code:
         digest = job.revision.spec.model.code_digest
     if digest is None:
         return None

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jobs.actions.kind_actions import JobError, actions_of
+from jobs.actions.kind_actions import JobError, ResultRefused, actions_of
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move
 from jobs.contracts.problems import first
@@ -42,7 +42,11 @@ def apply(job: Job, result: dict[str, Any]) -> JobError | None:
         refusal = {"code": "bad_result", "message": f"its result is invalid: {first(error).message}"}
         report_failure(job, refusal)
         return refusal
-    actions_of(job).on_done(job, parsed)
+    try:
+        actions_of(job).on_done(job, parsed)
+    except ResultRefused as refused:
+        report_failure(job, refused.error)
+        return refused.error
     return None
 
 

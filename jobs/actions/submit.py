@@ -182,7 +182,7 @@ def register(version: ModelVersion, *, by: User | None, without_code: bool = Fal
         by: the acting user.
         without_code: whether the code that came with it is left out.
     """
-    digest = None if without_code else _digest(version.code)
+    digest = None if without_code else digest_of(version.code)
     return queue(
         REGISTER,
         RegisterPayload(version=version.pk, code=digest, without_code=without_code),
@@ -199,7 +199,7 @@ def gate(promotion: PromotionRequest, *, by: User) -> Job:
     theirs = champion.needed_code if champion is not None else None
     return queue(
         GATE,
-        GatePayload(promotion=promotion.pk, code=_digest(version.needed_code or theirs)),
+        GatePayload(promotion=promotion.pk, code=digest_of(version.needed_code or theirs)),
         project=promotion.model.project,
         title=f"Gates of {promotion.version}",
         priority=90,
@@ -207,7 +207,8 @@ def gate(promotion: PromotionRequest, *, by: User) -> Job:
     )
 
 
-def _digest(code: CodeVersion | None) -> str | None:
+def digest_of(code: CodeVersion | None) -> str | None:
+    """Return the digest of a version of code, if there is one."""
     return None if code is None else code.digest
 
 

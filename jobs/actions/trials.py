@@ -178,7 +178,7 @@ def _continuation_fields(root: Job, trial: Trial, epochs: int | None, *, complet
         try:
             # Without the search, since one with rungs does not accept epochs as a value.
             alone = spec.model_copy(update={"search": None})
-            apply_values(alone, {**trial.values, "epochs": epochs})
+            apply_values(alone, {**trial.values, f"{spec.model.info.fit_prefix}epochs": epochs})
         except (ValueError, ValidationError) as error:
             message = first(error).message if isinstance(error, ValidationError) else str(error)
             raise BadInput(message, [Problem("/epochs", message)]) from error

@@ -110,6 +110,14 @@ class CodeFound(Frozen):
     packages: CodePackages | None = None
     left_out: int = Field(0, description="Files that were not kept: hidden ones, compiled ones and caches.")
 
+    def summary(self) -> dict[str, object]:
+        """Return what lists of versions show."""
+        return {
+            "entries": [entry.name for entry in self.entries],
+            "problems": len(self.problems),
+            "packages": self.packages is not None,
+        }
+
 
 class SentFile(Frozen):
     """A file that was sent: where its bytes are, and the path that its sender gave it."""

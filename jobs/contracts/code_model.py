@@ -14,7 +14,12 @@ from jobs.contracts.templates.info import OPTIMIZER_FIELDS, NoArguments, Templat
 
 CODE_ENTRIES = ("build_model", "hypermodel")
 """The kinds of entries that build models."""
+ENTRY = r"^([^:]{1,300}:)?[A-Za-z_]\w{0,199}$"
+"""The name of an entry; after the path of its file and a colon if several files have this name."""
 MAX_ARGUMENTS = 100
+
+FIT = "fit/"
+"""The start of the names of hyperparameters that are fields of `fit`. All others are those of the code."""
 
 _BUILT = "the code builds the model"
 COMPILED: Mapping[str, str] = dict.fromkeys(
@@ -29,6 +34,8 @@ OWN_FIT: Mapping[str, str] = {
     ),
 }
 """Fields without effect on a model that a method `fit` of its class trains, with the reason."""
+ONE_CALL: Mapping[str, str] = {"/fit/steps_per_execution": "one call of Keras' fit trains the model"}
+"""Fields without effect on a model that one call of Keras' `fit` trains, with the reason."""
 
 
 CODE = TemplateInfo(
@@ -38,6 +45,7 @@ CODE = TemplateInfo(
     arguments=NoArguments,
     preparation="workers.engine.training.own_code:prepare_code",
     own_names=True,
+    fit_prefix=FIT,
     unused={
         "/mesh": f"{_BUILT} for one device",
         "/precision": f"{_BUILT}: set the precision of its layers there",
@@ -63,7 +71,7 @@ class CodeModel(ModelBase):
     kind: Literal["code"]
     digest: str = Field(pattern=r"^[0-9a-f]{64}$", description="of a version of code")
     entry: str = Field(
-        pattern=r"^([^:]{1,300}:)?[A-Za-z_]\w{0,199}$",
+        pattern=ENTRY,
         description="build_model or a HyperModel class; path:name if several files have this name",
     )
     args: Annotated[dict[str, Argument], Field(max_length=MAX_ARGUMENTS)] = Field(

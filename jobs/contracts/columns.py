@@ -6,17 +6,17 @@ from pydantic import Field, model_validator
 
 from jobs.contracts.base import Frozen
 
-ColumnRole = Literal["feature", "target", "id", "weight", "group", "time", "ignore"]
+ColumnRole = Literal["feature", "target", "id", "weight", "group", "time", "split", "ignore"]
 ColumnType = Literal["number", "integer", "boolean", "category", "text", "date", "image", "sequence"]
-OfferedRole = Literal["feature", "target", "id", "weight", "group", "time", "ignore"]
+OfferedRole = Literal["feature", "target", "id", "weight", "group", "time", "split", "ignore"]
 OfferedType = Literal["number", "integer", "boolean", "category", "text", "date"]
 """Roles and types that a person may choose today."""
 ArrayType = Literal["image", "sequence"]
 """Types that a person may choose for an array whose rows have two axes."""
-ARRAY_ROLES: tuple[ColumnRole, ...] = ("feature", "target")
+ARRAY_ROLES: tuple[ColumnRole, ...] = ("feature", "target", "split")
 """Roles that arrays have."""
-SPLIT_ROLES: tuple[ColumnRole, ...] = ("group", "time")
-"""Roles that decide how rows are split; at most one column has each."""
+SPLIT_ROLES: tuple[ColumnRole, ...] = ("group", "time", "split")
+"""Roles that decide how rows are split; at most one column has each. `split`: it names each row's part."""
 LONE_ROLES: tuple[ColumnRole, ...] = (*SPLIT_ROLES, "weight")
 """Roles that at most one column has, which is no feature and no target."""
 WEIGHTS: frozenset[ColumnType] = frozenset({"number", "integer"})

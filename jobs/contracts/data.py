@@ -33,7 +33,7 @@ class Split(Frozen):
         default=True,
         # Digests of earlier specs stay the same.
         exclude_if=lambda value: value,
-        description="without group, column and time: split by the column that has the role time or group",
+        description="without group, column and time: the column with the role split, time or group decides",
     )
 
     @model_validator(mode="after")

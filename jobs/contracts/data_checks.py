@@ -21,7 +21,6 @@ from jobs.contracts.model import model_of
 from jobs.contracts.probes import MOST_VALUES, configurations
 from jobs.contracts.problems import Problem, escaped, first, warning
 from jobs.contracts.profile import Column, Profile
-from jobs.contracts.search import Objective
 from jobs.contracts.search_space import Value, Values
 from jobs.contracts.searchable import TEMPLATE
 from jobs.contracts.split_roles import MIN_GROUPS, few_groups, resolved
@@ -53,7 +52,11 @@ def problems(spec: ExperimentSpec, profile: Profile) -> list[Problem]:
     if not roles_differ(spec, profile):
         found += fit_checks.problems(spec, profile)
     # Searched values and layouts can be checked only in a spec that has no other problems.
-    return found or [*_check_space(spec), *_check_layouts(spec, profile)]
+    if found:
+        return found
+    # Those of own code are checked before its space is completed.
+    of_values = () if spec.model.info.own_names else value_problems(spec)
+    return [*of_values, *_check_layouts(spec, profile)]
 
 
 def _check_size(spec: ExperimentSpec, profile: Profile, described: Profile) -> Iterator[Problem]:
@@ -256,23 +259,14 @@ def _check_measures(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]
         # The code may name its metrics.
         return
     watched = measures.validation_names(spec.fit.metrics, task)
-    for pointer, objective in _objectives(spec):
+    for pointer, objective in spec.placed_objectives():
         if objective.metric not in watched:
             sentence = f"{objective.metric!r} is not measured; use one of {', '.join(watched)}"
             yield Problem(f"{pointer}/metric", sentence)
     yield from fit_checks.monitor_problems(spec, profile)
 
 
-def _objectives(spec: ExperimentSpec) -> list[tuple[str, Objective]]:
-    """Return the objectives of a search with their JSON pointers."""
-    if spec.search is None:
-        return []
-    if spec.search.objectives is None:
-        return [("/search/objective", spec.search.objective)]
-    return [(f"/search/objectives/{i}", objective) for i, objective in enumerate(spec.search.objectives)]
-
-
-def _check_space(spec: ExperimentSpec) -> Iterator[Problem]:
+def value_problems(spec: ExperimentSpec) -> Iterator[Problem]:
     """Apply each hyperparameter's extreme values, with the values that they depend on, to the spec."""
     space = spec.search.space if spec.search is not None else ()
     for i, parameter in enumerate(space):
@@ -322,7 +316,7 @@ def _variants(spec: ExperimentSpec) -> Iterator[tuple[str, Value, ExperimentSpec
         yield "", "", spec
     for parameter in shaping:
         for value in parameter.grid()[:MOST_VALUES]:
-            # Reported by `_check_space`.
+            # Reported by `value_problems`.
             with suppress(ValidationError):
                 yield parameter.name, value, apply_values(spec, {parameter.name: value})
 
@@ -363,7 +357,7 @@ def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
     search = spec.search
     if search is None:
         return
-    for pointer, objective in _objectives(spec):
+    for pointer, objective in spec.placed_objectives():
         best = measures.direction(objective.metric)
         is_known = not spec.model.info.own_names or measures.is_known(objective.metric)
         if is_known and best != objective.direction:
@@ -373,33 +367,21 @@ def _search_warnings(spec: ExperimentSpec) -> Iterator[Problem]:
                 "search looks for the worst",
                 f"Set the direction to {best}",
             )
-        # The form begins with "min" for such names, and a search for the worst looks like a success.
-        elif not is_known and best == objective.direction == "min" and _says_nothing(spec, objective.metric):
-            yield warning(
-                f"{pointer}/direction",
-                f"this search looks for the lowest {objective.metric}, a metric of the code whose better "
-                "values are not known here",
-                "Keep it if lower values are better, else set the direction to max",
-            )
     if search.trainings() == 1:
         yield warning(
             "/search/executions_per_trial",
             "with one execution per trial a lucky seed can make a trial the best",
             "Use 2 or more executions per trial to see the effect of the seed as a spread",
         )
-    names = () if spec.model.info.own_names else [parameter.name for parameter in search.space]
-    if "epochs" in names and spec.fit.early_stopping is None:
+    if (
+        "epochs" in map(spec.model.info.fit_field, (row.name for row in search.space))
+        and spec.fit.early_stopping is None
+    ):
         yield warning(
             "/search/space",
             "without early stopping trials with more epochs train longer, and can be the best for this alone",
             "Add early stopping, or remove epochs from the search space",
         )
-
-
-def _says_nothing(spec: ExperimentSpec, metric: str) -> bool:
-    """Return whether neither the name of a metric nor its form shows that lower values are better."""
-    # The form of scripts begins with "max", so "min" is a choice there.
-    return not (spec.model.info.trains_itself or any(word in metric for word in ("loss", "err", "dist")))
 
 
 def _after_warnings(spec: ExperimentSpec) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import ValidationError
 
 from jobs.contracts.base import Frozen
-from jobs.contracts.code_model import COMPILED, OWN_FIT, CodeModel
+from jobs.contracts.code_model import COMPILED, FIT, ONE_CALL, OWN_FIT, CodeModel
 from jobs.contracts.data import Task
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.narrowing import NotNarrower, narrowed
@@ -15,7 +15,8 @@ from jobs.contracts.profile import DataKind, DataSchema
 from jobs.contracts.search_space import Parameter, Space, value_errors
 
 EMPTY_SPACE = (
-    "the code declares no hyperparameters, so there is nothing to search: leave out search, or add hp.…"
+    "the code declares no hyperparameters, so there is nothing to search: leave out search, add hp.…, or "
+    "search a field of fit, such as fit/batch_size"
 )
 
 type Output = Literal["probabilities", "logits", "two_probabilities", "two_logits", "numbers"]
@@ -43,6 +44,8 @@ class BuiltModel(Frozen):
         space: the hyperparameters that it declares.
         is_compiled: whether the code compiles the model.
         own_fit: whether the class trains the model by its own fit.
+        one_call: whether a training is one call of a fit: that of the class, or that of Keras for a model
+            with its own steps. It cannot be continued.
         loss: the name of its loss; empty if the code does not compile the model.
         metrics: the names of the values that a training has for each epoch, as far as they are known.
         input_shape: of the model, without the batch; null: any size.
@@ -58,6 +61,7 @@ class BuiltModel(Frozen):
     space: Space = ()
     is_compiled: bool
     own_fit: bool
+    one_call: bool = False
     loss: str = ""
     metrics: tuple[str, ...] = ()
     input_shape: tuple[int | None, ...]
@@ -74,7 +78,8 @@ class BuiltModel(Frozen):
         """Return the pointers of fields of `fit` that have no effect, with the reason."""
         if self.own_fit:
             return OWN_FIT
-        return COMPILED if self.is_compiled else {}
+        compiled = COMPILED if self.is_compiled else {}
+        return {**compiled, **ONE_CALL} if self.one_call else compiled
 
 
 def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
@@ -87,16 +92,15 @@ def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
             yield Problem(pointer, f"has no effect on {spec.model.info.name}, since {reason}; leave it out")
     if isinstance(spec.model, CodeModel):
         yield from _problems_of_values(spec.model, built.space)
+    yield from _problems_of_fields(spec, built)
     if spec.search is None:
         return
-    if not built.space:
+    if not _whole_space(spec, built):
         yield Problem("/search", EMPTY_SPACE)
         return
     # Those of a fit of its own are known only after a whole training.
     if built.metrics and not built.own_fit:
-        objectives = spec.search.objectives
-        pointers = [f"/search/objectives/{i}" for i in range(len(objectives or ()))] or ["/search/objective"]
-        for pointer, objective in zip(pointers, spec.search.ranked_by(), strict=True):
+        for pointer, objective in spec.placed_objectives():
             if objective.metric not in built.metrics:
                 known = ", ".join(built.metrics)
                 message = f"{objective.metric!r} is not measured; the code has {known}"
@@ -107,6 +111,17 @@ def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
         yield from error.problems
     except ValidationError as error:
         yield from problems(error, spec.to_json())
+
+
+def _problems_of_fields(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
+    """Yield searched fields of `fit` without effect, and hyperparameters of the code with such names."""
+    for name in (parameter.name for parameter in built.space if parameter.name.startswith(FIT)):
+        message = f"the code declares {name!r}; names that begin with {FIT} are fields of fit: rename it"
+        yield Problem("/model/entry", message)
+    for i, row in enumerate(spec.search.space if spec.search is not None else ()):
+        if (reason := spec.model.info.why_unused(row.name, built.unused)) is not None:
+            message = f"{row.name!r} has no effect on {spec.model.info.name}, since {reason}; leave it out"
+            yield Problem(f"/search/space/{i}/name", message)
 
 
 def _problems_of_values(model: CodeModel, space: Space) -> Iterator[Problem]:
@@ -131,19 +146,26 @@ def completed(spec: ExperimentSpec, built: BuiltModel) -> ExperimentSpec:
     """
     if spec.search is None or not isinstance(spec.model, CodeModel):
         return spec
-    sent = [_narrowing(row, built.space) for row in spec.search.space]
+    declared = _whole_space(spec, built)
+    sent = [_narrowing(row, declared) for row in spec.search.space]
     named = {row.name for row in spec.search.space}
     fixed = [
         {"name": name, "kind": "fixed", "value": value}
         for name, value in spec.model.hyperparameters.items()
         if name not in named
     ]
-    space = narrowed(built.space, [*sent, *fixed])
+    space = narrowed(declared, [*sent, *fixed])
     whole = spec.to_json()
     dumped = spec.search.model_copy(update={"space": space})
     whole["search"] = dumped.model_dump(mode="json", by_alias=True, exclude_none=True)
     whole["model"].pop("hyperparameters", None)
     return ExperimentSpec.model_validate(whole)
+
+
+def _whole_space(spec: ExperimentSpec, built: BuiltModel) -> Space:
+    """Return the space that the code declares, and then the fit fields that the experiment searches."""
+    rows = spec.search.space if spec.search is not None else ()
+    return (*built.space, *(row for row in rows if row.name.startswith(FIT)))
 
 
 def _narrowing(row: Parameter, declared: Space) -> dict[str, object]:

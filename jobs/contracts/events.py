@@ -13,7 +13,9 @@ from jobs.contracts.base import Frozen
 from jobs.contracts.pruning import Verdict
 
 Level = Literal["debug", "info", "warning", "error"]
-Axis = Literal["epoch", "batch", "second"]
+Axis = Literal["epoch", "step", "batch", "second"]
+PROGRESS_AXES: tuple[Axis, ...] = ("epoch", "step")
+"""The axes of which the newest point shows the progress: epochs of a training, or steps of a script."""
 Role = Literal[
     "model",
     "evaluation",
@@ -27,6 +29,7 @@ Role = Literal[
     "summary",
     "profile",
     "dataset",
+    "loaded",
     "export",
     "output",
 ]

@@ -5,7 +5,7 @@ import json
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, ValidationError, WithJsonSchema, model_validator
-from pydantic_core import ErrorDetails, InitErrorDetails
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from jobs.contracts.after import AfterSpec
 from jobs.contracts.base import Frozen
@@ -13,13 +13,18 @@ from jobs.contracts.columns import TextEncode
 from jobs.contracts.data import DataSpec
 from jobs.contracts.fit import FitSpec
 from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.model import Model, needs_no_data
+from jobs.contracts.model import Model, is_own_code, needs_no_data
 from jobs.contracts.precision import PrecisionSpec
 from jobs.contracts.resources import Resources
 from jobs.contracts.rungs import RungOptions
-from jobs.contracts.search import SearchSpec
+from jobs.contracts.search import Objective, SearchSpec
 from jobs.contracts.searchable import TEMPLATE, is_known, unknown_name
 from jobs.contracts.templates import TEMPLATES
+
+LOAD_FIRST = (
+    "Field required: name a data set. The rows that load_data of the code returns become one on the page of "
+    "its version, or by POST /api/v1/code/DIGEST/data"
+)
 
 
 class ExperimentSpec(Frozen):
@@ -40,7 +45,7 @@ class ExperimentSpec(Frozen):
     @classmethod
     def _require_data(cls, body: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
         # The error of a required field, together with those of other sections.
-        missing = InitErrorDetails(type="missing", loc=("data",), input=body)
+        missing = _missing_data(body)
         try:
             spec = validate(body)
         except ValidationError as error:
@@ -134,6 +139,14 @@ class ExperimentSpec(Frozen):
             raise ValueError("this experiment has no data")
         return self.data
 
+    def placed_objectives(self) -> list[tuple[str, Objective]]:
+        """Return the objectives of the search with their JSON pointers; none without a search."""
+        if self.search is None:
+            return []
+        if self.search.objectives is None:
+            return [("/search/objective", self.search.objective)]
+        return [(f"/search/objectives/{i}", each) for i, each in enumerate(self.search.objectives)]
+
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain JSON values under its public field names."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -143,6 +156,13 @@ class ExperimentSpec(Frozen):
         # Sorted and without spaces, so that equal specs have equal digests.
         canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _missing_data(body: Any) -> InitErrorDetails:
+    """Return the error of a spec without data, whose message for own code says how code gets data."""
+    if isinstance(body, dict) and is_own_code(body.get("model")):
+        return InitErrorDetails(type=PydanticCustomError("missing", LOAD_FIRST), loc=("data",), input=body)
+    return InitErrorDetails(type="missing", loc=("data",), input=body)
 
 
 def _repeated(error: ErrorDetails) -> InitErrorDetails:

@@ -9,7 +9,7 @@ from jobs.contracts.monitors import TRAINING_LOSS
 from jobs.contracts.problems import Problem, escaped, warning
 from jobs.contracts.profile import Profile
 from jobs.contracts.schedules import Constant, ReduceOnPlateau
-from jobs.contracts.split_roles import resolved
+from jobs.contracts.split_roles import named_part_rows, resolved
 
 
 def problems(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
@@ -41,10 +41,8 @@ def _not_measured(pointer: str, name: str, watched: list[str]) -> Problem:
 
 def _searched(spec: ExperimentSpec, field: str) -> Iterator[tuple[int, str]]:
     """Yield the index of each hyperparameter for a field or a part of it, and the path of the part."""
-    if spec.search is None or spec.model.info.own_names:
-        return
-    for i, parameter in enumerate(spec.search.space):
-        name, _, part = parameter.name.partition("/")
+    for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
+        name, _, part = (spec.model.info.fit_field(parameter.name) or "").partition("/")
         if name == field:
             yield i, part
 
@@ -84,8 +82,9 @@ def _check_folds(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:
     if spec.search is None or spec.search.evaluation.kind != "k_fold":
         return
     folds, split = spec.search.evaluation.folds, resolved(spec.required_data.split, profile)
+    named = named_part_rows(split, profile)
     # Like the engine, keep at least one row for the test.
-    rows = profile.rows - max(round(profile.rows * split.test), 1)
+    rows = profile.rows - (max(round(profile.rows * split.test), 1) if named is None else named[2])
     # A group is never divided, so its rows are in one fold.
     groups = {column.name: column.distinct for column in profile.columns}.get(split.group or "")
     if folds > (groups or rows):
@@ -182,8 +181,10 @@ def _batch_warnings(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]
 
 
 def training_rows(spec: ExperimentSpec, profile: Profile) -> int:
-    """Return the approximate number of training rows; a split by column may differ."""
+    """Return the approximate number of training rows; a split by a column without a role may differ."""
     split, search = spec.required_data.split, spec.search
+    named = named_part_rows(split, profile)
     if search is not None and search.evaluation.kind == "k_fold":
-        return round(profile.rows * (1 - split.test) * (1 - 1 / search.evaluation.folds))
-    return round(profile.rows * (1 - split.validation - split.test))
+        outside = sum(named[:2]) if named is not None else profile.rows * (1 - split.test)
+        return round(outside * (1 - 1 / search.evaluation.folds))
+    return named[0] if named is not None else round(profile.rows * (1 - split.validation - split.test))

@@ -85,6 +85,11 @@ def needs_no_data(body: Any) -> bool:
     return _tag(body) == TAGS["script"]
 
 
+def is_own_code(body: Any) -> bool:
+    """Return whether a section `model`, which may be invalid, is of own code that builds its model."""
+    return _tag(body) == TAGS["code"]
+
+
 def model_json(name: str, args: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the section `model` of a spec for an entry of the table of templates.
 

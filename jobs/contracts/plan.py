@@ -19,6 +19,7 @@ from jobs.contracts import (
 from jobs.contracts.base import Frozen
 from jobs.contracts.base_version import BaseVersion
 from jobs.contracts.data_checks import warnings
+from jobs.contracts.dry_build import BuiltModel
 from jobs.contracts.encoding import encoded, roles_differ
 from jobs.contracts.estimate import History
 from jobs.contracts.experiment import ExperimentSpec
@@ -148,6 +149,7 @@ def make_plan(
     now: Situation,
     jobs: Sequence[str],
     base: BaseVersion | None = None,
+    built: BuiltModel | None = None,
 ) -> Plan:
     """Return the plan of an experiment.
 
@@ -157,6 +159,7 @@ def make_plan(
         now: free slots and earlier trainings.
         jobs: the kinds of its jobs, in order.
         base: the version that it trains further, if it does.
+        built: the model that its own code builds, if that is known.
     """
     tuned = fine_tuning.plan(spec, profile, base) if base is not None else None
     of_base = tuned.trainable if tuned is not None else None
@@ -174,6 +177,7 @@ def make_plan(
     found = [
         *warnings(spec, profile),
         *(fine_tuning_checks.warnings(spec, profile, base) if base is not None else ()),
+        *plan_warnings.of_code(spec, built),
         *plan_warnings.of_size(spec, profile),
         *plan_warnings.of_search(spec, space),
         *_of_overrides(spec, known),

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 
 from jobs.contracts import patterns, space_size
 from jobs.contracts.device_checks import describe_missing, lacks
+from jobs.contracts.dry_build import BuiltModel
 from jobs.contracts.encoding import NUMBER_BYTES, encoded, width_in_memory
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.file_limits import GIB
@@ -20,6 +21,17 @@ LARGE_GIB = 1.0
 """Smaller tables are read while a model trains only by runs with little memory."""
 MOST_NAMES = 20
 """The number of layers that a warning lists."""
+
+
+def of_code(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]:
+    """Yield the warning that a training by own code cannot be continued."""
+    if built is not None and built.one_call:
+        yield warning(
+            f"/model/{spec.model.named_by}",
+            "its code trains a model in one call of fit, which cannot be continued: after a pause, a stop or "
+            "the loss of a worker a training begins again, and its epochs so far are lost",
+            "Leave it if trainings are short, else build and compile the model without a fit of its own",
+        )
 
 
 def of_search(spec: ExperimentSpec, space: SpaceSize | None) -> Iterator[Problem]:

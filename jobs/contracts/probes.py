@@ -6,6 +6,7 @@ These are each hyperparameter's extreme values, combined with every choice that 
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from jobs.contracts.code_model import FIT
 from jobs.contracts.fit import CLIPS
 from jobs.contracts.search_space import ChoiceParameter, Parameter, Space, Value, grid
 from jobs.contracts.searchable import TEMPLATE
@@ -57,7 +58,9 @@ def _deciding(space: Space, parameter: Parameter) -> set[str]:
     while left:
         one = left.pop()
         above = [condition.name for condition in one.conditions()]
-        for name in (*above, *DECIDING_NAMES.get(one.name.partition("/")[0], ())):
+        prefix = FIT if one.name.startswith(FIT) else ""
+        deciding = DECIDING_NAMES.get(one.name.removeprefix(prefix).partition("/")[0], ())
+        for name in (*above, *(prefix + other for other in deciding)):
             if name in by_name and name not in found:
                 found.add(name)
                 left.append(by_name[name])

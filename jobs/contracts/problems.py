@@ -15,10 +15,11 @@ PLAIN = ("missing", "value_error", "extra_forbidden")
 
 
 class Problem(NamedTuple):
-    """One thing wrong with an input, and where."""
+    """One thing wrong with an input, and where; `job` is one whose page tells more."""
 
     pointer: str
     message: str
+    job: int | None = None
 
 
 def warning(pointer: str, consequence: str, next_step: str) -> Problem:

@@ -78,6 +78,10 @@ class DataSchema(Frozen):
     weight: str | None = Field(
         default=None, description="The column with the role weight, by whose numbers the rows are weighted."
     )
+    part_rows: tuple[int, int, int] | None = Field(
+        default=None,
+        description="Rows for training, validation and test that the column with the role split names.",
+    )
     outputs: int = Field(description="The number of classes, or of target columns for regression.")
     class_labels: tuple[str, ...] = ()
     class_counts: tuple[int, ...] = ()

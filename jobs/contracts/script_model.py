@@ -52,6 +52,7 @@ SCRIPT = TemplateInfo(
     by_gradient=False,
     needs_data=False,
     own_names=True,
+    fit_prefix=None,
     no_rungs="a script cannot continue from the end of a rung",
     unused={
         "/mesh": _STEPS,

@@ -149,7 +149,7 @@ class SearchSpec(Frozen):
                 f"duplicates must be replace or train with {self.algorithm}, whose scores depend on the rung"
             )
         for i, parameter in enumerate(self.space):
-            if parameter.name == "epochs":
+            if parameter.name in ("epochs", "fit/epochs"):
                 raise ValueError(
                     f"space.{i}.name: epochs cannot be searched with {self.algorithm}, which sets them"
                 )

@@ -3,7 +3,8 @@
 A hyperparameter has the name of a template argument or fit field. A part of a field is named by its path:
 `schedule/kind`, `augmentation/rotation`, `optimizer_args/weight_decay`, `class_weights/<label>`. A search
 over several templates has the hyperparameter `template`, and each argument with the template's name before
-it: `mlp/units`. Hyperparameters of own code have the names that the code gives them.
+it: `mlp/units`. Hyperparameters of own code have the names that the code gives them; beside them, fit fields
+can be searched as `fit/batch_size`.
 """
 
 from collections.abc import Iterable
@@ -57,7 +58,24 @@ def is_known(name: str, model: Model) -> bool:
     """Return whether a hyperparameter may have this name. Any label may follow `class_weights/`."""
     if model.info.own_names:
         return model.refusal_of_name(name) is None
-    return name in known_names(model) or (name.startswith("class_weights/") and not name.endswith("/"))
+    return name in known_names(model) or _is_weight_of_class(name)
+
+
+def _is_weight_of_class(name: str) -> bool:
+    return name.startswith("class_weights/") and not name.endswith("/")
+
+
+def refusal_of_field(name: str, model: Model) -> str | None:
+    """Return why no fit field has the name of a hyperparameter of own code; None if one has.
+
+    The names of the code itself are not checked.
+    """
+    field = model.info.fit_field(name) if model.info.own_names else None
+    if field is None or field in SEARCHABLE_FIT_FIELDS or _is_weight_of_class(field):
+        return None
+    near = [f"{model.info.fit_prefix}{other}" for other in near_names(field, SEARCHABLE_FIT_FIELDS)]
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return f"{name!r} is no field of fit that can be searched{hint}"
 
 
 def unknown_name(name: str, model: Model) -> str:

@@ -69,9 +69,9 @@ def _on_steps(
     return {"min": values[first], "max": values[last], "step": parameter.step}
 
 
-def at_edge(space: Space, best: Values) -> list[str]:
-    """Name the numeric hyperparameters whose best value is at a bound: better ones may lie beyond it."""
-    found = []
+def edges(space: Space, best: Values) -> dict[str, float]:
+    """Return the bounds at which the best values are, by hyperparameter: better values may lie beyond."""
+    found = {}
     for parameter in space:
         value = best.get(parameter.name)
         if not isinstance(parameter, IntParameter | FloatParameter) or isinstance(value, str | None):
@@ -80,7 +80,7 @@ def at_edge(space: Space, best: Values) -> list[str]:
             continue
         place = fraction_of(float(value), float(parameter.min), float(parameter.max), parameter.sampling)
         if place <= EDGE or place >= 1 - EDGE:
-            found.append(parameter.name)
+            found[parameter.name] = float(parameter.min if place <= EDGE else parameter.max)
     return found
 
 

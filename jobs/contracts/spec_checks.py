@@ -6,25 +6,40 @@ be read.
 
 from collections.abc import Iterator
 
-from jobs.contracts import patterns
+from jobs.contracts import measures, patterns
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.mesh import MeshSpec
 from jobs.contracts.precision import UNSUPPORTED_POLICIES, PrecisionSpec
 from jobs.contracts.problems import Problem
-from jobs.contracts.searchable import TEMPLATE
+from jobs.contracts.searchable import TEMPLATE, refusal_of_field
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.templates.info import TemplateInfo
 from jobs.contracts.variables import pattern_problems
 
 
 def problems(spec: ExperimentSpec) -> Iterator[Problem]:
-    """Yield the settings that would make a run fail, or that would have no effect on it."""
+    """Yield the settings that would make a run fail, or that would have no effect on it.
+
+    The spec is as it was sent: one that was completed has other rows, and all defaults.
+    """
     yield from _check_unused(spec)
     yield from _check_template(spec)
+    yield from _check_directions(spec)
     yield from _check_overrides(spec.precision)
     if spec.mesh is not None:
         yield from pattern_problems(spec.mesh)
         yield from _check_gpu_memory(spec.mesh)
+
+
+def _check_directions(spec: ExperimentSpec) -> Iterator[Problem]:
+    """Yield the objectives of users' own code whose better direction is neither given nor known."""
+    for pointer, objective in spec.placed_objectives() if spec.model.info.own_names else ():
+        is_lower = measures.is_known(objective.metric) and measures.direction(objective.metric) == "min"
+        if "direction" not in objective.model_fields_set and not is_lower:
+            yield Problem(
+                f"{pointer}/direction",
+                f"choose whether higher or lower values of {objective.metric} are better: max or min",
+            )
 
 
 def _check_unused(spec: ExperimentSpec) -> Iterator[Problem]:
@@ -42,10 +57,11 @@ def _check_unused(spec: ExperimentSpec) -> Iterator[Problem]:
             message = f"{spec.search.algorithm} cannot search over {info.name}, since {info.no_rungs}"
             yield Problem("/search/algorithm", f"{message}; use another algorithm, with a pruner")
     for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
+        here = f"/search/space/{i}/name"
         if not any(info.uses(parameter.name) for info in tried):
-            yield Problem(
-                f"/search/space/{i}/name", f"{parameter.name!r} has no effect on {names}; leave it out"
-            )
+            yield Problem(here, f"{parameter.name!r} has no effect on {names}; leave it out")
+        elif (refusal := refusal_of_field(parameter.name, spec.model)) is not None:
+            yield Problem(here, refusal)
 
 
 def _check_template(spec: ExperimentSpec) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""How a split follows the roles of the columns: rows of a group stay together, or the oldest rows train."""
+"""How a split follows the roles of columns: named parts, rows in the order of time, or groups together."""
 
 from jobs.contracts.columns import ColumnRole
 from jobs.contracts.data import Split
@@ -18,13 +18,16 @@ def few_groups(column: str, groups: int) -> str:
 
 
 def resolved(split: Split, schema: DataSchema) -> Split:
-    """Return a split that names the column with the role time or group, if it names no column itself.
+    """Return a split that names the column with the role split, time or group, if it names no column itself.
 
-    With both roles the split is along time: a random choice among groups would train on rows that are newer
-    than those of the test.
+    A column that names the parts comes first: someone has decided about each row. With time and group the
+    split is along time: a random choice among groups would train on rows that are newer than those of the
+    test.
     """
     if not split.use_roles or any((split.group, split.column, split.time)):
         return split
+    if (names := column_with(schema, "split")) is not None:
+        return split.model_copy(update={"column": names})
     if (time := column_with(schema, "time")) is not None:
         return split.model_copy(update={"time": time})
     if (group := column_with(schema, "group")) is not None:
@@ -61,6 +64,17 @@ def _effects(split: Split, schema: DataSchema) -> dict[str, bool]:
 def column_with(schema: DataSchema, role: ColumnRole) -> str | None:
     """Return the name of the column that has a role; None if there is none."""
     return next((column.name for column in schema.columns if column.role == role), None)
+
+
+def named_part_rows(split: Split, schema: DataSchema) -> tuple[int, int, int] | None:
+    """Return the rows of training, validation and test that a column with the role split names.
+
+    None if this split follows no such column.
+    """
+    column = resolved(split, schema).column
+    if schema.part_rows is None or column is None or column != column_with(schema, "split"):
+        return None
+    return schema.part_rows
 
 
 def is_stratified(split: Split, schema: DataSchema) -> bool:

@@ -10,7 +10,7 @@ from jobs.contracts.model_base import ModelBase
 from jobs.contracts.optimizers import ARGUMENTS
 from jobs.contracts.schedules import KINDS
 from jobs.contracts.script_model import ScriptModel
-from jobs.contracts.search_space import Values
+from jobs.contracts.search_space import Value, Values
 from jobs.contracts.searchable import TEMPLATE, TEMPLATE_ARGUMENTS, is_known, unknown_name
 from jobs.contracts.templates import TEMPLATES
 
@@ -18,7 +18,7 @@ from jobs.contracts.templates import TEMPLATES
 def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
     """Return `spec` with each value in the template argument or fit field of the same name.
 
-    For own code, all values are hyperparameters of the code.
+    For own code, values are hyperparameters of the code, apart from `fit/…`.
 
     If `values` set `optimizer` or `schedule/kind`, arguments of the spec that the new optimizer or schedule
     does not have are dropped. Arguments in `values` must be valid for it. If they set another `template`, it
@@ -33,13 +33,9 @@ def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
     if isinstance(spec.model, ScriptModel):
         return spec.model_copy(update={"model": spec.model.with_arguments(values)})
     if isinstance(spec.model, CodeModel):
-        held = {**spec.model.hyperparameters, **values}
-        return spec.model_copy(update={"model": spec.model.model_copy(update={"hyperparameters": held})})
+        return _applied_to_code(spec, spec.model, values)
     chosen, args = _chosen(spec.model, values)
-    fit: dict[str, Any] = spec.fit.model_dump(mode="json", exclude_none=True)
-    _drop_other_arguments(fit, values)
-    if TEMPLATE in values:
-        _drop_unused(fit, str(values[TEMPLATE]))
+    of_fit: dict[str, Value] = {}
     for name, value in values.items():
         owner, _, argument = name.rpartition("/")
         if name == TEMPLATE:
@@ -51,22 +47,55 @@ def apply_values(spec: ExperimentSpec, values: Values) -> ExperimentSpec:
                 )
             args[argument] = value
         elif is_known(name, spec.model):
-            _set_field(fit, name, value)
+            of_fit[name] = value
         else:
             raise ValueError(f"hyperparameter {unknown_name(name, spec.model)}")
-    if fit.get("schedule") and "kind" not in fit["schedule"]:
-        names = ", ".join(name for name in values if name.startswith("schedule/"))
-        raise ValueError(f"{names} needs a schedule: set fit.schedule.kind, or search schedule/kind")
-    # The other sections are instances, which are not validated again: a plan tries hundreds of values, and a
-    # search space may be a thousand times larger than the rest.
-    sections = {name: getattr(spec, name) for name in ExperimentSpec.model_fields}
+    fit = _fit_with(spec, of_fit, str(values[TEMPLATE]) if TEMPLATE in values else "")
     model = spec.model.with_args(args) if chosen == spec.model.info.name else model_json(chosen, args)
-    found = ExperimentSpec.model_validate({**sections, "model": model, "fit": fit})
+    found = _with_sections(spec, model=model, fit=fit)
     if found.texts == spec.texts:
         return found
     # All trials of a search take the same input, or their models could not become an ensemble.
     data = spec.required_data.model_copy(update={"texts": spec.texts})
     return found.model_copy(update={"data": data})
+
+
+def _applied_to_code(spec: ExperimentSpec, model: CodeModel, values: Values) -> ExperimentSpec:
+    fields = {name: model.info.fit_field(name) for name in values}
+    of_code = {name: value for name, value in values.items() if fields[name] is None}
+    of_fit = {field: values[name] for name, field in fields.items() if field is not None}
+    held = model.model_copy(update={"hyperparameters": {**model.hyperparameters, **of_code}})
+    if not of_fit:
+        return spec.model_copy(update={"model": held})
+    return _with_sections(spec, model=held, fit=_fit_with(spec, of_fit))
+
+
+def _with_sections(spec: ExperimentSpec, **changed: Any) -> ExperimentSpec:
+    """Return a spec with other sections, validated."""
+    # The others are instances, which are not validated again: a plan tries hundreds of values, and a search
+    # space may be a thousand times larger than the rest.
+    sections = {name: getattr(spec, name) for name in ExperimentSpec.model_fields}
+    return ExperimentSpec.model_validate({**sections, **changed})
+
+
+def _fit_with(spec: ExperimentSpec, values: Values, template: str = "") -> dict[str, Any]:
+    """Return the section `fit` with other values in its fields.
+
+    Args:
+        spec: the experiment.
+        values: by the paths of fields, such as `schedule/kind`.
+        template: one that a trial chooses; empty for that of the spec.
+    """
+    fit: dict[str, Any] = spec.fit.model_dump(mode="json", exclude_none=True)
+    _drop_other_arguments(fit, values)
+    if template:
+        _drop_unused(fit, template)
+    for name, value in values.items():
+        _set_field(fit, name, value)
+    if fit.get("schedule") and "kind" not in fit["schedule"]:
+        names = ", ".join(name for name in values if name.startswith("schedule/"))
+        raise ValueError(f"{names} needs a schedule: set fit.schedule.kind, or search schedule/kind")
+    return fit
 
 
 def _chosen(model: ModelBase, values: Values) -> tuple[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from jobs import upload_formats
-from jobs.actions import fetch_attempts
+from jobs.actions import collection, fetch_attempts
 from jobs.actions.fetch_attempts import OPEN_SECONDS, Claimed, NotHeld, Work
 from jobs.errors import FetchFailed, TrainyardError
 from jobs.fetching.lease import Lease
@@ -65,7 +65,12 @@ def _fetch(claimed: Claimed) -> None:
         with _within(MOST_SECONDS, f"The fetch took longer than {MOST_SECONDS // 3600} hours."):
             blocks = lease.after(Copying(claimed, source).blocks())
             stored = store().put_blocks(blocks, check=partial(_check, work))
-        fetch_attempts.complete(claimed, stored, etag=source.etag, modified=source.modified)
+        try:
+            fetch_attempts.complete(claimed, stored, etag=source.etag, modified=source.modified)
+        except (NotHeld, TrainyardError):
+            # Another upload may have reached the quota meanwhile, or a person has cancelled this one.
+            collection.discard_unused(stored)
+            raise
 
 
 def _check(work: Work, received: StoredFile, path: Path) -> None:

@@ -13,6 +13,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.task_parts import Task
 from jobs.kinds.base import Facts, Payload
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
+from jobs.kinds.code_data.facts import CODE_DATA
 from jobs.kinds.dry_build.facts import DRY_BUILD
 from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
@@ -40,6 +41,7 @@ KINDS: dict[str, Facts] = {
         SPLIT_OVERVIEW,
         DRY_BUILD,
         INSTALL,
+        CODE_DATA,
     )
 }
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -58,6 +58,9 @@ class Payload(Frozen):
 
     # Aliases are the keys of rows that were stored before a field was renamed.
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    names_all_code: ClassVar[bool] = False
+    """Whether `code_digest` is all code that the job executes: it runs nothing of its spec."""
 
     dataset_version: int | None = None
     failing: dict[str, Any] | None = None

@@ -15,6 +15,9 @@ class CodeVersion(models.Model):
     digest = models.CharField(max_length=64)
     bytes = models.PositiveBigIntegerField()
     found_json = models.JSONField(default=dict, db_column="found", help_text="the findings of the reader")
+    summary_json = models.JSONField(
+        default=dict, db_column="summary", help_text="what lists show of the findings, which may be large"
+    )
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
     deletion = deletion_key()
@@ -38,18 +41,18 @@ class CodeVersion(models.Model):
 
     @property
     def entry_names(self) -> list[str]:
-        """Return the names of the entries, without the check of all findings: lists have many versions."""
-        return [entry["name"] for entry in self.found_json.get("entries", [])]
+        """Return the names of the entries."""
+        return list(self.summary_json.get("entries", ()))
 
     @property
     def problem_count(self) -> int:
         """Return the number of problems."""
-        return len(self.found_json.get("problems", []))
+        return int(self.summary_json.get("problems", 0))
 
     @property
     def has_packages(self) -> bool:
         """Return whether it lists packages that it needs."""
-        return self.found_json.get("packages") is not None
+        return bool(self.summary_json.get("packages"))
 
 
 class CodeFile(models.Model):

@@ -7,6 +7,7 @@ from jobs.errors import Conflict
 from jobs.kinds import KINDS, kinds_that, kinds_with_public_name
 from jobs.kinds.base import Facts, Payload, Result
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
+from jobs.kinds.code_data.facts import CODE_DATA
 from jobs.kinds.dry_build.facts import DRY_BUILD
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.gate.facts import GATE
@@ -86,6 +87,14 @@ class JobQuerySet(models.QuerySet["Job"]):
     def installing(self, requirements: str) -> Self:
         """Return the installations of packages for requirements with this digest."""
         return self._of_kind(INSTALL, requirements=requirements)
+
+    def loading_data(self) -> Self:
+        """Return the jobs that load data by own code."""
+        return self.filter(kind=CODE_DATA.name)
+
+    def loading(self, code: str) -> Self:
+        """Return the jobs that load data by this version of code."""
+        return self._of_kind(CODE_DATA, code=code)
 
     def validating(self, version: int) -> Self:
         """Return the jobs that validate this version of a model."""

@@ -9,10 +9,10 @@ from jobs.contracts.answers.search_results import AnswerOut, LeadOut, RankedTria
 from jobs.contracts.evaluation import KFold
 from jobs.contracts.narrowing import NotNarrower, contains
 from jobs.contracts.search import SearchSpec
-from jobs.contracts.search_space import Space
-from jobs.contracts.smaller_space import at_edge, describe, smaller
+from jobs.contracts.search_space import FloatParameter, IntParameter, Space
+from jobs.contracts.smaller_space import describe, edges, smaller
 from jobs.models import Execution, Job, Trial
-from jobs.queries import importance, lead, outcomes, scoring, templates_tried, trials
+from jobs.queries import dry_builds, importance, lead, outcomes, scoring, templates_tried, trials
 from jobs.states import FINAL, TrialState
 
 GOOD_SHARE = 4
@@ -32,6 +32,7 @@ def of_search(search: Job) -> AnswerOut:
     ranked = list(outcomes.best_trials(search, limit=2))
     how = scoring.of_search(search)
     best = ranked[0] if ranked else None
+    at_edge = edges(spec.space, best.values) if best is not None else {}
     return AnswerOut(
         over=is_over(search),
         scoring=ScoringOut(metric=how.metric, direction=how.direction, rows=how.rows, text=how.text),
@@ -40,10 +41,22 @@ def of_search(search: Job) -> AnswerOut:
         lead=_lead(search, spec, ranked),
         repeats=repeats(search, ranked),
         smaller_range=_sentences(search, spec, best) if best is not None else [],
-        at_edge=at_edge(spec.space, best.values) if best is not None else [],
+        at_edge=[*at_edge],
+        at_declared_edge=_declared(search, at_edge) if at_edge else [],
         importance=importance.shown(search),
         templates=templates_tried.of_search(search),
     )
+
+
+def _declared(search: Job, at_edge: Mapping[str, float]) -> list[str]:
+    """Return those hyperparameters at a bound that the code declares, which no experiment can widen."""
+    declared = {parameter.name: parameter for parameter in dry_builds.declared_of(search)}
+    bounds = {
+        name: (float(parameter.min), float(parameter.max))
+        for name, parameter in declared.items()
+        if isinstance(parameter, IntParameter | FloatParameter)
+    }
+    return [name for name, bound in at_edge.items() if bound in bounds.get(name, ())]
 
 
 def is_over(search: Job) -> bool:

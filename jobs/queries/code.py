@@ -30,7 +30,7 @@ def listed(user: User, project: Project | None = None, *, name: str = "") -> Que
         project: only its versions.
         name: only those with this name.
     """
-    rows = access.visible_code(user).select_related("project", "created_by")
+    rows = access.visible_code(user).select_related("project", "created_by").defer("found_json")
     if project is not None:
         rows = rows.filter(project=project)
     if name:

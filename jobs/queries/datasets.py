@@ -15,6 +15,7 @@ from jobs.contracts.answers.datasets import (
     DatasetVersionOut,
     FetchOut,
     LatestVersionOut,
+    LoadedByOut,
     OverviewOut,
     PreviewOut,
 )
@@ -22,7 +23,7 @@ from jobs.contracts.base import Frozen
 from jobs.contracts.data import Split
 from jobs.contracts.overview import Overview, Sample, SplitOverview
 from jobs.contracts.profile import Profile
-from jobs.contracts.split_roles import is_stratified, resolved
+from jobs.contracts.split_roles import is_stratified, named_part_rows, resolved
 from jobs.errors import NotFound
 from jobs.models import Dataset, DatasetVersion, Experiment, Fetch, Job, JobArtifact, Project, Revision, User
 from jobs.queries.causes import cause_of
@@ -103,10 +104,12 @@ class PartSizes(NamedTuple):
 
 
 def part_sizes(profile: Profile, split: Split) -> PartSizes:
-    """Return the rows of each part. Exact for random and stratified splits, approximate for others.
+    """Return the rows of each part. Exact for random, stratified and named parts, approximate for others.
 
     A stratified split divides each class separately, as the engine does.
     """
+    if (named := named_part_rows(split, profile)) is not None:
+        return PartSizes(*named)
     is_divided = is_stratified(resolved(split, profile), profile) and profile.class_counts
     groups = profile.class_counts if is_divided else (profile.rows,)
     validation = sum(_share(rows, split.validation) for rows in groups)
@@ -205,9 +208,16 @@ def _shown_version(version: DatasetVersion, job: int | None, fetch: Fetch | None
         error=cause_of(version.error),
         job=job,
         fetch=_shown_fetch(fetch) if fetch is not None else None,
+        code=shown_code(version),
         created_by=version.created_by.username if version.created_by else None,
         created=version.created,
     )
+
+
+def shown_code(version: DatasetVersion) -> LoadedByOut | None:
+    """Return the code that has loaded a version; None for all other data."""
+    loaded = version.request.get("code")
+    return LoadedByOut.model_validate(loaded) if loaded is not None else None
 
 
 def bad_rows(version: DatasetVersion) -> JobArtifact | None:

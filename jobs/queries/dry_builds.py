@@ -13,6 +13,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.near_names import near_names
 from jobs.contracts.problems import Problem, escaped
 from jobs.contracts.profile import Profile
+from jobs.contracts.search_space import Space
 from jobs.kinds.dry_build.payload import DryBuildPayload, DryBuildResult
 from jobs.models import CodeVersion, DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
@@ -110,12 +111,37 @@ def built(project: Project, payload: DryBuildPayload) -> BuiltModel | None:
     return None if row is None else result_of(row)
 
 
-def built_for(project: Project, spec: ExperimentSpec, version: DatasetVersion | None) -> BuiltModel | None:
-    """Return the model that the code of an experiment builds for its data; None if it is not known yet."""
-    profile = version.profile if version is not None else None
-    if version is None or profile is None or not isinstance(spec.model, CodeModel):
+def failures(project: Project, payload: DryBuildPayload) -> list[Problem]:
+    """Return the cause if the last dry build has failed; a person may have it done again."""
+    job = jobs_of(project, payload).first()
+    if job is None or job.state != JobState.FAILED:
+        return []
+    cause = cause_of(job.error)
+    why = cause["message"].strip().rstrip(".") if cause is not None else "its cause is not known"
+    message = f"the dry build of this code failed: {why}. Change the code, or build it again"
+    return [Problem("/model/entry", message, job.pk)]
+
+
+def built_of(job: Job) -> BuiltModel | None:
+    """Return the model that the code of a job builds; None for another model, or if it is not known."""
+    spec = job.revision.spec if job.revision is not None else None
+    if spec is None or job.project is None or not isinstance(spec.model, CodeModel):
         return None
-    return built(project, payload_for(spec, version, profile))
+    version = DatasetVersion.objects.filter(pk=job.payload.dataset_version or 0).first()
+    profile = version.profile if version is not None else None
+    if version is None or profile is None:
+        return None
+    return built(job.project, payload_for(spec, version, profile))
+
+
+def declared_of(search: Job) -> Space:
+    """Return the space that the code of a search declares; empty for a search of another model."""
+    spec = search.revision.spec if search.revision is not None else None
+    if spec is None or spec.search is None or not isinstance(spec.model, CodeModel):
+        return ()
+    if (found := built_of(search)) is not None:
+        return found.space
+    return tuple(row for row in spec.search.space if spec.model.info.fit_field(row.name) is None)
 
 
 def result_of(job: Job) -> BuiltModel:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jobs.contracts.version_model import VersionModel
-from jobs.models import DatasetVersion, JobArtifact
+from jobs.models import CodeVersion, DatasetVersion, Job, JobArtifact
 
 
 def lineage_of(source: JobArtifact) -> dict[str, Any]:
@@ -25,7 +25,10 @@ def lineage_of(source: JobArtifact) -> dict[str, Any]:
             "revision": revision.number,
             "revision_digest": revision.digest,
         }
-        if isinstance(model := revision.spec.model, VersionModel):
+        model = revision.spec.model
+        if model.code_digest is not None:
+            chain |= _code(job, model.code_digest)
+        if isinstance(model, VersionModel):
             chain["fine_tuned_from"] = {
                 "model": model.model,
                 "number": model.number,
@@ -33,6 +36,12 @@ def lineage_of(source: JobArtifact) -> dict[str, Any]:
                 "args": model.resolved().model_dump(mode="json"),
             }
     return chain | _data(job.payload.dataset_version)
+
+
+def _code(job: Job, digest: str) -> dict[str, Any]:
+    rows = CodeVersion.objects.filter(project=job.project_id, digest=digest)
+    name = rows.values_list("name", flat=True).first()
+    return {"code": digest} if name is None else {"code": digest, "code_name": name}
 
 
 def _data(version_id: int | None) -> dict[str, Any]:

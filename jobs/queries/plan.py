@@ -15,7 +15,9 @@ from jobs.contracts import (
     spec_sizes,
 )
 from jobs.contracts import plan as planning
+from jobs.contracts.base_version import BaseVersion
 from jobs.contracts.code_model import CodeModel
+from jobs.contracts.dry_build import BuiltModel
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Plan, Situation
 from jobs.contracts.problems import MAX_PROBLEMS, Problem, problems
@@ -73,45 +75,68 @@ def validate(
         return Validation(None, problems(error, body, PREFIX))
     if too_large := list(spec_sizes.problems(spec)):
         return Validation(spec, _reported(too_large))
-    version, found = _data(project, spec)
+    version, of_data = _data(project, spec)
     source, of_source = base_versions.find(project, spec, by)
-    found += of_source
     base = None
     if source is not None:
         spec, base = base_versions.pinned(spec, source), base_versions.described(source)
-    found += code_checks.problems(project, spec)
+    spec, of_settings, built = _checked(project, spec, version, base)
+    # A refused pattern is reported for the spec alone, and with the variables of its model.
+    found = list(dict.fromkeys([*of_data, *of_source, *of_settings]))
+    now = situation(project, spec, experiment) if with_plan else None
+    profile = version.profile if version is not None else None
+    plan = None
+    if now is not None:
+        plan = planning.make_plan(spec, profile, now, planned(spec), base, built)
+    return Validation(spec, _reported(found), plan)
+
+
+class _Checked(NamedTuple):
+    """A spec with the whole space of its code, if that is known; its problems; and the model of its code."""
+
+    spec: ExperimentSpec
+    problems: list[Problem]
+    built: BuiltModel | None = None
+
+
+def _checked(
+    project: Project, spec: ExperimentSpec, version: DatasetVersion | None, base: BaseVersion | None
+) -> _Checked:
+    """Check the settings of a spec, and complete the space of one with own code."""
+    profile = version.profile if version is not None else None
+    found, built = [*code_checks.problems(project, spec), *spec_checks.problems(spec)], None
     if isinstance(spec.model, CodeModel):
-        spec, of_code = _of_code(project, spec, spec.model, version)
-        found += of_code
-    found += spec_checks.problems(spec)
+        found = found or list(data_checks.value_problems(spec))
+        of_code = _of_code(project, spec, spec.model, version)
+        found, built = [*found, *of_code.problems], of_code.built
+        # The pointers of problems are those of the rows that were sent.
+        spec = spec if found else of_code.spec
     found += warm_start.problems(project, spec.search)
     found += device_checks.problems(spec)
-    profile = version.profile if version is not None else None
     if profile is not None:
         found += data_checks.problems(spec, profile)
     if base is not None:
         found += fine_tuning_checks.problems(spec, profile, base)
-    # A refused pattern is reported for the spec alone, and with the variables of its model.
-    found = list(dict.fromkeys(found))
-    now = situation(project, spec, experiment) if with_plan else None
-    plan = planning.make_plan(spec, profile, now, planned(spec), base) if now is not None else None
-    return Validation(spec, _reported(found), plan)
+    return _Checked(spec, found, built)
 
 
 def _of_code(
     project: Project, spec: ExperimentSpec, model: CodeModel, version: DatasetVersion | None
-) -> tuple[ExperimentSpec, list[Problem]]:
-    """Return a spec with the whole space of its code, if that is known, and what prevents its models."""
+) -> _Checked:
     found = list(dry_builds.model_problems(project, model))
-    built = dry_builds.built_for(project, spec, version) if not found else None
+    profile = version.profile if version is not None else None
+    if found or version is None or profile is None:
+        return _Checked(spec, found)
+    payload = dry_builds.payload_for(spec, version, profile)
+    built = dry_builds.built(project, payload)
     if built is None:
-        return spec, found
+        return _Checked(spec, dry_builds.failures(project, payload))
     found = list(dry_build.problems_of(spec, built))
-    return (spec, found) if found else (dry_build.completed(spec, built), [])
+    return _Checked(spec if found else dry_build.completed(spec, built), found, built)
 
 
 def _reported(found: list[Problem]) -> list[Problem]:
-    return [Problem(PREFIX + problem.pointer, problem.message) for problem in found[:MAX_PROBLEMS]]
+    return [each._replace(pointer=PREFIX + each.pointer) for each in found[:MAX_PROBLEMS]]
 
 
 def require_valid(project: Project, body: Any, *, by: User) -> ExperimentSpec:

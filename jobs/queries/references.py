@@ -48,6 +48,7 @@ NOT_REFERRING: dict[str, str] = {
     "Attempt.sandbox_json": "a level and limits",
     "AuditEvent.detail": "a record that does not need the files",
     "CodeVersion.found_json": "names and messages",
+    "CodeVersion.summary_json": "names",
     "DatasetVersion.error": "a message",
     "DatasetVersion.profile_json": "numbers and names of columns",
     "GateRevision.rules_json": "names and limits",

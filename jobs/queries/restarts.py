@@ -10,7 +10,7 @@ from jobs.states import FINAL, TRIAL_FINAL, Outcome
 
 SHOWN = 3
 """The newest losses are shown; all are among the attempts."""
-NEVER_RAN = ("unclaimed",)
+NEVER_RAN = ("unclaimed", "sandbox_refused")
 """Error codes of attempts that ended before they began."""
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from django.db.models import F, Max
 
+from jobs.contracts.events import PROGRESS_AXES
 from jobs.models import Execution, Job, MetricSeries, Trial
 from jobs.states import TrialState
 
@@ -51,7 +52,7 @@ def of_trials(search: Job, trials: Iterable[int]) -> dict[Key, RunningExecution]
         return {}
     # The last epochs that the newest attempts have reported.
     series = MetricSeries.objects.filter(
-        trial__in={row.trial_id for row in found}, attempt=F("trial__attempt"), x="epoch"
+        trial__in={row.trial_id for row in found}, attempt=F("trial__attempt"), x__in=PROGRESS_AXES
     )
     newest = series.values_list("trial_id", "execution").annotate(epoch=Max("last_x"))
     reported = {(trial, execution): int(epoch or 0) for trial, execution, epoch in newest}
@@ -91,5 +92,7 @@ def _last_epoch(trial: Trial, search: Job) -> int | None:
         return trial.until or trial.epochs
     if search.revision is None:
         return None
-    chosen = trial.values.get("epochs")
-    return chosen if isinstance(chosen, int) else search.revision.spec.fit.epochs
+    spec = search.revision.spec
+    prefix = spec.model.info.fit_prefix
+    chosen = None if prefix is None else trial.values.get(f"{prefix}epochs")
+    return chosen if isinstance(chosen, int) else spec.fit.epochs

@@ -13,12 +13,13 @@ from jobs.contracts.model import Model
 from jobs.contracts.model_base import ModelBase
 from jobs.contracts.sandbox import LEVELS, Level, LevelState, choose_level
 from jobs.kinds.base import Payload
-from jobs.models import Job, User, Worker
+from jobs.models import Experiment, Job, User, Worker
 from jobs.queries import installation
 
 _MODEL: TypeAdapter[ModelBase] = TypeAdapter(Model)
 _WITHOUT_CODE = ("template", "hypermodel")
 """Kinds of models that never need code: nearly all, so nothing else of them is read."""
+_WITH_CODE = ("code", "script")
 _MAX_REASONS = 300
 """Characters of the reasons of one worker."""
 
@@ -38,8 +39,11 @@ def needs_sandbox(job: Job) -> bool:
         ValueError: its spec no longer parses.
     """
     # A dry build has no spec. Few kinds have code in their payload, so others' payloads are not parsed.
-    if job.facts.payload.code_digest is not Payload.code_digest and job.payload.code_digest() is not None:
-        return True
+    if job.facts.payload.code_digest is not Payload.code_digest:
+        if job.payload.code_digest() is not None:
+            return True
+        if job.facts.payload.names_all_code:
+            return False
     if "model_json" in vars(job):
         model = vars(job)["model_json"]
     else:
@@ -54,6 +58,17 @@ def may_run(user: User, job: Job) -> bool:
     if not access.can(user, job.project, access.Action.WRITE):
         return False
     return not needs_sandbox(job) or access.can(user, job.project, access.Action.RUN_CODE)
+
+
+def may_run_spec(user: User, experiment: Experiment) -> bool:
+    """Return whether a user may submit an experiment: its draft, else its newest revision."""
+    spec = experiment.draft
+    if spec is None:
+        spec = experiment.revisions.order_by("-number").values_list("spec_json", flat=True).first()
+    model = spec.get("model") if isinstance(spec, dict) else None
+    # A draft may have anything in its place.
+    has_code = isinstance(model, dict) and model.get("kind") in _WITH_CODE
+    return access.can(user, experiment.project, access.Action.RUN_CODE if has_code else access.Action.WRITE)
 
 
 def levels_of(worker: Worker) -> list[LevelState]:

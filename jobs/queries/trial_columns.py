@@ -70,6 +70,7 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "cursor": head,
         "whole": numbers is None,
         "total": search.trials.count(),
+        "unit": "step" if _runs_script(search) else "epoch",
         "objective": outcomes.objective_of(search).model_dump(),
         "objectives": [objective.model_dump() for objective in outcomes.search_of(search).ranked_by()],
         "states": STATES,
@@ -81,6 +82,10 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "under_way": _under_way(running),
     }
     return columns | {"nonfinite": True} if _has_infinity(columns) else columns
+
+
+def _runs_script(search: Job) -> bool:
+    return search.revision is not None and search.revision.spec.model.info.trains_itself
 
 
 def _has_infinity(columns: Columns) -> bool:

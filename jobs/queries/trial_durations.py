@@ -12,6 +12,7 @@ from django.db.models import Avg, F, Max, Q
 from django.db.models.functions import Coalesce
 
 from jobs import clock
+from jobs.contracts.events import PROGRESS_AXES
 from jobs.models import Execution, Job, MetricSeries, Trial
 from jobs.queries import outcomes, running_executions
 from jobs.states import TrialState
@@ -90,7 +91,8 @@ def _of_first_trials(job: Job) -> TrialDurations | None:
 
 def _reported_epochs(trials: Iterable[int]) -> dict[int, int]:
     """Return how many epochs the newest attempt has reported for each trial, over all its executions."""
-    reported = MetricSeries.objects.filter(trial__in=trials, attempt=F("trial__attempt"), x="epoch")
+    attempts = MetricSeries.objects.filter(trial__in=trials, attempt=F("trial__attempt"))
+    reported = attempts.filter(x__in=PROGRESS_AXES)
     executions = reported.values_list("trial_id", "execution").annotate(epochs=Max("count"))
     found: dict[int, int] = defaultdict(int)
     for trial, _, epochs in executions:

@@ -8,6 +8,7 @@ from jobs import access
 from jobs.contracts.data import Task
 from jobs.contracts.measures import EVALUATED_AS
 from jobs.contracts.profile import Profile
+from jobs.contracts.script_model import MODEL_FILE
 from jobs.contracts.version_model import ALL, NOTHING
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult
 from jobs.models import (
@@ -19,7 +20,7 @@ from jobs.models import (
     RegisteredModel,
     User,
 )
-from jobs.queries import evaluations
+from jobs.queries import evaluations, outcomes
 from jobs.states import JobState
 
 MAX_COLUMNS = 4
@@ -67,6 +68,19 @@ def is_foreign(version: ModelVersion) -> bool:
     if source is None:
         return True
     return source.revision is not None and source.revision.spec.model.info.trains_itself
+
+
+def about_variant(version: ModelVersion) -> str:
+    """Return which model of its job a single model is, as part of a sentence; empty for other variants."""
+    source = version.source_job
+    if version.what != "best" or source is None:
+        return ""
+    if is_foreign(version):
+        return f"the file {MODEL_FILE} that the script wrote"
+    if source.parent is None or source.state != JobState.COMPLETED:
+        return "the model of its job"
+    is_best = outcomes.best_single(source.parent) == source
+    return f"{'the best' if is_best else 'one'} of the models of its job, by the objective on validation rows"
 
 
 def validation_result(version: ModelVersion) -> RegisterResult | None:

@@ -1,6 +1,7 @@
 """An open page asks about its session: after a login in another tab its entries are neither lost nor sent."""
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from jobs.actions.people import end_sessions
@@ -45,3 +46,16 @@ def test_a_part_of_a_page_reports_the_end_of_the_session_without_a_reload(people
     answer = browser.get("/queue", headers={"HX-Request": "true"})
     assert (answer.status_code, answer.headers["HX-Trigger"]) == (401, "ty:logout")
     assert "HX-Refresh" not in answer.headers
+
+
+def test_only_a_logout_deletes_the_cookie_of_a_session(people: People) -> None:
+    """The response to a request of an earlier session may arrive after a login in another tab."""
+    browser = browser_of(people.member)
+    end_sessions(people.member)
+    late = browser.get("/account/session")
+    assert late.json()["user"] is None
+    assert settings.SESSION_COOKIE_NAME not in late.cookies
+    assert "Cookie" in late.headers["Vary"]
+    browser.force_login(people.owner)
+    left = browser.post("/accounts/logout/")
+    assert left.cookies[settings.SESSION_COOKIE_NAME].value == ""

@@ -208,10 +208,17 @@ def test_a_page_sends_nothing_after_a_login_as_another_person_and_goes_on_after_
     people: People, open_as: Open, watch: Watch
 ) -> None:
     bundle()
-    page = open_as(people.owner, "/p/yard/experiments/new")
+    page = open_as(people.owner)
+    held = Held(page, "**/experiments/columns?*")
+    page.goto("/p/yard/experiments/new")
     page.locator("[name=name]").fill("typed by hand")
+    columns = held.next()
     log_in(page, people.member)
     page.get_by_role("button", name="Save draft").click()
+    notice(page, "You are logged in as member now")
+    with page.expect_response("**/account/session"):
+        columns.fulfill(status=401)  # the answer for the session that the login has ended, late
+    page.unroute("**/experiments/columns?*")
     notice(page, "You are logged in as member now")
     notice(page, "“Save draft” was not sent. Try again once you are logged in as owner.")
     assert not Experiment.objects.exists()

@@ -6,11 +6,16 @@ import pytest
 from django.test import Client
 
 from jobs.actions import attempt_end, pipeline
+from jobs.contracts.code_model import CodeModel
 from jobs.contracts.dry_build import BuiltModel
-from jobs.models import CodeVersion, Job
+from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.values import apply_values
+from jobs.models import CodeVersion, Job, Trial
 from jobs.states import Outcome
 from tests import factories, own_code
 from tests.jobs.yard import PretendWorker
+from tests.markup import text_of
+from tests.next_steps import has_next_step
 from tests.people import People, browser_of
 
 SPACE = [
@@ -64,6 +69,11 @@ def stored(api: Client, text: str) -> str:
 def ask(api: Client, code: str, entry: str = "build_model", **more: Any) -> Any:
     body = {"entry": entry, "data": DATA, **more}
     return api.post(f"/api/v1/code/{code}/dry-builds", body, content_type="application/json")
+
+
+def field(name: str, *values: float) -> dict[str, Any]:
+    """Return a row of a search over a field of the fit."""
+    return {"name": f"fit/{name}", "kind": "choice", "values": [*values]}
 
 
 def finish(worker: PretendWorker, built: BuiltModel | None = BUILT, error: Any = None) -> None:
@@ -120,22 +130,25 @@ def test_a_failed_dry_build_is_repeated_on_request_only(
     finish(worker, None, error={"code": "code_build", "message": "building the model failed: no"})
     failed = ask(api, code).json()
     assert (failed["state"], failed["job"], failed["error"]["code"]) == ("failed", first, "code_build")
+    refused = created(api, spec_of(code))
+    assert pointers(refused) == ["/spec/model/entry"]
+    (problem,) = refused.json()["errors"]
+    assert problem["job"] == first and "building the model failed: no" in problem["message"]
     again = ask(api, code, again=True).json()
     assert again["state"] == "queued" and again["job"] != first
+    assert created(api, spec_of(code)).status_code == 201
 
 
-@pytest.mark.parametrize(
-    ("sent", "pointer"),
-    [
+def test_a_wrong_request_names_its_field(api: Client, code: str) -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"entry": "build_it"}, "/entry"),
         ({"entry": "Regression", "args": {"clases": 3}}, "/args/clases"),
         ({"args": {"classes": 3}}, "/args/classes"),
         ({"data": {"dataset": "none"}}, "/data/dataset"),
         ({"data": {"dataset": 7}}, "/data/dataset"),
-    ],
-)
-def test_a_wrong_request_names_its_field(api: Client, code: str, sent: dict[str, Any], pointer: str) -> None:
-    assert pointers(ask(api, code, **sent)) == [pointer]
+    ]
+    for sent, pointer in wrong:
+        assert pointers(ask(api, code, **sent)) == [pointer]
 
 
 def test_only_people_who_may_run_code_build(api: Client, code: str, people: People) -> None:
@@ -152,6 +165,12 @@ def test_rows_of_the_space_narrow_what_the_code_declares(
     rows = [
         {"name": "units", "kind": "int", "min": 8, "max": 16, "step": 8},
         {"name": "rate", "kind": "fixed", "value": 0.01},
+        {
+            "name": "fit/batch_size",
+            "kind": "choice",
+            "values": [16, 32],
+            "when": {"name": "units", "in": [8]},
+        },
     ]
     answer = created(api, spec_of(code, space=rows))
     assert answer.status_code == 201, answer.content
@@ -160,35 +179,45 @@ def test_rows_of_the_space_narrow_what_the_code_declares(
         ("units", "int"),
         ("rate", "fixed"),
         ("dropout", "boolean"),
+        ("fit/batch_size", "choice"),
     ]
     assert space[0]["max"] == 16
+    spec = ExperimentSpec.model_validate(answer.json()["spec"])
+    trial = apply_values(spec, {"units": 8, "fit/batch_size": 16})
+    assert isinstance(trial.model, CodeModel)
+    assert (trial.fit.batch_size, trial.model.hyperparameters) == (16, {"units": 8})
 
 
-@pytest.mark.parametrize(
-    ("change", "pointer"),
-    [
-        (
-            {"search": {"space": [{"name": "unit", "kind": "int", "min": 8, "max": 16}]}},
-            "/spec/search/space/0/name",
-        ),
-        (
-            {"search": {"space": [{"name": "units", "kind": "int", "min": 8, "max": 64, "step": 8}]}},
-            "/spec/search/space/0/max",
-        ),
-        ({"search": {"objective": {"metric": "val_acc"}}}, "/spec/search/objective/metric"),
-        ({"fit": {"epochs": 3, "learning_rate": 0.5}}, "/spec/fit/learning_rate"),
-        ({"precision": {"policy": "mixed_bfloat16"}}, "/spec/precision"),
-    ],
-)
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    (
+        {"search": {"space": [{"name": "unit", "kind": "int", "min": 8, "max": 16}]}},
+        "/spec/search/space/0/name",
+    ),
+    (
+        {"search": {"space": [{"name": "units", "kind": "int", "min": 8, "max": 64, "step": 8}]}},
+        "/spec/search/space/0/max",
+    ),
+    ({"search": {"objective": {"metric": "val_acc", "direction": "max"}}}, "/spec/search/objective/metric"),
+    ({"search": {"objective": {"metric": "val_f1"}}}, "/spec/search/objective/direction"),
+    ({"fit": {"epochs": 3, "learning_rate": 0.5}}, "/spec/fit/learning_rate"),
+    ({"search": {"space": [field("learning_rate", 0.1, 0.2)]}}, "/spec/search/space/0/name"),
+    ({"search": {"space": [field("augmentation/zoom", 0.1, 0.2)]}}, "/spec/search/space/0/name"),
+    ({"search": {"space": [field("batchsize", 16, 32)]}}, "/spec/search/space/0/name"),
+    ({"search": {"space": [field("batch_size", 0, 32)]}}, "/spec/search/space/0"),
+    ({"precision": {"policy": "mixed_bfloat16"}}, "/spec/precision"),
+]
+
+
 def test_a_setting_that_does_not_fit_the_code_is_refused(
-    api: Client, code: str, worker: PretendWorker, change: dict[str, Any], pointer: str
+    api: Client, code: str, worker: PretendWorker
 ) -> None:
     ask(api, code)
     finish(worker)
-    spec = spec_of(code)
-    for section, fields in change.items():
-        spec[section] = {**spec.get(section, {}), **fields}
-    assert pointers(created(api, spec)) == [pointer]
+    for change, pointer in REFUSED:
+        spec = spec_of(code)
+        for section, fields in change.items():
+            spec[section] = {**spec.get(section, {}), **fields}
+        assert set(pointers(created(api, spec))) == {pointer}, change
 
 
 def test_code_without_the_entry_or_of_another_project_is_refused(api: Client, code: str) -> None:
@@ -246,6 +275,48 @@ def test_a_search_whose_dry_build_shows_no_way_fails_with_its_cause(
     assert root.state == "failed"
     assert root.error is not None and root.error["code"] == code_of_error
     assert words in root.error["message"]
+
+
+def test_a_search_over_fields_of_fit_alone_needs_no_space_of_its_code(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    ask(api, code)
+    finish(worker, BUILT.model_copy(update={"space": ()}))
+    assert pointers(created(api, spec_of(code))) == ["/spec/search"]
+    assert created(api, spec_of(code, space=[field("batch_size", 16, 32)])).status_code == 201
+
+
+def test_a_range_of_the_code_cannot_be_widened_and_the_answer_says_so(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    ask(api, code)
+    finish(worker)
+    narrower = {"name": "units", "kind": "int", "min": 8, "max": 16, "step": 8}
+    root = submitted(api, spec_of(code, space=[narrower]))
+    (trial,) = factories.make_trials(root, 1)
+    Trial.objects.filter(pk=trial.pk).update(values={"units": 16, "rate": 0.1, "dropout": True})
+    Job.objects.filter(pk=root.pk).update(state="completed")
+    found = api.get(f"/api/v1/jobs/{root.pk}/answer").json()
+    assert (found["at_edge"], found["at_declared_edge"]) == (["units", "rate"], ["rate"])
+    page = text_of(api.get(f"/jobs/{root.pk}"))
+    assert "Widen the range… the best value of units is at the bound" in page
+    assert "Declare a wider range of rate in the code" in page
+
+
+@pytest.mark.parametrize("one_call", [False, True])
+def test_a_training_that_cannot_be_continued_is_named_before_it_is_paused(
+    api: Client, code: str, worker: PretendWorker, one_call: bool
+) -> None:
+    ask(api, code)
+    finish(worker, BUILT.model_copy(update={"one_call": one_call}))
+    body = {"project": "yard", "spec": spec_of(code)}
+    plan = api.post("/api/v1/experiments/validate", body, content_type="application/json").json()["plan"]
+    found = [each for each in plan["warnings"] if "one call of fit" in each["message"]]
+    assert [each["pointer"] for each in found] == ["/model/entry"] * one_call
+    assert all(has_next_step(each["message"]) for each in found)
+    root = submitted(api, spec_of(code))
+    Job.objects.filter(pk=root.pk).update(state="running", started=root.queued)
+    assert ("Pause this job?" in api.get(f"/jobs/{root.pk}").content.decode()) == one_call
 
 
 def test_a_search_that_is_retried_builds_again(api: Client, code: str, worker: PretendWorker) -> None:

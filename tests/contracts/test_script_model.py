@@ -30,7 +30,8 @@ def refused(sent: dict[str, Any]) -> list[Problem]:
 
 def checked(sent: dict[str, Any]) -> dict[str, str]:
     """Return the problems of a spec that can be parsed, by their place."""
-    return dict(spec_checks.problems(ExperimentSpec.model_validate(sent)))
+    found = spec_checks.problems(ExperimentSpec.model_validate(sent))
+    return {problem.pointer: problem.message for problem in found}
 
 
 def test_a_script_needs_no_data_but_a_template_does() -> None:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from jobs.contracts.search_space import Space
-from jobs.contracts.smaller_space import at_edge, describe, smaller
+from jobs.contracts.smaller_space import describe, edges, smaller
 
 SPACE: TypeAdapter[Space] = TypeAdapter(Space)
 
@@ -67,7 +67,7 @@ def test_best_values_at_a_bound_are_named() -> None:
         {"name": "rate", "kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"},
         {"name": "units", "kind": "int", "min": 8, "max": 64},
     )
-    assert at_edge(space(*rows), {"rate": 0.0999, "units": 32}) == ["rate"]
+    assert edges(space(*rows), {"rate": 0.0999, "units": 32}) == {"rate": 0.1}
 
 
 def test_the_change_is_described_in_a_few_words() -> None:

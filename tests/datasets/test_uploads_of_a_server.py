@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MIB = 2**20
 MAX_GROWTH = 64 * MIB
 PART_TYPE = "application/offset+octet-stream"
+HTTP = httpx.Client(trust_env=False, timeout=120, limits=httpx.Limits(max_keepalive_connections=0))
+"""Shared: each new client loads all CA certificates, which takes 40 ms of CPU."""
 
 
 def database_url() -> str:
@@ -57,7 +59,7 @@ class Server:
         while time.monotonic() < deadline:
             assert self.process.poll() is None
             try:
-                if httpx.get(f"{self.address}/healthz", trust_env=False).is_success:
+                if HTTP.get(f"{self.address}/healthz").is_success:
                     return
             except httpx.TransportError:
                 time.sleep(0.1)
@@ -103,7 +105,7 @@ def begin_upload(server: Server, headers: dict[str, str], length: int) -> str:
     named = {"filename": "a.csv", "project": "yard"}
     metadata = ",".join(f"{key} {base64.b64encode(text.encode()).decode()}" for key, text in named.items())
     sent = {**headers, "Upload-Length": str(length), "Upload-Metadata": metadata}
-    answer = httpx.post(f"{server.address}/api/v1/uploads", headers=sent, trust_env=False)
+    answer = HTTP.post(f"{server.address}/api/v1/uploads", headers=sent)
     assert answer.status_code == 201, answer.text
     return answer.headers["Location"]
 
@@ -117,7 +119,7 @@ def send(server: Server, place: str, headers: dict[str, str], offset: int, block
 def make_version(server: Server, place: str, headers: dict[str, str]) -> None:
     form = {"project": (None, "yard"), "slug": (None, "s"), "upload": (None, place.rsplit("/", 1)[-1])}
     address = f"{server.address}/api/v1/datasets"
-    answer = httpx.post(address, headers=headers, files=form, trust_env=False, timeout=120)
+    answer = HTTP.post(address, headers=headers, files=form)
     assert answer.status_code == 201, answer.text
 
 

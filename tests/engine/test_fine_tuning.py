@@ -296,8 +296,9 @@ def test_a_training_exports_a_model_whose_frozen_layers_are_the_versions(blobs_f
     file = stored(layered(), tmp_path)
     report = RecordingReport(tmp_path)
     task = TrainTask(
-        folder=str(tmp_path), checkpoints=str(tmp_path / "c"), spec=spec(file, head="new", freeze_to="all"),
-        dataset=blobs_file, retrain=None, objective=LOSS, model_name="m1", base_model=file,
+        folder=str(tmp_path), checkpoints=str(tmp_path / "c"), dataset=blobs_file, retrain=None,
+        spec=spec(file, {"learning_rate": 0.1}, head="new", freeze_to="all"), objective=LOSS, model_name="m1",
+        base_model=file,
     )  # fmt: skip
     result = train_task.run(task, report)
     assert result["metrics"]["test"]["accuracy"] > 0.5

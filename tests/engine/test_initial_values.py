@@ -45,25 +45,73 @@ def test_the_sources_of_randomly_initialized_layers_are_found(name: str) -> None
     assert kinds >= wanted.get(name, {"seed_generator_state"})
 
 
-def test_loading_a_file_draws_no_initial_values_on_the_device(tmp_path, monkeypatch) -> None:
+def test_a_new_and_a_loaded_model_make_no_initial_values_on_the_device(tmp_path, monkeypatch) -> None:
     import keras
-    from keras.src.backend.jax import random
+    from keras.src.backend.jax import numpy, random
 
     from workers.engine.models.files import load_model, save_model
 
-    inputs = keras.Input((4,))
-    model = keras.Model(inputs, keras.layers.Dense(3, kernel_initializer="glorot_uniform")(inputs))
+    def fail(*_args, **_options):
+        pytest.fail("a program is compiled for each shape")
+
+    for module, name in [(random, "uniform"), (random, "normal"), (numpy, "zeros"), (numpy, "ones")]:
+        monkeypatch.setattr(module, name, fail)
+    inputs = keras.Input((5, 4))
+    outputs = keras.layers.Dense(3)(keras.layers.BatchNormalization()(keras.layers.LSTM(3)(inputs)))
+    model = keras.Model(inputs, outputs)
     save_model(model, tmp_path / "m.keras")
-    draw = random.uniform
-    monkeypatch.setattr(
-        random, "uniform", lambda *_, **__: pytest.fail("a program is compiled for each shape")
-    )
     loaded = load_model(tmp_path / "m.keras", tmp_path)
     for mine, theirs in zip(model.weights, loaded.weights, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    monkeypatch.setattr(random, "uniform", draw)
-    first, second = (keras.initializers.GlorotUniform(seed=seed)((3, 3)) for seed in (1, 2))
-    assert not np.array_equal(first, second), "outside of loading Keras draws as before"
+
+
+MOMENTS = {
+    "RandomNormal": ({"mean": 0.5, "stddev": 2.0}, 0.5, 2.0),
+    "RandomUniform": ({"minval": -1.0, "maxval": 3.0}, 1.0, 4 / np.sqrt(12)),
+    # What is left of a normal distribution within two standard deviations has 0.88 of its own.
+    "TruncatedNormal": ({"mean": 0.5, "stddev": 2.0}, 0.5, 2 * 0.8796),
+    "GlorotUniform": ({}, 0.0, np.sqrt(2 / 500)),
+    "GlorotNormal": ({}, 0.0, np.sqrt(2 / 500)),
+    "HeNormal": ({}, 0.0, np.sqrt(2 / 300)),
+    "LecunUniform": ({}, 0.0, np.sqrt(1 / 300)),
+    "Zeros": ({}, 0.0, 0.0),
+    "Ones": ({}, 1.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_values_of_the_host_have_the_distribution_of_keras(name: str) -> None:
+    import keras
+
+    options, mean, deviation = MOMENTS[name]
+    kind = getattr(keras.initializers, name)
+    seeds = [{}, {}] if name in ("Zeros", "Ones") else [{"seed": 7}, {"seed": -7}]
+    first, second = (kind(**options, **seed)((300, 200), "float32") for seed in seeds)
+    for values in map(np.array, (first, second)):
+        assert values.dtype == np.float32
+        assert values.mean() == pytest.approx(mean, abs=0.02 * deviation)
+        assert values.std() == pytest.approx(deviation, rel=0.02)
+        if name == "TruncatedNormal":
+            assert np.abs(values - mean).max() <= 4.0
+    np.testing.assert_array_equal(first, kind(**options, **seeds[0])((300, 200), "float32"))
+    assert np.array_equal(first, second) == (deviation == 0)
+    assert str(kind(**options)((2, 3), "bfloat16").dtype) == "bfloat16"
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 2, 3)])
+def test_orthogonal_values_of_the_host_are_orthogonal(shape) -> None:
+    import keras
+
+    matrix = np.array(keras.initializers.Orthogonal(gain=2.0, seed=1)(shape)).reshape(-1, shape[-1])
+    smaller = matrix.T @ matrix if matrix.shape[0] >= matrix.shape[1] else matrix @ matrix.T
+    np.testing.assert_allclose(smaller, 4 * np.eye(min(matrix.shape)), atol=1e-5)
+
+
+def test_a_seed_with_a_state_draws_new_values_each_time() -> None:
+    import keras
+
+    initializer = keras.initializers.GlorotUniform(seed=keras.random.SeedGenerator(1))
+    assert not np.array_equal(initializer((3, 3)), initializer((3, 3)))
 
 
 def test_a_layer_with_a_custom_initializer_is_not_complete() -> None:

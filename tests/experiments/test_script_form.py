@@ -103,7 +103,8 @@ def test_a_search_over_arguments_is_submitted_with_data(browser: Client, code: C
         epochs={"text": "3"},
         optimizer={"use": "values"},
     )
-    fields |= {"dataset": "digits:", "metric": "accuracy", "max_trials": 5, "pruner": "median"}
+    fields |= {"dataset": "digits:", "metric": "accuracy", "direction": "max", "max_trials": 5}
+    fields["pruner"] = "median"
     answer = browser.post(address(code), {**fields, "register": "net", "do": "submit"})
     assert answer.status_code == 303, answer.content.decode()[:5000]
     spec = Job.objects.get(kind="search").revision.spec
@@ -125,7 +126,11 @@ def test_what_is_missing_or_wrong_is_named_at_its_field(browser: Client, code: C
     assert "Enter a number." in page.content.decode()
     fields = with_rows(fields, rate={"low": "0"})
     page = browser.post(address(code), {**fields, "do": "submit"})
-    assert page.context["form"].errors["metric"] == ["Enter the metric that ranks the trials."]
+    assert page.context["form"].errors == {
+        "metric": ["Enter the metric that ranks the trials."],
+        "direction": ["Choose whether higher or lower values are better."],
+    }
+    fields["direction"] = "min"
     page = browser.post(address(code), {**fields, "metric": "a", "entry": "trian.py", "do": "submit"})
     assert "has no file &#x27;trian.py&#x27;; it has train.py" in page.content.decode()
     page = browser.post(address(code), {**fields, "metric": "a", "variables": "PATH=/tmp", "do": "submit"})
@@ -139,12 +144,14 @@ def test_a_draft_is_saved_and_edited_in_the_same_form(browser: Client, code: Cod
         rate={"use": "range", "low": "0.0", "high": "1"},
         epochs={"text": "7"},
     )
-    answer = browser.post(address(code), {**fields, "metric": "accuracy", "do": "save"})
+    objective = {"metric": "accuracy", "direction": "min"}
+    answer = browser.post(address(code), {**fields, **objective, "do": "save"})
     experiment = Experiment.objects.get()
     assert answer["Location"] == f"/p/yard/experiments/{experiment.pk}/edit"
     page = browser.get(answer["Location"])
     again = entries(page)
-    assert (again["metric"], again[row_of(again, "epochs") + "text"]) == ("accuracy", "7")
+    assert {name: again[name] for name in objective} == objective
+    assert again[row_of(again, "epochs") + "text"] == "7"
     assert [again[row_of(again, "rate") + part] for part in ("use", "low", "high")] == ["range", "0.0", "1.0"]
     answer = browser.post(answer["Location"], {**again, "do": "submit"})
     assert answer.status_code == 303

@@ -131,14 +131,18 @@ def test_a_file_that_is_announced_as_too_large_is_not_read(
     assert row_of(version).received == 0
 
 
-def test_a_file_must_fit_into_the_disk_quota_before_it_is_received(
-    world: World, stored: Path, site: Any
+@pytest.mark.parametrize("is_late", [False, True], ids=["before", "after"])
+def test_a_file_must_fit_into_the_disk_quota_before_and_after_it_is_received(
+    world: World, stored: Path, site: Any, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
+    if is_late:
+        # As if others had used the room meanwhile.
+        monkeypatch.setattr(fetch_attempts, "reserve", lambda *_: None)
     limit(world.project, len(CSV) - 1)
     with site(file(CSV)) as url:
         version = fetch(ask(world, url))
     assert error_of(version)["code"] == "quota_reached"
-    assert not files_in(stored)
+    assert [path.parent.name for path in files_in(stored)] == [".trash"] * is_late
 
 
 def test_the_quota_ends_a_file_whose_size_is_not_announced(

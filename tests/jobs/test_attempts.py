@@ -212,9 +212,12 @@ def test_an_attempt_renewed_after_its_end_raised_an_error_continues(
     assert (attempt.state, job.state, job.error) == ("running", "starting", None)
 
 
-def test_a_drained_worker_does_not_use_up_a_restart(job: Job, worker: PretendWorker) -> None:
+@pytest.mark.parametrize("code", ["drained", "sandbox_refused"])
+def test_a_worker_that_cannot_run_a_job_does_not_use_up_a_restart(
+    job: Job, worker: PretendWorker, code: str
+) -> None:
     attempt = placed(worker)
-    attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "drained", "message": "the worker drains"})
+    attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": code, "message": "not on this worker"})
     job.refresh_from_db()
     assert (job.state, job.restarts) == ("retrying", 0)
 

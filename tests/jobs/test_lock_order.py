@@ -34,7 +34,7 @@ from jobs.actions import (
     tokens,
 )
 from jobs.contracts import events as contract
-from jobs.errors import NotFound, StaleState
+from jobs.errors import BadInput, NotFound, StaleState
 from jobs.kinds.gate.payload import GateResult
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload
@@ -228,7 +228,8 @@ def test_no_version_is_made_of_a_job_that_is_deleted_at_the_same_time(yard: Yard
         lambda: deletions.delete(job, by=yard.owner),
         lambda: registration.add_version(model, source.artifact_id, by=yard.owner),
     )
-    assert isinstance(refusal, StaleState | NotFound)
+    # On SQLite the deletion may end before the job of the artifact is looked for: then there is none.
+    assert isinstance(refusal, StaleState | NotFound | BadInput)
     assert not ModelVersion.objects.exists()
 
 

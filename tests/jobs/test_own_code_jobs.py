@@ -21,6 +21,7 @@ from jobs.models import (
 )
 from jobs.queries import jobs as queries
 from jobs.store import store
+from tests.factories import make_trials
 from tests.jobs.yard import PretendWorker, Yard
 from tests.people import browser_of
 
@@ -213,3 +214,25 @@ def test_a_page_offers_to_run_code_again_only_to_those_who_may(yard: Yard, membe
     assert ("Run again" in shown["max"], "Run again" in shown["olga"]) == (False, True)
     assert "in the sandbox landlock, without network" in shown["max"]
     assert browser_of(member).post(f"/jobs/{job.pk}/retry").status_code == 403
+
+
+@pytest.mark.usefixtures("code")
+def test_a_search_offers_what_runs_its_code_only_to_those_who_may(yard: Yard, member: User) -> None:
+    space = [{"name": "units", "kind": "int", "min": 16, "max": 64}]
+    objective = {"metric": "val_accuracy", "direction": "max"}
+    search = submitted(yard, search={"max_trials": 9, "space": space, "objective": objective})
+    Job.objects.filter(pk=search.pk).update(state="running", started=search.queued)
+    make_trials(search, 2)
+    place = f"/jobs/{search.pk}"
+    offers = {
+        place: ["Change…", "Retrain", "Register"],
+        f"{place}?tab=trials": ["Queue a configuration by hand", f"{place}/ensemble"],
+        f"{place}/trials/1": ["Queue these values again", "Retrain"],
+        f"/p/{yard.project.slug}/experiments/{search.experiment_id}": ["Submit again"],
+    }
+    for address, words in offers.items():
+        pages = [browser_of(user).get(address).content.decode() for user in (member, yard.owner)]
+        for word in words:
+            assert [word in page for page in pages] == [False, True], (address, word)
+    # Ending it takes no such right.
+    assert "Finish with what we have" in browser_of(member).get(place).content.decode()

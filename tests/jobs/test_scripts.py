@@ -4,11 +4,14 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import ensembles, trials
+from jobs.actions import ensembles, own_code, submit, trials
 from jobs.actions.registration import add_to_new_model
 from jobs.actions.tasks import origin_of
-from jobs.errors import Conflict, StaleState
+from jobs.errors import Conflict, Forbidden, StaleState
+from jobs.kinds.register.facts import REGISTER
+from jobs.kinds.register.payload import RegisterPayload
 from jobs.models import Artifact, CodeFile, CodeVersion, Experiment, Job
+from jobs.queries import sandboxes
 from jobs.queries.retraining import chosen_epoch
 from jobs.queries.versions import is_foreign
 from tests.factories import make_experiment, make_job, make_job_artifact, make_trials
@@ -50,13 +53,19 @@ def search(people: People, code: CodeVersion) -> Job:
 def test_the_pages_of_a_search_over_a_script_need_no_data(search: Job, people: People, tab: str) -> None:
     answer = browser_of(people.trainer).get(f"/jobs/{search.pk}?tab={tab}")
     assert answer.status_code == 200
+    if tab == "overview":
+        shown = text_of(answer)
+        assert "per step, one line per execution" in shown
+        assert "epoch" not in shown
+        assert 'data-lost="There is no checkpoint of a script. Resume starts' in answer.content.decode()
 
 
 def test_the_pages_of_a_trial_of_a_single_run_and_of_the_experiment_are_shown(
     search: Job, people: People
 ) -> None:
     browser = browser_of(people.trainer)
-    assert browser.get(f"/jobs/{search.pk}/trials/1").status_code == 200
+    trial = text_of(browser.get(f"/jobs/{search.pk}/trials/1"))
+    assert "Best step" in trial and "epoch" not in trial.lower()
     assert browser.get(f"/p/yard/experiments/{search.experiment_id}").status_code == 200
     assert browser.get("/p/yard/experiments").status_code == 200
     alone = {name: part for name, part in SPEC.items() if name != "search"}
@@ -87,6 +96,26 @@ def test_the_model_of_a_script_is_treated_as_a_file_from_outside(search: Job, pe
     version = add_to_new_model(people.project, "net", model.artifact_id, by=people.trainer)
     # Its validation scans the file, and imports no code.
     assert (is_foreign(version), version.code, origin_of(version)) == (True, None, (None, None))
+    assert (version.lineage["code"], version.lineage["code_name"]) == ("c" * 64, "net")
+    page = browser_of(people.viewer).get("/models/net/versions/1")
+    assert f'href="/code/{"c" * 64}?project=yard"' in page.content.decode()
+    assert "the file model.keras that the script wrote" in text_of(page)
+
+
+def test_a_validation_that_runs_no_code_needs_no_sandbox_and_no_trainer(
+    search: Job, people: People, code: CodeVersion
+) -> None:
+    def validation(number: int, **payload: Any) -> Job:
+        payload = RegisterPayload(version=1, **payload)
+        return submit.child(search, REGISTER, number, title="Validate", payload=payload)
+
+    alone, with_code = validation(1), validation(2, code=code.digest)
+    assert [sandboxes.needs_sandbox(job) for job in (alone, with_code)] == [False, True]
+    assert own_code.of_job(alone) is None
+    assert [sandboxes.may_run(people.member, job) for job in (alone, with_code)] == [True, False]
+    own_code.require_right_to_job(people.member, alone)
+    with pytest.raises(Forbidden):
+        own_code.require_right_to_job(people.member, with_code)
 
 
 def test_trials_of_scripts_are_neither_combined_nor_continued(search: Job, people: People) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.contracts.release import Release, ReleasedVersion
 
-from .fakes import FakeDashboard, ServerProcess, running, until
+from .fakes import HTTP, FakeDashboard, ServerProcess, running, until
 from .load import Load
 from .test_swaps import release
 
@@ -123,7 +123,7 @@ def test_a_killed_router_leaves_no_child_and_starts_again_without_the_dashboard(
         dashboard.publish(Release(model="m", generation=7, production=3, versions=(version,), issued_at="x"))
         dashboard.serves("m", 7)
         for instances in ([[1, 1, 1, 1]], [[1, 1, 1, 1]] * 3, [[1]]):
-            httpx.post(f"{first.url}/v1/models/m:predict", json={"instances": instances})
+            HTTP.post(f"{first.url}/v1/models/m:predict", json={"instances": instances})
         until(lambda: [*dashboard.requests("m").values()] == [{"ok": 2, "failed": 1, "rows": 4}])
         children = first.children()
         assert {"ty-model", "ty-modelforks"} <= {child.name() for child in children}

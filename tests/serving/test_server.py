@@ -16,7 +16,7 @@ import pytest
 
 from jobs.contracts.release import Release, ReleasedVersion
 
-from .fakes import FakeDashboard, ServerProcess, running, until
+from .fakes import HTTP, FakeDashboard, ServerProcess, running, until
 
 PREDICT = "/v1/models/telling:predict"
 
@@ -213,7 +213,7 @@ def test_no_content_type_is_required(server: ServerProcess) -> None:
 
 
 def test_a_name_of_another_site_is_refused(server: ServerProcess) -> None:
-    answer = httpx.get(f"{server.url}/v1/models/telling", headers={"host": "evil.example"})
+    answer = HTTP.get(f"{server.url}/v1/models/telling", headers={"host": "evil.example"})
     assert answer.status_code == 400
     assert "evil.example" in answer.json()["error"]
 

@@ -148,7 +148,7 @@ def validate_experiment(request: HttpRequest, body: ValidationIn) -> ValidationO
     found = list(checked.problems)
     if body.name is not None and not 0 < len(body.name.strip()) <= 200:
         found.append(Problem("/name", "give the experiment a name of 1 to 200 characters"))
-    errors = [SpecProblemOut(pointer=problem.pointer, message=problem.message) for problem in found]
+    errors = [SpecProblemOut(**problem._asdict()) for problem in found]
     return ValidationOut(valid=not found, errors=errors, plan=checked.plan)
 
 
@@ -221,7 +221,7 @@ def submit_experiment(request: HttpRequest, id: Id) -> Status[SubmittedOut]:  # 
     """Queue an experiment. The response names its root job."""
     experiment = access.get_experiment(actor(request), id, Action.WRITE)
     job = actions.submit(experiment, by=actor(request))
-    warnings = [problem._asdict() for problem in resource_warnings(job)]
+    warnings = [{"pointer": each.pointer, "message": each.message} for each in resource_warnings(job)]
     return Status(202, SubmittedOut(job=job.pk, warnings=warnings))
 
 

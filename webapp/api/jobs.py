@@ -160,7 +160,7 @@ def change_job(request: HttpRequest, job_id: Id, body: JobChange) -> ChangedJobO
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
     changed = control.change(job, priority=body.priority, pool=body.pool, by=who)
-    warnings = [problem._asdict() for problem in resource_warnings(changed)]
+    warnings = [{"pointer": each.pointer, "message": each.message} for each in resource_warnings(changed)]
     return ChangedJobOut(**dict(queries.detail(changed)), warnings=warnings)
 
 

@@ -69,7 +69,9 @@ def problem(
         "code": code or CODES.get(status, "error"),
     }
     if errors:
-        body["errors"] = [{"pointer": error.pointer, "message": error.message} for error in errors]
+        body["errors"] = [
+            {name: value for name, value in error._asdict().items() if value is not None} for error in errors
+        ]
     # RFC 9110 requires this header in every 401.
     required = {"WWW-Authenticate": 'Bearer realm="trainyard"'} if status == HTTPStatus.UNAUTHORIZED else {}
     return HttpResponse(

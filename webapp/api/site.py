@@ -45,6 +45,7 @@ RESOURCES = (
     "code",
     "packages",
     "dry_builds",
+    "code_data",
     "experiments",
     "search_spaces",
     # These come before jobs, whose last path would match theirs.

@@ -55,9 +55,9 @@ class KindForm(forms.Form):
 
     def add_problems(self, problems: tuple[Problem, ...], message: str) -> None:
         """Add each problem to its field; problems without a field, or else the message, to the form."""
-        for pointer, text in problems or (Problem("", message),):
-            name = pointer.removeprefix("/payload/").partition("/")[0]
-            self.add_error(name if name in self.fields else None, text)
+        for problem in problems or (Problem("", message),):
+            name = problem.pointer.removeprefix("/payload/").partition("/")[0]
+            self.add_error(name if name in self.fields else None, problem.message)
 
 
 def _field(about: Schema, *, required: bool) -> forms.Field:

@@ -1,25 +1,31 @@
-"""Lists versions of code, accepts new ones, and shows and compares them. Nothing in them is executed."""
+"""Lists versions of code, accepts new ones, shows and compares them, and lets a worker load their data."""
 
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpResponse
 from django.urls import path
+from django.utils.text import slugify
 
 from jobs import access
 from jobs.access import Action
 from jobs.actions import code as actions
+from jobs.actions import code_data as loading
 from jobs.actions import package_installs as installs
 from jobs.actions import package_sets as sets
 from jobs.actions.code import Created
-from jobs.contracts.code import MAX_BYTES, MAX_FILES, MAX_SHOWN_BYTES, CodeEntry
+from jobs.contracts.answers.code import CodeDataOut
+from jobs.contracts.code import MAX_BYTES, MAX_FILES, MAX_SHOWN_BYTES, CodeEntry, CodeFound
+from jobs.contracts.code_model import CODE_ENTRIES
+from jobs.contracts.data import Task
 from jobs.contracts.problems import Problem
 from jobs.errors import Conflict, TrainyardError
 from jobs.models import CodeFile, CodeVersion, Worker
 from jobs.queries import code as queries
-from jobs.queries import environments, package_installs, package_sets
+from jobs.queries import code_data, environments, package_installs, package_sets
 from jobs.queries.paging import page_of
+from jobs.states import FINAL
 from webapp import code_reader
 from webapp.http_errors import Unavailable
 from webapp.pages.shortcuts import (
@@ -161,18 +167,18 @@ def version_page(request: Request, code: str) -> HttpResponse:
         "found": found,
         "entries": [_entry(version, entry) for entry in found.entries],
         "unreadable": [(each, _line(version, each.path, each.line)) for each in found.problems],
-        **_packages(version),
         "of_same_name": queries.of_same_name(version)[:20],
         "has_others": queries.others(version).exists(),
         "may_write": access.can(request.user, version.project, Action.WRITE),
         "may_run": access.can(request.user, version.project, Action.RUN_CODE),
         "crumbs": crumbs(("Code", url("code")), str(version)),
     }
+    context |= _packages(version) | _data(version, found)
     return render(request, "code/version.html", context, partial=_live_part(request))
 
 
 def _live_part(request: Request) -> str:
-    return valid_choice(request.GET.get("part"), ("environments",), "")
+    return valid_choice(request.GET.get("part"), ("environments", "data"), "")
 
 
 def _packages(version: CodeVersion) -> dict[str, Any]:
@@ -209,6 +215,58 @@ def resolve(request: Request, code: str) -> HttpResponse:
     sets.resolve_again(version, by=request.user)
     notify(request, "The next run or installation chooses the versions of the packages again.")
     return redirect(_address(version))
+
+
+def _data(version: CodeVersion, found: CodeFound) -> dict[str, Any]:
+    """Return what the code has loaded, and the choices of the form that lets it load data."""
+    entries = code_data.entry_names(version)
+    if not entries:
+        return {"data_entries": []}
+    loads = code_data.newest(version)
+    builds = next(
+        (entry.name for entry in found.entries if entry.kind in CODE_ENTRIES and not entry.note), ""
+    )
+    return {
+        "data_entries": entries,
+        "data_name": loads[0].dataset if loads else _data_set_name(version.name),
+        "tasks": get_args(Task),
+        "is_loading": any(each.state not in FINAL or each.version_state == "preparing" for each in loads),
+        "loads": [(each, *_places_of(version, each, builds)) for each in loads],
+    }
+
+
+def _places_of(version: CodeVersion, each: CodeDataOut, builds: str) -> tuple[str, str]:
+    """Return the addresses of a loaded data set, and of the form of an experiment with it; empty for none."""
+    if each.version is None:
+        return "", ""
+    project = version.project.slug
+    place = url("dataset_version", each.dataset, each.version, project=project)
+    if not builds or each.version_state != "ready":
+        return place, ""
+    chosen = {"code": version.digest, "entry": builds, "dataset": each.dataset, "version": each.version}
+    return place, url("experiment_new", project, **chosen)
+
+
+def _data_set_name(name: str) -> str:
+    """Return a proposal for the name of a data set."""
+    return f"{slugify(name)[:58].strip('-_') or 'own'}-data"
+
+
+@action
+def load_data(request: Request, code: str) -> HttpResponse:
+    """Let a worker call `load_data` of the code; what it returns becomes a version of a data set."""
+    version = _version_of(request, code)
+    access.require(request.user, version.project, Action.RUN_CODE)
+    given = request.POST
+    payload = loading.payload_of(
+        version,
+        dataset=given.get("dataset", "").strip(),
+        entry=given.get("entry", "load_data"),
+        task=given.get("task", ""),
+    )
+    job = loading.request(version, payload, by=request.user, again=True)
+    notify(request, f"Job {job.pk} loads the data.")
+    return redirect(_address(version) + "#data")
 
 
 def _source(version: CodeVersion, file: CodeFile) -> dict[str, Any]:
@@ -275,4 +333,5 @@ urls = [
     path("code/<slug:code>/compare", compare, name="code_compare"),
     path("code/<slug:code>/install", install, name="code_install"),
     path("code/<slug:code>/resolve", resolve, name="code_resolve"),
+    path("code/<slug:code>/data", load_data, name="code_data"),
 ]

@@ -14,6 +14,7 @@ from jobs.contracts.data import TARGET_GAPS, Task
 from jobs.contracts.dialect import ReadOptions
 from jobs.contracts.profile import Column, Profile
 from jobs.models import DatasetVersion
+from jobs.queries import code_data
 from jobs.queries import datasets as queries
 from jobs.queries.jobs import reasons_to_wait
 from webapp.forms import dialects
@@ -83,6 +84,7 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         "profile": profile,
         **_job_context(version),
         **_fetch_context(version),
+        **_code_context(version),
         "used_by": queries.used_by(request.user, dataset)[:10],
         "may_write": access.can(request.user, dataset.project, Action.WRITE),
         "may_retry": request.user.is_superuser or access.can(request.user, dataset.project, Action.WRITE),
@@ -148,6 +150,12 @@ def _fetch_context(version: DatasetVersion) -> dict[str, Any]:
     }
     is_open = fetch.state in ("waiting", "running")
     return {"fetch": fetch, "fetch_progress": progress, "is_fetching": is_open}
+
+
+def _code_context(version: DatasetVersion) -> dict[str, Any]:
+    """Return the code that has loaded the rows, and the job that executed it."""
+    found = queries.shown_code(version)
+    return {} if found is None else {"loaded_by": found, "code": code_data.code_of(version)}
 
 
 def _thumbnail_rows(version: DatasetVersion, profile: Profile | None) -> list[ThumbnailRow]:

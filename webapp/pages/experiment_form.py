@@ -18,6 +18,7 @@ from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.version_model import VERSION
 from jobs.errors import BadInput, StaleState, TrainyardError
 from jobs.models import Experiment, ModelVersion, Project
+from jobs.queries import code_data
 from jobs.queries import experiments as queries
 from webapp.forms.experiment import advice, conflict, rows, start
 from webapp.forms.experiment.sections import SECTIONS
@@ -52,7 +53,7 @@ def new(request: Request, project: str) -> HttpResponse:
     if request.method == "POST":
         return _save_or_submit(request, home, None)
     base = _base_version(request)
-    known = base.lineage if base is not None else {}
+    known = base.lineage if base is not None else _loaded_by_code(home, request.GET.get("code", ""))
     slug, number, profile = start.initial_data(
         request.user,
         home,
@@ -65,6 +66,12 @@ def new(request: Request, project: str) -> HttpResponse:
         spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""), base)
     name = names.experiment(slug) if base is None else names.fine_tuning(base.model.name)
     return _show(request, home, None, {"name": name, "spec": _text(spec)})
+
+
+def _loaded_by_code(project: Project, digest: str) -> Json:
+    """Return the data set that a version of code has loaded, for the initial values; empty for none."""
+    found = code_data.newest_versions(project).get(digest) if digest else None
+    return {"dataset": found.dataset.slug, "dataset_version": found.number} if found is not None else {}
 
 
 def _base_version(request: Request) -> ModelVersion | None:

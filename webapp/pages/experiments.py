@@ -14,6 +14,7 @@ from jobs.contracts.space_summary import Line, summary
 from jobs.errors import NotFound, StaleState
 from jobs.models import Experiment, Revision
 from jobs.queries import experiments as queries
+from jobs.queries import sandboxes
 from jobs.queries.paging import page_of
 from jobs.states import JobState
 from webapp.forms.experiment.notes import NotesForm
@@ -108,6 +109,7 @@ def _detail_page(
         "best_trials": queries.best_trials(experiment),
         "best": queries.best_of([experiment]).get(experiment.pk),
         "may_write": access.can(request.user, experiment.project, Action.WRITE),
+        "may_run": sandboxes.may_run_spec(request.user, experiment),
         "notes_form": NotesForm(initial=NotesForm.initial_of(experiment)),
         "crumbs": crumbs(("Experiments", url("experiments", experiment.project.slug)), experiment.name),
         **instead,

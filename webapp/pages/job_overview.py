@@ -2,8 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from jobs import access
-from jobs.access import Action
 from jobs.contracts.analysis import ImportanceAnswer
 from jobs.contracts.answers.search_results import AnswerOut, LeadOut, RankedTrialOut
 from jobs.kinds.train.payload import TrainResult
@@ -18,6 +16,7 @@ from jobs.queries import (
     registry,
     retrained_models,
     retraining,
+    sandboxes,
     templates_tried,
     versions,
 )
@@ -113,7 +112,7 @@ def _training(row: Job) -> TrainResult | None:
 
 def _search_context(request: Request, row: Job) -> dict[str, Any]:
     found = answer.of_search(row) if answer.is_over(row) else None
-    may_write = access.can(request.user, row.project, Action.WRITE)
+    may_run = sandboxes.may_run(request.user, row)
     if found is None or found.best is None:
         best = outcomes.best_trials(row, limit=1).prefetch_related("executions").first()
         ranked = answer.ranked_trial(best) if best is not None else None
@@ -122,7 +121,7 @@ def _search_context(request: Request, row: Job) -> dict[str, Any]:
             "templates_tried": templates_tried.of_search(row),
             "ranked": ranked,
             "tied": _tied(row, ranked),
-            **_next_steps(request, row, ranked, may_write=may_write),
+            **_next_steps(request, row, ranked, may_run=may_run),
         }
     importance = analysis.importance_of(row)
     # Stored as JSON, and not read into its class by the query.
@@ -138,7 +137,8 @@ def _search_context(request: Request, row: Job) -> dict[str, Any]:
         # Below 0, the forest predicts worse than the mean of the scores would.
         "explained": max(0.0, result.explained) if result else None,
         "is_reliable": result is None or result.explained >= RELIABLE,
-        **_next_steps(request, row, found.best, may_write=may_write),
+        "widens": [name for name in found.at_edge if name not in found.at_declared_edge],
+        **_next_steps(request, row, found.best, may_run=may_run),
     }
 
 
@@ -146,9 +146,7 @@ def _tied(row: Job, best: RankedTrialOut | None) -> list[int]:
     return outcomes.tied_with(row, best.number) if best is not None else []
 
 
-def _next_steps(
-    request: Request, row: Job, best: RankedTrialOut | None, *, may_write: bool
-) -> dict[str, Any]:
+def _next_steps(request: Request, row: Job, best: RankedTrialOut | None, *, may_run: bool) -> dict[str, Any]:
     """Return the model that was made of the best trial, and whether it can be made now."""
     if best is None:
         return {}
@@ -158,18 +156,13 @@ def _next_steps(
         digest = retrained_models.model_digest(training)
         registered = versions.by_artifact(request.user, [digest]).get(digest, []) if digest else []
         made = BestModel(training, digest, registered)
-    may_train = may_write and row.experiment_id is not None
+    may_train = may_run and row.experiment_id is not None
     return {
         "best_model": made,
         "may_train": may_train,
-        "again": SCRIPT_AGAIN if trains_itself(row) else TRAINED_AGAIN,
+        "again": SCRIPT_AGAIN if runs_script(row) else TRAINED_AGAIN,
         **(registration_context(row) if may_train and (made is None or made.digest) else {}),
     }
-
-
-def trains_itself(row: Job) -> bool:
-    """Return whether the trials of a search are runs of a program that trains by itself."""
-    return row.revision is not None and row.revision.spec.model.info.trains_itself
 
 
 def registration_context(row: Job) -> dict[str, Any]:

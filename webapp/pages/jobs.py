@@ -19,6 +19,7 @@ from jobs.kinds.inputs import submittable_kinds
 from jobs.models import Job
 from jobs.queries import (
     ensembles,
+    lost_work,
     outcomes,
     paging,
     phases,
@@ -114,6 +115,11 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
     detail = shown.detail(row)
     unregistered = _unregistered(row, detail.results)
     lost = restarts.of_job(row)
+    may_write = access.can(request.user, row.project, Action.WRITE)
+    may_run = sandboxes.may_run(request.user, row)
+    # The file of a script is registered without its code.
+    runs_script = job_overview.runs_script(row)
+    may_register = may_run or (may_write and runs_script)
     return {
         "job": row,
         "shown": detail,
@@ -126,23 +132,27 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         ],
         "here": here,
         "crumbs": crumbs(*trail, row.title or f"Job {row.pk}"),
-        "may_write": access.can(request.user, row.project, Action.WRITE),
+        "may_write": may_write,
+        "may_run": may_run,
+        "may_register": may_register,
         "sandbox": sandboxes.shown(row),
-        "commands": _commands(row) - (set() if sandboxes.may_run(request.user, row) else RUNNING_AGAIN),
+        "commands": _commands(row) - (set() if may_run else RUNNING_AGAIN),
         "may_kill_runner": settings.TRAINYARD_DEMO
         and row.state in (JobState.STARTING, JobState.RUNNING)
         and access.can(request.user, row.project, Action.MANAGE),
-        "unregistered": unregistered,
-        **(job_overview.registration_context(row) if unregistered else {}),
+        "unregistered": unregistered if may_register else "",
+        **(job_overview.registration_context(row) if unregistered and may_register else {}),
         "is_final": row.state in FINAL,
         "restarts": lost,
         "is_search": row.facts.has_trials,
-        "runs_script": job_overview.runs_script(row),
+        "runs_script": runs_script,
+        "unit": "step" if runs_script else "epoch",
+        "lost_work": lost_work.of_pause(row) if may_write else None,
         "has_begun": row.started is not None,
         "place": queue.place_of(row),
         "later_steps": list(dict.fromkeys(step.kind for step in detail.steps if step.state is None)),
         "notes": len(lost) + _notes(row, detail.results, waits=bool(detail.why_waiting)),
-        **(_search_context(row) if row.facts.has_trials else {}),
+        **(_search_context(row, may_run=may_run) if row.facts.has_trials else {}),
     }
 
 
@@ -159,7 +169,7 @@ def _notes(row: Job, results: ResultsOut, *, waits: bool) -> int:
     return len(results["warnings"]) + bool(row.error) + waits
 
 
-def _search_context(row: Job) -> dict[str, Any]:
+def _search_context(row: Job, *, may_run: bool) -> dict[str, Any]:
     reasons = waiting.reasons(row)
     search, ranking = outcomes.search_of(row), outcomes.pareto_front(row)
     best = outcomes.best_trials(row, limit=1).first()
@@ -183,7 +193,7 @@ def _search_context(row: Job) -> dict[str, Any]:
         "front": len(ranking.members),
         "objective": outcomes.objective_of(row),
         "warm_start": search.warm_start if search.info.learns_from_earlier else None,
-        "revise_form": ReviseForm(row) if may_revise(row) else None,
+        "revise_form": ReviseForm(row) if may_run and may_revise(row) else None,
         "trial_looks": tabs.trial_looks(),
         "preloaded": tabs.preloaded(),
         "takes_members": ensembles.takes_members(row),

@@ -34,7 +34,6 @@ def new(request: Request, project: str, code: str) -> HttpResponse:
 
 def edit(request: Request, experiment: Experiment, spec: Json) -> HttpResponse:
     """Revise an experiment with a script: its draft if there is one, else its newest revision."""
-    access.require(request.user, experiment.project, Action.RUN_CODE)
     version = code_queries.of_draft(experiment.project, spec["model"].get("digest"))
     return _edit(request, version, experiment, spec, name=experiment.name)
 
@@ -63,6 +62,7 @@ def _edit(
         "project": project,
         "experiment": experiment,
         "scripts": _scripts(version),
+        "may_run": access.can(request.user, project, Action.RUN_CODE),
         "crumbs": crumbs(*trail, "Edit" if experiment else "New"),
     }
     status = form.status if form.errors or arguments.total_error_count() else 200
@@ -107,8 +107,7 @@ def _save(
     if not arguments.is_valid():
         return None
     space = arguments.space()
-    if space and not values["metric"].strip():
-        form.add_error("metric", "Enter the metric that ranks the trials.")
+    if space and not form.has_objective(values):
         return None
     spec = spec_from(before, values, arguments.arguments(), space)
     seen = int(values["seen"]) if values["seen"].isdecimal() else None

@@ -13,6 +13,7 @@ from jobs.queries import (
     outcomes,
     phases,
     restarts,
+    sandboxes,
     scoring,
     trial_decisions,
     trial_details,
@@ -23,7 +24,7 @@ from jobs.queries import jobs as job_queries
 from jobs.queries import trials as queries
 from jobs.states import FINAL, TRIAL_FINAL, TrialState
 from webapp.forms.trials import TrialForm, read_numbers
-from webapp.pages.job_overview import trains_itself
+from webapp.pages.job_overview import runs_script
 from webapp.pages.job_tabs import pair_metrics, space_of
 from webapp.pages.jobs import job_page
 from webapp.pages.shortcuts import (
@@ -68,7 +69,8 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
     """Show a trial: its values beside those of the best trial, curves per execution, and log."""
     row = access.get_trial(request.user, job_id, number)
     best = outcomes.best_trials(row.job, limit=1).first()
-    may_write = access.can(request.user, row.job.project, Action.WRITE)
+    may_run = sandboxes.may_run(request.user, row.job)
+    is_script = runs_script(row.job)
     names = [name for name in job_queries.metric_names(row.job, row) if not name.startswith("system/")]
     context = {
         "trial": row,
@@ -88,9 +90,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "weighted_by": datasets.weight_of(row.job),
         "place": trial_decisions.rung_position(row),
         "decisions": trial_decisions.of_trial(row),
-        "candidates": ensemble_queries.candidates(row)
-        if may_write and ensemble_queries.can_join(row)
-        else [],
+        "candidates": ensemble_queries.candidates(row) if may_run and ensemble_queries.can_join(row) else [],
         "checkpoints": trial_details.checkpoints(row),
         "most_checkpoints": trial_details.MAX_CHECKPOINTS,
         "removed": row.checkpoints.exclude(removed=None).count(),
@@ -100,10 +100,11 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "metric_pairs": pair_metrics(names),
         "objective": outcomes.objective_of(row.job),
         "scoring": scoring.of_search(row.job),
-        "may_write": may_write,
+        "may_run": may_run,
         "may_queue": queries.accepts_trials(row.job),
         "may_train": row.job.experiment_id is not None,
-        "trains_itself": trains_itself(row.job),
+        "runs_script": is_script,
+        "unit": "step" if is_script else "epoch",
         "least_epochs": _least_epochs(row),
         "may_retry": row.state in ("failed", "stopped") and queries.accepts_trials(row.job),
         "crumbs": crumbs(

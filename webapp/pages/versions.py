@@ -123,6 +123,7 @@ def _overview(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[s
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
         "promotion_form": PromotionForm() if may_request and may_run else None,
         "may_run": may_run,
+        "about_variant": versions.about_variant(row),
         "checked": versions.validation_result(row),
         "findings": model_reports.findings(model_reports.of_version(row, ("report", "evaluation"))),
         "fine_tuned": base_versions.trained_from(row, request.user)[:MAX_FINE_TUNED],
@@ -143,7 +144,9 @@ def _address(link: versions.Link, row: ModelVersion, user: User) -> str:
         if link.kind == "dataset":
             return reverse("dataset_version", args=link.key)
         if link.kind == "code":
-            return url("code_version", link.key, project=row.model.project.slug)
+            # A version that names its code has it in its own project; a script's is in that of its job.
+            home = row.model.project if row.code_id is not None or project is None else project
+            return url("code_version", link.key, project=home.slug)
         if link.kind in ("job", "endpoint"):
             return reverse(link.kind, args=[link.key])
     except NoReverseMatch:
@@ -167,8 +170,9 @@ def _newest_report(row: ModelVersion, role: str) -> dict[str, Any]:
 
 def _model(request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
     summary = _newest_report(row, "summary")["report"]
+    needed = Action.WRITE if row.code_id is None else Action.RUN_CODE
     may_describe = row.state == ModelVersion.State.CANDIDATE and access.can(
-        request.user, row.model.project, Action.WRITE
+        request.user, row.model.project, needed
     )
     return {
         "describe_url": reverse("version_describe", args=[row.model.name, row.number])

@@ -45,7 +45,7 @@ MIDDLEWARE = [
     "webapp.middleware.private_responses",
     # Above those that answer requests themselves, such as CSRF, so that their errors become problems too.
     "webapp.api.problems.ProblemMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "webapp.accounts.session_cookie.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

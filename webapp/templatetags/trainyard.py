@@ -18,6 +18,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from jobs import clock
+from jobs.contracts.problems import Problem
 from jobs.queries import deletions
 from jobs.queries.deletion_scope import DELETION_KINDS, Deletable
 from webapp.templatetags import words
@@ -288,8 +289,16 @@ def problems(source: Any) -> dict[str, Any]:
         fields = [(f.id_for_label, f.label, e) for f in source for e in f.errors]
         return {"items": fields + [("", "", error) for error in source.non_field_errors()]}
     # A problem of the whole input, such as a missing role, has no field.
-    items = [(item.pointer and f"at{item.pointer}", item.pointer, item.message) for item in source or ()]
+    items = [(item.pointer and f"at{item.pointer}", item.pointer, _with_job(item)) for item in source or ()]
     return {"items": items}
+
+
+def _with_job(item: Problem) -> str:
+    if item.job is None:
+        return item.message
+    return format_html(
+        '{} (<a href="{}">job {}</a>)', item.message, reverse("job", args=[item.job]), item.job
+    )
 
 
 @register.inclusion_tag("components/field.html")

@@ -16,6 +16,8 @@ FUNCTIONS: dict[str, tuple[EntryKind, str]] = {
     "preprocess": ("preprocess", "…"),
 }
 """By the name of a function: its kind, and its one argument."""
+MAY_HAVE_NONE = frozenset({"load_data"})
+"""Functions that may have no argument: such a `load_data` returns all parts, as those of Keras do."""
 HYPERMODEL = "HyperModel"
 KERAS_CLASSES: dict[str, EntryKind] = {
     "Layer": "layer",
@@ -230,7 +232,8 @@ def _why_not_callable(node: Function, argument: str) -> str:
     missing = [None for default in given.kw_defaults if default is None]
     if isinstance(node, ast.AsyncFunctionDef):
         return "It is async; an ordinary function is needed."
-    if (not positional and given.vararg is None) or required > 1 or missing:
+    has_none = not positional and given.vararg is None and node.name not in MAY_HAVE_NONE
+    if has_none or required > 1 or missing:
         return f"It must be callable with one argument: {node.name}({argument})."
     return ""
 

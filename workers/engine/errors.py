@@ -80,6 +80,12 @@ class CodeFitFailure(CodeFailure):
     code = "code_fit"
 
 
+class CodeDataFailure(CodeFailure):
+    """The code failed while it loaded data."""
+
+    code = "code_data"
+
+
 class WrongShape(CodeFailure):
     """The model does not fit the shape of the data."""
 

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from jobs.contracts.control import Start, Yield
 from jobs.contracts.event_cost import MESSAGE_COST, cost_of
 from jobs.contracts.events import (
+    PROGRESS_AXES,
     RUNNER_EVENT,
     ArtifactWritten,
     CheckpointCommitted,
@@ -176,7 +177,7 @@ class RunnerSession:
             self._stall_detector.phase_began()
         elif isinstance(event, PROGRESS):
             self._stall_detector.progress_made()
-            if isinstance(event, Metric | Points) and event.x == "epoch":
+            if isinstance(event, Metric | Points) and event.x in PROGRESS_AXES:
                 self._stall_detector.epoch_ended()
 
     def _pause(self) -> float:

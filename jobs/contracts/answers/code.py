@@ -75,3 +75,27 @@ class DryBuildOut(Answer):
     )
     error: CauseOut | None = Field(description="Why the job failed.")
     why_waiting: str = Field(description="A sentence; empty if the job does not wait.")
+
+
+class CodeDataOut(Answer):
+    """The data that a function of a version of code loads, by a job."""
+
+    state: str = Field(description="The state of the job.")
+    job: int
+    entry: str = Field(description="The function.")
+    dataset: str = Field(description="The data set that gets the rows as a version.")
+    version: int | None = Field(description="Its number; null until the job is completed.")
+    version_state: str | None = Field(
+        description="`preparing` until the rows are described, then `ready` or `failed`."
+    )
+    rows: dict[str, int] = Field(description="Of each part; training alone if the code makes no parts.")
+    error: CauseOut | None = Field(description="Why the job failed.")
+    why_waiting: str = Field(description="A sentence; empty if the job does not wait.")
+    created_by: str | None
+    created: Time
+
+
+class CodeDataListOut(Answer):
+    """The newest jobs of a version of code that load data, newest first."""
+
+    items: list[CodeDataOut]

@@ -38,6 +38,14 @@ class FetchOut(Answer):
     sha256: str | None = Field(description="The digest of the file; null until it is complete.")
 
 
+class LoadedByOut(Answer):
+    """The code that has made a version of a data set."""
+
+    digest: str = Field(description="Of the version of code, in the same project.")
+    entry: str = Field(description="Its function.")
+    job: int = Field(description="The job that has executed it.")
+
+
 class DatasetVersionOut(Answer):
     """One immutable version of a data set."""
 
@@ -59,6 +67,7 @@ class DatasetVersionOut(Answer):
     error: Stored[CauseOut | None] = Field(description="Why the version failed.")
     job: int | None = Field(description="The job that reads it.")
     fetch: FetchOut | None = Field(description="Null for uploads and bundled data.")
+    code: LoadedByOut | None = Field(description="The code that loaded it; null for all other data.")
     created_by: str | None
     created: datetime
 

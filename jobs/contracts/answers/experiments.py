@@ -60,6 +60,9 @@ class SpecProblemOut(Answer):
 
     pointer: str = Field(description="JSON pointer into the request body.")
     message: str
+    job: int | None = Field(
+        default=None, exclude_if=lambda job: job is None, description="A job whose page tells more."
+    )
 
 
 class ValidationOut(Answer):

@@ -183,6 +183,9 @@ class AnswerOut(Answer):
     at_edge: list[str] = Field(
         description="Hyperparameters whose best value is at a bound of the range; better ones may lie beyond."
     )
+    at_declared_edge: list[str] = Field(
+        description="Those of them whose bound own code declares: no experiment can widen them."
+    )
     importance: ImportanceOut
     templates: list[TemplateResultOut] = Field(
         description="The templates, best first; empty if the search tries one."

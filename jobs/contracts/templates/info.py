@@ -46,6 +46,8 @@ class TemplateInfo:
         by_gradient: whether its models are trained by steps of an optimizer.
         own_names: whether code of users names hyperparameters and metrics. If not, hyperparameters have the
             names of arguments and of fit fields.
+        fit_prefix: the start of the names of hyperparameters that are fit fields; None if no fit field can
+            be searched.
         is_hypermodel: whether KerasTuner builds its models. A spec has it as a `hypermodel`.
         is_listed: whether it is in the table of templates, so that a search can compare it with others.
         data_kinds: the kinds of data that it accepts; one of them is enough.
@@ -88,6 +90,7 @@ class TemplateInfo:
     preparation: str = ""
     by_gradient: bool = True
     own_names: bool = False
+    fit_prefix: str | None = ""
     is_hypermodel: bool = False
     is_listed: bool = True
     data_kinds: tuple[TemplateKind, ...] = ("vector", "image", "sequence")
@@ -118,9 +121,28 @@ class TemplateInfo:
         """Return whether it is a program that trains by itself, of which only the reports are known."""
         return bool(self.engines)
 
+    def fit_field(self, hyperparameter: str) -> str | None:
+        """Return the path of the fit field, such as `schedule/kind`, that a hyperparameter may set.
+
+        None: its name is one of the code.
+        """
+        if self.fit_prefix is None or not hyperparameter.startswith(self.fit_prefix):
+            return None
+        return hyperparameter.removeprefix(self.fit_prefix)
+
     def uses(self, hyperparameter: str) -> bool:
         """Return whether a hyperparameter, such as `schedule/kind` of the fit, affects its models."""
-        return self.own_names or f"/fit/{hyperparameter.partition('/')[0]}" not in self.unused
+        return self.why_unused(hyperparameter, self.unused) is None
+
+    def why_unused(self, hyperparameter: str, unused: Mapping[str, str]) -> str | None:
+        """Return why a hyperparameter sets a field without effect; None if it does not.
+
+        Args:
+            hyperparameter: its name.
+            unused: pointers of fields without effect, with the reason.
+        """
+        field = self.fit_field(hyperparameter)
+        return None if field is None else unused.get(f"/fit/{field.partition('/')[0]}")
 
     def takes(self, profile: Profile) -> bool:
         """Return whether models of this template can be built for these data."""

@@ -12,16 +12,19 @@ from jobs.kinds.profile.payload import FurtherFile, ProfilePayload, ProfileResul
 from jobs.models import Attempt, DatasetVersion, Job
 from jobs.store import store
 
+FOR_PEOPLE = ("file", "files", "code")
+"""Parts of the request of a version that the task does not need."""
+
 
 class ProfileActions(KindActions[ProfilePayload, ProfileResult]):
     """The profile makes a dataset version ready, or failed."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> ProfileTask:
-        """Return the task: the upload and its request without the file's name, which is for people."""
+        """Return the task: the upload and its request without the origin of the file, which is for people."""
         versions = DatasetVersion.objects.select_related("upload")
         version = versions.get(pk=_version_of(attempt.job))
         path = str(store().path(version.upload.digest)) if version.upload is not None else None
-        request = {name: value for name, value in version.request.items() if name not in ("file", "files")}
+        request = {name: value for name, value in version.request.items() if name not in FOR_PEOPLE}
         digests = version.further_files.values_list("artifact", flat=True)
         more = tuple(FurtherFile(path=str(store().path(digest))) for digest in digests)
         limits = FileLimits(

@@ -68,7 +68,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
                 REGISTER,
                 ordinal,
                 title=f"Register {version.model.name} v{version.number}",
-                payload=RegisterPayload(version=version.pk),
+                payload=RegisterPayload(version=version.pk, code=submit.digest_of(version.code)),
             )
             for ordinal, version in enumerate(registration.register_outputs(root), start=1)
         ]

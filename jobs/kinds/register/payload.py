@@ -1,6 +1,6 @@
 """Defines the payload, the result and the task of a version's validation."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,8 @@ class RegisterPayload(Payload):
         code: the digest of the code that came with it; None if it has none, or is validated without it.
         without_code: whether it is validated without the code that came with it.
     """
+
+    names_all_code: ClassVar[bool] = True
 
     version: int
     code: str | None = None

@@ -21,6 +21,7 @@ DATA = Section(
                 F("/data/dataset", "Data set", kind="dataset"),
                 F("/data/dataset_version", "Version", "Empty: the newest ready version.", kind="version"),
             ),
+            part="code_data",
         ),
         Group(
             "Split",
@@ -46,7 +47,7 @@ DATA = Section(
                 F(
                     "/data/split/use_roles",
                     "Follow the roles of the columns",
-                    "Without a choice here, the column with the role time or group decides.",
+                    "Without a choice here, the column with the role split, time or group decides.",
                 ),
             ),
             part="split_roles",

@@ -15,8 +15,8 @@ from jobs.contracts.split_roles import column_with
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.templates.info import TemplateInfo
 from jobs.contracts.version_model import VERSION
-from jobs.models import CodeVersion, Dataset, ModelVersion, Project, User
-from jobs.queries import code, datasets, dry_builds
+from jobs.models import CodeVersion, Dataset, DatasetVersion, ModelVersion, Project, User
+from jobs.queries import code, code_data, datasets, dry_builds
 from jobs.queries.datasets import READY
 from webapp.forms.experiment import fine_tuning
 from webapp.forms.experiment.rows import FIT_RANGES
@@ -113,6 +113,7 @@ def suitable_template(profile: Profile | None) -> TemplateInfo:
 
 def context_for_browser(user: User, project: Project) -> Json:
     """Return the data sets, kinds and metrics for the form's script."""
+    loaded = code_data.newest_versions(project)
     return {
         "project": project.slug,
         "datasets": [
@@ -143,7 +144,7 @@ def context_for_browser(user: User, project: Project) -> Json:
         "baseVersions": fine_tuning.offered(user, project),
         "code": {
             "mayRun": access.can(user, project, access.Action.RUN_CODE),
-            "versions": [_code(version) for version in code.newest(project, NEWEST_CODE)],
+            "versions": [_code(version, loaded) for version in code.newest(project, NEWEST_CODE)],
             "unused": CODE.unused,
         },
         "searches": _searches(project),
@@ -151,13 +152,17 @@ def context_for_browser(user: User, project: Project) -> Json:
     }
 
 
-def _code(version: CodeVersion) -> Json:
-    """Return a version of code with its entries that build models."""
+def _code(version: CodeVersion, loaded: Mapping[str, DatasetVersion]) -> Json:
+    """Return a version of code with its entries that build models, and the data set that it has loaded."""
+    made = loaded.get(version.digest)
     entries = [entry for entry in version.found.entries if entry.kind in CODE_ENTRIES]
     names = [entry.name for entry in entries]
     return {
         "digest": version.digest,
         "label": str(version),
+        "data": {"dataset": made.dataset.slug if made is not None else None}
+        if code_data.entry_names(version)
+        else None,
         "entries": [
             {
                 # A name that several files have needs the path.

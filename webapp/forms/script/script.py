@@ -72,7 +72,7 @@ class ScriptForm(ReadForm):
         label="Objective", required=False, max_length=200, help_text="A metric that the script reports."
     )
     direction = forms.ChoiceField(
-        label="Better is", required=False, choices=[("max", "higher"), ("min", "lower")]
+        label="Better is", required=False, choices=[("", "choose"), ("max", "higher"), ("min", "lower")]
     )
     algorithm = forms.ChoiceField(label="Algorithm", required=False)
     max_trials = forms.IntegerField(
@@ -133,6 +133,17 @@ class ScriptForm(ReadForm):
             if line.strip():
                 found[name.strip()] = value.strip()
         return found
+
+    def has_objective(self, values: Mapping[str, Any]) -> bool:
+        """Return whether the objective of a search is complete; if not, its fields have errors."""
+        missing = {
+            "metric": "" if values["metric"].strip() else "Enter the metric that ranks the trials.",
+            "direction": "" if values["direction"] else "Choose whether higher or lower values are better.",
+        }
+        for name, message in missing.items():
+            if message:
+                self.add_error(name, message)
+        return not any(missing.values())
 
     def add_problems(self, error: Any) -> None:
         """Add the problems of an action at the nearest field; arguments are named in the message."""
@@ -215,7 +226,7 @@ def _search(base: Json, values: Mapping[str, Any], space: list[Json]) -> Json:
     # A condition names an earlier row.
     places = {name: place for place, name in enumerate(known)}
     space = sorted(space, key=lambda row: places.get(row["name"], len(places)))
-    objective = {"metric": values["metric"].strip(), "direction": values["direction"] or "max"}
+    objective = {"metric": values["metric"].strip(), "direction": values["direction"]}
     # Several objectives, of which the form shows the first.
     shown = ("pruner", "parallel_trials", "objectives")
     hidden = {name: part for name, part in base.items() if name not in shown}
@@ -256,7 +267,7 @@ def initial_values(spec: Json) -> Iterator[tuple[str, Any]]:
     yield "steps", part(spec, "fit").get("epochs", 100)
     yield "seed", part(spec, "fit").get("seed", 0)
     yield "metric", objective.get("metric", "")
-    yield "direction", objective.get("direction", "max")
+    yield "direction", objective.get("direction", "")
     yield "algorithm", search.get("algorithm", "random")
     yield "max_trials", search.get("max_trials", 12)
     yield "executions", search.get("executions_per_trial", 1)

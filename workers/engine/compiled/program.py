@@ -12,7 +12,7 @@ from workers.engine.arrays import Array
 from workers.engine.compiled.aot import AheadOfTimeFunction
 from workers.engine.compiled.autotune import MAX_TIME_RATIO, estimate_step_mode, is_long_step, timing_clock
 from workers.engine.compiled.model_functions import ModelFunctions
-from workers.engine.compiled.state import Leaves, State
+from workers.engine.compiled.state import Leaves, State, copied
 from workers.engine.compiled.timing_comparison import TimingComparison, Variant
 from workers.engine.compiled.timing_results import STEP_MODE, StepMode, TimingResults
 from workers.engine.compiled.traced_hyperparameters import find_traced_hyperparameters
@@ -85,9 +85,7 @@ class Program:
         model = self.model
         # A copy: training functions donate the state they are given, which makes its buffers unusable.
         groups = model.trainable_variables, model.non_trainable_variables, model.optimizer.variables
-        trainable, other, optimizer = (
-            [jax.numpy.array(variable.value) for variable in group] for group in groups
-        )
+        trainable, other, optimizer = (copied([variable.value for variable in group]) for group in groups)
         return trainable, other, optimizer, self.initial_metrics()
 
     def initial_metrics(self) -> Leaves:
@@ -221,7 +219,7 @@ class Program:
     def _time(self, mode: StepMode, state: State, hyperparameters: Array, data: Any, steps: int) -> float:
         """Return the duration of the first `steps` steps of `data` with a step mode, in seconds."""
         # `_run` donates its state, and the training continues from the original.
-        copy = jax.tree.map(jax.numpy.array, state)
+        copy = copied(state)
         now = timing_clock()
         began = now()
         self._run(mode, copy, hyperparameters, data, range(steps))

@@ -2,7 +2,17 @@
 
 from typing import Any
 
+import jax
+
 Leaves = list[Any]
 """Arrays in the order of one group of the model's variables."""
 State = tuple[Leaves, Leaves, Leaves, Leaves]
 """Values of the trainable, non-trainable, optimizer and metrics variables."""
+
+
+def copied(arrays: Any) -> Any:
+    """Return a copy of each array of a tree, on the device.
+
+    `jax.numpy.array` compiles a program for each shape, which takes longer than an epoch of a small model.
+    """
+    return jax.device_put(arrays, may_alias=False)

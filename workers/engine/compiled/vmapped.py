@@ -16,7 +16,7 @@ import numpy as np
 from workers.engine.arrays import Array
 from workers.engine.compiled.aot import AheadOfTimeFunction
 from workers.engine.compiled.autotune import MAX_TIME_RATIO, timing_clock
-from workers.engine.compiled.state import Leaves, State
+from workers.engine.compiled.state import Leaves, State, copied
 from workers.engine.compiled.timing_comparison import TimingComparison, Variant
 from workers.engine.compiled.timing_results import TimingResults, cost_name
 from workers.engine.compiled.training_time import TrainingTime
@@ -201,7 +201,7 @@ class VmappedProgram:
     def _time(self, inputs: EpochInputs, count: int, shared: SharedInputs, epochs: int) -> float:
         """Return how long `epochs` epochs of `count` trainings take, in seconds."""
         state = unstacked(inputs.state)
-        copies = [inputs._replace(state=jax.tree.map(jax.numpy.array, state)) for _ in range(count)]
+        copies = [inputs._replace(state=copied(state)) for _ in range(count)]
         now = timing_clock()
         began = now()
         for _ in range(epochs):

@@ -13,7 +13,7 @@ from jobs.contracts.data import DataSpec, Task
 from jobs.contracts.features import ColumnPlan, Features
 from jobs.contracts.images import IMAGE
 from jobs.contracts.profile import Profile
-from jobs.contracts.split_roles import resolved
+from jobs.contracts.split_roles import column_with, resolved
 from jobs.contracts.task_parts import DatasetFile
 from jobs.contracts.windows import is_windowed, resolved_window
 from workers.engine.arrays import Array
@@ -416,7 +416,13 @@ def _reencode(raw: dict[str, Array], profile: Profile, spec: DataSpec) -> tuple[
         raise BadSpec(
             "the features of this data set are arrays; another target or other features cannot be selected"
         )
-    encoded = encode(Table(raw), target=spec.target or profile.target, features=spec.features, task=spec.task)
+    encoded = encode(
+        Table(raw),
+        target=spec.target or profile.target,
+        features=spec.features,
+        task=spec.task,
+        without=column_with(profile, "split"),
+    )
     described = profile.model_copy(
         update={
             "task": encoded.task,

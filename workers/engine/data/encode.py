@@ -5,7 +5,7 @@ Numbers are unchanged. Text columns become one-hot columns, with the vocabulary 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast, get_args
 
 import numpy as np
@@ -87,6 +87,7 @@ def encode(
     task: Task | None,
     limits: FileLimits = DEFAULT_LIMITS,
     types: Mapping[str, ArrayType] | None = None,
+    without: str | None = None,
 ) -> Encoded:
     """Encode a table.
 
@@ -97,14 +98,18 @@ def encode(
         task: kind of prediction; None to guess it from the target.
         limits: how many bytes the encoded features may have.
         types: of arrays whose rows have two axes, as far as a person has chosen them.
+        without: name of a column that is no feature.
 
     Raises:
         BadData: the features are too large, or a column does not exist, has missing values, or cannot be a
             feature or target.
     """
     target = choose_target(table, target)
+    if without is not None and without in (target, *(features or ())):
+        raise BadData(f"column {without!r} has the role split, and is also a feature or the target")
     y, task, labels = encode_target(target, table.columns[target], task)
-    chosen = _encode_features(table, target, features, limits)
+    usable = replace(table, columns={name: each for name, each in table.columns.items() if name != without})
+    chosen = _encode_features(usable, target, features, limits)
     x, kind = _join(chosen, types or {})
     return Encoded(
         x=x,

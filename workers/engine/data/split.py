@@ -10,7 +10,7 @@ from jobs.contracts.split_roles import MIN_GROUPS, few_groups
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
 from workers.engine.data.texts import TEXT
-from workers.engine.errors import BadSpec
+from workers.engine.errors import BadData, BadSpec
 
 NAMES_OF_PARTS = {
     "train": ("train", "training"),
@@ -62,6 +62,28 @@ def split(y: Array, columns: Mapping[str, Array], task: Task, spec: Split) -> Pa
         if not len(part):
             raise BadSpec(f"the split of {len(y)} rows leaves the {name} part empty")
     return Parts(*(np.sort(rows) for rows in parts))
+
+
+def named_parts(column: str | None, values: Mapping[str, Array]) -> tuple[int, int, int] | None:
+    """Return the rows of training, validation and test that the column with the role split names.
+
+    Args:
+        column: its name; None without one, then the result is None.
+        values: columns of the data set by name.
+
+    Raises:
+        BadData: a value names no part, or a part has no row.
+    """
+    if column is None:
+        return None
+    try:
+        parts = _by_column(_named(values, column), column)
+    except BadSpec as error:
+        raise BadData(f"a column with the role split names the part of each row: {error}") from error
+    for name, rows in parts._asdict().items():
+        if not len(rows):
+            raise BadData(f"column {column!r} has the role split, and no row has the value {name}")
+    return len(parts.train), len(parts.validation), len(parts.test)
 
 
 def _named(columns: Mapping[str, Array], name: str) -> Array:

@@ -31,6 +31,7 @@ from workers.engine.data.labels import seems_divided
 from workers.engine.data.row_hashes import count_equal_rows
 from workers.engine.data.schema import ColumnSchema, Schema, with_role
 from workers.engine.data.spilled import words
+from workers.engine.data.split import named_parts
 from workers.engine.data.statistics import PART_ROWS
 from workers.engine.data.table import NUMBERS, Table
 from workers.engine.errors import BadSpec
@@ -100,6 +101,7 @@ def make_table_profile(
         has_pipeline=True,
         blocks=input_blocks(plans),
         weight=with_role(schema.columns, "weight"),
+        part_rows=named_parts(with_role(schema.columns, "split"), schema.table.columns),
         outputs=target.outputs,
         class_labels=target.class_labels,
         class_counts=counts,
@@ -157,7 +159,7 @@ def _several_labels(schema: Schema, task: Task) -> list[str]:
 
 def _in_order_of_time(schema: Schema) -> list[str]:
     """Return a hint if the rows follow a date: rows between those of the training are easier to predict."""
-    if any(column.role == "time" for column in schema.columns.values()):
+    if any(column.role in ("time", "split") for column in schema.columns.values()):
         return []
     for name in schema.features:
         dates = schema.table.columns[name]

@@ -8,7 +8,6 @@ from typing import Any
 import keras
 
 from jobs.contracts.features import Features
-from workers.engine.models.initial_values import drawn_on_host
 from workers.engine.models.own_code import is_active
 from workers.engine.models.own_objects import objects_for
 from workers.features.files import add_features
@@ -31,7 +30,7 @@ def load_model(path: Path, folder: Path) -> Any:
         link.symlink_to(path.resolve())
         # Safe mode rejects lambdas, whose code would run in this process. A task with code of its own runs
         # such code anyway, in a sandbox.
-        with drawn_on_host(), objects_for(link):
+        with objects_for(link):
             return keras.saving.load_model(link, compile=False, safe_mode=not is_active())
 
 

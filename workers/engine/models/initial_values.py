@@ -3,24 +3,21 @@
 A model is assembled while Keras defers the initialization of its variables. Then each random initializer and
 each random generator gets a seed derived from the run's seed and the name of its layer. So equal runs start
 from equal values in any process, and a cached model starts from the same values as a new one.
-
-Glorot's uniform distribution is drawn on the host. Keras draws it on the device with a program for each
-shape, and XLA takes 0.7 s of CPU to compile one, which is longer than the training of a small model.
 """
 
-import math
 import zlib
 from collections.abc import Callable, Container, Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
 from workers.engine.arrays import Array
+from workers.engine.models import host_values
 from workers.engine.models.width_padding import Widths, padded
 
 Shape = tuple[int, ...]
+host_values.install()
 
 
 class Source(NamedTuple):
@@ -101,8 +98,6 @@ class _Draw:
         self._dtype = dtype
 
     def __call__(self, seed: int, shape: Shape) -> Any:
-        if type(self._initializer) is keras.initializers.GlorotUniform:
-            return glorot_uniform(seed, shape).astype(self._dtype)
         for part in self._seeded:
             part.seed = seed
         return self._initializer(shape, dtype=self._dtype)
@@ -117,24 +112,6 @@ class _DeferredInitializer:
 
     def __call__(self, shape: Shape, dtype: Any = None) -> Any:
         return keras.ops.convert_to_tensor(self._source.draw(self._seed, shape), dtype=dtype)
-
-
-@contextmanager
-def drawn_on_host() -> Iterator[None]:
-    """Return a context in which Keras draws Glorot's distribution on the host, with any seed.
-
-    For loading a file, which replaces the values of all variables after Keras has drawn them.
-    """
-    initializer = keras.initializers.GlorotUniform
-
-    def draw(_self: Any, shape: Shape, dtype: Any = None) -> Any:
-        return keras.ops.convert_to_tensor(glorot_uniform(0, tuple(shape)), dtype=dtype)
-
-    initializer.__call__ = draw
-    try:
-        yield
-    finally:
-        del initializer.__call__  # the inherited method is visible again
 
 
 def _names(layer: str) -> Iterator[str]:
@@ -170,20 +147,3 @@ def _is_of_keras(initializer: Any) -> bool:
     is_initializer = isinstance(initializer, keras.initializers.Initializer)
     module = type(initializer).__module__ if is_initializer else getattr(initializer, "__module__", "")
     return module.startswith("keras.")
-
-
-def glorot_uniform(seed: int, shape: Shape) -> Array:
-    """Return uniform numbers within ±sqrt(6 / (inputs + outputs)), float32.
-
-    Args:
-        seed: below 2³².
-        shape: of a kernel, inputs and outputs last; for convolutions they count once per position of the
-            window.
-
-    Source: Glorot and Bengio 2010, Understanding the difficulty of training deep feedforward neural networks,
-    equation 16.
-    """
-    inputs, outputs = shape[-2:] if len(shape) > 1 else (math.prod(shape), math.prod(shape))
-    limit = math.sqrt(6 / (math.prod(shape[:-2]) * (inputs + outputs)))
-    uniform = np.random.Generator(np.random.Philox(seed)).random(shape, dtype=np.float32)
-    return (2 * uniform - 1) * np.float32(limit)

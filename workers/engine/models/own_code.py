@@ -4,13 +4,14 @@ It executes that code, so only processes in a sandbox may use it. `own_objects` 
 """
 
 import ast
+import contextlib
 import importlib
 import importlib.util
 import inspect
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -241,7 +242,7 @@ def entry_of(model: CodeModel) -> Any:
     # Three seconds, which other tasks do not need.
     import keras_tuner
 
-    found = getattr(imported(_file_of(model), {model.name}), model.name, None)
+    found = getattr(imported(_file_of(model.path, model.name), {model.name}), model.name, None)
     if inspect.isclass(found) and issubclass(found, keras_tuner.HyperModel):
         with calling(CodeBuildFailure, f"{model.name}({', '.join(model.args)})"):
             return found(**model.args)
@@ -265,13 +266,38 @@ def has_own_fit(hypermodel: Any) -> bool:
     return fit is not None and fit is not keras_tuner.HyperModel.fit
 
 
-def _file_of(model: CodeModel) -> str:
-    """Return the path of the file that defines the entry."""
-    defining = [model.path] if model.path and model.name in _defined(_folder() / model.path) else []
-    if not model.path:
-        defining = definitions().get(model.name, [])
+def function_of(entry: str) -> Callable[..., Any]:
+    """Return a function of the code, `name` or `path:name`.
+
+    Raises:
+        CodeImportFailure: the code cannot be imported, or has no such function.
+    """
+    path, _, name = entry.rpartition(":")
+    found = getattr(imported(_file_of(path, name), {name}), name, None)
+    if not callable(found):
+        raise CodeImportFailure(f"{entry} is no function")
+    return found
+
+
+@contextmanager
+def working_in_code() -> Iterator[None]:
+    """Make the folder of the code the working folder, so that it finds the files beside it by their names."""
+    with contextlib.chdir(_folder()):
+        yield
+
+
+def _file_of(path: str, name: str) -> str:
+    """Return the path of the file that defines an entry.
+
+    Args:
+        path: of the file; empty for the first that defines it.
+        name: of the function or class.
+    """
+    defining = [path] if path and name in _defined(_folder() / path) else []
+    if not path:
+        defining = definitions().get(name, [])
     if not defining:
-        raise CodeImportFailure(f"no file of the code defines {model.name}")
+        raise CodeImportFailure(f"no file of the code defines {name}")
     return defining[0]
 
 

@@ -222,7 +222,7 @@ class _Run:
     def _add(self, line: MetricLine) -> None:
         plan, reported = self._plan, self._reported
         reported.add(line, plan.objective)
-        self._report.metric(line.step, line.metrics, execution=plan.execution)
+        self._report.metric(line.step, line.metrics, axis="step", execution=plan.execution)
         self._report_progress()
         if plan.check is not None and plan.objective is not None and plan.objective.metric in line.metrics:
             reported.verdict = reported.verdict or plan.check(line.step, reported.best)
@@ -280,13 +280,19 @@ class _Run:
             raise self._no_objective(self._plan.objective.metric)
 
     def _failure(self, status: int) -> ProgramFailed:
-        entry, trace = self._plan.script.entry, _traceback(self._errors)
+        entry, trace = self._plan.script.entry, self._with_own_paths(_traceback(self._errors))
         if status < 0:
             hint = " The system may have run out of memory." if status == -signal.SIGKILL else ""
             return ProgramFailed("script_crashed", f"{entry} was ended by {_signal(-status)}.{hint}", trace)
         last = trace.rstrip().rpartition("\n")[2].strip()[:500]
         cause = f": {last}" if last else ""
         return ProgramFailed("script_failed", f"{entry} ended with exit status {status}{cause}", trace)
+
+    def _with_own_paths(self, trace: str) -> str:
+        """Return a traceback that names the files as the version of code does."""
+        for folder in {str(self._work), os.path.realpath(self._work)}:
+            trace = trace.replace(folder + os.sep, "")
+        return trace
 
     def _no_objective(self, metric: str) -> ProgramFailed:
         entry, latest = self._plan.script.entry, self._reported.latest

@@ -74,6 +74,7 @@ def _built(task: DryBuildTask, shape: DataShape, report: Report) -> BuiltModel:
         space=space,
         is_compiled=made.is_compiled,
         own_fit=made.own_fit,
+        one_call=not made.is_plain,
         loss=_loss_name(model) if made.is_compiled else "",
         metrics=metrics,
         input_shape=tuple(_shape(model.input_shape)) if getattr(model, "inputs", None) else shape.input_shape,

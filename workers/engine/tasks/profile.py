@@ -27,6 +27,7 @@ from workers.engine.data.profile_size import stored
 from workers.engine.data.schema import is_tabular, propose
 from workers.engine.data.several import join, read_csv_files, read_json_files
 from workers.engine.data.spilled import Spill
+from workers.engine.data.split import named_parts
 from workers.engine.data.store import file_digest
 from workers.engine.data.table import Table, read_array, read_arrow, read_npz, read_parquet
 from workers.engine.data.tabular import TableTarget, make_table_profile
@@ -250,11 +251,13 @@ def _prepared_arrays(
 ) -> Prepared:
     if task.rows_without_target != "refuse":
         raise BadData("rows without a target can be left out of tables, not of arrays")
-    requested = next((column.name for column in task.columns if column.role == "target"), None)
+    by_role = {column.role: column.name for column in task.columns}
+    target, split_column = target or by_role.get("target"), by_role.get("split")
     encoded = encode(
         table,
-        target=target or requested,
+        target=target,
         features=task.features,
+        without=split_column,
         task=prediction_task,
         limits=task.limits,
         types=array_types(table, task.columns),
@@ -262,7 +265,7 @@ def _prepared_arrays(
     scalars = _values(table)
 
     def describe(_: ThreadPoolExecutor) -> tuple[Profile, Iterator[Overview]]:
-        profile = make_profile(table, encoded)
+        profile = make_profile(table, encoded, split_column)
         return profile, of_arrays(scalars, encoded.x, encoded.y, profile)
 
     return Prepared(Content({"x": encoded.x, "y": encoded.y}, scalars), describe)
@@ -288,8 +291,17 @@ def _values(table: Table) -> dict[str, Array]:
     return {name: column for name, column in table.columns.items() if column.ndim == 1}
 
 
-def make_profile(table: Table, encoded: Encoded) -> Profile:
-    """Return the profile of arrays that are used as in `encoded`."""
+def make_profile(table: Table, encoded: Encoded, split_column: str | None = None) -> Profile:
+    """Return the profile of arrays that are used as in `encoded`.
+
+    Args:
+        table: the arrays.
+        encoded: those that are used.
+        split_column: names the part of each row.
+
+    Raises:
+        BadData: `split_column` names no parts.
+    """
     duplicates = statistics.count_duplicates(encoded.x, encoded.y)
     counts = statistics.class_counts(encoded.y, encoded.task, encoded.outputs)
     columns = tuple(statistics.describe_column(name, column) for name, column in table.columns.items())
@@ -298,8 +310,13 @@ def make_profile(table: Table, encoded: Encoded) -> Profile:
             column.model_copy(update={"type": "sequence"}) if column.name in encoded.features else column
             for column in columns
         )
+    columns = tuple(
+        column.model_copy(update={"role": "split"}) if column.name == split_column else column
+        for column in columns
+    )
     return Profile(
         rows=table.rows,
+        part_rows=named_parts(split_column, table.columns),
         kind=encoded.kind,
         task=encoded.task,
         target=encoded.target,

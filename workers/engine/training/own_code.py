@@ -19,6 +19,7 @@ from jobs.contracts.experiment import ExperimentSpec
 from workers.engine.arrays import Array
 from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.program import Program
+from workers.engine.compiled.traced_hyperparameters import TRACED_OPTIMIZER_ARGUMENTS
 from workers.engine.data.batches import Batches
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.rows import Rows
@@ -30,7 +31,7 @@ from workers.engine.models.build import compile_model
 from workers.engine.models.code_build import CodeBuild, build_code, compile_for_batches
 from workers.engine.models.initial_values import InitialValues
 from workers.engine.models.mesh import use_mesh
-from workers.engine.models.optimizer import ensure_built
+from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.own_code import calling, entry_of
 from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.variables import assign, values
@@ -274,6 +275,11 @@ def _assigned(kept: Any, fresh: Any) -> bool:
         return False
     for old, new in groups:
         assign(old, values(new))
+    # Plain attributes that are arguments of the program; the learning rate is a variable.
+    optimizers = unwrap_optimizer(kept.optimizer), unwrap_optimizer(fresh.optimizer)
+    for name in TRACED_OPTIMIZER_ARGUMENTS:
+        if hasattr(optimizers[1], name):
+            setattr(optimizers[0], name, getattr(optimizers[1], name))
     return True
 
 

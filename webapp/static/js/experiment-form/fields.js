@@ -1,6 +1,6 @@
 // The fields outside of rows: they show the spec and write into it; their options depend on the data set.
 
-/** @import { Direction, Objective, Origin, Spec, Template, Version } from "./types.js" */
+/** @import { Objective, Origin, Spec, Template, Version } from "./types.js" */
 /** @import { Sheet } from "./sheet.js" */
 import { byId, closest, find, findAll } from "../elements.js";
 import { grouped } from "../trials/words.js";
@@ -107,26 +107,18 @@ export class Fields {
     return made;
   }
 
+  /** The objective of a new search. The metrics of own code are known after its dry build only. */
   objective() {
-    const metric = this.sheet.measures?.objective ?? "val_loss";
-    return { metric, direction: this.directionOf(metric) };
-  }
-
-  /**
-   * @param {string} metric
-   * @returns {Direction}
-   */
-  directionOf(metric) {
-    const { metric: known, direction } = this.sheet.spec.search?.objective ?? {};
-    if (this.sheet.templateName === CODE && metric === known && direction === "max") return "max";
-    return this.sheet.measures?.directions[metric.replace(/^val_/, "")] ?? "min";
+    const metric = (this.sheet.templateName !== CODE && this.sheet.measures?.objective) || "val_loss";
+    return { metric, direction: this.sheet.directionOf(metric) };
   }
 
   /** @param {string} metric */
   matchDirection(metric) {
     const objective = this.sheet.spec.search?.objective;
-    if (objective) objective.direction = this.directionOf(metric);
-    show(byId("at/spec/search/objective/direction", HTMLElement), this.directionOf(metric));
+    if (!objective || metric === objective.metric) return;
+    Object.assign(objective, { metric, direction: this.sheet.directionOf(metric) });
+    this.showValue(byId("at/spec/search/objective/direction", HTMLElement));
   }
 
   /**
@@ -276,7 +268,7 @@ export class Fields {
 
   /** @param {HTMLElement} input */
   showValue(input) {
-    show(input, this.sheet.get(input.dataset.pointer ?? ""));
+    show(input, this.sheet.shown(input.dataset.pointer ?? ""));
   }
 
   /** @param {string | undefined} pointer */
@@ -434,11 +426,15 @@ export class Fields {
     const note = find(this.form, "[data-split-roles]", HTMLElement);
     const { group, column, time, use_roles: follows = true } = this.sheet.spec.data?.split ?? {};
     const roles = this.sheet.version?.splitRoles;
-    const decides = roles?.time ?? roles?.group ?? null;
+    const role = roles?.split ? "split" : roles?.time ? "time" : "group";
+    const decides = roles?.[role] ?? null;
     note.hidden = decides === null;
     if (decides === null) return;
-    const role = roles?.time ? "time" : "group";
-    const way = role === "time" ? `along “${decides}”` : `with equal values of “${decides}” together`;
+    const way = {
+      split: `into the parts that “${decides}” names, whatever the shares above`,
+      time: `along “${decides}”`,
+      group: `with equal values of “${decides}” together`,
+    }[role];
     if (group || column || time) note.textContent = `“${decides}” has the role ${role}; the choice above replaces it.`;
     else if (follows)
       note.textContent = `“${decides}” has the role ${role}: rows are split ${way}. It is an input only if Features names it.`;
@@ -451,7 +447,9 @@ export class Fields {
     const rows = this.sheet.version?.rows ?? 0;
     const split = { validation: 0.2, test: 0.2, ...this.sheet.spec.data?.split };
     const train = 1 - split.validation - split.test;
-    figure.hidden = !rows || !(train > 0 && split.validation > 0 && split.test > 0);
+    const { group, column, time, use_roles: follows = true } = split;
+    const named = column || (follows && !group && !time && this.sheet.version?.splitRoles?.split);
+    figure.hidden = Boolean(named) || !rows || !(train > 0 && split.validation > 0 && split.test > 0);
     if (figure.hidden) return;
     /** @type {[string, number][]} */
     const parts = [

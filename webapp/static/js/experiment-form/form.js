@@ -71,6 +71,8 @@ for (const type of ["ty:server", "ty:session"])
     if (answers() && isLoggedIn() && last.state === "away") check.schedule(0);
   });
 
+sheet.addEventListener("rebuilt", () => check.schedule(0));
+
 // The guard of unsaved changes listens for input: it must also be notified of changes by buttons.
 sheet.addEventListener("change", () => form.dispatchEvent(new Event("input")));
 

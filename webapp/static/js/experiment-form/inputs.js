@@ -101,16 +101,17 @@ function mark(input, value) {
 }
 
 /**
- * Choose an entry. A value that is not offered is shown all the same, so that fields and JSON agree.
+ * Choose an entry. A value that is not offered is shown all the same, so that fields and JSON agree. Null: none yet.
  * @param {HTMLSelectElement} select
  * @param {unknown} value
  */
 function choose(select, value) {
   select.querySelector("[data-strange]")?.remove();
-  const wanted = value === undefined ? "" : JSON.stringify(value);
-  const offered = [...select.options].some((option) => option.value === wanted);
-  if (!offered) {
-    const option = new Option(value === undefined ? "—" : `${text(value)} (not offered)`, wanted);
+  const offered = [...select.options].map((option) => option.value);
+  const isOpen = value === undefined || (value === null && !offered.includes("null"));
+  const wanted = isOpen ? "" : JSON.stringify(value);
+  if (!offered.includes(wanted)) {
+    const option = new Option(isOpen ? "—" : `${text(value)} (not offered)`, wanted);
     option.dataset.strange = "";
     select.prepend(option);
   }

@@ -6,9 +6,11 @@ import { askLogin } from "../connection/session.js";
 import { find } from "../elements.js";
 import { csrfToken } from "../post.js";
 import { offer } from "./inputs.js";
+import { FIT } from "./sheet.js";
 
 const WAIT = 500;
 const AGAIN = 1500;
+const ONE_CALL = "A training is one call of fit: one that is paused, stopped or lost begins again.";
 const ENDED = ["completed", "failed", "stopped"];
 
 /** @param {unknown} value */
@@ -33,6 +35,7 @@ export class OwnCode {
   timer = 0;
   /** The request whose answer is shown, as JSON. */
   asked = "";
+  hasFailed = false;
   /** @type {AbortController | null} */
   running = null;
 
@@ -43,12 +46,14 @@ export class OwnCode {
   constructor(form, sheet) {
     this.sheet = sheet;
     this.group = find(form, "[data-own-code]", HTMLElement);
+    this.submit = find(form, "[name=do][value=submit]", HTMLButtonElement);
     this.digest = find(this.group, "[data-own=digest]", HTMLSelectElement);
     this.entry = find(this.group, "[data-own=entry]", HTMLSelectElement);
     this.arguments = find(this.group, "[data-own-arguments]", HTMLElement);
     this.state = find(this.group, "[data-own-state]", HTMLElement);
     this.notes = find(this.group, "[data-own-notes]", HTMLElement);
     this.again = find(this.group, "[data-own-again]", HTMLButtonElement);
+    this.data = find(form, "[data-code-data]", HTMLElement);
     this.group.addEventListener("input", (event) => this.onInput(event));
     this.again.addEventListener("click", () => this.ask(true));
     sheet.onChange((from) => this.follow(from));
@@ -93,6 +98,9 @@ export class OwnCode {
   /** @param {Origin} from */
   follow(from) {
     this.group.hidden = !this.isChosen;
+    // Drafts may be saved without the right to run code.
+    this.submit.disabled = this.isChosen && !this.sheet.known.code.mayRun;
+    this.showData();
     if (!this.isChosen) {
       this.forget();
       return;
@@ -112,6 +120,22 @@ export class OwnCode {
     this.entry.value = JSON.stringify(entry);
     if (from !== "field") this.drawArguments();
     this.schedule();
+  }
+
+  /** Show which data set the code has loaded, or where its data can be loaded. */
+  showData() {
+    const found = this.isChosen ? this.version?.data : null;
+    this.data.hidden = !found;
+    if (!found) return;
+    const { project } = this.sheet.known;
+    const link = Object.assign(document.createElement("a"), {
+      href: `/code/${this.version?.digest}?project=${project}#data`,
+      textContent: found.dataset ? "Load again" : "Load its data",
+    });
+    const text = found.dataset
+      ? `The newest data that load_data of the code has loaded are “${found.dataset}”. `
+      : "The code has a function load_data. Its rows become a data set once they are loaded: ";
+    this.data.replaceChildren(text, link);
   }
 
   forget() {
@@ -166,7 +190,7 @@ export class OwnCode {
     const { digest, entry } = this.sheet.spec.model ?? {};
     if (!digest || !entry || !this.sheet.known.code.mayRun) {
       this.asked = wanted;
-      if (!this.sheet.known.code.mayRun) this.show("You need the role trainer to run own code.");
+      if (!this.sheet.known.code.mayRun) this.show("Submitting takes the role trainer: it runs own code.");
       return;
     }
     this.timer = setTimeout(() => {
@@ -203,12 +227,16 @@ export class OwnCode {
   /** @param {DryBuild} found */
   take(found) {
     const { state, built, job, error } = found;
+    // A spec whose dry build has failed is refused, until it is done again.
+    const hasFailed = state === "failed";
+    if (hasFailed !== this.hasFailed) this.sheet.dispatchEvent(new Event("rebuilt"));
+    this.hasFailed = hasFailed;
     if (state === "completed" && built) {
       const { space, parameters } = built;
       this.show(
         `The code declares ${space.length} hyperparameter${space.length === 1 ? "" : "s"}. With their defaults the model ` +
           `has ${parameters.toLocaleString("en")} parameters.`,
-        built.notes,
+        built.one_call ? [...built.notes, ONE_CALL] : built.notes,
       );
       this.accept(found);
     } else if (ENDED.includes(state)) {
@@ -238,6 +266,10 @@ export class OwnCode {
       if (spec.search && !spec.search.space?.length) spec.search.space = structuredClone(space);
       const fit = /** @type {Record<string, unknown>} */ (spec.fit ?? {});
       for (const pointer of Object.keys(unused)) delete fit[pointer.replace("/fit/", "")];
+      if (spec.search?.space)
+        spec.search.space = spec.search.space.filter(
+          ({ name = "" }) => !(name.startsWith(FIT) && this.sheet.isUnused(`/${name}`)),
+        );
     });
   }
 

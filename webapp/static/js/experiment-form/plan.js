@@ -3,7 +3,7 @@
 /** @import { FineTuning, Plan, Problem, Verdict } from "./types.js" */
 import { find } from "../elements.js";
 import { grouped as count } from "../trials/words.js";
-import { placeOf } from "./problems.js";
+import { placeOf, sentence } from "./problems.js";
 
 /** @param {number | null | undefined} size */
 export function bytes(size) {
@@ -150,7 +150,8 @@ export class PlanView {
    * @param {Problem} problem
    * @param {string} css
    */
-  note({ pointer, message }, css = "") {
+  note(problem, css = "") {
+    const { pointer } = problem;
     const note = Object.assign(document.createElement("div"), { className: `ty-note ty-note-warn ef-note ${css}` });
     const link = Object.assign(document.createElement("a"), {
       href: "#",
@@ -158,7 +159,7 @@ export class PlanView {
     });
     link.dataset.goto = pointer.startsWith("/spec") || pointer === "/name" ? pointer : `/spec${pointer}`;
     const text = document.createElement("p");
-    text.append(link, ` ${message}`);
+    text.append(link, " ", sentence(problem));
     note.append(find(document, 'template[data-icon="warning"]', HTMLTemplateElement).content.cloneNode(true), text);
     return note;
   }

@@ -11,6 +11,20 @@ import { parent } from "./pointer.js";
  */
 export const placeOf = (pointer) => pointer.replace(/^\/(spec\/)?/, "").replaceAll("/", " › ") || "spec";
 
+/**
+ * Return a problem as text, with a link to the job that it names.
+ * @param {Problem} problem
+ */
+export function sentence({ message, job }) {
+  const parts = document.createDocumentFragment();
+  parts.append(message);
+  if (job) {
+    const link = Object.assign(document.createElement("a"), { href: `/jobs/${job}`, textContent: `Job ${job}` });
+    parts.append(". ", link);
+  }
+  return parts;
+}
+
 export class Problems {
   /**
    * @param {HTMLFormElement} form
@@ -69,8 +83,8 @@ export class Problems {
     const message = Object.assign(document.createElement("div"), {
       className: "ty-error",
       id: `problem-${index}`,
-      textContent: problem.message,
     });
+    message.append(sentence(problem));
     message.dataset.problemMessage = "";
     if (element.matches("input, select, textarea")) {
       element.setAttribute("aria-invalid", "true");
@@ -108,7 +122,7 @@ export class Problems {
       textContent: placeOf(problem.pointer),
     });
     link.dataset.goto = problem.pointer;
-    item.append(link, ` ${problem.message}`);
+    item.append(link, " ", sentence(problem));
     return item;
   }
 

@@ -11,20 +11,18 @@ const LISTS = {
   layout: "/mesh/layout",
   overrides: "/precision/overrides",
 };
+/** The end of the pointer of an objective's metric. */
+const OBJECTIVE = /^(\/search\/objectives\/\d+)\/metric$/;
 /** @typedef {keyof typeof LISTS} Name */
 /** @typedef {Parameter & Objective & Rule} Row */
 
 /** @type {Record<"layout" | "objectives" | "overrides", (sheet: Sheet) => Row>} */
 const NEW = {
   layout: (sheet) => ({ match: ".*/kernel", axes: [null, sheet.spec.mesh?.axis_names?.at(-1) ?? null] }),
-  objectives: (sheet) => ({
-    metric:
-      sheet.watched.find(
-        (name) =>
-          !(sheet.spec.search?.objectives ?? [sheet.spec.search?.objective]).some((one) => one?.metric === name),
-      ) ?? "val_loss",
-    direction: "min",
-  }),
+  objectives: (sheet) => {
+    const metric = sheet.watched.find((name) => !sheet.objectives.includes(name)) ?? "val_loss";
+    return { metric, direction: sheet.directionOf(metric) };
+  },
   overrides: () => ({ match: "", policy: "float32" }),
 };
 
@@ -112,13 +110,14 @@ export class Rows {
     const relative = input.dataset.pointer ?? "";
     if (relative.startsWith("/")) return;
     const value = /** @type {Record<string, unknown>} */ (row)[relative];
-    input.dataset.pointer = `${pointer}/${relative}`;
-    input.id = `at/spec${pointer}/${relative}`;
+    const place = `${pointer}/${relative}`;
+    input.dataset.pointer = place;
+    input.id = `at/spec${place}`;
     input.closest("[data-field]")?.querySelector("label")?.setAttribute("for", input.id);
     if (input.dataset.input === "measure" && input instanceof HTMLSelectElement) offer(input, this.sheet.watched);
     if (input.dataset.input === "axes") this.drawAxes(input, Array.isArray(value) ? value : []);
     else if (input.dataset.input === "kind" && isField(input)) input.value = String(value ?? "fixed");
-    else if (input.dataset.offer !== "names") show(input, value);
+    else if (input.dataset.offer !== "names") show(input, value ?? this.sheet.shown(place));
   }
 
   offerNames() {
@@ -208,7 +207,17 @@ export class Rows {
     if (!input?.dataset.pointer) return;
     if (input.dataset.input === "kind" && isField(input))
       this.changeKind(Number(closest(event, "[data-row-of]")?.dataset.index), input.value);
+    else if (OBJECTIVE.test(input.dataset.pointer)) this.changeObjective(input.dataset.pointer, String(read(input)));
     else this.sheet.put(input.dataset.pointer, read(input), input.dataset.offer === "names" ? "rows" : "field");
+  }
+
+  /**
+   * @param {string} pointer
+   * @param {string} metric
+   */
+  changeObjective(pointer, metric) {
+    const direction = this.sheet.directionOf(metric);
+    this.sheet.put(pointer.replace(OBJECTIVE, "$1"), { metric, ...(direction && { direction }) }, "rows");
   }
 
   /**

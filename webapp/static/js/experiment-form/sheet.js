@@ -1,6 +1,6 @@
 // The one spec object that fields, rows and JSON pane share. Each change is an event, which the others follow.
 
-/** @import { Built, Known, Origin, Parameter, Spec, Task, Template } from "./types.js" */
+/** @import { Built, Direction, Known, Origin, Parameter, Spec, Task, Template } from "./types.js" */
 import { get, put } from "./pointer.js";
 import { versionNamed } from "./version.js";
 
@@ -8,6 +8,9 @@ import { versionNamed } from "./version.js";
 export const TEMPLATE = "/model/template";
 /** The entry of that field for own code. */
 export const CODE = "code";
+/** The start of the names of hyperparameters that are fields of the fit, beside those of own code. */
+export const FIT = "fit/";
+const DIRECTION = /^(\/search\/objectives?\/(\d+\/)?)direction$/;
 
 export class Sheet extends EventTarget {
   /**
@@ -118,6 +121,29 @@ export class Sheet extends EventTarget {
     return tasks[this.spec.data?.task ?? this.version?.task ?? ""];
   }
 
+  /**
+   * Return the better direction of a measure; undefined for one that only own code knows.
+   * @param {string} metric
+   * @returns {Direction | undefined}
+   */
+  directionOf(metric) {
+    const name = metric.replace(/^val_/, "");
+    const task = Object.values(this.known.tasks).find((one) => name in one.directions);
+    return task?.directions[name] ?? (this.templateName === CODE ? undefined : "min");
+  }
+
+  /**
+   * Return the value of a field as it is shown: null if it has no default that can be relied on.
+   * @param {string} pointer
+   */
+  shown(pointer) {
+    const value = this.get(pointer);
+    const isOpen = value === undefined && this.templateName === CODE && DIRECTION.test(pointer);
+    return isOpen && this.directionOf(String(this.get(pointer.replace(DIRECTION, "$1metric")))) !== "min"
+      ? null
+      : value;
+  }
+
   /** The metrics that are measured on validation data after each epoch. */
   get watched() {
     if (this.templateName === CODE) return this.built?.metrics.length ? this.built.metrics : this.objectives;
@@ -133,10 +159,12 @@ export class Sheet extends EventTarget {
 
   /** Names that a hyperparameter may have. */
   get names() {
-    if (this.templateName === CODE) return Object.keys(this.built?.ranges ?? {});
+    const fields = this.known.fitFields.filter((name) => !this.isUnused(`/fit/${name}`));
+    if (this.templateName === CODE)
+      return [...Object.keys(this.built?.ranges ?? {}), ...fields.map((name) => `${FIT}${name}`)];
     return [
       ...Object.keys(this.known.variants[TEMPLATE].kinds[this.templateName ?? ""] ?? {}),
-      ...this.known.fitFields.filter((name) => !this.isUnused(`/fit/${name}`)),
+      ...fields,
       ...(this.template?.isListed === false ? [] : ["template"]),
       ...this.fittingTemplates.flatMap((one) => Object.keys(one.ranges).map((name) => `${one.name}/${name}`)),
     ];
@@ -215,7 +243,7 @@ export class Sheet extends EventTarget {
    * @returns {Parameter | undefined}
    */
   rangeOf(name) {
-    if (this.templateName === CODE) return this.built?.ranges[name];
+    if (this.templateName === CODE) return this.built?.ranges[name] ?? this.known.fitRanges[name.replace(FIT, "")];
     if (name === "template") {
       // Hypermodels take much longer than the others, so a person adds them.
       const values = this.fittingTemplates.filter((one) => !one.isHypermodel).map((one) => one.name);

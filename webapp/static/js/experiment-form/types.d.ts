@@ -92,7 +92,7 @@ export interface Version {
   rows: number | null;
   columns: string[];
   /** The column that has the role, by role; absent while the version is not ready. */
-  splitRoles?: Record<"group" | "time", string | null>;
+  splitRoles?: Record<"group" | "time" | "split", string | null>;
 }
 
 export interface Task {
@@ -146,7 +146,13 @@ export interface Built {
 export interface DryBuild {
   state: string;
   job: number | null;
-  built: { space: (Parameter & { name: string })[]; parameters: number; metrics: string[]; notes: string[] } | null;
+  built: {
+    space: (Parameter & { name: string })[];
+    parameters: number;
+    metrics: string[];
+    notes: string[];
+    one_call: boolean;
+  } | null;
   unused: Record<string, string>;
   error: { message: string } | null;
   why_waiting: string;
@@ -167,7 +173,8 @@ export interface Known {
   baseVersions: { name: string; label: string }[];
   code: {
     mayRun: boolean;
-    versions: { digest: string; label: string; entries: CodeEntry[] }[];
+    /** `data`: null without a function load_data; its `dataset` is null before it has loaded one. */
+    versions: { digest: string; label: string; entries: CodeEntry[]; data: { dataset: string | null } | null }[];
     unused: Record<string, string>;
   };
   searches: { id: number; label: string; objectives: Objective[] }[];
@@ -176,6 +183,8 @@ export interface Known {
 export interface Problem {
   pointer: string;
   message: string;
+  /** A job whose page tells more. */
+  job?: number | null;
 }
 
 export interface Variable {

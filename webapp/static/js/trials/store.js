@@ -80,6 +80,8 @@ export class Store extends EventTarget {
   answers = {};
   /** @type {Record<number, Record<number, Reached>>} number of a running trial → execution → its epoch */
   under_way = {};
+  /** What `epochs` counts: epochs, or the steps of a script. */
+  unit = "epoch";
   /** @type {Objective} */
   objective = { metric: "", direction: "min" };
   /** @type {Objective[]} */
@@ -126,7 +128,7 @@ export class Store extends EventTarget {
   readProgress(events) {
     let further = false;
     for (const { type, trial, execution, x, points } of events) {
-      const at = type === "metric" && x === "epoch" ? this.under_way[trial]?.[execution] : null;
+      const at = type === "metric" && x === this.unit ? this.under_way[trial]?.[execution] : null;
       const index = this.place.get(trial);
       if (!at || index === undefined) continue;
       const epoch = points.reduce((most, point) => Math.max(most, point[1]), at.epochs);
@@ -160,6 +162,7 @@ export class Store extends EventTarget {
     if (body.whole) this.clear();
     Object.assign(this, {
       cursor: body.cursor,
+      unit: body.unit,
       objective: body.objective,
       objectives: body.objectives,
       space: body.space,
@@ -234,7 +237,7 @@ export class Store extends EventTarget {
         })),
       numeric("std", "± spread", this.std),
       numeric("executions", "executions", this.executions),
-      numeric("epochs", "epochs", this.epochs),
+      numeric("epochs", `${this.unit}s`, this.epochs),
       numeric(
         "seconds",
         "seconds",

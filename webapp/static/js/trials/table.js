@@ -369,7 +369,7 @@ class Line {
     const state = store.states[store.state[index]];
     const why = store.waiting[trial] ?? "";
     const restarts = store.restarts[index];
-    const running = reached(Object.values(store.under_way[trial] ?? {}));
+    const running = reached(Object.values(store.under_way[trial] ?? {}), store.unit);
     const key = `${state} ${restarts} ${why} ${running}`;
     if (this.shownState === key) return;
     this.shownState = key;
@@ -400,16 +400,19 @@ const textOf = (store, column, index) =>
   column.key === "seconds" ? duration(column.values[index]) : store.textWithSpread(column, index);
 
 /**
- * Return which epoch the running executions of a trial have reached.
+ * Return which epoch, or step of a script, the running executions of a trial have reached.
  * @param {Reached[]} running
+ * @param {string} unit
  */
-function reached(running) {
+function reached(running, unit) {
   if (!running.length) return "";
   const epochs = running.map((each) => each.epochs).sort((a, b) => a - b);
   const [least, most] = [epochs[0], epochs[epochs.length - 1]];
   const of = running[0].of ? ` of ${grouped(running[0].of)}` : "";
   const many = running.length > 1 ? `${running.length} at ` : "";
-  return many + (least === most ? `epoch ${grouped(most)}${of}` : `epochs ${grouped(least)} to ${grouped(most)}${of}`);
+  return (
+    many + (least === most ? `${unit} ${grouped(most)}${of}` : `${unit}s ${grouped(least)} to ${grouped(most)}${of}`)
+  );
 }
 
 /** @param {Column} column */

@@ -33,6 +33,8 @@ export interface Reached {
 export interface ColumnsAnswer {
   whole: boolean;
   cursor: string;
+  /** What `epochs` counts: epochs, or the steps of a script. */
+  unit: "epoch" | "step";
   objective: Objective;
   objectives: Objective[];
   space: Parameter[];

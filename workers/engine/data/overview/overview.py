@@ -60,7 +60,9 @@ def of_table(columns: Mapping[str, Array], y: Array, profile: Profile) -> Iterat
 
 def of_arrays(columns: Mapping[str, Array], x: Array, y: Array, profile: Profile) -> Iterator[Overview]:
     """Yield the overview of data whose features are arrays, `x`: of the parts of its split alone."""
-    found = Overview(rows=len(y), sample_rows=0, split=Split(), pending=("gaps", "parts", "repeats"))
+    found = Overview(
+        rows=len(y), sample_rows=0, split=resolved(Split(), profile), pending=("gaps", "parts", "repeats")
+    )
     found = found.with_sections("gaps", gaps=_gaps(columns))
     yield found
     yield from with_parts(found, columns, y, profile, x)

@@ -10,7 +10,7 @@ import "../../jobs/curves.js";
 
 const BEST = 8;
 const MOST = 20;
-const FOOT = "Select trials in the table (x) to show their curves instead. Every epoch is in the metrics CSV.";
+const FOOT = "Select trials in the table (x) to show their curves instead. Every point is in the metrics CSV.";
 /** The element of the last drawing, which is kept while it shows the same curves. */
 let shown = { key: "", element: /** @type {HTMLElement} */ (document.createElement("div")) };
 

@@ -1,0 +1,59 @@
+"""Defines the payload, the result and the task of a job that loads the data of own code."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from jobs.contracts.code_model import ENTRY
+from jobs.contracts.data import Slug
+from jobs.contracts.data import Task as PredictionTask
+from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from jobs.contracts.task_parts import Task
+from jobs.kinds.base import Payload, Result
+
+
+class CodeDataPayload(Payload):
+    """The function that is called, and the data set that gets its rows as a version.
+
+    Attributes:
+        code: the digest of the version of code.
+        entry: `load_data`; after a path and a colon if several files have such a function.
+        dataset: the data set, which is created if the project has none of this name.
+        prediction: the kind of prediction; None infers it from the targets.
+        made: the primary key of the dataset version that the job has made.
+    """
+
+    code: str
+    entry: str = Field(default="load_data", pattern=ENTRY)
+    dataset: Slug
+    prediction: PredictionTask | None = None
+    made: int | None = None
+
+    def code_digest(self) -> str | None:
+        """Return the digest of the version of code whose function is called."""
+        return self.code
+
+
+class CodeDataResult(Result):
+    """The file with the rows that the code has returned.
+
+    Attributes:
+        source: its format, as of an upload.
+        target: the name of its column with the targets.
+        part: the name of its column with the part of each row; None if the code has made no parts.
+        rows: the rows of each part.
+    """
+
+    source: Literal["npz", "parquet"]
+    target: str = Field(max_length=500)
+    part: str | None = Field(default=None, max_length=500)
+    rows: dict[Literal["train", "validation", "test"], int]
+
+
+class CodeDataTask(Task):
+    """Call a function of own code, check what it returns, and write it as a file for a data set."""
+
+    kind: Literal["code_data"] = "code_data"
+    entry: str
+    prediction: PredictionTask | None = None
+    limits: FileLimits = DEFAULT_LIMITS

@@ -1,0 +1,194 @@
+"""Data that own code loads: requests by REST and page, the version that a job makes, and lost workers."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.actions import attempt_end, deletions, schedule, tasks
+from jobs.contracts.events import ArtifactWritten
+from jobs.models import Dataset, DatasetVersion, Job
+from jobs.states import Outcome
+from jobs.store import store
+from tests import factories
+from tests.code.test_dry_builds import created, pointers, spec_of, stored, worker  # noqa: F401
+from tests.jobs.yard import PretendWorker
+from tests.markup import squeezed
+from tests.people import People, browser_of
+
+CODE = """
+import numpy as np
+
+def load_data(split):
+    return np.zeros((3, 2)), np.arange(3)
+
+def build_model(hp):
+    ...
+"""
+RESULT = {
+    "source": "npz",
+    "target": "y",
+    "part": "part",
+    "rows": {"train": 3, "validation": 2, "test": 1},
+}
+
+
+@pytest.fixture
+def api(people: People) -> Client:
+    return browser_of(people.trainer)
+
+
+@pytest.fixture
+def code(api: Client) -> str:
+    return stored(api, CODE)
+
+
+def load(api: Client, code: str, dataset: str = "waves", **more: Any) -> Any:
+    body = {"dataset": dataset, **more}
+    return api.post(f"/api/v1/code/{code}/data", body, content_type="application/json")
+
+
+def end(worker: PretendWorker, outcome: Outcome = Outcome.COMPLETED, *, error: Any = None) -> None:  # noqa: F811
+    """Let the worker run the job that waits; if it completes, the code has left a file."""
+    schedule.place()
+    (attempt,) = worker.claim_all()
+    if outcome is Outcome.COMPLETED:
+        event = ArtifactWritten(time=1, role="loaded", path="load_data.npz", name="load_data.npz")
+        worker.report(attempt, event, files={event.path: store().put_blocks([b"rows"])})
+        attempt_end.finish(attempt.pk, outcome, result=RESULT)
+    else:
+        attempt_end.finish(attempt.pk, outcome, error=error)
+
+
+def test_the_rows_of_the_code_become_a_version_that_is_read_like_an_upload(
+    api: Client,
+    code: str,
+    worker: PretendWorker,  # noqa: F811
+    tmp_path: Any,
+) -> None:
+    first = load(api, code)
+    assert (first.status_code, first.json()["state"], first.json()["version"]) == (202, "queued", None)
+    assert load(api, code).json()["job"] == first.json()["job"], "an open job is not repeated"
+    end(worker)
+    answer = load(api, code).json()
+    assert (answer["job"], answer["dataset"], answer["version"]) == (first.json()["job"], "waves", 1)
+    assert (answer["version_state"], answer["rows"]) == ("preparing", RESULT["rows"])
+    version = DatasetVersion.objects.get()
+    shown = api.get("/api/v1/datasets/waves/versions/1", {"project": "yard"}).json()
+    assert shown["code"] == {"digest": code, "entry": "load_data", "job": answer["job"]}
+    schedule.place()
+    (attempt,) = worker.claim_all()
+    task: Any = tasks.task_for(attempt.pk, folder=tmp_path, threads=1)
+    assert (task.kind, task.source, task.target, task.code) == ("profile", "npz", "y", None), "no sandbox"
+    assert [column.role for column in task.columns] == ["split"]
+    attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "bad_data", "message": "no"})
+    # The same data set gets a further version, and a change of its roles keeps the code.
+    assert load(api, code, again=True).json()["job"] != answer["job"]
+    end(worker)
+    assert api.get(f"/api/v1/code/{code}/data").json()["items"][0]["version"] == 2
+    again = api.post(
+        "/api/v1/datasets/waves/versions/2/read?project=yard",
+        {"task": "regression"},
+        content_type="application/json",
+    )
+    assert again.json()["code"]["digest"] == code
+    page = squeezed(api.get("/datasets/waves/versions/1?project=yard").content.decode())
+    assert f'href="/code/{code}?project=yard#data"' in page and version.request["file"] not in page
+
+
+def test_a_lost_worker_leaves_no_version_and_the_job_begins_again(
+    api: Client,
+    code: str,
+    worker: PretendWorker,  # noqa: F811
+) -> None:
+    job = Job.objects.get(pk=load(api, code).json()["job"])
+    end(worker, Outcome.LOST, error=attempt_end.WORKER_DIED)
+    job.refresh_from_db()
+    assert (job.state, Dataset.objects.count()) == ("retrying", 0)
+    end(worker)
+    job.refresh_from_db()
+    assert (job.state, DatasetVersion.objects.count()) == ("completed", 1)
+
+
+def test_a_failure_is_shown_and_repeated_on_request(
+    api: Client,
+    code: str,
+    worker: PretendWorker,  # noqa: F811
+) -> None:
+    job = load(api, code).json()["job"]
+    end(worker, Outcome.FAILED, error={"code": "code_data", "message": "load_data('train') failed: no"})
+    failed = load(api, code).json()
+    assert (failed["job"], failed["state"], failed["error"]["code"]) == (job, "failed", "code_data")
+    assert "load_data(&#x27;train&#x27;) failed: no" in api.get(f"/code/{code}?project=yard").content.decode()
+    assert load(api, code, again=True).json()["state"] == "queued"
+    assert not Dataset.objects.exists()
+
+
+def test_a_name_that_was_deleted_meanwhile_fails_the_job(
+    api: Client,
+    code: str,
+    worker: PretendWorker,  # noqa: F811
+    people: People,
+) -> None:
+    job = Job.objects.get(pk=load(api, code).json()["job"])
+    data = factories.make_dataset("waves", project=people.project, by=people.trainer)
+    deletions.delete(data, by=people.trainer)
+    end(worker)
+    job.refresh_from_db()
+    assert (job.state, "was deleted and can be restored" in job.error["message"]) == ("failed", True)
+    assert pointers(load(api, code, again=True)) == ["/dataset"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "pointer"),
+    [
+        ({"dataset": "Two Words"}, "/dataset"),
+        ({"entry": "load_it"}, "/entry"),
+        ({"entry": "other.py:load_data"}, "/entry"),
+        ({"entry": "a b"}, "/entry"),
+        ({"task": "guessing"}, "/task"),
+    ],
+)
+def test_a_wrong_request_names_its_field(api: Client, code: str, sent: dict[str, Any], pointer: str) -> None:
+    assert pointers(load(api, code, **sent)) == [pointer]
+
+
+def test_only_people_who_may_run_code_load_data(api: Client, code: str, people: People) -> None:
+    assert load(browser_of(people.member), code).status_code == 403
+    assert load(browser_of(people.stranger), code).status_code == 404
+    assert browser_of(people.viewer).get(f"/api/v1/code/{code}/data").json() == {"items": []}
+    page = browser_of(people.member).get(f"/code/{code}?project=yard").content.decode()
+    assert "Loading executes the code" in squeezed(page) and f"/code/{code}/data" not in page
+    refused = browser_of(people.member).post(f"/code/{code}/data?project=yard", {"dataset": "waves"})
+    assert refused.status_code == 403
+
+
+def test_the_page_loads_data_and_leads_to_an_experiment_with_them(
+    api: Client,
+    code: str,
+    worker: PretendWorker,  # noqa: F811
+) -> None:
+    page = api.get(f"/code/{code}?project=yard")
+    assert page.context["data_name"] == "model-data"
+    assert "in a sandbox, without network" in squeezed(page.content.decode())
+    form = {"dataset": "waves", "entry": "load_data", "task": ""}
+    sent = api.post(f"/code/{code}/data?project=yard", form)
+    assert (sent.status_code, sent["Location"]) == (303, f"/code/{code}?project=yard#data")
+    assert 'hx-trigger="every 2s"' in api.get(f"/code/{code}?project=yard").content.decode()
+    end(worker)
+    DatasetVersion.objects.update(state="ready", profile_json=factories.profile())
+    page = api.get(f"/code/{code}?project=yard")
+    ((_, place, start),) = page.context["loads"]
+    assert place == "/datasets/waves/versions/1?project=yard"
+    assert "dataset=waves" in start and api.get(start).status_code == 200
+    # Also without the data set in the address.
+    given = api.get(f"/p/yard/experiments/new?code={code}&entry=build_model").content.decode()
+    assert "&quot;dataset&quot;: &quot;waves&quot;" in given
+
+
+def test_an_experiment_with_code_and_without_data_says_how_it_gets_them(api: Client, code: str) -> None:
+    spec = spec_of(code)
+    del spec["data"]
+    answer = created(api, spec)
+    assert pointers(answer) == ["/spec/data"]
+    assert "POST /api/v1/code/DIGEST/data" in answer.json()["errors"][0]["message"]

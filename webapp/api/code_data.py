@@ -1,0 +1,52 @@
+"""Operations on the data that own code loads: a worker calls its function, and a data set gets the rows."""
+
+from django.http import HttpRequest
+from ninja import Router, Status
+from pydantic import Field
+
+from jobs import access
+from jobs.actions import code_data as actions
+from jobs.contracts.answers.code import CodeDataListOut, CodeDataOut
+from jobs.queries import code_data as queries
+from webapp.api.auth import actor
+from webapp.api.idempotency import idempotent
+from webapp.api.shapes import In
+
+router = Router(by_alias=True)
+
+
+class CodeDataIn(In):
+    """The data set that gets the rows, and the function that loads them."""
+
+    # Validated after the permission is checked.
+    dataset: str = Field(
+        "", description="A name as for a new data set; an existing one gets a version. Required."
+    )
+    entry: str = Field("load_data", description="`path:load_data` if several files have one.")
+    task: str = Field("", description="Kind of prediction, as of a data set; empty: as the targets suggest.")
+    project: str | None = Field(None, description="Of the code, if several projects have it.")
+    again: bool = Field(False, description="Whether to load again what was loaded before, or has failed.")
+
+
+@router.post("/code/{code}/data", response={202: CodeDataOut})
+@idempotent
+def load_code_data(request: HttpRequest, code: str, body: CodeDataIn) -> Status[CodeDataOut]:
+    """Let a worker call `load_data` of the code in a sandbox, and make a version of a data set of its rows.
+
+    The same request returns the state and then the number of the version, unless `again` is true.
+    """
+    user = actor(request)
+    home = access.get_project(user, body.project) if body.project else None
+    version = access.get_code(user, code, home, access.Action.RUN_CODE)
+    payload = actions.payload_of(version, dataset=body.dataset, entry=body.entry, task=body.task)
+    job = actions.request(version, payload, by=user, again=body.again)
+    return Status(202, queries.shown([job])[0])
+
+
+@router.get("/code/{code}/data", response=CodeDataListOut)
+def list_code_data(request: HttpRequest, code: str, project: str | None = None) -> CodeDataListOut:
+    """List the newest loads of data by a version of code, with the versions of data sets that they made."""
+    user = actor(request)
+    home = access.get_project(user, project) if project else None
+    version = access.get_code(user, code, home)
+    return CodeDataListOut(items=queries.newest(version))
