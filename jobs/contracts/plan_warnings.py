@@ -153,7 +153,7 @@ def of_time(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[P
         )
 
 
-def of_code(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
+def of_gpus_for_code(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
     """Yield a warning if code of users runs on the CPU, although workers have GPUs.
 
     Args:

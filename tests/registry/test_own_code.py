@@ -166,7 +166,7 @@ def test_an_approval_binds_the_installed_packages_and_shows_what_differs(yard: Y
     answer = browser.get(f"/api/v1/models/{yard.model.name}/versions/{bound[1].number}/packages").json()
     assert answer["compared_with"] == bound[0].number
     assert [each["name"] for each in answer["changes"]] == ["einops", "more"]
-    page = text_of(browser.get(f"/models/{yard.model.name}/{bound[1].number}"))
+    page = text_of(browser.get(f"/models/{yard.model.name}/versions/{bound[1].number}"))
     assert "2 installed" in page and "built from source" in page
 
 
