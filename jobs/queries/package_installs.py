@@ -34,11 +34,16 @@ def uses_of(version: CodeVersion) -> tuple[str, ...]:
     return (*uses, "scripts") if "script" in kinds else uses or ("models",)
 
 
-def open_jobs(version: CodeVersion) -> JobQuerySet:
-    """Return the unfinished installations of the packages that a version asks for."""
+def open_jobs(version: CodeVersion, **fields: bool) -> JobQuerySet:
+    """Return the unfinished installations of the packages that a version asks for.
+
+    Args:
+        version: the code.
+        fields: values of the payload, such as `for_engine`.
+    """
     packages = version.found.packages
     requirements = digest_of(packages.requirements if packages is not None else ())
-    rows = Job.objects.installing(requirements).filter(project=version.project_id)
+    rows = Job.objects.installing(requirements, **fields).filter(project=version.project_id)
     return rows.exclude(state__in=FINAL)
 
 

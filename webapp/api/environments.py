@@ -12,7 +12,7 @@ from jobs.actions import package_installs, package_sets
 from jobs.contracts.answers.environments import EnvironmentsOut
 from jobs.contracts.answers.jobs import JobOut
 from jobs.models import CodeVersion
-from jobs.queries import environments
+from jobs.queries import environments as queries
 from jobs.queries import jobs as job_queries
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
@@ -41,7 +41,7 @@ class ResolveIn(In):
 @router.get("/code/{code}/environment", response=EnvironmentsOut)
 def get_code_environment(request: HttpRequest, code: str, project: str | None = None) -> EnvironmentsOut:
     """Return where the packages of a version are installed, and the output of each installation."""
-    return environments.shown(_version(request, code, project, Action.VIEW))
+    return queries.shown(_version(request, code, project, Action.VIEW))
 
 
 @router.post("/code/{code}/environment", response={202: JobOut})
@@ -65,7 +65,7 @@ def resolve_packages(request: HttpRequest, code: str, body: ResolveIn) -> Enviro
     """
     version = _version(request, code, body.project)
     package_sets.resolve_again(version, by=actor(request))
-    return environments.shown(version)
+    return queries.shown(version)
 
 
 def _version(
