@@ -432,8 +432,10 @@ def get_promotion(user: User, promotion_id: int, action: Action = Action.VIEW) -
     related = (
         "model__project",
         "version__model",
+        "version__source_job__revision",
         "requested_by",
         "baseline_version",
+        "gate_job",
         "gate_revision__created_by",
     )
     found = visible_promotions(user).select_related(*related).filter(pk=promotion_id).first()

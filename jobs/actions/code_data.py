@@ -54,7 +54,7 @@ def request(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: 
         version: the code.
         payload: the function and the data set.
         by: the acting user.
-        again: whether to load again what was loaded or has failed.
+        again: whether to load again after an earlier job has ended.
 
     Raises:
         Forbidden: `by` may not run code in the project.

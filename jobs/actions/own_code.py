@@ -1,19 +1,14 @@
 """Decides who may run code of users, and describes the code that a task runs."""
 
-from hashlib import sha256
-
 from jobs import access
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.problems import Problem
 from jobs.contracts.task_parts import OwnCode, OwnCodeFile
 from jobs.errors import BadSpec, Conflict, Forbidden
-from jobs.models import CodeVersion, Job, ModelVersion, PackageSet, Project, Revision, User
+from jobs.models import CodeVersion, Job, PackageSet, Project, Revision, User
 from jobs.queries import code_checks, installation, package_sets, sandboxes
 from jobs.queries.code import files_of
 from jobs.store import store
-
-FIRST, SECOND = "first", "second"
-"""The folders of the code of two models; see `of_two`."""
 
 
 def require_right(by: User, project: Project | None, revision: Revision | None) -> None:
@@ -106,28 +101,3 @@ def of_row(version: CodeVersion, exact: PackageSet | None = None) -> OwnCode:
         minimum=installation.sandbox_minimum(),
         network=version.project.network,
     )
-
-
-def of_two(first: ModelVersion | None, second: ModelVersion | None) -> OwnCode | None:
-    """Return the code of two versions that one task loads, each in a folder of its own; None for no code.
-
-    The folders are `FIRST` and `SECOND`. Equal code is there once, as the first. The packages are those of
-    the first, since one process has one environment.
-    """
-    parts = {
-        folder: of_row(code, version.packages)
-        for folder, version in ((FIRST, first), (SECOND, second))
-        if version is not None and (code := version.needed_code) is not None
-    }
-    if not parts:
-        return None
-    if len({each.digest for each in parts.values()}) < len(parts):
-        del parts[SECOND]
-    main = next(iter(parts.values()))
-    digest = sha256(" ".join(f"{folder}={each.digest}" for folder, each in parts.items()).encode())
-    files = tuple(
-        file.model_copy(update={"path": f"{folder}/{file.path}"})
-        for folder, each in parts.items()
-        for file in each.files
-    )
-    return main.model_copy(update={"digest": digest.hexdigest(), "files": files})

@@ -10,9 +10,11 @@ from jobs import access, upload_formats
 from jobs.access import Action
 from jobs.actions import artifacts, audit, deletions, quotas, submit
 from jobs.actions.registry import create_model, model_for
+from jobs.actions.tasks import data_of
 from jobs.contracts.after import Registered
 from jobs.contracts.problems import Problem
-from jobs.errors import BadInput, Conflict, NotFound
+from jobs.contracts.signature import Signature
+from jobs.errors import BadInput, BadSpec, Conflict, NotFound
 from jobs.kinds import kinds_that
 from jobs.kinds.register.payload import RegisterResult
 from jobs.models import (
@@ -289,6 +291,11 @@ def mark_validated(version_id: int, result: RegisterResult, *, packages: Package
         packages: with which it was validated, if no training has had any before.
     """
     undecided = (ModelVersion.State.VALIDATING, ModelVersion.State.INVALID)
+    labels = result.class_labels or []
+    if result.needs_code:
+        # They are part of the release, and code of users ran in the process that reported them.
+        version = ModelVersion.objects.filter(pk=version_id).first()
+        labels = [] if version is None else labels_for(version, result.signature)
     with transaction.atomic():
         row = ModelVersion.objects.filter(pk=version_id, state__in=undecided)
         if packages is not None:
@@ -297,11 +304,26 @@ def mark_validated(version_id: int, result: RegisterResult, *, packages: Package
             state=ModelVersion.State.CANDIDATE,
             error=None,
             signature=result.signature or {},
-            class_labels=result.class_labels or [],
+            class_labels=labels,
             needs_code=result.needs_code,
         )
         if changed:
             _record_outcome(version_id, "version.validate")
+
+
+def labels_for(version: ModelVersion, signature: dict[str, Any] | None) -> list[str]:
+    """Return the class labels of the data of a version, if its only output has one value for each."""
+    try:
+        data = data_of(version)
+    # They may have been deleted meanwhile.
+    except BadSpec:
+        return []
+    profile = data.profile_json if data is not None else None
+    labels = [str(label) for label in (profile or {}).get("class_labels", ())]
+    outputs = Signature.model_validate(signature).outputs if signature else ()
+    width = outputs[0].shape[0] if len(outputs) == 1 and len(outputs[0].shape) == 1 else 0
+    # A binary model may return only the probability of its second class.
+    return labels if width == len(labels) or (width == 1 and len(labels) == 2) else []
 
 
 def mark_invalid(version_id: int, error: dict[str, Any]) -> None:

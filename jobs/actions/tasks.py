@@ -106,9 +106,21 @@ def origin_of(version: ModelVersion) -> tuple[ExperimentSpec | None, DatasetFile
     source = version.source_job
     if source is None or source.revision is None or is_foreign(version):
         return None, None
-    # The payload names the version that was read; the spec may leave it open, and newer ones may exist now.
-    data = _dataset_version(source) or dataset_version(source.revision.spec, source.revision)
+    data = data_of(version)
     return source.revision.spec, None if data is None else dataset_file(data)
+
+
+def data_of(version: ModelVersion) -> DatasetVersion | None:
+    """Return the data of a version's training; None for a file from outside.
+
+    Raises:
+        BadSpec: they were deleted.
+    """
+    source = version.source_job
+    if source is None or source.revision is None or is_foreign(version):
+        return None
+    # The payload names the version that was read; the spec may leave it open, and newer ones may exist now.
+    return _dataset_version(source) or dataset_version(source.revision.spec, source.revision)
 
 
 def spec_of(job: Job) -> ExperimentSpec:

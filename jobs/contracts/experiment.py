@@ -159,7 +159,7 @@ class ExperimentSpec(Frozen):
 
 
 def _missing_data(body: Any) -> InitErrorDetails:
-    """Return the error of a spec without data, whose message for own code says how code gets data."""
+    """Return the error of a spec without data, whose message for own code names the way to get them."""
     if isinstance(body, dict) and is_own_code(body.get("model")):
         return InitErrorDetails(type=PydanticCustomError("missing", LOAD_FIRST), loc=("data",), input=body)
     return InitErrorDetails(type="missing", loc=("data",), input=body)

@@ -15,7 +15,7 @@ PLAIN = ("missing", "value_error", "extra_forbidden")
 
 
 class Problem(NamedTuple):
-    """One thing wrong with an input, and where; `job` is one whose page tells more."""
+    """One thing wrong with an input, and where; `job` is one whose page shows more."""
 
     pointer: str
     message: str

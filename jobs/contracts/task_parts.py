@@ -118,6 +118,26 @@ class OwnCode(Frozen):
         return self.model_copy(update={"sets": (), "packages": None, "resolution": "", "environment": ""})
 
 
+class ModelWithCode(Frozen):
+    """A model file with code of a user, which a process in a sandbox of its own executes for a task.
+
+    The process of the task gets predictions only: it never has the code.
+
+    Attributes:
+        name: in the task, such as `challenger`.
+        file: the model file.
+        code: its code. The supervisor leaves it out of the task that it hands over.
+        socket: where the task asks for predictions; set by the supervisor.
+        failure: why it cannot be executed, if the supervisor knows that already.
+    """
+
+    name: str
+    file: InputPath
+    code: OwnCode | None = None
+    socket: str = ""
+    failure: str = ""
+
+
 class Task(Frozen):
     """The fields of every task. Each kind adds fields and sets `kind` to its name."""
 
@@ -134,7 +154,9 @@ class Task(Frozen):
         description="the rows of a larger table are read from its file when they are used; None: no limit",
     )
     code: OwnCode | None = Field(default=None, description="code of a user that the task runs")
-
+    models: tuple[ModelWithCode, ...] = Field(
+        default=(), description="models with code of users, of which the task gets predictions only"
+    )
     base_model: BaseModelFile | None = Field(
         default=None, description="None unless the spec's model is a version"
     )

@@ -1,6 +1,7 @@
 """Reads the data that own code has loaded, and checks the functions that load them."""
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from jobs.contracts.answers.code import CodeDataOut
 from jobs.contracts.code import CodeEntry
@@ -87,6 +88,22 @@ def newest_versions(project: Project) -> dict[str, DatasetVersion]:
     jobs = Job.objects.loading_data().filter(project=project).order_by("-pk")[:MOST_READ]
     made = made_by(jobs)
     return {job.payload_as(CodeDataPayload).code: made[job.pk] for job in reversed(jobs) if job.pk in made}
+
+
+class Loading(NamedTuple):
+    """The code of a job that loads data, and the version of a data set that it has made; None if deleted."""
+
+    request: CodeDataPayload
+    code: CodeVersion | None
+    version: DatasetVersion | None
+
+
+def of_job(job: Job) -> Loading | None:
+    """Return the data that a job loads; None for jobs of other kinds."""
+    if not isinstance(payload := job.payload, CodeDataPayload):
+        return None
+    code = CodeVersion.objects.filter(project=job.project, digest=payload.code).first()
+    return Loading(payload, code, made_by([job]).get(job.pk))
 
 
 def newest(version: CodeVersion) -> list[CodeDataOut]:

@@ -1,4 +1,4 @@
-"""Reads what a pause of a job loses: scripts, and trainings that are one call, begin again after it."""
+"""Reads the work that a pause loses: scripts, and trainings that are one call, begin again after it."""
 
 from typing import NamedTuple
 

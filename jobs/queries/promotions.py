@@ -5,7 +5,7 @@ from django.db.models import QuerySet, prefetch_related_objects
 from jobs import access
 from jobs.contracts.answers.promotions import GateOut, PromotionDecisionOut, PromotionOut
 from jobs.models import Decision, ModelVersion, PromotionRequest, User
-from jobs.queries import gates
+from jobs.queries import evaluations, gates
 
 
 def for_lists(user: User) -> QuerySet[PromotionRequest]:
@@ -24,6 +24,21 @@ def replaced_version(promotion: PromotionRequest) -> ModelVersion | None:
     """Return the version that a request replaced or would replace."""
     release = promotion.releases.select_related("replaced").first()
     return release.replaced if release else promotion.baseline_version
+
+
+def measured(promotion: PromotionRequest) -> dict[str, dict[str, float | None]]:
+    """Return the test metrics that the gates have measured, of `challenger` and `champion`."""
+    metrics = promotion.gate_job.results.metrics if promotion.gate_job is not None else {}
+    return {
+        name: {key: evaluations.metric_value(value) for key, value in found.items()}
+        for name, found in metrics.items()
+    }
+
+
+def evaluation_job(promotion: PromotionRequest) -> int | None:
+    """Return the job of the gates if it has evaluated the predictions of a version that needs code."""
+    job = promotion.gate_job
+    return job.pk if job is not None and job.artifacts.filter(role="evaluation").exists() else None
 
 
 def thread(promotion: PromotionRequest) -> QuerySet[Decision]:

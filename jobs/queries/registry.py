@@ -180,6 +180,8 @@ def shown_code(version: ModelVersion) -> VersionCodeOut | None:
         name=code.name,
         needed=version.needs_code,
         requirements_digest=version.requirements_digest or None,
+        # A version has the code of the job that made it; an upload has no metrics.
+        reported_metrics=version.source_job_id is not None,
         packages_digest=version.packages_id,
     )
 

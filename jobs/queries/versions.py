@@ -42,6 +42,15 @@ def figures(version: ModelVersion, part: str = "test") -> dict[str, float | None
     return {name: evaluations.metric_value(metric) for name, metric in found.items()}
 
 
+def measured_by_code(job: Job | None) -> bool:
+    """Return whether a job ran code of users in the process that computed its metrics.
+
+    Such code could report any number.
+    """
+    revision = job.revision if job is not None else None
+    return revision is not None and revision.spec.model.code_digest is not None
+
+
 def validation_figures(version: ModelVersion) -> dict[str, float | None]:
     """Return the values on validation rows, also under the names that evaluations on test rows have."""
     found = figures(version, "validation")

@@ -13,7 +13,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -238,36 +240,50 @@ def yard(
         yield made
 
 
+@dataclass
+class KnownUser:
+    """A user of the installation: a context, which one test after the other borrows, and their session."""
+
+    shared: SharedContext
+    cookies: list[Any]
+    """As Playwright returns them."""
+
+
 @pytest.fixture(scope="package")
-def contexts_of_people(yard: RunningYard, chromium: Browser) -> Iterator[dict[str, SharedContext]]:
-    """A context for each user of the installation, which one test after the other borrows."""
-    made: dict[str, SharedContext] = {}
+def known_users(yard: RunningYard, chromium: Browser) -> Iterator[dict[str, KnownUser]]:
+    """The users by name, once they have logged in. Their sessions last, as in a browser that they keep."""
+    made: dict[str, KnownUser] = {}
     yield made
-    for shared in made.values():
-        shared.close()
+    for known in made.values():
+        known.shared.close()
 
 
 @pytest.fixture
 def cast(
     yard: RunningYard,
     chromium: Browser,
-    contexts_of_people: dict[str, SharedContext],
+    known_users: dict[str, KnownUser],
     watch: Watch,
     look: Look,
 ) -> Iterator[Cast]:
-    """The users of the installation, who log in when they are first named."""
-    links: dict[str, str] = yard.call("tests.flow.people", "logins")
+    """The users of the installation, who log in when a test first names them."""
 
     def enter(name: str) -> Visitor:
-        if name not in contexts_of_people:
-            contexts_of_people[name] = SharedContext(chromium, yard.urls["web"])
-        context = contexts_of_people[name].lend()
+        if name not in known_users:
+            known_users[name] = KnownUser(SharedContext(chromium, yard.urls["web"]), [])
+        known = known_users[name]
+        context = known.shared.lend()
         assert context is not None
         context.set_default_timeout(PATIENCE)
+        context.add_cookies(known.cookies)
         page = context.new_page()
         watch.follow(page)
         visitor = Visitor(page, look)
-        visitor.log_in(links[name], name)
+        if known.cookies:
+            page.goto("/account/")
+        else:
+            visitor.log_in(yard.call("tests.flow.people", "login", name), name)
+            known.cookies = list(context.cookies())
         return visitor
 
     expect.set_options(timeout=PATIENCE)
@@ -276,5 +292,5 @@ def cast(
         ends.callback(watch.assert_quiet)
         yield Cast(enter)
         expect.set_options(timeout=PAGE_TIMEOUT)
-        for shared in contexts_of_people.values():
-            ends.callback(shared.take_back)
+        for known in known_users.values():
+            ends.callback(known.shared.take_back)

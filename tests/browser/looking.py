@@ -13,6 +13,8 @@ from pathlib import Path
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, ViewportSize
 
+from tests.browser.same_look import USE_MARKS, mark_same_looks
+
 SCREENS = Path(__file__).resolve().parents[2] / "test-results" / "screens"
 WIDE: ViewportSize = {"width": 1440, "height": 900}
 NARROW: ViewportSize = {"width": 390, "height": 844}
@@ -100,6 +102,8 @@ def show(page: Page, name: str, size: ViewportSize, theme: str) -> None:
 def check_accessibility(page: Page, theme: str, rules: list[str] | None) -> None:
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
+        page.evaluate(USE_MARKS)
+    mark_same_looks(page)
     found = [f"{theme}: {line}" for line in page.evaluate(RUN_AXE, rules)]
     assert not found, "\n".join(found)
 

@@ -28,7 +28,6 @@ def test_a_drawing_changes_its_size_and_expands_a_block_in_its_place(
     expect(page.get_by_text("80 %")).to_be_visible()
     view.press("0")
     assert float(picture.get_attribute("width") or 0) == natural
-    look(page, "architecture")
     model = page.get_by_role("link", name="Expand encoder")
     model.scroll_into_view_if_needed()
     view.press("-")

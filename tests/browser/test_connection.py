@@ -15,7 +15,7 @@ from jobs.actions.people import create_login_link, end_sessions
 from jobs.models import Experiment, User
 from tests import factories
 from tests.browser.conftest import Held, Watch, free_port, start_server, wait_until_up
-from tests.browser.looking import Look, look_at
+from tests.browser.looking import look_at
 from tests.datasets.making import bundle
 from tests.people import People
 
@@ -42,16 +42,28 @@ class WebServer:
     def resume(self) -> None:
         self.process.send_signal(signal.SIGCONT)
 
+    def be_up(self) -> None:
+        if self.process.poll() is not None:
+            self.start()
+        self.resume()
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait(timeout=15)
 
 
-@pytest.fixture
-def web(transactional_db: None) -> Iterator[WebServer]:
+@pytest.fixture(scope="module")
+def web_of_this_file(django_db_setup: None) -> Iterator[WebServer]:
     server = WebServer(settings.HOME / "web-that-ends.log")
     yield server
     server.kill()
+
+
+@pytest.fixture
+def web(transactional_db: None, web_of_this_file: WebServer) -> WebServer:
+    """A server that answers; it is started again only after a test that killed it."""
+    web_of_this_file.be_up()
+    return web_of_this_file
 
 
 def notice(page: Page, text: str | re.Pattern[str]) -> None:
@@ -276,7 +288,7 @@ def test_a_comment_that_an_approver_types_moves_to_the_thread_when_another_decid
     expect(page.locator("#toasts")).to_contain_text("it is not sent yet")
 
 
-def test_the_requester_sees_the_approval_without_a_reload(people: People, open_as: Open, look: Look) -> None:
+def test_the_requester_sees_the_approval_without_a_reload(people: People, open_as: Open) -> None:
     model = factories.make_model("digits", project=people.project, by=people.member)
     request = factories.make_promotion(model.versions.get(), by=people.member)
     page = open_as(people.member, f"/approvals/{request.pk}")
@@ -287,4 +299,3 @@ def test_the_requester_sees_the_approval_without_a_reload(people: People, open_a
     expect(page.get_by_role("region", name="Gates")).to_contain_text("approved")
     expect(page.get_by_role("region", name="Thread")).to_contain_text("well done")
     expect(page.locator("#toasts")).to_contain_text("This request is now approved.")
-    look(page, "approval-outcome")

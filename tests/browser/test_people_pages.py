@@ -197,7 +197,12 @@ def test_search_finds_by_keyboard(busy_yard: People, open_as: Open, look: Look) 
 
 def test_an_invalid_form_lists_its_problems(people: People, open_as: Open, watch: Watch, look: Look) -> None:
     page = open_as(people.member, "/projects/new")
+    # The slug follows the name, until it is written.
+    page.get_by_label("Name").fill("Räder & 2 Züge ")
+    expect(page.get_by_label("Slug")).to_have_value("rader-2-zuge")
     page.get_by_label("Slug").fill("Not a slug")
+    page.get_by_label("Name").fill("")
+    expect(page.get_by_label("Slug")).to_have_value("Not a slug")
     page.get_by_role("button", name="Create project").click()
     expect(page.get_by_role("alert")).to_contain_text("2 problems to fix")
     watch.ignore("422")
@@ -237,14 +242,13 @@ def test_a_narrow_screen_shows_whole_titles_of_search_results(open_as: Open, peo
     assert title.evaluate("element => element.scrollWidth <= element.clientWidth"), "it is cut"
 
 
-@pytest.mark.parametrize("result", ["valid", "truncated", "sealed"])
-def test_the_result_of_a_verification_looks_right_and_is_accessible(
+@pytest.mark.parametrize("result", ["truncated", "sealed"])
+def test_the_result_of_a_failed_verification_looks_right_and_is_accessible(
     busy_yard: People, open_as: Open, look: Look, result: str
 ) -> None:
-    if result != "valid":
-        AuditEvent.objects.order_by("number").last().delete()
+    AuditEvent.objects.order_by("number").last().delete()
     if result == "sealed":
         audit.seal("A backup of the night before was restored.", by=busy_yard.administrator)
     page = open_as(busy_yard.administrator, "/audit/verify")
-    expect(page.get_by_text("The last rows are missing")).to_have_count(0 if result == "valid" else 1)
+    expect(page.get_by_text("The last rows are missing")).to_be_visible()
     look(page, f"audit-verify-{result}")

@@ -108,7 +108,7 @@ def test_an_epoch_that_arrives_is_drawn_at_its_time(people: People, open_as: Ope
 
 
 def test_trials_that_started_at_different_moments_begin_at_the_same_place(
-    people: People, open_as: Open, look: Look
+    people: People, open_as: Open
 ) -> None:
     search = seed_search(people.project, by=people.owner, trials=2, executions=1)
     search.series.all().delete()
@@ -124,7 +124,6 @@ def test_trials_that_started_at_different_moments_begin_at_the_same_place(
     assert places(curves, 5) == [0, 30, 60, 90, 120]
     assert "ax.compare.x=time" in page.url
     expect(comparison).to_contain_text("Each training starts at 0 with its first point")
-    look(page, "training-time-of-trials")
 
 
 def test_lost_work_and_a_first_pause_without_known_epochs_have_times(people: People, open_as: Open) -> None:

@@ -48,7 +48,6 @@ def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> 
     watch_trials_come(cast.ada)
     watch_the_log_grow(cast.ada)
     cast.ada.tab("Overview")
-    cast.ada.see("job-running")  # not before: the log grows only while the job runs
     look_at_a_busy_yard(cast.root)
     watch_it_end(cast.ada)
     look_at_the_job(cast.ada)
@@ -59,6 +58,7 @@ def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> 
     ask_for_promotion(cast.ada, best, "The best single model.")
     approve_by_keyboard(cast.grace, best)
     expect_served(cast.ada, best, generation=1)
+    cast.ada.see("endpoint")
     look_at_the_version(cast.ada, best)
     try_it(cast.ada, best)
     request_promotion(cast.ada, ensemble, "All of them together.")

@@ -1,4 +1,7 @@
-"""Five kinds of one's own data, each from its file to a served model that answers raw rows, without code."""
+"""Five kinds of one's own data, each from its file to a served model that answers raw rows, without code.
+
+The first one is released on the pages, as in the whole flow, the others by REST.
+"""
 
 import datetime
 import io
@@ -21,6 +24,7 @@ from tests.browser.walk.own_data import (
     upload,
 )
 from tests.engine.texts import json_lines
+from tests.flow.yard import RunningYard
 from tests.images import folders, zipped
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(1800)]
@@ -68,7 +72,7 @@ def orders() -> bytes:
     return "\n".join(lines).encode()
 
 
-def test_a_regression_in_latin_1_with_semicolons_and_decimal_commas(cast: Cast) -> None:
+def test_a_regression_in_latin_1_with_semicolons_and_decimal_commas(yard: RunningYard, cast: Cast) -> None:
     upload(cast.ada, "mieten.csv", rents())
     expect(cast.ada.page.get_by_label("Delimiter")).to_contain_text("detected: semicolon")
     expect(cast.ada.page.get_by_label("Encoding")).to_contain_text("detected: Latin-1")
@@ -77,7 +81,7 @@ def test_a_regression_in_latin_1_with_semicolons_and_decimal_commas(cast: Cast) 
         "Stadtteil": "category", "Wohnfläche": "number", "Einzug": "date", "Miete": "number",
     }  # fmt: skip
     model = train(cast.ada, "Trees", epochs=40)
-    release(cast.ada, cast.grace, model)
+    yard.promote(model, 1)
     open_try_it(cast.ada, model)
     small = float(ask(cast.ada).inner_text())
     cast.ada.page.get_by_label("Wohnfläche").fill("99.5")
@@ -102,12 +106,12 @@ def rents() -> bytes:
     return "\n".join(lines).encode("cp1252")
 
 
-def test_a_zip_of_images_in_folders(cast: Cast, tmp_path: Path) -> None:
+def test_a_zip_of_images_in_folders(yard: RunningYard, cast: Cast, tmp_path: Path) -> None:
     files = folders(count=40)
     upload(cast.ada, "colours.zip", zipped(tmp_path / "colours.zip", files).read_bytes())
     expect(cast.ada.page.get_by_role("img", name="images of green")).to_be_visible()
     model = train(cast.ada, "Convolutional network", epochs=40, learning_rate=0.01)
-    release(cast.ada, cast.grace, model)
+    yard.promote(model, 1)
     open_try_it(cast.ada, model)
     new = folders(count=1, seed=9)
     for colour in ("red", "blue"):
@@ -117,12 +121,12 @@ def test_a_zip_of_images_in_folders(cast: Cast, tmp_path: Path) -> None:
     cast.ada.see("own-images-try")
 
 
-def test_a_classification_of_texts_in_json_lines(cast: Cast) -> None:
+def test_a_classification_of_texts_in_json_lines(yard: RunningYard, cast: Cast) -> None:
     upload(cast.ada, "reviews.jsonl", json_lines(rows=300).encode())
     roles = shown_roles(cast.ada)
     assert (roles["review"], roles["opinion"].role) == (("feature", "text"), "target")
     model = train(cast.ada, "Bag of n-grams", epochs=40, learning_rate=0.01)
-    release(cast.ada, cast.grace, model)
+    yard.promote(model, 1)
     open_try_it(cast.ada, model)
     for text, opinion in (("the view was AWFUL, very slow", "bad"), ("a lovely room, great", "good")):
         cast.ada.page.get_by_label("review", exact=True).fill(text)
@@ -130,13 +134,13 @@ def test_a_classification_of_texts_in_json_lines(cast: Cast) -> None:
     assert len(asked_by_the_command(cast.ada)) == 1
 
 
-def test_a_time_series(cast: Cast) -> None:
+def test_a_time_series(yard: RunningYard, cast: Cast) -> None:
     upload(cast.ada, "load.csv", loads())
     assert shown_roles(cast.ada)["time"] == ("feature", "date")
     give_role(cast.ada, "time", "time")
     expect(cast.ada.page.get_by_text("time has the role time: the oldest rows train")).to_be_visible()
     model = train(cast.ada, "Trees", epochs=60, features="time, temperature, load_yesterday")
-    release(cast.ada, cast.grace, model)
+    yard.promote(model, 1)
     open_try_it(cast.ada, model)
     page = cast.ada.page
     page.get_by_label("temperature").fill("")

@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import FilePayload, expect
 
 from tests.browser.walk.cast import Cast
-from tests.browser.walk.own_data import release
 from tests.code.making import zipped
 from tests.environments.packages import wheel
 from tests.flow.test_own_code import needs_sandbox
@@ -29,7 +28,9 @@ for step in range(1, 4):
 """
 
 
-def test_a_script_is_searched_over_its_arguments_and_its_model_is_served(cast: Cast) -> None:
+def test_a_script_is_searched_over_its_arguments_and_its_model_is_served(
+    yard: RunningYard, cast: Cast
+) -> None:
     ada, page = cast.ada, cast.ada.page
     ada.go("Code", "New version")
     file: FilePayload = {"name": "train.py", "mimeType": "text/x-python", "buffer": SCRIPT.encode()}
@@ -57,8 +58,7 @@ def test_a_script_is_searched_over_its_arguments_and_its_model_is_served(cast: C
     ada.tab("Artifacts")
     expect(page.get_by_role("main")).to_contain_text("trial-1/notes/run.txt")
     ada.see("script-artifacts")
-    ada.tab("Overview")
-    release(ada, cast.grace, "iris-script")
+    yard.promote("iris-script", 1)
 
 
 @needs_sandbox

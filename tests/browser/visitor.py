@@ -58,8 +58,12 @@ class Visitor:
 
     def see(self, name: str) -> None:
         """Check this page in both themes and widths, once its charts and log are loaded."""
-        expect(self.page.locator(f"{CHART_LOADING}, {LOG_LOADING}")).to_have_count(0)
+        self.until_drawn()
         self.look(self.page, f"flow-{name}")
+
+    def until_drawn(self) -> None:
+        """Wait until the charts and the log of this page are loaded."""
+        expect(self.page.locator(f"{CHART_LOADING}, {LOG_LOADING}")).to_have_count(0)
 
     def mark(self) -> None:
         """Set a mark that a reload removes."""

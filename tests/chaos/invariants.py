@@ -148,8 +148,8 @@ def _metrics(job: Job, events: list[Event]) -> Iterator[str]:
         where = f"job {job.pk}, trial {trial}, execution {execution}, {name}"
         if xs != list(range(1, _epochs(job, series) + 1)):
             yield f"{where}: {_epochs(job, series)} epochs were run, points are at {xs}"
-        told = [newest.get((trial, execution, name, x)) for x in xs]
-        if told != [point[1] for point in series["points"]]:
+        expected = [newest.get((trial, execution, name, x)) for x in xs]
+        if expected != [point[1] for point in series["points"]]:
             yield f"{where}: the curve differs from the events"
 
 

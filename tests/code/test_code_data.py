@@ -1,5 +1,7 @@
 """Data that own code loads: requests by REST and page, the version that a job makes, and lost workers."""
 
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -174,11 +176,16 @@ def test_the_page_loads_data_and_leads_to_an_experiment_with_them(
     form = {"dataset": "waves", "entry": "load_data", "task": ""}
     sent = api.post(f"/code/{code}/data?project=yard", form)
     assert (sent.status_code, sent["Location"]) == (303, f"/code/{code}?project=yard#data")
-    assert 'hx-trigger="every 2s"' in api.get(f"/code/{code}?project=yard").content.decode()
+    page = api.get(f"/code/{code}?project=yard").content.decode()
+    (address,) = re.findall(r'hx-get="([^"]+)"', page)
+    part = api.get(unescape(address), headers={"HX-Request": "true"}).content.decode().strip()
+    assert 'id="data"' in part and part.endswith("</section>") and "<form" not in part
     end(worker)
     DatasetVersion.objects.update(state="ready", profile_json=factories.profile())
     page = api.get(f"/code/{code}?project=yard")
     ((_, place, start),) = page.context["loads"]
+    job = api.get(f"/jobs/{Job.objects.get(kind='code_data').pk}").content.decode()
+    assert f'href="{place}"' in job and f'href="/code/{code}?project=yard#data"' in job
     assert place == "/datasets/waves/versions/1?project=yard"
     assert "dataset=waves" in start and api.get(start).status_code == 200
     # Also without the data set in the address.

@@ -117,7 +117,9 @@ def test_a_function_that_cannot_be_called_says_why(tmp_path: Path) -> None:
     notes = {name: entry.note for name, entry in entries(tmp_path, {"model.py": source}).items()}
     assert notes["build_model"] == "It must be callable with one argument: build_model(hp)."
     assert "load_data(split)" in notes["load_data"]
-    without = entries(tmp_path / "other", {"model.py": "def load_data(): ...\n"})
+    other = tmp_path / "other"
+    other.mkdir()
+    without = entries(other, {"model.py": "def load_data(): ...\n"})
     assert not without["load_data"].note, "it may return all parts at once"
     assert "async" in notes["preprocess"]
 

@@ -1,4 +1,4 @@
-"""Data that code of users loads: what a function may return, the file of its rows, and each refusal."""
+"""Data that code of users loads: the values of its function, the file of its rows, and each refusal."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ BY_PART = (
 def load_data(split):
     rows = {"train": 40, "validation": 20, "test": 10}[split]
     x = np.full((rows, 3), rows, "float32")
-    return x, np.arange(rows) % 2
+    return x, np.array(["no", "maybe"])[np.arange(rows) % 2]
 """
 )
 AS_KERAS = (
@@ -83,6 +83,7 @@ def test_the_parts_of_the_code_are_those_of_each_experiment(tmp_path: Path) -> N
     loaded = Loaded(tmp_path, BY_PART)
     assert loaded.result.rows == {"train": 40, "validation": 20, "test": 10}
     assert (loaded.profile.part_rows, loaded.profile.features) == ((40, 20, 10), ("x",))
+    assert loaded.profile.class_labels == ("maybe", "no")
     dataset = loaded.dataset()
     assert [{*dataset.x[rows].ravel().tolist()} for rows in dataset.parts] == [{40.0}, {20.0}, {10.0}]
 
@@ -126,6 +127,10 @@ def test_a_table_with_parts_has_a_column_for_them_beside_one_of_the_same_name(tm
             "load_data('train') failed: KeyError: 'no such city' (model.py, line 6)",
         ),
         ("sys.exit(3)", "load_data('train') failed: the code called sys.exit(3)"),
+        (
+            "return bytearray(2**60), 1",
+            "load_data('train') needs more memory than its run has: MemoryError (model",
+        ),
         ("pass", "load_data('train') returned nothing; return two values"),
         ("return np.zeros((4, 2))", "returned a ndarray of the shape (4, 2); return two values"),
         ("return np.zeros((4, 2)), np.zeros(3)", "returned 4 rows in x and 3 in y"),

@@ -226,14 +226,14 @@ def test_layers_of_a_model_inside_are_frozen_by_their_path(data, tmp_path):
     assert trainable("none") == {"low", "high", "top"}
 
 
-@pytest.mark.parametrize(("args", "told"), [
+@pytest.mark.parametrize(("args", "message"), [
     ({"freeze_to": "nowhere"}, "no layer before the head is called 'nowhere'; the last ones are norm"),
     ({"freeze_to": "output"}, "no layer before the head is called 'output'"),
 ])  # fmt: skip
-def test_a_layer_that_is_not_there_is_refused(data, tmp_path, args, told):
+def test_a_layer_that_is_not_there_is_refused(data, tmp_path, args, message):
     from workers.engine.errors import BadSpec
 
-    with pytest.raises(BadSpec, match=told):
+    with pytest.raises(BadSpec, match=message):
         prepared(spec(stored(layered(), tmp_path), **args), data)
 
 

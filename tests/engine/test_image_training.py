@@ -93,15 +93,15 @@ def test_a_saved_model_answers_files_as_it_answered_the_stored_pixels(
     assert [(column.name, column.type) for column in exported.signature.columns] == [("image", "image")]
     features = read_features(tmp_path / "model.keras")
     assert isinstance(features, Features)
-    assert features == features_for(exported.model, tmp_path / "model.keras") == dataset.features
+    assert features == features_for(exported.signature, tmp_path / "model.keras") == dataset.features
     rows = [{"image": {"b64": base64.b64encode(FILES[path]).decode()}} for path in sorted(FILES)]
     sent = Pipeline(features).of_rows(rows)
     assert sent.tobytes() == dataset.x.astype(np.float32).tobytes()
     stored = dataset.rows_for(features, np.arange(len(rows)))
     assert predict(exported.model, sent, 16).tobytes() == predict(exported.model, stored, 16).tobytes()
-    (sample,) = sample_for(exported.model, file, features)
+    (sample,) = sample_for(exported.signature, file, features)
     assert sample.tobytes() == sent[: len(sample)].tobytes()
-    assert sample_for(exported.model, None, features)[0].shape[1:] == (12, 12, 3)
+    assert sample_for(exported.signature, None, features)[0].shape[1:] == (12, 12, 3)
 
 
 def test_residual_networks_learn_colours(file: DatasetFile, tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ def test_the_spec_knows_the_arguments_of_each_optimizer_and_their_defaults(name)
     taken = inspect.signature(getattr(keras.optimizers, OPTIMIZERS[name]).__init__).parameters
     elsewhere = {"self", "kwargs", "name", "learning_rate", "loss_scale_factor", "use_ema", "ema_momentum"}
     elsewhere |= {"ema_overwrite_frequency", "clipnorm", "clipvalue", "global_clipnorm"}
-    told = {field: about.default for field, about in ARGUMENTS[name].model_fields.items()}
-    assert told == {field: about.default for field, about in taken.items() if field not in elsewhere}
+    declared = {field: about.default for field, about in ARGUMENTS[name].model_fields.items()}
+    assert declared == {field: about.default for field, about in taken.items() if field not in elsewhere}
 
 
 def test_an_optimizer_gets_its_arguments_clipping_and_averages():

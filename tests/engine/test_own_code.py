@@ -10,6 +10,7 @@ import pytest
 from jobs.contracts.dry_build import BuiltModel, DataShape
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.task_parts import DatasetFile, OwnCode
+from jobs.contracts.values import apply_values
 from jobs.kinds.dry_build.payload import DryBuildTask
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from jobs.kinds.train.payload import TrainTask
@@ -333,6 +334,25 @@ def test_the_executions_of_a_trial_share_a_program_and_differ_by_their_seeds(
     assert len(training._KEPT) == 1
     assert first["score"] != second["score"]
     assert first["metrics"] == again["metrics"]
+
+
+def test_trials_that_differ_in_the_fit_alone_share_a_program_and_have_their_own_values(
+    tmp_path: Path, iris: DatasetFile
+) -> None:
+    from workers.engine.data.dataset import load_dataset
+    from workers.engine.models.own_code import using_code
+    from workers.engine.training.prepare import prepare
+
+    code, programs, decays = own_code.code_in(tmp_path / "code", own_code.NOT_COMPILED), set(), []
+    searched = spec(code, "build_model", fit={"optimizer": "adamw"})
+    dataset = load_dataset(iris, searched.required_data, searched.texts, None)
+    with using_code(code, tmp_path):
+        for decay in (0.1, 0.2):
+            known = apply_values(searched, {"units": 8, "fit/optimizer_args/weight_decay": decay})
+            ready = prepare(known, dataset, dataset.parts.train, name="t", seed=0)
+            programs.add(ready.program)
+            decays.append(float(ready.model.optimizer.weight_decay))
+    assert (len(programs), decays) == (1, [0.1, 0.2])
 
 
 def test_a_training_that_was_stopped_continues_with_its_checkpoint(tmp_path: Path, iris: DatasetFile) -> None:

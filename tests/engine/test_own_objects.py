@@ -11,7 +11,6 @@ import pytest
 from jobs.contracts.sandbox import Level
 from jobs.contracts.task_parts import OwnCode
 from jobs.kinds.ensemble.payload import EnsembleTask
-from jobs.kinds.gate.payload import GateTask
 from jobs.kinds.quantize.payload import QuantizeTask
 from jobs.kinds.register.payload import RegisterTask
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
@@ -20,7 +19,7 @@ from workers.engine.data.store import file_digest
 from workers.engine.errors import BadModel
 from workers.engine.models.files import load_model
 from workers.engine.models.own_code import using_folder
-from workers.engine.tasks import ensemble, gate, quantize, register
+from workers.engine.tasks import ensemble, quantize, register
 
 x = np.ones((2, 4), np.float32)
 
@@ -129,39 +128,6 @@ def test_two_versions_of_one_code_do_not_mix(tmp_path):
 
 
 DIGITS = {"shape": (8, 8, 1), "units": 10}
-
-
-def test_the_gates_load_each_version_with_its_own_code(tmp_path):
-    changed = SCALED.replace("* 2.0", "* -2.0")
-    ours = save_with_layer(tmp_path / "ours", SCALED, "Scaled", **DIGITS)
-    theirs = save_with_layer(tmp_path / "theirs", changed, "Scaled", **DIGITS)
-    code_in(tmp_path / "code" / "first", model=SCALED)
-    code_in(tmp_path / "code" / "second", model=changed)
-    code = OwnCode(digest="0" * 64, folder=str(tmp_path / "code"), minimum=Level.PROCESS, network=False)
-    task = GateTask(
-        folder=str(tmp_path / "run"),
-        code=code,
-        challenger=str(ours),
-        challenger_digest=file_digest(ours),
-        challenger_code="first",
-        champion=str(theirs),
-        champion_code="second",
-        dataset=dataset_file(tmp_path, "digits"),
-        spec=spec_for("digits"),
-    )
-    gates = {each["name"]: each for each in gate.run(task, ArtifactReport(tmp_path / "run"))["gates"]}
-    assert gates["loads"]["state"] == "passed"
-    assert "in a sandbox" in gates["loads"]["detail"]
-    assert gates["metric"]["champion"] is not None, gates["metric"]["detail"]
-    assert gates["batch_invariance"]["state"] == "passed"
-
-    code_in(tmp_path / "broken" / "first", model=SCALED)
-    code_in(tmp_path / "broken" / "second", model="raise OSError('gone')\n" + changed)
-    broken = task.model_copy(update={"code": code.model_copy(update={"folder": str(tmp_path / "broken")})})
-    gates = {each["name"]: each for each in gate.run(broken, ArtifactReport(tmp_path / "run"))["gates"]}
-    assert gates["loads"]["state"] == "passed"
-    assert gates["metric"]["state"] == "not_evaluated"
-    assert "OSError: gone (model.py, line 1)" in gates["metric"]["detail"]
 
 
 def test_a_model_with_a_layer_of_its_own_is_quantized(tmp_path):

@@ -21,7 +21,7 @@ from tests.engine.making import train_member
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.store import read_arrays
 from workers.engine.errors import BadData, BadSpec, DamagedFile
-from workers.engine.models.build import build
+from workers.engine.models.build import build, signature_of
 from workers.engine.models.files import load_model, save_model
 from workers.engine.models.scaling import measure_scaling
 from workers.engine.models.untrusted import BadModel, scan
@@ -275,7 +275,7 @@ def test_the_pipeline_in_a_models_file_makes_its_input_of_raw_rows(
     loaded = load_dataset(table, spec.data)
     member = train_member(tmp_path, "m", spec, table)
     model, features = load_model(Path(member.model), tmp_path), read_features(Path(member.model))
-    assert features == loaded.features == features_for(model, Path(member.model))
+    assert features == loaded.features == features_for(signature_of(model), Path(member.model))
     text = dict(
         zip(customers().splitlines()[0].split(","), customers().splitlines()[1].split(","), strict=False)
     )
@@ -285,7 +285,7 @@ def test_the_pipeline_in_a_models_file_makes_its_input_of_raw_rows(
         "review": table.profile["preview"][0]["review"],
     }  # fmt: skip
     assert Pipeline(features).of_rows([row]).tobytes() == loaded.x[:1].tobytes()
-    assert sample_for(model, table, features)[0].tobytes() == loaded.x[:32].tobytes()
+    assert sample_for(signature_of(model), table, features)[0].tobytes() == loaded.x[:32].tobytes()
 
 
 def test_a_file_whose_pipeline_does_not_make_the_models_input_is_rejected(
@@ -296,11 +296,11 @@ def test_a_file_whose_pipeline_does_not_make_the_models_input_is_rejected(
     narrow = load_dataset(table, spec_of("t").data.model_copy(update={"features": ("age",)})).features
     save_model(model, tmp_path / "other.keras", narrow)
     with pytest.raises(BadModel, match=r"its pipeline makes rows of shape \(2,\)"):
-        features_for(model, tmp_path / "other.keras")
+        features_for(signature_of(model), tmp_path / "other.keras")
     with zipfile.ZipFile(tmp_path / "bad.keras", "w") as archive:
         archive.writestr(MEMBER, json.dumps({"version": 1, "columns": []}))
     with pytest.raises(BadModel, match=r"its features.json is invalid"):
-        features_for(model, tmp_path / "bad.keras")
+        features_for(signature_of(model), tmp_path / "bad.keras")
 
 
 def test_equal_models_with_pipelines_have_equal_bytes_of_the_pipeline(

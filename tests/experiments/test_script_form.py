@@ -72,7 +72,7 @@ def test_the_page_of_the_code_leads_to_the_form_with_the_declared_arguments(
     page = squeezed(browser.get(f"/code/{code.digest}?project=yard").content.decode())
     assert f'href="{address(code)}"' in page
     page = browser.get(address(code))
-    rows = [form.initial for form in page.context["arguments"] if form.initial]
+    rows = [form.initial for form in page.context["arguments"]]
     assert [(row["name"], row["use"]) for row in rows] == [
         ("rate", "omit"), ("epochs", "set"), ("optimizer", "omit"), ("fast", "omit")
     ]  # fmt: skip
@@ -158,6 +158,34 @@ def test_a_draft_is_saved_and_edited_in_the_same_form(browser: Client, code: Cod
     assert Job.objects.get(kind="search").experiment == experiment
     page = browser.get(f"/p/yard/experiments/{experiment.pk}").content.decode()
     assert "train.py" in page
+
+
+def test_code_without_arguments_begins_with_one_empty_row(browser: Client, code: CodeVersion) -> None:
+    page = browser.get(address(code).replace("train.py", "other.py"))
+    assert [row.initial for row in page.context["arguments"]] == [{}]
+
+
+def test_two_people_who_edit_a_script_choose_between_their_versions(
+    browser: Client, code: CodeVersion, people: People
+) -> None:
+    fields = with_rows(entries(browser.get(address(code))), epochs={"text": "7"})
+    where = browser.post(address(code), {**fields, "do": "save"})["Location"]
+    mine = {**entries(browser.get(where)), "seed": "5", "do": "save"}
+    other = browser_of(people.owner)
+    theirs = with_rows(entries(other.get(where)), epochs={"text": "9"})
+    assert other.post(where, {**theirs, "steps": "3", "do": "save"}).status_code == 303
+    page = browser.post(where, mine)
+    assert page.status_code == 409
+    sides = {choice.place: choice.side for choice in page.context["choices"]}
+    assert sides == {"fit.epochs": "theirs", "fit.seed": "mine", "model.args.epochs": "theirs"}
+    chosen = {**page.context["given"], "resolve": page.context["experiment"].version}
+    chosen |= {f"take:{choice.id}": choice.side for choice in page.context["choices"]}
+    chosen["take:/spec/model/args/epochs"] = "mine"
+    merged = entries(browser.post(where, {**chosen, "do": "edit"}))
+    shown = merged["seed"], merged["steps"], merged[row_of(merged, "epochs") + "text"]
+    assert shown == (5, 3, "7")
+    assert browser.post(where, {**merged, "do": "save"}).status_code == 303
+    assert Experiment.objects.get().draft["fit"] == {"epochs": 3, "seed": 5}
 
 
 def test_a_field_that_the_form_does_not_show_is_kept(

@@ -41,14 +41,14 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 def test_a_model_in_another_format_is_refused_with_the_way_to_convert_it(people: People, name: str) -> None:
     model = factories.make_model("digits", project=people.project, by=people.owner, versions=0)
-    content, told = FILES[name]
+    content, message = FILES[name]
     file = io.BytesIO(content)
     file.name = name
     answer = browser_of(people.member).post(f"/api/v1/models/{model.name}/versions", {"file": file})
     assert answer.status_code == 422
     (error,) = answer.json()["errors"]
     assert error["pointer"] == "/file"
-    assert told in error["message"]
+    assert message in error["message"]
     assert '.save("model.keras")' in error["message"]
     assert not ModelVersion.objects.exists()
 

@@ -74,15 +74,15 @@ def test_layers_of_models_inside_are_in_their_place(people: People) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("args", "pointer", "told"), [
+@pytest.mark.parametrize(("args", "pointer", "message"), [
     ({"freeze_to": "dense_9"}, "/model/args/freeze_to",
      "digits/1 has no layer 'dense_9' before its head; they are normalize, dense_1, norm_1, dense_2"),
     ({"freeze_to": "output"}, "/model/args/freeze_to", "digits/1 has no layer 'output' before its head"),
 ])  # fmt: skip
 def test_a_layer_that_is_not_there_is_named_with_those_that_are(
-    people: People, version: ModelVersion, args: dict[str, Any], pointer: str, told: str
+    people: People, version: ModelVersion, args: dict[str, Any], pointer: str, message: str
 ) -> None:
-    assert wrong(people, tuned(args=args))[pointer].startswith(told)
+    assert wrong(people, tuned(args=args))[pointer].startswith(message)
 
 
 def test_searched_layers_and_heads_are_checked_too(people: People, version: ModelVersion) -> None:
@@ -97,7 +97,7 @@ def test_searched_layers_and_heads_are_checked_too(people: People, version: Mode
     assert wrong(people, tuned(search={"space": space})) == {}
 
 
-@pytest.mark.parametrize(("fields", "told"), [
+@pytest.mark.parametrize(("fields", "message"), [
     ({"signature": {"inputs": [{"name": "x", "dtype": "float32", "shape": [28, 28, 1]}],
                     "outputs": [{"name": "y", "dtype": "float32", "shape": [10]}]}},
      "digits/1 takes rows of shape 28 × 28 × 1, but these data have 8 × 8 × 1"),
@@ -106,10 +106,10 @@ def test_searched_layers_and_heads_are_checked_too(people: People, version: Mode
      "digits/1 has 2 inputs and 1 outputs"),
     ({"signature": {}}, "digits/1 was not validated"),
 ])  # fmt: skip
-def test_inputs_that_differ_are_refused(people: People, fields: dict[str, Any], told: str) -> None:
+def test_inputs_that_differ_are_refused(people: People, fields: dict[str, Any], message: str) -> None:
     bundle()
     make_version(project=people.project, by=people.owner, **fields)
-    assert wrong(people, tuned())["/model/model"].startswith(told)
+    assert wrong(people, tuned())["/model/model"].startswith(message)
 
 
 def test_other_classes_need_a_new_head(people: People, version: ModelVersion) -> None:
@@ -157,8 +157,8 @@ def test_a_version_of_a_project_that_the_user_cannot_see_does_not_exist(people: 
     bundle()
     elsewhere = Project.objects.get(slug="elsewhere")
     make_version(project=elsewhere, by=people.stranger)
-    told = {"/model/model": "there is no registered model 'digits' with a version"}
-    assert wrong(people, tuned()) == told
+    expected = {"/model/model": "there is no registered model 'digits' with a version"}
+    assert wrong(people, tuned()) == expected
     mine = plan.validate(elsewhere, tuned(), by=people.stranger)
     assert mine.problems == []
     with pytest.raises(BadSpec):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import own_code
 from tests.flow.specs import search, spec
 from tests.flow.yard import PROJECT, RunningYard
 from workers.sandbox import landlock
@@ -109,3 +110,13 @@ def test_code_that_ends_its_process_fails_the_job_with_the_cause(
     ended = flow_yard.until_final(job_id)
     assert (ended["state"], ended["restarts"]) == ("failed", 0)
     assert f"{module}.{call}" in ended["error"]["message"]
+
+
+@needs_sandbox
+def test_code_that_cannot_build_ends_its_search_with_the_cause(flow_yard: RunningYard) -> None:
+    digest = upload(flow_yard, "nothing.py", own_code.BROKEN["nothing"][0])
+    # The code declares the space.
+    wanted = {"max_trials": 2, "executions_per_trial": 2, "objective": {"metric": "val_loss"}}
+    job = flow_yard.until_final(flow_yard.submit(spec(model=model(digest), search=wanted)))
+    assert (job["state"], job["error"]["code"]) == ("failed", "code_build")
+    assert "returned nothing" in job["error"]["message"]

@@ -1,81 +1,91 @@
-"""A model with a layer of its own: from a search to an endpoint, and from a file to an endpoint."""
+"""A model with layers and a metric of its own: from a search and from a file to an endpoint."""
 
 import pytest
 
-from tests.flow.specs import search, spec
-from tests.flow.test_own_code import needs_sandbox, strongest, upload
+from tests import own_code
+from tests.flow.specs import spec, whole_line
+from tests.flow.test_own_code import model, needs_sandbox, strongest, upload
 from tests.flow.yard import PROJECT, RunningYard
+from tests.ops.conftest import wait_for
+from webapp.demo.client import Body
 
 pytestmark = pytest.mark.timeout(1800)
 
-LAYERS = """
-import keras
-from keras import layers
+LOADS_IRIS = """
+from sklearn.datasets import load_iris
 
-
-@keras.saving.register_keras_serializable("flow")
-class Doubled(layers.Layer):
-    def call(self, x):
-        return x * 2.0
-
-
-def build_model(hp):
-    units = hp.Int("units", 4, 8, step=4)
-    model = keras.Sequential([Doubled(), layers.Dense(units, "relu"), layers.Dense(3, "softmax")])
-    model.compile(keras.optimizers.Adam(0.02), "sparse_categorical_crossentropy", metrics=["accuracy"])
-    return model
+def load_data(split):
+    found = load_iris()
+    part = {"train": 0, "validation": 1, "test": 2}[split]
+    rows = [i for i in range(150) if max(i % 5 - 2, 0) == part]
+    return found.data[rows], found.target_names[found.target[rows]]
 """
+ROWS = [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]]
+
+
+def validated(yard: RunningYard, model: str) -> Body | None:
+    found: Body = yard.ada.get(f"/models/{model}/versions/1")
+    return None if found["state"] == "validating" else found
 
 
 @needs_sandbox
-def test_a_model_with_its_own_layer_is_searched_pooled_quantized_approved_and_served(
+def test_a_model_with_own_layers_and_data_is_searched_by_its_metric_pooled_quantized_approved_and_served(
     flow_yard: RunningYard,
 ) -> None:
-    digest = upload(flow_yard, "doubled.py", LAYERS)
-    after = {
-        "retrain": {"top": 2, "epochs_cap": 20},
-        "ensemble": {"method": "mean"},
-        "quantize": {"mode": "int8"},
-        "register": {"model": "doubled", "what": ["best", "ensemble", "quantized"]},
-    }
+    digest = upload(flow_yard, "layers.py", own_code.OWN_OBJECTS + LOADS_IRIS)
+    loading = flow_yard.ada.post(f"/code/{digest}/data", {"dataset": "own-iris"})
+    loaded = flow_yard.until_completed(loading["job"])
+    assert loaded["sandbox"]["network"] is False
+    assert loaded["results"]["rows"]["test"] == 30
+    data = flow_yard.until_ready("own-iris", project=PROJECT)
+    assert (data["code"]["digest"], data["schema"]["part_rows"]) == (digest, [90, 30, 30])
+    objective = {"metric": "val_macro_recall", "direction": "max"}
     body = spec(
-        model={"kind": "code", "digest": digest, "entry": "build_model"},
-        search=search(
-            "grid",
-            metric="val_accuracy",
-            space=[{"name": "units", "kind": "int", "min": 4, "max": 8, "step": 4}],
-        ),
+        data={"dataset": "own-iris"},
+        model=model(digest),
+        # The code declares the space.
+        search={"max_trials": 2, "executions_per_trial": 2, "objective": objective},
         fit={"epochs": 20, "batch_size": 16},
-        after=after,
+        after=whole_line("own-layers"),
     )
-    flow_yard.until_completed(flow_yard.submit(body))
-    versions = flow_yard.ada.get("/models/doubled/versions")["items"]
+    job = flow_yard.until_completed(flow_yard.submit(body))
+    trials = flow_yard.ada.get(f"/jobs/{job['id']}/trials")["items"]
+    assert [sorted(trial["values"]) for trial in trials] == [["units"]] * 2
+    versions = flow_yard.ada.get("/models/own-layers/versions")["items"]
     assert {each["what"] for each in versions} == {"best", "ensemble", "quantized"}
     for each in versions:
         assert each["state"] == "candidate", each["error"]
         assert each["code"]["needed"] is True
         assert each["identity"] != each["digest"]
         assert each["lineage"]["code"] == digest
-    best = next(each["number"] for each in versions if each["what"] == "best")
-    flow_yard.promote("doubled", best)
-    answered, predictions = flow_yard.predict("doubled", [[5.1, 3.5, 1.4, 0.2]])
+    numbers = {each["what"]: each["number"] for each in versions}
+    best = numbers["best"]
+    flow_yard.promote("own-layers", best)
+    answered, predictions = flow_yard.predict("own-layers", ROWS)
     assert answered == best
-    assert len(predictions[0]) == 3
-    replicas = flow_yard.ada.get("/endpoints/doubled")["replicas"]
+    assert all(abs(sum(row) - 1) < 1e-4 for row in predictions)
+    assert {len(row) for row in predictions} == {3}
+    replicas = flow_yard.ada.get("/endpoints/own-layers")["replicas"]
     processes = [process for replica in replicas for process in replica["processes"]]
     assert {process["sandbox"] for process in processes} == {strongest(flow_yard)}
+
+    # Both have code now. Each is executed in a sandbox of its own, and a third process compares them.
+    _, judged = flow_yard.gated("own-layers", numbers["ensemble"])
+    gates = {gate["name"]: gate for gate in judged["gates"]}
+    assert gates["metric"]["champion"] is not None, gates["metric"]["detail"]
+    assert "in a sandbox" in gates["loads"]["detail"]
+    assert flow_yard.job(judged["gate_job"])["sandbox"] == {"level": strongest(flow_yard), "network": False}
 
     file = flow_yard._http.get(
         f"{flow_yard.urls['web']}/api/v1/artifacts/{versions[0]['digest']}", headers=flow_yard.bearer("ada")
     ).content
-    flow_yard.ada.post("/models", {"name": "doubled-import", "project": PROJECT})
+    flow_yard.ada.post("/models", {"name": "own-layers-import", "project": PROJECT})
     made = flow_yard._http.post(
-        f"{flow_yard.urls['web']}/api/v1/models/doubled-import/versions",
+        f"{flow_yard.urls['web']}/api/v1/models/own-layers-import/versions",
         headers=flow_yard.bearer("ada"),
         data={"code": digest},
         files={"file": ("m.keras", file)},
     )
     assert made.status_code == 201, made.text
-    state, _ = flow_yard.gated("doubled-import", 1)
-    assert state
-    assert flow_yard.ada.get("/models/doubled-import/versions/1")["code"]["needed"] is True
+    imported = wait_for(lambda: validated(flow_yard, "own-layers-import"), "the import to be validated")
+    assert (imported["state"], imported["code"]["needed"]) == ("candidate", True)

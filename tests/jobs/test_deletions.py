@@ -84,16 +84,16 @@ def test_a_preview_counts_what_would_be_lost_and_what_other_rows_still_need(peop
     shared = make_job_artifact(job, name="shared")
     other = finished(people, experiment=job.experiment)
     other.artifacts.create(attempt=1, artifact=shared.artifact, role="model", name="same")
-    told = queries.preview(job)
-    assert {each.what: each.count for each in told.lost} == {
+    preview = queries.preview(job)
+    assert {each.what: each.count for each in preview.lost} == {
         "jobs": 1,
         "trials": 3,
         "files of jobs": 2,
         "checkpoints": 1,
     }
     own = sum(job.artifacts.values_list("artifact__bytes", flat=True))
-    assert (told.bytes, told.frees) == (own + 1000, own + 1000 - shared.artifact.bytes)
-    assert not told.referrers
+    assert (preview.bytes, preview.frees) == (own + 1000, own + 1000 - shared.artifact.bytes)
+    assert not preview.referrers
 
 
 def test_an_experiment_takes_its_jobs_along_and_brings_back_only_those(people: People) -> None:

@@ -159,10 +159,10 @@ def test_trees_are_left_out_of_a_table_that_is_larger_than_the_memory_for_rows(
         search = made.job.revision.spec.search
         assert search is not None
         assert ("trees" in search.space[0].grid()) is names
-        told = [warning["message"] for warning in jobs.detail(made.job).results["warnings"]]
-        assert told == list(made.left_out)
+        warnings = [warning["message"] for warning in jobs.detail(made.job).results["warnings"]]
+        assert warnings == list(made.left_out)
         assert (
-            any(message.startswith("trees is not searched: this table has 0.4 GiB") for message in told)
+            any(message.startswith("trees is not searched: this table has 0.4 GiB") for message in warnings)
             is not names
         )
         control.kill(made.job, by=yard.owner)

@@ -1,12 +1,13 @@
 """Versions whose file needs code of users: rights, the binding of approvals, and deletions."""
 
+from pathlib import Path
 from typing import Any, cast
 from typing import get_args as values_of
 
 import pytest
 
 from jobs import signing
-from jobs.actions import control, deletions, own_code, promotions, registration
+from jobs.actions import control, deletions, promotions, registration
 from jobs.actions.code import digest_of
 from jobs.actions.kind_actions import actions_of
 from jobs.actions.tasks import task_for
@@ -131,7 +132,9 @@ def test_an_approval_binds_the_identity_and_signs_the_files(yard: Yard, trainer:
     assert not signing.is_signed(SignedRelease.model_validate(forged))
 
 
-def test_an_approval_binds_the_installed_packages_and_shows_what_differs(yard: Yard, trainer: User) -> None:
+def test_an_approval_binds_the_installed_packages_and_shows_what_differs(
+    yard: Yard, trainer: User, tmp_path: Path
+) -> None:
     code = code_of(yard, packages=PACKAGES)
     before = uploaded(yard, trainer, code)
     unbound = released(yard, trainer, before)
@@ -156,9 +159,13 @@ def test_an_approval_binds_the_installed_packages_and_shows_what_differs(yard: Y
     forged = signed.model_dump(mode="json")
     forged["release"]["versions"][-1]["code"]["packages"][0]["digest"] = "0" * 64
     assert not signing.is_signed(SignedRelease.model_validate(forged))
-    # Its gates run with the packages of the challenger, whatever is recorded for its code by now.
+    # Its gates execute each version with its own packages, whatever is recorded for its code by now.
     request = promotions.request(bound[1], stage="production", by=trainer)
-    assert own_code.of_two(bound[1], bound[0]).packages == found[1].packages  # type: ignore[union-attr]
+    assert request.gate_job is not None
+    attempt = factories.make_attempt(request.gate_job, factories.make_worker())
+    task = cast(GateTask, task_for(attempt.pk, folder=tmp_path, threads=1))
+    used = [each.code.packages for each in task.models if each.code is not None]
+    assert used == [found[1].packages, found[0].packages]
     judge(request, GOOD_GATES)
     browser = browser_of(yard.approver)
     page = text_of(browser.get(f"/approvals/{request.pk}"))
@@ -275,17 +282,17 @@ def test_gates_get_the_code_of_challenger_and_champion(yard: Yard, trainer: User
         attempt = factories.make_attempt(request.gate_job, factories.make_worker())
         return cast(GateTask, task_for(attempt.pk, folder=tmp_path, threads=1))
 
+    def models_of(task: GateTask) -> list[tuple[str, str]]:
+        # The process of the task itself executes no code.
+        assert task.code is None
+        return [(each.name, each.code.digest) for each in task.models if each.code is not None]
+
+    ours, theirs = ("challenger", second.digest), ("champion", first.digest)
     task = task_of(second)
-    assert task.code is not None
-    assert (task.challenger_code, task.champion_code) == ("first", "second")
-    assert {file.path for file in task.code.files} == {"first/model.py", "second/model.py"}
-    same = task_of(first)
-    assert same.code is not None
-    assert (same.challenger_code, same.champion_code) == ("first", "first")
-    assert {file.path for file in same.code.files} == {"first/model.py"}
-    plain = task_of(None)
-    assert plain.code is not None
-    assert (plain.challenger_code, plain.champion_code) == ("", "second")
+    assert models_of(task) == [ours, theirs]
+    assert task.challenger_signature == SIGNATURE
+    assert models_of(task_of(first)) == [("challenger", first.digest), theirs]
+    assert models_of(task_of(None)) == [theirs]
 
 
 def form(code: str) -> tuple[bytes, str]:
@@ -305,6 +312,7 @@ def test_an_upload_over_rest_names_its_code(yard: Yard, trainer: User) -> None:
     assert made.status_code == 201, made.content
     assert made.json()["code"] == {
         "digest": code.digest, "name": "layers", "needed": False, "requirements_digest": None,
+        "reported_metrics": False,
         "packages_digest": None,
     }  # fmt: skip
     assert made.json()["lineage"]["code_name"] == "layers"
@@ -336,6 +344,47 @@ def test_the_pages_show_the_code(yard: Yard, trainer: User) -> None:
     assert signed.release.production == version.number
     shown = text_of(browser_of(yard.approver).get(f"/approvals/{version.promotions.get().pk}"))
     assert "runs in a sandbox" in shown
+
+
+def test_pages_state_who_computed_the_metrics(yard: Yard, trainer: User) -> None:
+    code = code_of(yard)
+    factories.make_dataset("digits")
+    spec = {**factories.SEARCH, "model": {"kind": "code", "digest": code.digest, "entry": "build_model"}}
+    experiment = factories.make_experiment(project=yard.project, by=trainer, spec=spec)
+    job = factories.make_job(by=trainer, experiment=experiment, kind="train", state="completed")
+    version = uploaded(yard, trainer, code)
+    metrics = {"test": {"accuracy": 0.9321}}
+    ModelVersion.objects.filter(pk=version.pk).update(source_job=job, metrics=metrics)
+    request = promotions.request(version, stage="production", by=trainer)
+    assert request.gate_job is not None
+
+    def shown(address: str) -> str:
+        return text_of(browser_of(yard.approver).get(address))
+
+    # The names of the classes are those of the data, whatever the process with the code reports.
+    outputs = [{**SIGNATURE["outputs"][0], "shape": [3]}]
+    result = RegisterResult(
+        signature={**SIGNATURE, "outputs": outputs}, needs_code=True, class_labels=["c", "b", "a"]
+    )
+    ModelVersion.objects.filter(pk=version.pk).update(state=ModelVersion.State.VALIDATING)
+    registration.mark_validated(version.pk, result)
+    version.refresh_from_db()
+    assert version.class_labels == factories.profile()["class_labels"]
+
+    assert "reported by its code" in shown(f"/models/digits/versions/{version.number}")
+    before = shown(f"/approvals/{request.pk}")
+    assert "reported by the code: not measured outside of its sandbox" in before
+    assert "0.9321" in before
+    assert "objective that its own code reported" in before
+
+    Job.objects.filter(pk=request.gate_job.pk).update(
+        results_json={"metrics": {"challenger": {"accuracy": 0.3456}}}
+    )
+    factories.make_job_artifact(request.gate_job, role="evaluation", name="evaluation.json")
+    after = shown(f"/approvals/{request.pk}")
+    assert "of the predictions that the gates received; the whole evaluation" in after
+    assert "0.3456" in after
+    assert "0.9321" not in after
 
 
 def test_an_upload_by_the_form_names_its_code(yard: Yard, trainer: User, tmp_path: Any) -> None:

@@ -120,6 +120,7 @@ def test_a_script_gets_its_arguments_and_its_metrics_become_points(warm, base):
     events = warm.run(train_task(base / "args", text, args=args))
     assert events[-1].type == "result"
     assert series(events, "loss") == [(1, 1), (2, 0.5), (3, pytest.approx(1 / 3))]
+    assert {table.x for table in of(events, "points")} == {"step"}
     assert events[-1].result["metrics"] == {"reported": {"loss": pytest.approx(1 / 3)}}
     expected = ["--epochs", "3", "--rate", "1e-05", "--name", "a b", "--shift=-0.5", "--fast"]
     assert str(expected) in warm.log.read_text()
@@ -266,6 +267,8 @@ def test_an_error_of_a_script_fails_its_trial_with_its_own_traceback(warm, base)
     )  # fmt: skip
     assert error.traceback.startswith("Traceback (most recent call last)")
     assert "workers/" not in error.traceback
+    # Files have the names that they have in the version of code.
+    assert 'File "train.py", line' in error.traceback and "/work/" not in error.traceback
 
 
 def test_a_script_that_exits_in_the_middle_fails_with_what_it_lacks(warm, base):

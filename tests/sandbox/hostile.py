@@ -120,35 +120,45 @@ def open_files(limit):
             os.close(copy)
 
 
-def attacks(given):
-    """Print which attacks succeeded, by the guarantee that should refuse them."""
-    victim, limits = given["victim"], given["limits"]
-    own = {
+def what_must_work(given):
+    """Return what code in a sandbox must be able to do."""
+    printed = subprocess.run([sys.executable, "-S", "-c", "print(1)"], capture_output=True).stdout
+    return {
         "file": works(create, "own"),
         "temporary": works(create, os.environ["TMPDIR"] + "/own"),
         "readable": works(read, given["readable"]),
         "home": os.path.isdir(os.environ["HOME"]),
-        "process": subprocess.run([sys.executable, "-S", "-c", "print(1)"], capture_output=True).stdout
-        == b"1\n",
+        "process": printed == b"1\n",
     }
-    found = {
+
+
+def attacks_on_files(given):
+    unchangeable = given["unchangeable"]
+    return {
         "read": {path: works(read, path) for path in given["private"]}
         | {f"{path}/": works(os.listdir, path) for path in given["folders"]},
         "write": {f"{path}/new": works(create, f"{path}/new") for path in given["closed"]}
-        | {f"chmod {path}": works(change_mode, path) for path in given["unchangeable"]}
-        | {f"utime {path}": works(change_times, path) for path in given["unchangeable"]}
-        | {f"truncate {path}": works(os.truncate, path, 0) for path in given["unchangeable"]}
-        | {f"remove {path}": works(os.unlink, path) for path in given["unchangeable"]},
-        "network": {
-            **{
-                f"port {port}": works(connect, socket.AF_INET, ("127.0.0.1", port)) for port in given["ports"]
-            },
-            "socket file": works(connect, socket.AF_UNIX, given["socket"]),
-            "abstract socket": works(connect, socket.AF_UNIX, "\0" + given["abstract"]),
-            "datagram of a pair": works(send_by_pair, given["datagrams"]),
-            "packets": works(socket.socket, socket.AF_PACKET, socket.SOCK_RAW),
-            "host of a virtual machine": works(socket.socket, 40, socket.SOCK_STREAM),
-        },
+        | {f"chmod {path}": works(change_mode, path) for path in unchangeable}
+        | {f"utime {path}": works(change_times, path) for path in unchangeable}
+        | {f"truncate {path}": works(os.truncate, path, 0) for path in unchangeable}
+        | {f"remove {path}": works(os.unlink, path) for path in unchangeable},
+    }
+
+
+def attacks_by_network(given):
+    return {
+        **{f"port {port}": works(connect, socket.AF_INET, ("127.0.0.1", port)) for port in given["ports"]},
+        "socket file": works(connect, socket.AF_UNIX, given["socket"]),
+        "abstract socket": works(connect, socket.AF_UNIX, "\0" + given["abstract"]),
+        "datagram of a pair": works(send_by_pair, given["datagrams"]),
+        "packets": works(socket.socket, socket.AF_PACKET, socket.SOCK_RAW),
+        "host of a virtual machine": works(socket.socket, 40, socket.SOCK_STREAM),
+    }
+
+
+def attacks_on_processes(given):
+    victim = given["victim"]
+    return {
         "signal": {
             "signal": works(os.kill, victim, signal.SIGUSR1),
             "limits": works(resource.prlimit, victim, resource.RLIMIT_NOFILE, (64, 64)),
@@ -163,6 +173,13 @@ def attacks(given):
             "root": works(os.listdir, f"/proc/{victim}/root/"),
         },
         "see_processes": {"list": str(victim) in os.listdir("/proc")},
+    }
+
+
+def attacks_on_own_bounds(given):
+    """Try to gain privileges, to inherit things that are not of the request, and to exceed limits."""
+    limits = given["limits"]
+    return {
         "privileges": {
             "root": works(become_root),
             "groups": works(os.setgroups, [0]),
@@ -183,12 +200,22 @@ def attacks(given):
             "open files": works(open_files, limits["open_files"]),
         },
     }
+
+
+def attacks(given):
+    """Print which attacks succeeded, by the guarantee that should refuse them."""
+    own = what_must_work(given)
+    found = {
+        **attacks_on_files(given),
+        "network": attacks_by_network(given),
+        **attacks_on_processes(given),
+        **attacks_on_own_bounds(given),
+    }
     thread = threading.Thread(target=int)
     thread.start()
     thread.join()
-    print(
-        json.dumps({"succeeded": found, "own": own, "facts": {"uid": os.getuid(), "groups": os.getgroups()}})
-    )
+    facts = {"uid": os.getuid(), "groups": os.getgroups()}
+    print(json.dumps({"succeeded": found, "own": own, "facts": facts}))
 
 
 def connections(given):

@@ -40,6 +40,7 @@ class FakeRunner:
         self.ballast: list[bytes] = []
         self.recorded: list[str] = []
         self.limits: dict[str, Any] | None = None
+        self.model: Any = None
         threading.Thread(target=self.listen, daemon=True).start()
 
     def listen(self) -> None:
@@ -241,11 +242,25 @@ class FakeRunner:
 
     def do_connect(self, task: dict[str, Any], port: int) -> None:
         """Report whether it can connect to a port of this machine."""
+        self.send("log", line="connected" if connects(port) else "refused")
+
+    def do_ask_model(self, task: dict[str, Any], *rows: str) -> None:
+        """Report the predictions of the task's model for these rows, and the code that the task has."""
+        import numpy as np
+
+        from workers.serving.client import ModelClient, ModelFailed
+
+        (model,) = task["models"]
+        self.model = ModelClient.connect(Path(model["socket"]))
+        answers: list[float | str] = []
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=5):
-                self.send("log", line="connected")
-        except OSError:
-            self.send("log", line="refused")
+            self.model.loaded()
+            for row in rows:
+                (answer,) = self.model.predict([np.frombuffer(row.encode(), np.uint8)[None]])
+                answers.append(float(answer[0]))
+        except ModelFailed as error:
+            answers.append(str(error))
+        self.send("log", line=json.dumps([answers, model["code"]]))
 
     def do_multiply(self, task: dict[str, Any], count: int) -> None:
         """Start so many processes, and wait."""
@@ -281,6 +296,14 @@ class FakeRunner:
 def can_read(path: Path) -> bool:
     try:
         return bool(list(path.iterdir())) if path.is_dir() else path.read_bytes() is not None
+    except OSError:
+        return False
+
+
+def connects(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5):
+            return True
     except OSError:
         return False
 

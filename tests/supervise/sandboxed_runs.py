@@ -1,7 +1,7 @@
 """Runs hostile tasks on runners in sandboxes: `python -m tests.supervise.sandboxed_runs LEVEL`.
 
 It prints the findings as JSON. Tests start it as root, and as a user without privileges; `hold` as a second
-argument starts one run and waits to be killed.
+argument starts two runs and waits to be killed.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.contracts.sandbox import MIB, Level, LevelState
-from jobs.contracts.task_parts import OwnCode, OwnCodeFile
+from jobs.contracts.task_parts import ModelWithCode, OwnCode, OwnCodeFile
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.store import LocalStore
 from tests.sandbox.conftest import UIDS, python
@@ -50,9 +50,14 @@ class Yard:
     digest: str
 
     def script(
-        self, attempt: int, *steps: list[Any], minimum: Level = Level.PROCESS, code: str = "1"
+        self,
+        attempt: int,
+        *steps: list[Any],
+        minimum: Level = Level.PROCESS,
+        code: str = "1",
+        beside: bool = False,
     ) -> None:
-        """Give an attempt a task with code."""
+        """Give an attempt a task with code, or with a model beside it that needs the code."""
         store = LocalStore(self.home / "artifacts")
         place = str(store.path(self.digest))
         own = OwnCode(
@@ -61,8 +66,13 @@ class Yard:
         )  # fmt: skip
         self.bench.repository.tasks[attempt] = ProfileTask(
             folder="replaced", checkpoints=str(store.checkpoint_root / "job-1"), source="bundled",
-            path=place, bundled=json.dumps(steps), code=own,
+            path=place, bundled=json.dumps(steps), code=None if beside else own,
+            models=(ModelWithCode(name="model", file=place, code=own),) if beside else (),
         )  # fmt: skip
+
+    def data(self) -> str:
+        """Return the path of the data of all tasks."""
+        return str(LocalStore(self.home / "artifacts").path(self.digest))
 
     async def run(self, attempt: int, *steps: list[Any], **options: Any) -> dict[str, Any]:
         """Run a task, and return its end with the lines that it printed."""
@@ -99,7 +109,8 @@ async def yard(level: Level, module: str = FAKE) -> AsyncIterator[Yard]:
     isolation = None
     if os.geteuid() == 0:
         users = RunnerUsers(UIDS, folders.locks)
-        isolation = Isolation(users, View(), parents_of(folders))
+        # Runners without code see the Python of the tests, which may be in the closed home of a user.
+        isolation = Isolation(users, View.of((home,), shared), parents_of(folders))
         isolation.open_parents()
         user = users.claim()
         owner = Owner(user.uid, users.group)
@@ -112,8 +123,9 @@ async def yard(level: Level, module: str = FAKE) -> AsyncIterator[Yard]:
         found = await asyncio.to_thread(find_levels, parent=folders.runners, wanted=(level,))
     sandboxes.states.set_result(found)
     pool = RunnerPool(
-        folders.runners, 2, 60.0, 2**30, module=module, isolation=isolation, sandboxes=sandboxes
-    )
+        folders.runners, 2, 60.0, 2**30, module=module, model_module="tests.supervise.fake_model",
+        isolation=isolation, sandboxes=sandboxes,
+    )  # fmt: skip
     context = NodeContext(
         repository, pool, Devices(), replace(QUICK, grace=0.5, first_progress=15.0), *shared,
         threads_per_slot=1, memory_per_slot=MEMORY, sandbox_limits=LIMITS,
@@ -152,14 +164,14 @@ async def findings(level: Level) -> dict[str, Any]:
         repository, pool, home = place.bench.repository, place.bench.node.pool, place.home
         private = [home / name for name in ("secret.key", "release.key", "db.sqlite3")]
         private += [*(home / "artifacts").glob("??/*"), Path("/etc/shadow")]
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            port = server.getsockname()[1]
-            found: dict[str, Any] = {
-                "work": await place.run(
-                    1, ["see_code"], ["read", *map(str, private)], ["connect", port],
-                    ["artifact", "report.txt", "done"], ["checkpoint", 3], ["cache", "program"],
-                ),
-            }  # fmt: skip
+        server = socket.create_server(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        found: dict[str, Any] = {
+            "work": await place.run(
+                1, ["see_code"], ["read", *map(str, private)], ["connect", port],
+                ["artifact", "report.txt", "done"], ["checkpoint", 3], ["cache", "program"],
+            ),
+        }  # fmt: skip
         found["stored"] = [file.digest for file in repository.files.values()]
         found["checkpoints"] = [event.folder for event in repository.events[1] if event.type == "checkpoint"]
         (runner,) = pool.pids
@@ -174,6 +186,12 @@ async def findings(level: Level) -> dict[str, Any]:
         found["refused"] = (
             await place.run(5, ["see_code"], minimum=_stronger(level)) if _stronger(level) else {}
         )
+        # Also the task, which names the data, and the data themselves.
+        task = home / "nodes" / "host" / "attempts" / "16" / "spec.json"
+        rows = [str(port), str(task), place.data(), *map(str, private)]
+        found["model beside"] = await place.run(16, ["ask_model", *rows], beside=True)
+        server.close()
+        found["model that exits"] = await place.run(17, ["ask_model", "exit"], beside=True)
         found["exit"] = await place.run(6, ["exit", 0])
         found["crash"] = await place.run(7, ["die"])
         found["memory"] = await place.run(8, ["eat", 700], ["hang"])
@@ -205,11 +223,14 @@ def _stronger(level: Level) -> Level | None:
 
 
 async def hold(level: Level) -> None:
-    """Start a run that waits, print the folder of the node, and wait."""
+    """Start runs that wait, one of them with a model beside it; print the folder of the node, and wait."""
     async with yard(level) as place:
         place.script(1, ["escape"], ["hold"])
-        place.bench.start(attempt=1, root=1)
-        await until(lambda: place.bench.repository.lines(1), 30)
+        place.script(2, ["ask_model"], ["hold"], beside=True)
+        for attempt in (1, 2):
+            place.bench.start(attempt=attempt, root=attempt)
+        lines = place.bench.repository.lines
+        await until(lambda: lines(1) and lines(2), 30)
         sys.stdout.write(f"{place.home}\n")
         sys.stdout.flush()
         await asyncio.sleep(600)

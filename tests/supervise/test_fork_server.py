@@ -69,7 +69,7 @@ async def test_a_forked_runner_has_the_environment_of_a_spawned_one_and_serves_t
 ) -> None:
     task = tmp_path / "task.json"
     task.write_text(json.dumps({"kind": "profile", "bundled": json.dumps([["environment"]])}))
-    told = []
+    seen = []
     for needs_jax in (True, False):
         runner = await pool.take(KEY, needs_jax=needs_jax)
         heard: list[bytes] = []
@@ -78,8 +78,8 @@ async def test_a_forked_runner_has_the_environment_of_a_spawned_one_and_serves_t
         await until(lambda heard=heard: any(b'"result"' in line for line in heard))
         variables = json.loads((runner.folder / "stdout.log").read_text())
         assert variables.pop("HOME") == str(runner.folder)
-        told.append(variables)
-    assert told[0] == told[1]
+        seen.append(variables)
+    assert seen[0] == seen[1]
 
 
 async def test_a_child_that_cannot_be_watched_is_ended_and_the_fork_fails_at_once(

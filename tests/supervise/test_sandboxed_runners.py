@@ -68,6 +68,23 @@ def test_code_connects_to_no_service_of_the_machine(found: Found) -> None:
     assert (found["work"]["lines"][2] == "refused") == record(found).holds(Guarantee.NETWORK)
 
 
+def test_a_model_beside_a_task_has_its_file_and_its_code_and_nothing_of_the_task(found: Found) -> None:
+    run = found["model beside"]
+    assert run["outcome"] == "completed", run
+    lines = [json.loads(line) for line in run["lines"]]
+    assert lines[0] == ["def build_model(hp): ...\n", ["model.py"]]
+    (connects, *readable), code = lines[1]
+    assert code is None
+    holds = SandboxRecord.model_validate(run["sandbox"]).holds
+    assert bool(connects) == (not holds(Guarantee.NETWORK))
+    assert any(readable) == (not holds(Guarantee.READ)), readable
+
+
+def test_a_task_gets_the_cause_of_the_end_of_its_model(found: Found) -> None:
+    answers, _ = json.loads(found["model that exits"]["lines"][-1])
+    assert answers == ["its process ended with status 3; its last line: bye"]
+
+
 def test_the_sandbox_that_a_run_had_is_recorded_with_its_attempt(found: Found) -> None:
     assert record(found).network is False
     assert record(found).limits.processes_of_all == 20

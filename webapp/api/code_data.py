@@ -25,7 +25,7 @@ class CodeDataIn(In):
     entry: str = Field("load_data", description="`path:load_data` if several files have one.")
     task: str = Field("", description="Kind of prediction, as of a data set; empty: as the targets suggest.")
     project: str | None = Field(None, description="Of the code, if several projects have it.")
-    again: bool = Field(False, description="Whether to load again what was loaded before, or has failed.")
+    again: bool = Field(False, description="Whether to load again after an earlier job has ended.")
 
 
 @router.post("/code/{code}/data", response={202: CodeDataOut})

@@ -1,5 +1,9 @@
 """Forms of projects, members, users and tokens."""
 
+import re
+import unicodedata
+from typing import Any
+
 from django import forms
 
 from jobs.actions.people import SLUG
@@ -18,15 +22,33 @@ SCOPE_HELP = {
 }
 
 
+def slug_of(name: str) -> str:
+    """Return a name as a part of addresses; the script of the page does the same while it is written."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:63].rstrip("-")
+
+
 class ProjectForm(ReadForm):
     name = forms.CharField(max_length=200, label="Name")
     slug = forms.RegexField(
         rf"^{SLUG.pattern}$",
+        required=False,
         max_length=63,
         label="Slug",
-        help_text="Part of addresses; it cannot be changed later. Lowercase letters, digits and hyphens.",
+        help_text="Part of addresses; it cannot be changed later. Lowercase letters, digits and hyphens; "
+        "made from the name if empty.",
         error_messages={"invalid": "Use lowercase letters, digits and, between them, hyphens."},
+        widget=forms.TextInput(attrs={"data-slug-of": "id_name"}),
     )
+
+    def clean(self) -> dict[str, Any]:
+        """Make the slug from the name, unless there is one."""
+        found = super().clean() or self.cleaned_data
+        if not found.get("slug") and "slug" not in self.errors and "name" in found:
+            found["slug"] = slug_of(found["name"])
+            if not found["slug"]:
+                self.add_error("slug", "Enter a slug: the name has no letters or digits for it.")
+        return found
 
 
 class ProjectSettingsForm(ReadForm):

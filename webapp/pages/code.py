@@ -218,7 +218,7 @@ def resolve(request: Request, code: str) -> HttpResponse:
 
 
 def _data(version: CodeVersion, found: CodeFound) -> dict[str, Any]:
-    """Return what the code has loaded, and the choices of the form that lets it load data."""
+    """Return the data that the code has loaded, and the choices of the form to load data."""
     entries = code_data.entry_names(version)
     if not entries:
         return {"data_entries": []}
@@ -229,6 +229,7 @@ def _data(version: CodeVersion, found: CodeFound) -> dict[str, Any]:
     return {
         "data_entries": entries,
         "data_name": loads[0].dataset if loads else _data_set_name(version.name),
+        "data_hint": "A new name, or a data set of the project, which gets a further version.",
         "tasks": get_args(Task),
         "is_loading": any(each.state not in FINAL or each.version_state == "preparing" for each in loads),
         "loads": [(each, *_places_of(version, each, builds)) for each in loads],
@@ -254,7 +255,7 @@ def _data_set_name(name: str) -> str:
 
 @action
 def load_data(request: Request, code: str) -> HttpResponse:
-    """Let a worker call `load_data` of the code; what it returns becomes a version of a data set."""
+    """Let a worker call `load_data` of the code; its rows become a version of a data set."""
     version = _version_of(request, code)
     access.require(request.user, version.project, Action.RUN_CODE)
     given = request.POST

@@ -87,11 +87,12 @@ def _base_version(request: Request) -> ModelVersion | None:
 def edit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     """Revise an experiment: its draft if there is one, else its newest revision."""
     experiment = in_project(request, project, id, Action.WRITE)
-    if is_script(spec := conflict.saved(experiment)["spec"]):
-        return scripts.edit(request, experiment, spec)
+    saved = conflict.saved(experiment)
+    if is_script(saved["spec"]) and "resolve" not in request.POST:
+        return scripts.edit(request, experiment, saved, on_conflict=_show_conflict)
     if request.method == "POST":
         return _save_or_submit(request, experiment.project, experiment)
-    return _show(request, experiment.project, experiment, _given(experiment, conflict.saved(experiment)))
+    return _show(request, experiment.project, experiment, _given(experiment, saved))
 
 
 def _given(experiment: Experiment, document: Json) -> Json:
@@ -160,6 +161,8 @@ def _resolve(request: Request, experiment: Experiment, given: Json, spec: Any) -
     taken = {one.id for one in conflict.choices(mine, theirs, None) if _selected(request, one) == "theirs"}
     chosen = conflict.merged(mine, theirs, taken)
     given = _given(experiment, chosen)
+    if request.POST.get("do") == "edit" and is_script(chosen["spec"]):
+        return scripts.edit(request, experiment, chosen, on_conflict=_show_conflict, is_merged=True)
     if request.POST.get("do") == "edit":
         return _show(request, experiment.project, experiment, given, is_merged=True)
     return _save_as_asked(request, experiment.project, experiment, given, chosen["spec"])

@@ -8,6 +8,7 @@ from jobs.kinds.train.payload import TrainResult
 from jobs.models import Job, ModelVersion
 from jobs.queries import (
     answer,
+    code_data,
     datasets,
     evaluations,
     external_search,
@@ -89,12 +90,14 @@ def context(request: Request, row: Job) -> dict[str, Any]:
     made = versions.by_job(request.user, [member.pk for member in members])
     registered = [version for each in made.values() for version in each]
     return {
+        "by_code": versions.measured_by_code(row),
         "candidates": [entry | {"versions": made.get(entry["job"].pk, [])} for entry in candidates],
         "has_versions": bool(registered),
         "to_request": versions.never_requested(registered),
         "validated": versions.validated_by(request.user, row),
         "best_single": retrained_models.best(row),
         "environment_lines": external_search.environment_of(row),
+        "loading": code_data.of_job(row),
         "chosen": row.payload.chosen_trials(),
         "hyperparameters": row.payload.hyperparameters(),
         "weighted_by": datasets.weight_of(row),

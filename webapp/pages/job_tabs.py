@@ -142,6 +142,7 @@ def _chosen_report(request: Request, row: Job, role: str) -> dict[str, Any]:
         "current": current,
         "report": model_reports.read(current),
         "members": model_reports.members(current),
+        "by_code": versions.measured_by_code(current.job),
     }
 
 

@@ -12,7 +12,7 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import promotions
 from jobs.errors import BadInput, Conflict, Forbidden, TrainyardError
-from jobs.models import PromotionRequest
+from jobs.models import ModelVersion, PromotionRequest
 from jobs.queries import deciders, endpoints, gate_rules, gates, home, package_sets, paging, versions
 from jobs.queries import promotions as queries
 from webapp.forms.registry import DecisionForm
@@ -80,7 +80,7 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
     is_open = row.state in PromotionRequest.OPEN
     now = endpoint.production if row.stage == "production" else endpoint.staging
     champion = now if is_open else queries.replaced_version(row)
-    mine, theirs = versions.figures(row.version), versions.figures(champion) if champion else {}
+    figures, computed_by = _figures(row, champion)
     return {
         "promotion": row,
         "endpoint": endpoint,
@@ -89,7 +89,9 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "gate_rules": row.gate_revision,
         "newer_gates": newest if newest != gate_rules.number_of(row.gate_revision) else None,
         "open_gates": gates.not_evaluated(found),
-        "figures": [(name, value, theirs.get(name)) for name, value in mine.items()],
+        "figures": figures,
+        "computed_by": computed_by,
+        "evaluation_job": queries.evaluation_job(row),
         "package_changes": package_sets.changes_since(champion, row.version),
         "thread": queries.thread(row),
         "is_open": is_open,
@@ -101,6 +103,28 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "form": DecisionForm(open_gates=gates.not_evaluated(found)),
         "crumbs": crumbs(("Approvals", reverse("approvals")), f"Request {row.pk}"),
     }
+
+
+def _figures(
+    row: PromotionRequest, champion: ModelVersion | None
+) -> tuple[list[tuple[str, float | None, float | None]], str]:
+    """Return the test metrics of the version and the champion.
+
+    Those of versions that code of users made were computed beside this code, which could have changed them.
+    So those that the gates have measured take their place.
+
+    Returns:
+        Name and both values of each metric; `gates` or `code` if code made one of the versions.
+    """
+    mine, theirs = versions.figures(row.version), versions.figures(champion) if champion else {}
+    computed_by = ""
+    if any(each and versions.measured_by_code(each.source_job) for each in (row.version, champion)):
+        measured = queries.measured(row)
+        mine = measured.get("challenger", mine)
+        if champion is not None and champion.pk == row.baseline_version_id:
+            theirs = measured.get("champion", theirs)
+        computed_by = "gates" if "challenger" in measured else "code"
+    return [(name, value, theirs.get(name)) for name, value in mine.items()], computed_by
 
 
 def _decision_view(verb: str) -> Callable[..., HttpResponse]:

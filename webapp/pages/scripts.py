@@ -1,5 +1,8 @@
 """Shows the form that runs a script of a version of code, or searches over its arguments."""
 
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +14,42 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
 from jobs.contracts.code import CodeEntry
+from jobs.errors import Forbidden, StaleState
 from jobs.models import CodeVersion, Experiment, Project
 from jobs.queries import code as code_queries
 from jobs.queries import datasets
+from webapp.forms.experiment import conflict
 from webapp.forms.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
 from webapp.forms.script.script import ScriptForm, initial_values, part, spec_from
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render, url
 
 HELPER = Path(settings.BASE_DIR) / "workers" / "script_helper" / "trainyard_report.py"
+METADATA = ("name", "tags", "notes")
+"""The fields of an experiment beside its spec."""
 Json = dict[str, Any]
+type OnConflict = Callable[[Request, Experiment, Json, Json], HttpResponse]
+
+
+@dataclass(frozen=True)
+class _Edit:
+    """The form of one request, and where it leads.
+
+    Attributes:
+        request: the request.
+        project: of the experiment.
+        experiment: None for a new one.
+        before: the spec that is revised.
+        form, arguments: the form.
+        on_conflict: shows both versions if another one was saved meanwhile.
+    """
+
+    request: Request
+    project: Project
+    experiment: Experiment | None
+    before: Json
+    form: ScriptForm
+    arguments: ArgumentRows
+    on_conflict: OnConflict | None
 
 
 @form_page
@@ -29,27 +59,54 @@ def new(request: Request, project: str, code: str) -> HttpResponse:
     version = access.get_code(request.user, code, home)
     entry = request.GET.get("entry") or next(iter(_scripts(version)), "")
     spec = {"model": {"kind": "script", "digest": version.digest, "entry": entry}}
-    return _edit(request, version, None, spec, name=entry.rpartition("/")[2].removesuffix(".py"))
+    name = entry.rpartition("/")[2].removesuffix(".py")
+    return _edit(request, version, None, {"name": name, "tags": "", "notes": "", "spec": spec})
 
 
-def edit(request: Request, experiment: Experiment, spec: Json) -> HttpResponse:
-    """Revise an experiment with a script: its draft if there is one, else its newest revision."""
-    version = code_queries.of_draft(experiment.project, spec["model"].get("digest"))
-    return _edit(request, version, experiment, spec, name=experiment.name)
+def edit(
+    request: Request,
+    experiment: Experiment,
+    document: Json,
+    *,
+    on_conflict: OnConflict,
+    is_merged: bool = False,
+) -> HttpResponse:
+    """Revise an experiment with a script.
+
+    Args:
+        request: the request.
+        experiment: the experiment.
+        document: its saved version, or values that were chosen among two versions; see `conflict.document`.
+        on_conflict: shows both versions if another one was saved meanwhile.
+        is_merged: whether values were chosen, which the form shows instead of those of the request.
+    """
+    version = code_queries.of_draft(experiment.project, document["spec"]["model"].get("digest"))
+    return _edit(request, version, experiment, document, on_conflict=on_conflict, is_merged=is_merged)
 
 
 def _edit(
-    request: Request, version: CodeVersion, experiment: Experiment | None, spec: Json, *, name: str
+    request: Request,
+    version: CodeVersion,
+    experiment: Experiment | None,
+    document: Json,
+    *,
+    on_conflict: OnConflict | None = None,
+    is_merged: bool = False,
 ) -> HttpResponse:
-    project = version.project
-    seen = "" if experiment is None else str(experiment.version)
+    project, spec = version.project, document["spec"]
+    data = None if is_merged else request.POST or None
     rows = datasets.listed(request.user, project).order_by("slug")
-    initial = {**dict(initial_values(spec)), "name": name, "seen": seen}
-    form = ScriptForm(code_queries.offered(version), rows, request.POST or None, initial=initial)
-    arguments = ArgumentFormSet(
-        request.POST or None, initial=_initial_rows(version, spec), prefix="arguments"
-    )
-    made = form.apply(lambda values: _save(request, project, experiment, spec, form, arguments, values))
+    form = ScriptForm(code_queries.offered(version), rows, data, initial=_initial(experiment, document))
+    arguments = ArgumentFormSet(data, initial=_initial_rows(version, spec), prefix="arguments")
+    # One row to begin with, if the code declares no argument.
+    arguments.extra = 0 if arguments.initial else 1
+    sent = _Edit(request, project, experiment, spec, form, arguments, on_conflict)
+    try:
+        made = form.apply(lambda values: _save(sent, values))
+    except Forbidden as error:
+        # The role was changed meanwhile. An error page would lose the entries.
+        form.add_error(None, error.message)
+        form.refusal, made = error, None
     if made is not None:
         return made
     trail = [("Experiments", url("experiments", project.slug))]
@@ -61,12 +118,20 @@ def _edit(
         "version": version,
         "project": project,
         "experiment": experiment,
+        "is_merged": is_merged,
         "scripts": _scripts(version),
         "may_run": access.can(request.user, project, Action.RUN_CODE),
         "crumbs": crumbs(*trail, "Edit" if experiment else "New"),
     }
     status = form.status if form.errors or arguments.total_error_count() else 200
     return render(request, "experiments/script.html", context, status=status)
+
+
+def _initial(experiment: Experiment | None, document: Json) -> Json:
+    found = {**dict(initial_values(document["spec"])), **{name: document[name] for name in METADATA}}
+    if experiment is None:
+        return found
+    return {**found, "seen": str(experiment.version), "base": json.dumps(conflict.saved(experiment))}
 
 
 def _initial_rows(version: CodeVersion, spec: Json) -> list[Json]:
@@ -94,49 +159,54 @@ def _scripts(version: CodeVersion) -> list[str]:
     return list(dict.fromkeys([*found, *others]))
 
 
-def _save(
-    request: Request,
-    project: Project,
-    experiment: Experiment | None,
-    before: Json,
-    form: ScriptForm,
-    arguments: ArgumentRows,
-    values: Json,
-) -> HttpResponse | None:
+def _save(edit: _Edit, values: Json) -> HttpResponse | None:
     """Submit the experiment, or save it as a draft; None if an argument is not valid."""
-    if not arguments.is_valid():
+    if not edit.arguments.is_valid():
         return None
-    space = arguments.space()
-    if space and not form.has_objective(values):
+    space = edit.arguments.space()
+    if space and not edit.form.has_objective(values):
         return None
-    spec = spec_from(before, values, arguments.arguments(), space)
-    seen = int(values["seen"]) if values["seen"].isdecimal() else None
-    kept = _kept(experiment)
-    if request.POST.get("do") == "submit":
-        job = actions.submit_spec(
-            project, experiment, name=values["name"], spec=spec, seen=seen, by=request.user, **kept
-        )
-        notify(request, f"Job {job.pk} is queued.")
-        return redirect("job", job.pk)
-    return _save_draft(request, project, experiment, values["name"], spec, seen)
+    spec = spec_from(edit.before, values, edit.arguments.arguments(), space)
+    save = _submit if edit.request.POST.get("do") == "submit" else _save_draft
+    try:
+        return save(edit, values, spec)
+    except StaleState:
+        if edit.experiment is None or edit.on_conflict is None:
+            raise
+        given = {name: values[name] for name in (*METADATA, "base")}
+        given |= {"spec": json.dumps(spec, indent=2), "version": values["seen"]}
+        return edit.on_conflict(edit.request, edit.experiment, given, spec)
 
 
-def _kept(experiment: Experiment | None) -> Json:
-    """Return tags and notes, which the page of the experiment changes."""
+def _metadata(values: Json) -> Json:
+    return {"name": values["name"], "tags": values["tags"].split(","), "notes": values["notes"]}
+
+
+def _seen(values: Json) -> int | None:
+    return int(values["seen"]) if values["seen"].isdecimal() else None
+
+
+def _submit(edit: _Edit, values: Json, spec: Json) -> HttpResponse:
+    job = actions.submit_spec(
+        edit.project,
+        edit.experiment,
+        spec=spec,
+        seen=_seen(values),
+        by=edit.request.user,
+        **_metadata(values),
+    )
+    notify(edit.request, f"Job {job.pk} is queued.")
+    return redirect("job", job.pk)
+
+
+def _save_draft(edit: _Edit, values: Json, spec: Json) -> HttpResponse:
+    experiment, by = edit.experiment, edit.request.user
     if experiment is None:
-        return {"tags": [], "notes": ""}
-    return {"tags": experiment.tags, "notes": experiment.notes}
-
-
-def _save_draft(
-    request: Request, project: Project, experiment: Experiment | None, name: str, spec: Json, seen: int | None
-) -> HttpResponse:
-    if experiment is None:
-        experiment = actions.create(project, name=name, draft=spec, by=request.user)
+        experiment = actions.create(edit.project, draft=spec, by=by, **_metadata(values))
     else:
-        actions.change(experiment, name=name, draft=spec, seen=seen, by=request.user)
-    notify(request, "The draft is saved.")
-    return redirect("experiment_edit", project.slug, experiment.pk)
+        actions.change(experiment, draft=spec, seen=_seen(values), by=by, **_metadata(values))
+    notify(edit.request, "The draft is saved.")
+    return redirect("experiment_edit", edit.project.slug, experiment.pk)
 
 
 @page

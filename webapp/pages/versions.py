@@ -117,6 +117,7 @@ def _overview(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[s
     may_run = not row.needs_code or access.can(request.user, row.model.project, Action.RUN_CODE)
     return {
         "test": versions.figures(row),
+        "by_code": versions.measured_by_code(row.source_job),
         "validation": versions.validation_figures(row),
         "weighted_by": datasets.weight_of(row.source_job) if row.source_job is not None else "",
         "links": [(link, _address(link, row, request.user)) for link in versions.chain(row, stages)],
@@ -164,7 +165,11 @@ def _evaluation(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> di
 
 def _newest_report(row: ModelVersion, role: str) -> dict[str, Any]:
     for stored in model_reports.of_version(row, (role,)):
-        return {"report": model_reports.read(stored), "members": model_reports.members(stored)}
+        return {
+            "report": model_reports.read(stored),
+            "members": model_reports.members(stored),
+            "by_code": versions.measured_by_code(stored.job),
+        }
     return {"report": None}
 
 

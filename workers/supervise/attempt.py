@@ -14,6 +14,7 @@ from typing import Any
 from jobs.contracts.control import Start
 from jobs.contracts.events import Warned
 from jobs.contracts.mesh import MeshSpec
+from jobs.contracts.sandbox import SandboxRecord
 from jobs.contracts.task_parts import OwnCode, Task
 from jobs.errors import StaleFence, StaleState
 from jobs.states import Desired, Outcome
@@ -29,7 +30,8 @@ from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.event_validation import EventValidator
 from workers.supervise.hand_over import WORK, hand_over, withdraw
 from workers.supervise.limits import TaskLimits
-from workers.supervise.packages import Packages
+from workers.supervise.model_processes import ModelProcesses
+from workers.supervise.packages import Installed, Packages
 from workers.supervise.pid_file import write_pid_file
 from workers.supervise.quota_watch import QuotaWatch
 from workers.supervise.rival_curves import RivalCurveSender
@@ -49,6 +51,7 @@ IN_MEMORY_VARIABLE = "TRAINYARD_IN_MEMORY_BYTES"
 """Size up to which the rows of a table are in memory while a model trains."""
 IN_MEMORY_SHARE = 0.25
 """The same as a share of a run's memory, which has columns, encoded rows and copies of rows at one time."""
+NO_GPU_FOR_VERSIONS = "Versions that need code are loaded on the CPU, in a sandbox each."
 NO_GPU_IN_SANDBOX = "This run uses the CPU: its code runs in a sandbox, which gets no GPU, because "
 MAX_REFUSALS = 5
 """How often an end that the job's state refuses is tried before it is left to the reaper."""
@@ -122,7 +125,7 @@ class AttemptSupervisor:
         self._ending: asyncio.Future[AttemptEnd] = asyncio.get_running_loop().create_future()
         # Of a task with code of users; other tasks write into the attempt's folder.
         self._work: Path | None = None
-        self._packages: Held | None = None
+        self._packages: Installed | None = None
         # Of a task with code of users; other runners open the devices by themselves.
         self._gpu_access: GpuAccess | None = None
         self._no_gpu = ""
@@ -205,6 +208,8 @@ class AttemptSupervisor:
     def _take_devices(self, task: Task) -> tuple[str, ...]:
         if not _may_use_gpus(task):
             return ()
+        if task.models and self._node.devices.count:
+            self._no_gpu = NO_GPU_FOR_VERSIONS
         mesh = _mesh_of(task)
         return self._node.devices.take(self.assignment.slots, mesh.names if mesh is not None else ())
 
@@ -241,8 +246,8 @@ class AttemptSupervisor:
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=node.no_gpu))
             elif self._no_gpu:
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=self._no_gpu))
-            if await self._install_packages(task, recorder):
-                await self._run_on_runner(key, recorder, task, validator, quotas)
+            if (ready := await self._install_packages(task, recorder)) is not None:
+                await self._run_on_runner(key, recorder, ready, validator, quotas)
             # Only now: the end of the session reads the last log lines.
             recorder.close()
             await recording
@@ -254,17 +259,17 @@ class AttemptSupervisor:
                 self._packages.release()
         return self._ending.result()
 
-    async def _install_packages(self, task: Task, recorder: EventRecorder) -> bool:
-        """Install the packages of the task's code; return False if the run has ended."""
-        if self._node.packages is not None:
+    async def _install_packages(self, task: Task, recorder: EventRecorder) -> Task | None:
+        """Install the packages of the task's code; return the task, or None if the run has ended."""
+        if self._node.packages is not None and _runs_code(task):
             found = await self._node.packages.install(task, recorder, self._stop_request, self._ending)
             if isinstance(found, AttemptEnd):
                 self.end(found)
             else:
-                self._packages = found
-        if self._packages is not None and task.code is not None and not self.ended:
-            await self._record_packages(task.code, self._packages)
-        return not self.ended
+                self._packages, task = found, found.task
+                if found.recorded is not None and not self.ended:
+                    await self._record_packages(*found.recorded)
+        return None if self.ended else task
 
     async def _record_packages(self, code: OwnCode, packages: Held) -> None:
         """Record the packages of the run before it begins: later runs of the code get the same."""
@@ -289,10 +294,12 @@ class AttemptSupervisor:
         reusable = False
         folder = self._node.attempts / str(self.assignment.attempt)
         written = (folder / WORK, runner.work_folder)
+        models = self._model_processes(task, cap, recorder)
         watching = asyncio.create_task(quotas.watch_files(written, lambda: validator.stored_bytes))
         try:
             write_pid_file(folder, runner.pid)
             limited = task.model_copy(update={"in_memory_bytes": self._in_memory_bytes(cap)})
+            limited = await models.open(limited, folder, runner.pid)
             start = await self._hand_over(limited, folder, runner, validator)
             session = RunnerSession(
                 runner,
@@ -310,6 +317,7 @@ class AttemptSupervisor:
             reusable = await session.serve(start, self._ending)
         finally:
             watching.cancel()
+            await models.close()
             if reusable:
                 reusable = await self._withdraw(task, folder, runner)
             pool = self._node.pool
@@ -353,9 +361,7 @@ class AttemptSupervisor:
         owner = os.geteuid() if runner.access is None else runner.access.user.uid
         validator.work_in(self._work, owner)
         # Before the task begins: a run of which no sandbox is recorded had none.
-        await self._before_the_end(
-            lambda: self._node.repository.record_sandbox(attempt, sandbox.process.record)
-        )
+        await self._before_the_end(lambda: self._record_sandbox(sandbox.process.record))
         return start
 
     async def _before_the_end(self, call: Callable[[], Awaitable[None]]) -> None:
@@ -366,6 +372,20 @@ class AttemptSupervisor:
         if recording.done():
             recording.result()
         recording.cancel()
+
+    async def _record_sandbox(self, record: SandboxRecord) -> None:
+        await self._node.repository.record_sandbox(self.assignment.attempt, record)
+
+    def _model_processes(self, task: Task, cap: int, recorder: EventRecorder) -> ModelProcesses:
+        """Return what executes the models of a task; each may use as much memory as the run."""
+        return ModelProcesses(
+            self._node.pool,
+            self._node.sandbox_limits.of_run(cap),
+            task.threads,
+            record=lambda record: self._before_the_end(lambda: self._record_sandbox(record)),
+            recorder=recorder,
+            fail=lambda error: self.end(AttemptEnd.from_error(error)),
+        )
 
     async def _compile_cache(self, task: Task) -> str:
         """Return the name of the folder of a task's compiled programs.
@@ -437,6 +457,11 @@ class AttemptSupervisor:
             except DatabaseUnavailable as error:
                 log.warning("attempt %s: %s", self.assignment.attempt, error)
                 await asyncio.sleep(backoff.next())
+
+
+def _runs_code(task: Task) -> bool:
+    """Return whether code of users runs for a task, in its own process or beside it."""
+    return task.code is not None or bool(task.models)
 
 
 def _may_use_gpus(task: Task) -> bool:

@@ -13,6 +13,8 @@ from workers.forking.client import Child
 
 RUNNER = "workers.runner"
 """The module that a runner executes."""
+MODEL = "workers.serving.child"
+"""The module that executes a model in a sandbox. It serves the version later, too."""
 
 
 class RunnerDescriptors(NamedTuple):

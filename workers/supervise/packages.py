@@ -15,7 +15,7 @@ from typing import Any
 from jobs.contracts.events import Log, Phase
 from jobs.contracts.packages import python_problem
 from jobs.contracts.sandbox import LevelState
-from jobs.contracts.task_parts import OwnCode, Task
+from jobs.contracts.task_parts import ModelWithCode, OwnCode, Task
 from jobs.kinds.install.payload import InstallTask
 from jobs.states import Outcome
 from workers.environments import installers
@@ -76,19 +76,33 @@ class Packages:
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MAX_AT_ONCE, SOURCE))
 
     async def place(self, task: Task) -> Task:
-        """Return a task with the interpreter that its packages will have, before they are installed.
+        """Return a task with the interpreters that its packages will have, before they are installed.
 
         Raises:
-            BuildFailed: they cannot be installed; the text is the cause.
+            BuildFailed: those of its code cannot be installed; the text is the cause.
         """
-        code = task.code
-        if code is None:
-            return task
+        if task.code is not None:
+            code = await self._placed(task.code, for_engine=_needs_engine(task))
+            task = task.model_copy(update={"code": code})
+        if task.models:
+            models = [await self._placed_model(model) for model in task.models]
+            task = task.model_copy(update={"models": tuple(models)})
+        return task
+
+    async def _placed_model(self, model: ModelWithCode) -> ModelWithCode:
+        """As `_placed`. The task runs without a model whose packages are missing."""
+        if model.code is None:
+            return model
+        try:
+            return model.model_copy(update={"code": await self._placed(model.code, for_engine=True)})
+        except BuildFailed as error:
+            return model.model_copy(update={"failure": error.message})
+
+    async def _placed(self, code: OwnCode, *, for_engine: bool) -> OwnCode:
         if problem := python_problem(code.requires_python, platform.python_version()):
             raise BuildFailed(problem, code="package_python")
         if not code.requirements:
-            return task
-        for_engine = _needs_engine(task)
+            return code
         choose = partial(self.environments.choose, Wanted.of(code, for_engine=for_engine))
         digest = await asyncio.get_running_loop().run_in_executor(self._threads, choose)
         update = {
@@ -96,29 +110,53 @@ class Packages:
             "environment": digest,
             "own_versions": not for_engine,
         }
-        return task.model_copy(update={"code": code.model_copy(update=update)})
+        return code.model_copy(update=update)
 
     async def install(
         self, task: Task, recorder: EventRecorder, stop: StopRequest, ending: "asyncio.Future[AttemptEnd]"
-    ) -> "Held | AttemptEnd | None":
+    ) -> "Installed | AttemptEnd":
         """Install the packages of a task, unless they are; the output becomes log lines of the attempt.
 
         Args:
-            task: with its interpreter, see `place`.
+            task: with its interpreters, see `place`.
             recorder: of the attempt.
             stop: ends the installation when the run has to yield.
             ending: ends it when the run has ended.
 
         Returns:
-            The environment, to be released after the run; the end of the run, if there is none; None if the
-            task needs no packages, or the run has ended.
+            The environments, to be released after the run; the end of the run, if it cannot begin.
         """
-        code = task.code
-        if code is None or not code.requirements:
-            return None
+        done = Installed(task)
+        if task.code is not None and task.code.requirements:
+            found = await self._install(task.code, _needs_engine(task), recorder, stop, ending)
+            if isinstance(found, AttemptEnd):
+                return found
+            done.add(task.code, found)
+        for model in task.models:
+            if model.code is None or not model.code.requirements or model.failure:
+                continue
+            found = await self._install(model.code, True, recorder, stop, ending)
+            if isinstance(found, AttemptEnd) and found.outcome is Outcome.FAILED:
+                done.fail(model, found.message)
+            elif isinstance(found, AttemptEnd):
+                done.release()
+                return found
+            else:
+                done.add(model.code, found)
+        return done
+
+    async def _install(
+        self,
+        code: OwnCode,
+        for_engine: bool,
+        recorder: EventRecorder,
+        stop: StopRequest,
+        ending: "asyncio.Future[AttemptEnd]",
+    ) -> "Held | AttemptEnd | None":
+        """Return the environment of code; None if the run has ended meanwhile."""
         states = asyncio.ensure_future(asyncio.shield(self.sandboxes.states))
         stopped, stopping = threading.Event(), asyncio.ensure_future(stop.wait())
-        building = asyncio.ensure_future(self._ensure(code, _needs_engine(task), states, recorder, stopped))
+        building = asyncio.ensure_future(self._ensure(code, for_engine, states, recorder, stopped))
         first: list[asyncio.Future[Any]] = [building, ending, stopping]
         try:
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
@@ -172,6 +210,38 @@ class Packages:
     def close(self) -> None:
         """End the threads. All runs must have ended."""
         self._threads.shutdown(wait=False)
+
+
+class Installed:
+    """The environments of a task.
+
+    Attributes:
+        task: the task, with the failures of its models.
+        recorded: the code whose packages are recorded with the attempt, the first one, and these.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.recorded: tuple[OwnCode, Held] | None = None
+        self._held: list[Held] = []
+
+    def add(self, code: OwnCode, held: Held | None) -> None:
+        """Keep an environment until the run has ended."""
+        if held is not None:
+            self._held.append(held)
+            self.recorded = self.recorded or (code, held)
+
+    def fail(self, model: ModelWithCode, why: str) -> None:
+        """Note that a model cannot be executed."""
+        failed = model.model_copy(update={"failure": why})
+        models = tuple(failed if each.name == model.name else each for each in self.task.models)
+        self.task = self.task.model_copy(update={"models": models})
+
+    def release(self) -> None:
+        """Let the environments be removed when their space is needed."""
+        for held in self._held:
+            held.release()
+        self._held.clear()
 
 
 class _Lines:

@@ -15,7 +15,7 @@ from workers.runner.environment import Environment
 from workers.sandbox.launch import SandboxRefused
 from workers.supervise.environment import runner_environment
 from workers.supervise.fork_servers import ForkOrSpawnLauncher, ForkServers
-from workers.supervise.launcher import RUNNER, Launcher, RunnerStart, SpawnLauncher
+from workers.supervise.launcher import MODEL, RUNNER, Launcher, RunnerStart, SpawnLauncher
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.sandboxes import Sandboxes, SandboxLauncher, SandboxNeeds, remove_if_empty
 from workers.supervise.secret_masking import SecretMasker
@@ -59,6 +59,8 @@ class RunnerPool:
     """Bytes. A larger runner is not kept idle."""
     masker: SecretMasker = field(default_factory=SecretMasker)
     module: str = RUNNER
+    model_module: str = MODEL
+    """Executes models with code of users beside a task."""
     fork_servers: ForkServers | None = None
     """Forks the runners that need JAX. Without it, each runner is a new interpreter."""
     isolation: Isolation | None = None
@@ -181,7 +183,7 @@ class RunnerPool:
         if (sandboxes := self.sandboxes) is None:
             raise SandboxRefused("this worker starts no code of users")
         await sandboxes.require(needs.code.minimum)
-        folder = self._new_folder()
+        folder = self.new_folder()
         isolation = self.isolation if sandboxes.have_own_users else None
         preparing = asyncio.ensure_future(
             asyncio.to_thread(sandboxes.prepare, needs, folder, isolation, self.module)
@@ -202,14 +204,15 @@ class RunnerPool:
         if all(runner.work_folder != work for runner in (*self._busy, *self._idle)):
             remove_if_empty(work)
 
-    def _new_folder(self) -> Path:
+    def new_folder(self) -> Path:
+        """Return an empty folder for a process that starts."""
         folder = self.folder / str(next(self._numbers))
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
         return folder
 
     async def _launch(self, launcher: Launcher, devices: str | None) -> RunnerProcess:
-        folder = self._new_folder()
+        folder = self.new_folder()
         if self.isolation is None:
             start = RunnerStart(folder, runner_environment(folder, devices=devices))
             return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker)

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -200,14 +200,13 @@ class Sandboxes:
                 folder.mkdir()
                 # Only this runner can enter the folder around them.
                 folder.chmod(_ENTER if folder == folders.scratch else _FOR_ALL)
-            for package in (*(CODE_ROOT / name for name in PACKAGES), *map(Path, self.readable)):
-                (folders.program / package.name).symlink_to(package)
+            self.link_program(folders.program)
             for path in (str(folders.work), needs.checkpoints, needs.compile_cache):
                 if path and access is not None:
                     access.grant(Path(path))
                 elif path:
                     Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
-            code = _put_code(needs.code, folders.code)
+            code = put_code(needs.code, folders.code)
         except BaseException:
             if access is not None:
                 access.close()
@@ -217,6 +216,16 @@ class Sandboxes:
             command=((not code.own_versions and code.python) or sys.executable, "-m", module),
             states=self.states.result(), folders=folders, code=code, access=access, starter=self._starter,
         )  # fmt: skip
+
+    @property
+    def starter(self) -> ThreadPoolExecutor:
+        """The thread that starts all sandboxes."""
+        return self._starter
+
+    def link_program(self, folder: Path) -> None:
+        """Put links to the packages of this program, and to further ones, into a folder."""
+        for package in (*(CODE_ROOT / name for name in PACKAGES), *map(Path, self.readable)):
+            (folder / package.name).symlink_to(package)
 
     def _request(self, needs: SandboxNeeds, folders: SandboxFolders) -> SandboxRequest:
         code, gpus = needs.code, needs.gpus
@@ -266,19 +275,10 @@ class SandboxLauncher:
             SandboxRefused: no level is strong enough.
         """
         del start
-        loop = asyncio.get_running_loop()
-        starting = loop.run_in_executor(self.starter, partial(self._launch, descriptors))
-        try:
-            process, before = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            # The thread uses the descriptors until then.
-            await asyncio.wait({starting})
-            if starting.exception() is None:
-                await asyncio.to_thread(starting.result()[0].close)
-            raise
+        process, before = await started_in(self.starter, partial(self._launch, descriptors))
         watch = Watch(process, self.request.writable, before=before, printed=descriptors.printed).start()
         sandbox = Sandbox(process, watch, self.folders, self.code, self.access)
-        return SandboxedChild(process.pid, _end_of(process), sandbox)
+        return SandboxedChild(process.pid, end_of(process), sandbox)
 
     def _launch(self, descriptors: RunnerDescriptors) -> tuple[SandboxProcess, int]:
         try:
@@ -295,6 +295,21 @@ class SandboxLauncher:
             self.request, command, self.states, owner=owner, streams=streams, scratch=self.folders.scratch
         )
         return process, before
+
+
+async def started_in(
+    starter: ThreadPoolExecutor, start: Callable[[], tuple[SandboxProcess, int]]
+) -> tuple[SandboxProcess, int]:
+    """Return what `start` returns in the thread that starts all sandboxes."""
+    starting = asyncio.get_running_loop().run_in_executor(starter, start)
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # The thread uses the descriptors until then.
+        await asyncio.wait({starting})
+        if starting.exception() is None:
+            await asyncio.to_thread(starting.result()[0].close)
+        raise
 
 
 def further_packages(module: str) -> tuple[str, ...]:
@@ -316,7 +331,7 @@ def remove_if_empty(folder: Path) -> None:
         folder.rmdir()
 
 
-def _put_code(code: OwnCode, folder: Path) -> OwnCode:
+def put_code(code: OwnCode, folder: Path) -> OwnCode:
     """Copy files of users into a folder, and return the code with their new places."""
     files = []
     for file in code.files:
@@ -333,7 +348,7 @@ def _put_code(code: OwnCode, folder: Path) -> OwnCode:
     return code.model_copy(update={"files": tuple(files), "folder": str(folder)})
 
 
-def _end_of(process: SandboxProcess) -> "asyncio.Future[int]":
+def end_of(process: SandboxProcess) -> "asyncio.Future[int]":
     """Return the exit status of a sandbox, once it has ended."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()

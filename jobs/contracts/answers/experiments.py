@@ -61,7 +61,7 @@ class SpecProblemOut(Answer):
     pointer: str = Field(description="JSON pointer into the request body.")
     message: str
     job: int | None = Field(
-        default=None, exclude_if=lambda job: job is None, description="A job whose page tells more."
+        default=None, exclude_if=lambda job: job is None, description="A job whose page shows more about it."
     )
 
 

@@ -64,6 +64,9 @@ class VersionCodeOut(Answer):
         description="Whether the file cannot be loaded without it. False while the version is validated."
     )
     requirements_digest: str | None = Field(description="Of the packages that it asks for; null for none.")
+    reported_metrics: bool = Field(
+        description="Whether it ran in the process that computed `metrics`, and could report any number."
+    )
     packages_digest: str | None = Field(
         description="Of the packages that are installed for it, with which it was trained; null for none and "
         "for versions of earlier releases."

@@ -51,7 +51,7 @@ class CodeDataResult(Result):
 
 
 class CodeDataTask(Task):
-    """Call a function of own code, check what it returns, and write it as a file for a data set."""
+    """Call a function of own code, check its rows, and write them as a file for a data set."""
 
     kind: Literal["code_data"] = "code_data"
     entry: str

@@ -8,9 +8,10 @@ from jobs.actions.tasks import origin_of
 from jobs.contracts import measures
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.search import Objective
+from jobs.contracts.task_parts import ModelWithCode
 from jobs.kinds.gate.facts import GATE
-from jobs.kinds.gate.payload import GatePayload, GateResult, GateTask
-from jobs.models import Attempt, CodeVersion, Job, PromotionRequest
+from jobs.kinds.gate.payload import CHALLENGER, CHAMPION, GatePayload, GateResult, GateTask
+from jobs.models import Attempt, Job, ModelVersion, PromotionRequest
 from jobs.queries import gate_rules
 from jobs.store import store
 
@@ -31,15 +32,21 @@ class GateActions(KindActions[GatePayload, GateResult]):
         promotion = requests.get(pk=attempt.job.payload_as(GatePayload).promotion)
         version, champion = promotion.version, promotion.baseline_version
         spec, dataset = origin_of(version)
-        ours = version.needed_code
-        theirs = champion.needed_code if champion is not None else None
+        named = ((CHALLENGER, version), (CHAMPION, champion))
         return GateTask(
-            **{**common, "code": own_code.of_two(version, champion)},
-            challenger_code=_folder(ours, ours),
-            champion_code=_folder(theirs, ours),
-            challenger=str(store().path(version.artifact_id)),
+            # The process that computes the metrics executes no code of users.
+            **{**common, "code": None},
+            models=tuple(
+                ModelWithCode(
+                    name=name, file=_file_of(each), code=own_code.of_row(each.needed_code, each.packages)
+                )
+                for name, each in named
+                if each is not None and each.needed_code is not None
+            ),
+            challenger=_file_of(version),
             challenger_digest=version.artifact_id,
-            champion=str(store().path(champion.artifact_id)) if champion is not None else None,
+            challenger_signature=version.signature,
+            champion=_file_of(champion) if champion is not None else None,
             champion_signature=champion.signature if champion is not None else None,
             dataset=dataset,
             spec=spec,
@@ -56,12 +63,8 @@ class GateActions(KindActions[GatePayload, GateResult]):
         promotions.record_gate_failure(job, error)
 
 
-def _folder(code: CodeVersion | None, challengers: CodeVersion | None) -> str:
-    """Return the folder of the code of a model in that of the task; empty for a model that needs none."""
-    if code is None:
-        return ""
-    is_challengers = challengers is not None and code.digest == challengers.digest
-    return own_code.FIRST if is_challengers else own_code.SECOND
+def _file_of(version: ModelVersion) -> str:
+    return str(store().path(version.artifact_id))
 
 
 def objective_of(spec: ExperimentSpec | None) -> Objective | None:

@@ -28,17 +28,23 @@ class GateResult(Result):
     gates: Any = None
 
 
+CHALLENGER, CHAMPION = "challenger", "champion"
+"""The names of the models of a gate task that need code."""
+
+
 class GateTask(Task):
-    """Compare a challenger with the champion on the same test rows."""
+    """Compare a challenger with the champion on the same test rows.
+
+    Of a version that needs code, it gets predictions only: it is one of `models`.
+    """
 
     kind: Literal["gate"] = "gate"
     challenger: InputPath
     challenger_digest: str
-    champion: OptionalInputPath = None
-    challenger_code: str = Field(
-        default="", description="folder in that of `code` whose objects its file needs; empty for none"
+    challenger_signature: dict[str, Any] = Field(
+        default_factory=dict, description="the registered one, to which its predictions must fit"
     )
-    champion_code: str = Field(default="", description="as `challenger_code`")
+    champion: OptionalInputPath = None
     champion_signature: dict[str, Any] | None = None
     dataset: DatasetFile | None
     spec: ExperimentSpec | None

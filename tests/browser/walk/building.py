@@ -18,7 +18,6 @@ def upload_data(who: Visitor) -> None:
         {"name": "gauges.csv", "mimeType": "text/csv", "buffer": f"left,right,level\n{rows}\n".encode()}
     )
     page.get_by_label("Target", exact=True).fill("level")
-    who.see("dataset-upload")
     page.get_by_role("main").get_by_role("button", name="Upload").click()
     page.wait_for_url("**/datasets/gauges/**")
     expect(page.get_by_role("heading", name="Columns", exact=True)).to_be_visible()
@@ -50,7 +49,6 @@ def build_and_submit(who: Visitor) -> int:
     step(page, "Search space")
     at(page, "/search/max_trials").fill("4")
     keep_one_hyperparameter(page)
-    who.see("form-search-space")
     step(page, "Afterwards")
     at(page, "/after/retrain/top").fill("2")
     at(page, "/after/retrain/epochs_cap").fill("20")
@@ -60,7 +58,6 @@ def build_and_submit(who: Visitor) -> int:
     choose_what_to_register(page)
     step(page, "Review")
     settled(page)
-    who.see("form-review")
     who.press("Submit")
     page.wait_for_url("**/jobs/*")
     return int(re.search(r"/jobs/(\d+)", page.url)[1])  # type: ignore[index]

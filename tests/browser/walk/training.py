@@ -8,6 +8,8 @@ from tests.browser.visitor import Visitor
 
 JOB_TIMEOUT = 1_800_000  # ms
 SOME = re.compile(r"^[1-9]")
+LOOKED_AT_ELSEWHERE = ("Trials", "Charts")
+"""Tabs whose look is checked by `test_trial_choice.py` and `test_search_charts.py`."""
 OF_SOME_POINTS = re.compile(r"^[1-9][\d,]* of [\d,]+ points")
 
 
@@ -45,7 +47,9 @@ def look_at_the_job(who: Visitor) -> None:
     overview = page.url
     for tab in ("Trials", "Charts", "Evaluation", "System", "Artifacts", "Attempts", "Spec"):
         who.tab(tab)
-        who.see(f"job-{tab.lower()}")
+        who.until_drawn()
+        if tab not in LOOKED_AT_ELSEWHERE:
+            who.see(f"job-{tab.lower()}")
     page.goto(overview)
     who.follow(who.card("Trials").locator("a[data-open]").first)
     expect(page.locator("ty-curves .ty-chart-note").first).to_have_text(OF_SOME_POINTS)

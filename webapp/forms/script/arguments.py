@@ -14,8 +14,6 @@ from jobs.contracts.script_model import MAX_ARGUMENTS, MAX_TEXT, name_refusal
 OMIT, SET, VALUES, RANGE = "omit", "set", "values", "range"
 USES = [(OMIT, "leave out"), (SET, "one value"), (VALUES, "search values"), (RANGE, "search a range")]
 SCALES = [("linear", "linear"), ("log", "logarithmic")]
-EMPTY_ROWS = 3
-"""Rows for further arguments, which the code reader has not found."""
 Json = dict[str, Any]
 
 
@@ -111,7 +109,7 @@ class ArgumentRows(BaseFormSet):  # type: ignore[type-arg]
 
 
 ArgumentFormSet: type[ArgumentRows] = forms.formset_factory(  # type: ignore[assignment]
-    ArgumentForm, formset=ArgumentRows, extra=EMPTY_ROWS, max_num=MAX_ARGUMENTS, absolute_max=MAX_ARGUMENTS
+    ArgumentForm, formset=ArgumentRows, extra=0, max_num=MAX_ARGUMENTS, absolute_max=MAX_ARGUMENTS
 )
 
 

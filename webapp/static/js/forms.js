@@ -1,7 +1,7 @@
 // Forms: the summary of errors takes the focus, selects and checkboxes marked data-submit submit at once, a button marked
 // data-when-changed appears with a change of its form, and leaving a form marked data-guard with unsaved changes asks
-// first; one marked data-unsaved has such changes from the start.
-import { findAll } from "./elements.js";
+// first; one marked data-unsaved has such changes from the start. A slug marked data-slug-of follows the field of that id.
+import { byId, findAll } from "./elements.js";
 
 findAll(document, "[data-problems]", HTMLElement)[0]?.focus();
 
@@ -32,6 +32,28 @@ function showWhenChanged() {
 for (const type of ["input", "change", "htmx:after:swap"]) document.addEventListener(type, showWhenChanged);
 addEventListener("pageshow", showWhenChanged);
 showWhenChanged();
+
+/** @param {string} name */
+const slugOf = (name) =>
+  name
+    .normalize("NFKD")
+    .replace(/[^\x20-\x7e]/g, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "")
+    .slice(0, 63)
+    .replace(/-+$/, "");
+
+// A slug follows the name until the user writes one.
+for (const slug of findAll(document, "[data-slug-of]", HTMLInputElement)) {
+  const name = byId(slug.dataset.slugOf ?? "", HTMLInputElement);
+  let followed = slugOf(name.value);
+  name.addEventListener("input", () => {
+    if (slug.value && slug.value !== followed) return;
+    followed = slugOf(name.value);
+    slug.value = followed;
+  });
+}
 
 const guarded = findAll(document, "form[data-guard]", HTMLFormElement)[0];
 if (guarded) {

@@ -256,20 +256,12 @@ def load_dataset(
     if in_memory_bytes is not None and profile.has_pipeline and profile.images is None and is_arrow(path):
         size = encoded_bytes(profile, spec, texts)
         if max(size, path.stat().st_size) > in_memory_bytes:
-            is_streamed = size > in_memory_bytes
-            if is_streamed and spec.window is not None:
-                raise BadSpec(
-                    f"all windows are in memory, with {size:,} bytes, and this run has room for "
-                    f"{in_memory_bytes:,}; choose a window of fewer rows or fewer features, or raise "
-                    "resources.memory_gib"
-                )
+            _check_windows(spec, size, in_memory_bytes)
             columns = MappedColumns(path)
             chosen = select(WholeColumns(columns), columns.array("y"), profile, spec, texts)
+            is_streamed = size > in_memory_bytes
             return _load_table(columns, chosen, profile, spec, file.digest, features, is_streamed=is_streamed)
-    arrays = read_arrays(path)
-    needed = {"y", "columns"} if profile.has_pipeline and profile.images is None else {"x", "y", "columns"}
-    if not needed <= arrays.keys():
-        raise BadData(f"{Path(file.path).name} is not a data set file: it contains {sorted(arrays)[:10]}")
+    arrays = _arrays_in(path, profile)
     raw = columns_of(arrays, has_images=profile.images is not None)
     if profile.has_pipeline:
         chosen = select(raw, arrays["y"], profile, spec, texts)
@@ -288,6 +280,25 @@ def load_dataset(
     parts = split(y, raw, profile.task, wanted)
     groups = raw[wanted.group] if wanted.group is not None else None
     return Dataset(x, y, profile, parts, file.digest, groups)
+
+
+def _check_windows(spec: DataSpec, size: int, in_memory_bytes: int) -> None:
+    """Refuse windows over a table whose encoded rows do not fit into memory."""
+    if size > in_memory_bytes and spec.window is not None:
+        raise BadSpec(
+            f"all windows are in memory, with {size:,} bytes, and this run has room for "
+            f"{in_memory_bytes:,}; choose a window of fewer rows or fewer features, or raise "
+            "resources.memory_gib"
+        )
+
+
+def _arrays_in(path: Path, profile: Profile) -> dict[str, Array]:
+    """Read a dataset file, and check that it is one."""
+    arrays = read_arrays(path)
+    needed = {"y", "columns"} if profile.has_pipeline and profile.images is None else {"x", "y", "columns"}
+    if not needed <= arrays.keys():
+        raise BadData(f"{path.name} is not a data set file: it contains {sorted(arrays)[:10]}")
+    return arrays
 
 
 def _load_table(

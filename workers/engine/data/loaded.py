@@ -21,7 +21,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 TARGET, PART = "y", "part"
 """Names of columns. An underscore follows if the code uses the name for a feature."""
 SHARE = 0.2
-"""Of the training rows: what a part gets that the code does not return."""
+"""Of the training rows, for a part that the code does not return."""
 MAX_CLASSES = 1_000
 """Whole numbers or texts with more different values are not divided class by class."""
 
@@ -93,14 +93,11 @@ def _check_alike(first: Pair, other: Pair, part: Part) -> None:
     if (here := list(other.columns)) != list(first.columns):
         different = _some([*(set(here) ^ set(first.columns))]) or "in another order"
         raise BadData(f"x has other columns for {part!r} than for 'train': {different}")
-    named = {
-        **{
-            f"x[{name!r}]" if len(here) > 1 else "x": (first.columns[name], other.columns[name])
-            for name in here
-        }
-    }
-    named["y"] = (first.y, other.y)
-    for name, (trained, given) in named.items():
+    compared = [
+        (f"x[{name!r}]" if len(here) > 1 else "x", column, other.columns[name])
+        for name, column in first.columns.items()
+    ]
+    for name, trained, given in [*compared, ("y", first.y, other.y)]:
         shapes = [each.shape[1:] if isinstance(each, np.ndarray) else () for each in (trained, given)]
         if shapes[0] != shapes[1]:
             raise BadData(
@@ -113,7 +110,7 @@ def _check_alike(first: Pair, other: Pair, part: Part) -> None:
 
 
 def _family(column: Any) -> str:
-    """Return what a column contains, for a comparison."""
+    """Return the kind of the values of a column, for a comparison."""
     import pyarrow as pa
 
     if isinstance(column, np.ndarray):
@@ -178,18 +175,24 @@ def _drawn(y: Any, train: Array) -> Array:
 def _joined(parts: Sequence[Any]) -> Array:
     """Return the values of all parts as an array that an NPZ file can have."""
     arrays = [each if isinstance(each, np.ndarray) else values_of(each) for each in parts]
-    # Texts of variable width have no form in such a file.
-    plain = [each.astype(np.str_) if each.dtype.kind == "T" else each for each in arrays]
-    return np.concatenate(plain)
+    return np.concatenate([_fixed(each) if each.dtype.kind == "T" else each for each in arrays])
+
+
+def _fixed(texts: Array) -> Array:
+    """Return texts of fixed width: those of variable width have no form in such a file."""
+    return texts.astype(f"U{max(int(np.strings.str_len(texts).max()), 1)}")
 
 
 def _write_parquet(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    tables = []
+    whole = {}
     for name, parts in columns.items():
-        wrapped = [pa.table({name: part if isinstance(part, pa.Array) else pa.array(part)}) for part in parts]
-        tables.append(pa.concat_tables(wrapped, promote_options="permissive"))
-    whole = pa.table({name: table.column(0) for name, table in zip(columns, tables, strict=True)})
-    pq.write_table(whole, path)
+        tables = [pa.table({name: part if isinstance(part, pa.Array) else pa.array(part)}) for part in parts]
+        try:
+            whole[name] = pa.concat_tables(tables, promote_options="permissive").column(0)
+        except pa.ArrowException as error:
+            kinds = ", ".join(dict.fromkeys(str(table.schema.field(0).type) for table in tables))
+            raise BadData(f"column {name!r} has another type in each part: {kinds}") from error
+    pq.write_table(pa.table(whole), path)

@@ -114,6 +114,46 @@ class StreamedRows:
         return self._encode(self._columns.take(self._names, rows))
 
 
+class Reordered:
+    """Rows in another order, which are read by slices.
+
+    Args:
+        rows: the rows.
+        order: their numbers in the new order.
+    """
+
+    def __init__(self, rows: Rows, order: Array) -> None:
+        self._rows, self._order = rows, order
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """See `Rows.shape`."""
+        return (len(self._order), *self._rows.shape[1:])
+
+    @property
+    def ndim(self) -> int:
+        """See `Rows.ndim`."""
+        return self._rows.ndim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """See `Rows.dtype`."""
+        return self._rows.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """See `Rows.nbytes`."""
+        return self._rows.nbytes
+
+    def __len__(self) -> int:
+        """See `Rows.__len__`."""
+        return len(self._order)
+
+    def __getitem__(self, rows: Array | slice) -> Array:
+        """See `Rows.__getitem__`."""
+        return self._rows[self._order[rows]]
+
+
 class WholeColumns(Mapping[str, Array]):
     """Columns of which each is read as a whole when it is used; those with several axes are not listed."""
 

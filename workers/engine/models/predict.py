@@ -1,5 +1,6 @@
 """Predicts with a compiled function of the weights and a batch of fixed shape."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,8 +22,24 @@ def arranged(model: Any, inputs: Sequence[Any]) -> Any:
     return keras.tree.pack_sequence_as(graph.input, list(inputs))
 
 
-class Predictor:
-    """Predicts with a model that has one input and one output; compiles once for each batch size."""
+class Batched(ABC):
+    """Predicts with a model that has one input and one output, one batch after another."""
+
+    @abstractmethod
+    def batch(self, x: Array) -> Array:
+        """Return the predictions for these rows, computed as one batch of exactly this size."""
+
+    def padded(self, x: Array, size: int) -> Array:
+        """Return the predictions for `x`, computed in a batch padded to `size` rows."""
+        missing = size - len(x)
+        if missing <= 0:
+            return self.batch(x)
+        filled = np.concatenate([x, np.zeros((missing, *x.shape[1:]), x.dtype)])
+        return self.batch(filled)[: len(x)]
+
+
+class Predictor(Batched):
+    """Predicts in this process; compiles once for each batch size."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -39,7 +56,7 @@ class Predictor:
         return keras.tree.flatten(outputs)[0]
 
     def batch(self, x: Array) -> Array:
-        """Return the predictions for these rows, computed as one batch of exactly this size."""
+        """See `Batched.batch`."""
         return np.asarray(self._compiled(self._weights, x.astype(self._dtype, copy=False)))
 
     def __call__(self, x: Rows, batch_size: int = BATCH_SIZE) -> Array:
@@ -51,11 +68,3 @@ class Predictor:
             announce()
             parts.append(self.padded(x[start : start + size], size))
         return np.concatenate(parts)
-
-    def padded(self, x: Array, size: int) -> Array:
-        """Return the predictions for `x`, computed in a batch padded to `size` rows."""
-        missing = size - len(x)
-        if missing <= 0:
-            return self.batch(x)
-        filled = np.concatenate([x, np.zeros((missing, *x.shape[1:]), x.dtype)])
-        return self.batch(filled)[: len(x)]

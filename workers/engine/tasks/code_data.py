@@ -1,7 +1,8 @@
 """Runs the code data task: calls the function `load_data` of own code, and writes its rows to a file."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,15 @@ from workers.engine.data import loaded
 from workers.engine.data.loaded import PARTS, LoadedFile
 from workers.engine.data.returned import Pair, pair_of
 from workers.engine.errors import BadData, CodeDataFailure
-from workers.engine.models.own_code import calling, function_of, notes, using_code, working_in_code
+from workers.engine.models.own_code import (
+    calling,
+    cause_of,
+    function_of,
+    notes,
+    trace_of,
+    using_code,
+    working_in_code,
+)
 from workers.engine.phases import announced_to
 from workers.engine.report import Report
 from workers.engine.tasks.steps import Steps
@@ -21,7 +30,7 @@ MOST_SHOWN = 10
 
 
 def run(task: CodeDataTask, report: Report) -> dict[str, Any]:
-    """Call the function for each part, check what it returns, and write it as one file.
+    """Call the function for each part, check its rows, and write them as one file.
 
     Returns:
         See `CodeDataResult`.
@@ -57,12 +66,12 @@ def _loaded(function: Callable[..., Any], task: CodeDataTask, report: Report) ->
     if not takes_split(function):
         what = f"{name}()"
         # Values of the code may execute it again when they are read.
-        with calling(CodeDataFailure, what):
+        with _calling(what):
             found = _parts_of(function(), what, task)
     else:
         for part in PARTS:
             what = f"{name}({part!r})"
-            with calling(CodeDataFailure, what):
+            with _calling(what):
                 returned = function(part)
                 if returned is not None or part == "train":
                     found[part] = pair_of(returned, what, task.limits)
@@ -72,6 +81,17 @@ def _loaded(function: Callable[..., Any], task: CodeDataTask, report: Report) ->
             f"{part}: {_description(found[part])}" if part in found else f"{part}: nothing was returned"
         )
     return found
+
+
+@contextmanager
+def _calling(what: str) -> Iterator[None]:
+    """Raise errors of the function as those of its code, also if it has no memory; see `calling`."""
+    with calling(CodeDataFailure, what):
+        try:
+            yield
+        except MemoryError as error:
+            cause = f"{what} needs more memory than its run has: {cause_of(error)}"
+            raise CodeDataFailure(cause, trace_of(error)) from error
 
 
 def _description(pair: Pair) -> str:

@@ -1,22 +1,21 @@
-"""Runs the gate task: evaluates a challenger and the champion on the same test data in a new process."""
+"""Runs the gate task: evaluates a challenger and the champion on the same test data."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jobs.contracts.features import Features
 from jobs.contracts.gates import Slice
 from jobs.contracts.measures import TEST_METRICS
 from jobs.contracts.search import Direction
 from jobs.contracts.signature import Signature
-from jobs.kinds.gate.payload import GateTask
+from jobs.kinds.gate.payload import CHALLENGER, CHAMPION, GateTask
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, UploadedColumns, equal_to, load_dataset
-from workers.engine.data.rows import Rows
+from workers.engine.data.rows import Reordered, Rows
 from workers.engine.data.store import file_digest
 from workers.engine.errors import BadData, BadModel
 from workers.engine.evaluation.evaluate import evaluate, scores
@@ -32,23 +31,29 @@ from workers.engine.evaluation.gates import (
 )
 from workers.engine.evaluation.signature_gate import signature_gate
 from workers.engine.evaluation.weighting import Weights, of_rows
-from workers.engine.models.build import signature_of
-from workers.engine.models.own_code import cause_of
-from workers.engine.models.predict import Predictor
 from workers.engine.phases import announced_to
 from workers.engine.report import Report, finite_or_none
+from workers.engine.tasks.artifacts import write_json
+from workers.engine.tasks.judged_models import JudgedModel, LoadedModel, SandboxedModel
 from workers.engine.tasks.latency import BATCH_SIZES, hardware, measure_latency
-from workers.engine.tasks.register import features_for, load_checked, loading_with, predict_sample, sample_for
+from workers.engine.tasks.register import sample_for
 from workers.engine.tasks.steps import Steps
-from workers.engine.tasks.tolerance import rounding_limit
+from workers.serving.client import ModelClient, ModelFailed
 
 AFTER_LOADING = ("signature", "metric", "better_than_baseline", "finite", "batch_invariance", "latency")
 """Gates that need the loaded model, in the order in which pages show them."""
 LOADS = "the file loads without running code that it brings along, or with its registered code in a sandbox"
 SAFELY = "in a new process, in safe mode"
-SANDBOXED = "in a new process in a sandbox, with the code of its version"
+SANDBOXED = (
+    "with the code of its version, in a sandbox without network; that process gets the features of the test "
+    "rows in a random order, and returns predictions"
+)
+FROM_OUTSIDE = "measured from outside of its sandbox, with the transfer"
 INVARIANCE_ROWS = 3
 INVARIANCE_BATCH = 8
+
+Clients = Mapping[str, ModelClient | BadModel]
+"""By the name of a version that needs code: the connection to its process, or why there is none."""
 
 
 @dataclass
@@ -60,21 +65,23 @@ class GateInputs:
         model: the challenger.
         dataset: the data it was trained on; None if it is unknown or the model does not take its rows.
         sample: rows to predict, for each input.
+        clients: the processes of versions that need code.
+        report: receives the evaluation of a challenger that needs code.
     """
 
     task: GateTask
-    model: Any
+    report: Report
+    model: JudgedModel
     dataset: Dataset | None
     sample: Sequence[Rows]
-
-    @property
-    def predicts_rows(self) -> bool:
-        """Whether the model has one input and one output, like all models trained here."""
-        return len(self.model.inputs) == 1 and len(self.model.outputs) == 1
+    clients: Clients
 
 
 def run(task: GateTask, report: Report) -> dict[str, Any]:
     """Evaluate all gates. A gate that cannot be evaluated states the reason.
+
+    Versions that need code are executed by other processes, which get features and return predictions: what
+    such code changes in its own process has no effect on the metrics.
 
     Returns:
         `gates` in order, `metrics` of challenger and champion on the test rows, and `test_rows`.
@@ -92,13 +99,11 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
         detail=f"sha256 {'is' if same else 'is not'} the registered one",
         rule="the file has the digest with which the version was registered",
     )
-    code = _code_in(task, task.challenger_code)
-    loads = GateOutcome("loads", "passed", detail=SAFELY if code is None else SANDBOXED, rule=LOADS)
-    with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack, announced_to(report.phase):
+        clients = _connected(task, stack)
+        loads = GateOutcome("loads", "passed", detail=_how(clients), rule=LOADS)
         try:
-            stack.enter_context(loading_with(code))
-            model = load_checked(path, Path(task.folder))
-            features = features_for(model, path)
+            model = _version(task, clients, CHALLENGER, path, task.challenger_signature)
         except BadModel as error:
             names = [*AFTER_LOADING, *task.rules.own_gates()]
             skipped = [
@@ -106,101 +111,148 @@ def run(task: GateTask, report: Report) -> dict[str, Any]:
             ]
             failed = replace(loads, state="failed", detail=str(error))
             return _result([failed, digest, *skipped], {}, 0)
-        return _gates(task, report, steps, model, features, [loads, digest])
+        return _gates(task, report, steps, model, clients, [loads, digest])
 
 
 def _gates(
     task: GateTask,
     report: Report,
     steps: Steps,
-    model: Any,
-    features: Features | None,
+    model: JudgedModel,
+    clients: Clients,
     gates: list[GateOutcome],
 ) -> dict[str, Any]:
     """Evaluate the gates that need the loaded model, after those that are known."""
     steps.begin("comparing on test data")
-    with announced_to(report.phase):
-        inputs = _prepare(task, model, features)
+    inputs = _prepare(task, report, model, clients)
     champion = Signature.model_validate(task.champion_signature) if task.champion_signature else None
-    gates.append(signature_gate(signature_of(model, features), champion))
-    with announced_to(report.phase):
+    gates.append(signature_gate(model.signature, champion))
+    metrics: dict[str, Any] = {}
+    try:
         compared, metrics, outputs = _on_test_data(inputs)
-    gates += [*compared, finite_gate(outputs)]
-
-    steps.begin("measuring batch invariance and latency")
-    gates += [_batch_invariance(inputs), _latency(inputs)]
+        gates += [*compared, finite_gate(outputs)]
+        steps.begin("measuring batch invariance and latency")
+        gates.append(_batch_invariance(inputs))
+        gates.append(_latency(inputs))
+    except ModelFailed as error:
+        known = {gate.name for gate in gates}
+        names = [name for name in (*AFTER_LOADING, *task.rules.own_gates()) if name not in known]
+        gates += [GateOutcome(name, "failed", detail=str(error)) for name in names]
     steps.done()
     return _result(gates, metrics, 0 if inputs.dataset is None else len(inputs.dataset.parts.test))
 
 
-def _code_in(task: GateTask, folder: str) -> Path | None:
-    """Return the folder of the code of one of the models; None if its file needs none."""
-    return Path(task.code.folder) / folder if folder and task.code is not None else None
+def _connected(task: GateTask, stack: contextlib.ExitStack) -> Clients:
+    """Have the versions that need code loaded by their processes, at the same time."""
+    found: dict[str, ModelClient | BadModel] = {}
+    for model in task.models:
+        try:
+            client = SandboxedModel.connect(model)
+        except BadModel as error:
+            found[model.name] = error
+        else:
+            stack.callback(client.close)
+            found[model.name] = client
+    return found
+
+
+def _how(clients: Clients) -> str:
+    return SANDBOXED if CHALLENGER in clients else SAFELY
+
+
+def _version(
+    task: GateTask, clients: Clients, name: str, path: Path, registered: dict[str, Any]
+) -> JudgedModel:
+    """Return challenger or champion, loaded.
+
+    Raises:
+        BadModel: it cannot be loaded.
+    """
+    client = clients.get(name)
+    if client is None:
+        return LoadedModel(path, Path(task.folder))
+    if isinstance(client, BadModel):
+        raise client
+    return SandboxedModel(client, path, registered)
 
 
 def _result(gates: list[GateOutcome], metrics: dict[str, Any], test_rows: int) -> dict[str, Any]:
     return {"gates": [gate.to_json() for gate in gates], "metrics": metrics, "test_rows": test_rows}
 
 
-def _prepare(task: GateTask, model: Any, features: Features | None) -> GateInputs:
+def _prepare(task: GateTask, report: Report, model: JudgedModel, clients: Clients) -> GateInputs:
     if task.dataset is not None and task.spec is not None:
         dataset = load_dataset(task.dataset, task.spec.required_data, task.spec.texts, task.in_memory_bytes)
         # A model that was not trained here may take other inputs than the rows of its data set.
         with contextlib.suppress(BadData):
             # As in serving, by the pipeline in the file.
-            x = dataset.rows_for(features, dataset.parts.test)
-            inputs = GateInputs(task, model, dataset, [x])
-            if inputs.predicts_rows and tuple(model.inputs[0].shape[1:]) == x.shape[1:]:
-                return inputs
-    return GateInputs(task, model, None, sample_for(model, task.dataset, features))
+            x = dataset.rows_for(model.features, dataset.parts.test)
+            if model.predicts_rows and model.signature.inputs[0].shape == x.shape[1:]:
+                return GateInputs(task, report, model, dataset, [x], clients)
+    sample = sample_for(model.signature, task.dataset, model.features)
+    return GateInputs(task, report, model, None, sample, clients)
 
 
 def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any], list[Array]]:
-    """Return the results of the gates that need test data, the metrics and the predictions."""
+    """Return the results of the gates that need test data, the metrics and the predictions.
+
+    Raises:
+        ModelFailed: the process of the challenger did not answer as it must.
+    """
     dataset, rules = inputs.dataset, inputs.task.rules
     if dataset is None:
         why = "this version has no test data"
         names = ["metric", "better_than_baseline", *rules.own_gates()]
         gates = [GateOutcome(name, "not_evaluated", detail=why) for name in names]
-        return gates, {}, predict_sample(inputs.model, [rows[:] for rows in inputs.sample])
-    test = dataset.parts.test
-    y_pred = Predictor(inputs.model)(inputs.sample[0])
-    metrics = {"challenger": _scores(dataset, y_pred)}
-    champion: Array | None = None
-    refusal = "there is no champion"
-    if inputs.task.champion is not None:
-        try:
-            path, task = Path(inputs.task.champion), inputs.task
-            with _loading_champion(task):
-                model = load_checked(path, Path(task.folder))
-                champion = Predictor(model)(dataset.rows_for(features_for(model, path), test))
-            metrics["champion"] = _scores(dataset, champion)
-        # An older champion may take other inputs than the challenger's data; that must not fail the gates.
-        except (BadModel, BadData, ValueError, TypeError, IndexError) as error:
-            champion = None
-            refusal = f"the champion cannot be evaluated on these rows: {str(error)[:300]}"
-    outcomes = _TestDataGates(inputs, dataset, y_pred, champion, refusal).outcomes()
+        return gates, {}, inputs.model.outputs([rows[:] for rows in inputs.sample])
+    order = _order(inputs.task, len(dataset.parts.test))
+    y_pred = _predictions(inputs.model, inputs.sample[0], order)
+    try:
+        metrics = {"challenger": _evaluated(inputs, dataset, y_pred)}
+        champion: Array | None = None
+        refusal = "there is no champion"
+        if inputs.task.champion is not None:
+            try:
+                champion = _of_champion(inputs, dataset, order)
+                metrics["champion"] = _scores(dataset, champion)
+            # An older champion may take other inputs than these data; that must not fail the gates.
+            except (BadModel, BadData, ModelFailed, ValueError, TypeError, IndexError) as error:
+                champion = None
+                refusal = f"the champion cannot be evaluated on these rows: {str(error)[:300]}"
+        outcomes = _TestDataGates(inputs, dataset, y_pred, champion, refusal).outcomes()
+    # A version without code has passed its validation on such rows.
+    except (ValueError, TypeError, IndexError) as error:
+        if not inputs.model.is_sandboxed:
+            raise
+        shape = list(y_pred.shape[1:])
+        raise ModelFailed(f"its predictions of shape {shape} do not fit the targets: {error}") from error
     return outcomes, metrics, [y_pred]
 
 
-@contextlib.contextmanager
-def _loading_champion(task: GateTask) -> Iterator[None]:
-    """Let the champion's file be loaded with its own code.
+def _order(task: GateTask, rows: int) -> Array | None:
+    """Return the order in which the versions get the test rows; None for that of the data.
 
-    The challenger's code stays in use: two versions of one model have the same names.
+    It is the same for both, and code of users does not know it: the order of the data may follow the targets.
     """
-    code = _code_in(task, task.champion_code)
-    if code is None:
-        yield
-        return
-    with loading_with(code):
-        try:
-            yield
-        except (BadModel, BadData):
-            raise
-        # The champion's code must not fail the gates of the challenger.
-        except (Exception, SystemExit) as error:
-            raise BadModel(f"its code failed: {cause_of(error)}") from error
+    return np.random.default_rng().permutation(rows) if task.models else None
+
+
+def _predictions(model: JudgedModel, x: Rows, order: Array | None) -> Array:
+    """Return the predictions for all rows, which the model gets in another order."""
+    if order is None:
+        return model(x)
+    found = model(Reordered(x, order))
+    y_pred = np.empty_like(found)
+    y_pred[order] = found
+    return y_pred
+
+
+def _of_champion(inputs: GateInputs, dataset: Dataset, order: Array | None) -> Array:
+    """Return the champion's predictions for the test rows."""
+    task = inputs.task
+    registered = task.champion_signature or {}
+    model = _version(task, inputs.clients, CHAMPION, Path(task.champion or ""), registered)
+    return _predictions(model, dataset.rows_for(model.features, dataset.parts.test), order)
 
 
 class _TestDataGates:
@@ -297,23 +349,37 @@ def _scores(dataset: Dataset, y_pred: Array) -> dict[str, float | None]:
     return scores(evaluate(dataset.task, dataset.y[test], y_pred, weights=dataset.weights_of(test)))
 
 
+def _evaluated(inputs: GateInputs, dataset: Dataset, y_pred: Array) -> dict[str, float | None]:
+    """Return the scores of the challenger.
+
+    If it needs code, they are those of an evaluation that is reported: the one of its training was computed
+    by a process that had executed the code.
+    """
+    if not inputs.model.is_sandboxed:
+        return _scores(dataset, y_pred)
+    test, labels = dataset.parts.test, dataset.profile.class_labels
+    seed = inputs.task.spec.required_data.split.seed if inputs.task.spec is not None else 0
+    found = evaluate(dataset.task, dataset.y[test], y_pred, labels, seed, dataset.weights_of(test))
+    write_json(inputs.report, "evaluation", "evaluation.json", found)
+    return scores(found)
+
+
 def _batch_invariance(inputs: GateInputs) -> GateOutcome:
     """Compare predictions for a few rows with those for the same rows in a larger batch.
 
     Servers gather requests into batches, so a prediction must not depend on the other rows of its batch.
     """
     name = "batch_invariance"
-    if not inputs.predicts_rows:
+    if not inputs.model.predicts_rows:
         return GateOutcome(
             name, "not_evaluated", detail="only models with one input and one output are batched"
         )
-    rows = inputs.sample[0][:INVARIANCE_ROWS]
-    predict = Predictor(inputs.model)
-    alone = predict.batch(rows)
+    rows, model = inputs.sample[0][:INVARIANCE_ROWS], inputs.model
+    alone = model.batch(rows)
     if len(alone) != len(rows):
         return GateOutcome(name, "failed", detail=f"{len(rows)} rows returned {len(alone)} predictions")
-    difference = float(np.abs(alone - predict.padded(rows, INVARIANCE_BATCH)).max())
-    limit = rounding_limit(inputs.model, alone)
+    difference = float(np.abs(alone - model.padded(rows, INVARIANCE_BATCH)).max())
+    limit = model.rounding_limit(alone)
     detail = f"{len(rows)} rows compared with the same rows in a batch of {INVARIANCE_BATCH}"
     # Both are NaN or infinite if a prediction is.
     value, allowed = finite_or_none(difference), finite_or_none(limit)
@@ -323,11 +389,14 @@ def _batch_invariance(inputs: GateInputs) -> GateOutcome:
 
 def _latency(inputs: GateInputs) -> GateOutcome:
     """Measure the latency of one row and compare it with the ceiling, if there is one."""
-    if not inputs.predicts_rows:
+    model = inputs.model
+    if not model.predicts_rows:
         return GateOutcome(
             "latency", "not_evaluated", detail="only models with one input and one output are timed"
         )
-    found = measure_latency(Predictor(inputs.model), inputs.sample[0][: max(BATCH_SIZES)])
+    found = measure_latency(model, inputs.sample[0][: max(BATCH_SIZES)])
     detail = ", ".join(f"batch {size}: p50 {t.p50_ms} ms, p95 {t.p95_ms} ms" for size, t in found.items())
-    detail = f"{detail} on {hardware(inputs.task.threads)}"
+    detail = f"{detail} on {hardware(inputs.task.threads, on_cpu=model.is_sandboxed)}"
+    if model.is_sandboxed:
+        detail = f"{detail}; {FROM_OUTSIDE}"
     return latency_gate(found["1"].p95_ms, inputs.task.rules.latency_p95_ms, detail)

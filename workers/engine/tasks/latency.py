@@ -10,7 +10,7 @@ import numpy as np
 
 from jobs.contracts.model_reports.quantization import CallTime
 from workers.engine.arrays import Array
-from workers.engine.models.predict import Predictor
+from workers.engine.models.predict import Batched
 
 BATCH_SIZES = (1, 32)
 MAX_CALLS = 200
@@ -18,11 +18,16 @@ MAX_SECONDS = 1.0
 """Limit for each batch size, so that a large model does not delay a job."""
 
 
-def hardware(threads: int) -> str:
-    """Return the name of the device or CPU, and the number of threads in use."""
+def hardware(threads: int, *, on_cpu: bool = False) -> str:
+    """Return the name of the device or CPU, and the number of threads in use.
+
+    Args:
+        threads: the number of threads.
+        on_cpu: whether the CPU is used although there may be another device.
+    """
     device = jax.devices()[0]
     kind = device.device_kind
-    if device.platform == "cpu":
+    if on_cpu or device.platform == "cpu":
         # JAX calls every CPU "cpu", and `platform.processor` is empty on most Linux systems.
         info = Path("/proc/cpuinfo")
         lines = info.read_text().splitlines() if info.exists() else []
@@ -31,7 +36,7 @@ def hardware(threads: int) -> str:
     return f"{kind}, {threads} of {os.cpu_count()} threads"
 
 
-def measure_latency(predict: Predictor, x: Array) -> dict[str, CallTime]:
+def measure_latency(predict: Batched, x: Array) -> dict[str, CallTime]:
     """Time predictions for each of `BATCH_SIZES`, including copies to and from the device.
 
     Args:
@@ -44,7 +49,7 @@ def measure_latency(predict: Predictor, x: Array) -> dict[str, CallTime]:
     return {str(size): _time(predict, np.resize(x, (size, *x.shape[1:]))) for size in BATCH_SIZES}
 
 
-def _time(predict: Predictor, batch: Array) -> CallTime:
+def _time(predict: Batched, batch: Array) -> CallTime:
     # Not timed: the first call compiles.
     for _ in range(3):
         predict.batch(batch)

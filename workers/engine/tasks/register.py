@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from jobs.contracts.features import Features
+from jobs.contracts.signature import Signature, TensorSpec
 from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.register.payload import RegisterTask
 from workers.engine.arrays import Array
@@ -90,10 +91,10 @@ def _read(task: RegisterTask, report: Report, steps: Steps) -> dict[str, Any]:
     path = Path(task.model)
     steps.begin("loading the model with its code" if is_active() else "loading the model in safe mode")
     model = load_checked(path, Path(task.folder))
-    features = features_for(model, path)
+    features = features_for(signature_of(model), path)
     signature = signature_of(model, features)
     steps.begin("predicting sample rows")
-    sample = sample_for(model, task.dataset, features)
+    sample = sample_for(signature, task.dataset, features)
     outputs = predict_sample(model, sample)
     if not all(np.isfinite(output).all() for output in outputs):
         raise BadModel("its predictions for sample rows are not finite")
@@ -147,7 +148,7 @@ def load_checked(path: Path, folder: Path) -> Any:
     return model
 
 
-def features_for(model: Any, path: Path) -> Features | None:
+def features_for(signature: Signature, path: Path) -> Features | None:
     """Return the pipeline in a model's file; None if it has none.
 
     Raises:
@@ -158,7 +159,7 @@ def features_for(model: Any, path: Path) -> Features | None:
     except BadFeatures as error:
         raise BadModel(str(error)) from error
     if features is not None:
-        shapes = [tuple(tensor.shape[1:]) for tensor in model.inputs]
+        shapes = [tensor.shape for tensor in signature.inputs]
         if shapes != [features.input_shape]:
             raise BadModel(
                 f"its pipeline makes rows of shape {features.input_shape}, but its inputs are {shapes}"
@@ -166,21 +167,24 @@ def features_for(model: Any, path: Path) -> Features | None:
     return features
 
 
-def sample_for(model: Any, dataset: DatasetFile | None, features: Features | None = None) -> list[Array]:
+def sample_for(
+    signature: Signature, dataset: DatasetFile | None, features: Features | None = None
+) -> list[Array]:
     """Return one array per input: the first rows of the data if their shape matches, else generated rows.
 
     Args:
-        model: the model.
+        signature: of the model.
         dataset: the data that it was trained on, if they are known.
         features: the pipeline in the model's file, if there is one.
     """
-    if dataset is not None and len(model.inputs) == 1:
+    inputs = signature.inputs
+    if dataset is not None and len(inputs) == 1:
         x = _first_rows(dataset, features)
-        if x is not None and _fits(x.shape[1:], model.inputs[0].shape[1:]):
-            return [x.astype(model.inputs[0].dtype)]
+        if x is not None and _fits(x.shape[1:], inputs[0].shape):
+            return [x.astype(inputs[0].dtype)]
     if features is not None:
         return [Pipeline(features).of_nothing(RANDOM_ROWS)]
-    return [_random_rows(tensor) for tensor in model.inputs]
+    return [_random_rows(tensor) for tensor in inputs]
 
 
 def _first_rows(dataset: DatasetFile, features: Features | None) -> Array | None:
@@ -205,10 +209,10 @@ def _first_rows(dataset: DatasetFile, features: Features | None) -> Array | None
         return None
 
 
-def _random_rows(tensor: Any) -> Array:
+def _random_rows(tensor: TensorSpec) -> Array:
     """Return rows of random numbers for an input; zeros if it takes integers."""
-    shape = (RANDOM_ROWS, *(VARIABLE_SIZE if size is None else size for size in tensor.shape[1:]))
-    if "float" not in str(tensor.dtype):
+    shape = (RANDOM_ROWS, *(VARIABLE_SIZE if size is None else size for size in tensor.shape))
+    if "float" not in tensor.dtype:
         # Integers may be indices of an embedding of unknown size; 0 is always valid.
         return np.zeros(shape, tensor.dtype)
     return np.random.default_rng(0).normal(size=shape).astype(tensor.dtype)

@@ -16,4 +16,9 @@ def rounding_limit(model: Any, predictions: Array) -> float:
     """Return the largest difference from `predictions` of `model` that rounding explains."""
     # Nested models are included: an ensemble of 16-bit members has only float32 layers of its own.
     half = any("16" in str(layer.compute_dtype) for layer in model._flatten_layers())
+    return limit_of(predictions, half=half)
+
+
+def limit_of(predictions: Array, *, half: bool) -> float:
+    """Return the largest difference from predictions that rounding explains, of a model in 16 bits or not."""
     return (TOLERANCE_HALF if half else TOLERANCE) * max(1.0, float(np.abs(predictions).max()))

@@ -57,6 +57,18 @@ def load_and_serve(
     began = time.monotonic()
     programs = Programs(models.load(model, code), max_batch, max_programs)
     ahead = AheadCompiler(programs)
+    slowest = _warm(programs, ahead, seen)
+    seconds = round(time.monotonic() - began, 3)
+    logger.info("warmed %s in %.2f s", model.name, seconds)
+    signature = programs.model.signature.model_dump(mode="json")
+    connection.send({"op": "ready", "signature": signature, "seconds": seconds, "slowest": slowest})
+    while (frame := connection.read()) is not None:
+        if _answer(connection, programs, frame) and programs.has_open_sizes:
+            ahead.see(tuple(array.shape[1:] for array in frame.tensors))
+
+
+def _warm(programs: Programs, ahead: AheadCompiler, seen: list[Sizes]) -> float:
+    """Compile the programs of a model, and return the seconds of its slowest call; 0 for open sizes."""
     slowest = 0.0
     if programs.has_open_sizes:
         ahead.warm(seen, _WARM_SECONDS)
@@ -67,13 +79,7 @@ def load_and_serve(
     gc.collect()
     gc.freeze()
     return_unused()
-    seconds = round(time.monotonic() - began, 3)
-    logger.info("warmed %s in %.2f s", model.name, seconds)
-    signature = programs.model.signature.model_dump(mode="json")
-    connection.send({"op": "ready", "signature": signature, "seconds": seconds, "slowest": slowest})
-    while (frame := connection.read()) is not None:
-        if _answer(connection, programs, frame) and programs.has_open_sizes:
-            ahead.see(tuple(array.shape[1:] for array in frame.tensors))
+    return slowest
 
 
 def _answer(connection: Connection, programs: Programs, frame: Frame) -> bool:

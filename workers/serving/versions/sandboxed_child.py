@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
 from jobs.contracts.release import SandboxLevel
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.contracts.signature import Signature
 from workers.forking.client import Child
 from workers.sandbox import usage
 from workers.sandbox.process import SandboxProcess
@@ -27,6 +26,7 @@ from workers.serving.versions.child_process import (
     ChildProcess,
     LoadedModel,
 )
+from workers.serving.versions.output_check import problem_of
 from workers.serving.versions.seen_sizes import Sizes
 
 Array = npt.NDArray[Any]
@@ -175,18 +175,4 @@ class SandboxedChild(ChildProcess):
 
     def _fits(self, outputs: Sequence[Array], rows: int) -> bool:
         """Return whether these are the outputs of a batch, by the signature."""
-        specs = self._signature.outputs if self._signature is not None else ()
-        return len(outputs) == len(specs) and all(
-            _fits(output, spec, rows) for output, spec in zip(outputs, specs, strict=True)
-        )
-
-
-def _fits(output: Array, spec: TensorSpec, rows: int) -> bool:
-    shape = output.shape
-    return (
-        output.dtype.kind in "buif"
-        and output.dtype.itemsize <= np.dtype(spec.dtype).itemsize
-        and len(shape) == len(spec.shape) + 1
-        and shape[0] == rows
-        and all(wanted in (None, size) for size, wanted in zip(shape[1:], spec.shape, strict=True))
-    )
+        return self._signature is not None and not problem_of(outputs, self._signature.outputs, rows)

@@ -183,7 +183,7 @@ export interface Known {
 export interface Problem {
   pointer: string;
   message: string;
-  /** A job whose page tells more. */
+  /** A job whose page shows more about it. */
   job?: number | null;
 }
 

@@ -1,0 +1,204 @@
+"""The answer on the page of a search: its best trial, its models, and what follows."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.models import Analysis, Job
+from jobs.queries import home
+from tests.factories import (
+    SEARCH,
+    make_dataset,
+    make_experiment,
+    make_job,
+    make_model,
+    make_promotion,
+    make_trials,
+)
+from tests.markup import text_of
+from tests.people import People, browser_of
+from tests.web.searches import markup_of
+
+
+def test_the_home_page_has_the_best_score_of_all_trials(
+    people: People, search: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(home, "SPARK_POINTS", 1)
+    search.trials.filter(number=1).update(score=0.99)
+    (running,) = home.home(people.owner).running
+    assert running.best == 0.99
+
+
+def test_a_search_with_several_objectives_names_them_and_its_front(people: People) -> None:
+    objectives = [{"metric": "val_accuracy", "direction": "max"}, {"metric": "val_loss", "direction": "max"}]
+    search = {"space": SEARCH["search"]["space"], "objectives": objectives}
+    experiment = make_experiment(project=people.project, by=people.owner, spec={**SEARCH, "search": search})
+    job = make_job(experiment=experiment, by=people.owner, state="running")
+    make_trials(job, 2)
+    browser = browser_of(people.owner)
+    page = " ".join(browser.get(f"/jobs/{job.pk}").content.decode().split())
+    assert "one of 2 trials on the Pareto front" in page
+    assert ">val_accuracy</span>" in page and ">val_loss</span>" in page
+    columns = browser.get(f"/api/v1/jobs/{job.pk}/trials/columns").json()
+    assert columns["objectives"] == objectives
+
+
+def test_the_best_trial_names_others_with_the_same_score(browser: Client, search: Job) -> None:
+    assert "Same score as" not in text_of(browser.get(f"/jobs/{search.pk}"))
+    search.trials.update(score=0.97, std=0.0)
+    page = text_of(browser.get(f"/jobs/{search.pk}"))
+    assert (
+        "mean of 2 trainings, all with this score Same score as trial 2 (the first of them is shown)." in page
+    )
+
+
+def test_only_an_unfinished_search_has_a_best_so_far(browser: Client, search: Job) -> None:
+    search.trials.update(std=0.0)
+    pages = (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/2")
+    running = [text_of(browser.get(path)) for path in pages]
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    completed = [text_of(browser.get(path)) for path in pages]
+    assert "Best so far best: highest val_accuracy on" in running[0]
+    assert "Answer best: highest val_accuracy on" in completed[0] and "Best so far" not in completed[0]
+    assert " best so far" in running[1] and " best " in completed[1] and " best so far" not in completed[1]
+    assert not any(" ± " in page for page in (*running, *completed)), "a standard deviation of 0 is not shown"
+
+
+def test_an_ensemble_of_chosen_trials_is_one_of_its_candidates_once(
+    browser: Client, search: Job, people: People
+) -> None:
+    chosen = {"search": search.pk, "chosen": [{"trial": n, "values": {"units": 16 * n}} for n in (1, 2)]}
+    measured = {"metrics": {"test": {"accuracy": 0.98}}}
+    root = make_job(
+        experiment=search.experiment, by=people.owner, kind="chosen_ensemble", state="completed",
+        payload=chosen, results=measured, title="Ensemble of trials 1, 2",
+    )  # fmt: skip
+    for kind, title in (("train", "Retrain trial 1"), ("ensemble", "Ensemble")):
+        results = {**measured, "test_rows": 360}
+        make_job(
+            experiment=search.experiment, by=people.owner, kind=kind, state="completed",
+            parent=root, root=root, results=results, title=title,
+        )  # fmt: skip
+    page = browser.get(f"/jobs/{root.pk}")
+    assert {c["label"] for c in page.context["candidates"]} == {"Retrain trial 1", "Ensemble"}
+
+
+@pytest.mark.parametrize(
+    ("after", "sentence"),
+    [
+        ({}, "Compared as best"),
+        ({"ensemble": {}, "register": {"model": "digits", "what": ["ensemble"]}}, "Compared as best"),
+        ({"register": {"model": "digits"}}, "Registered and compared as best"),
+    ],
+)
+def test_the_best_retrained_model_is_called_registered_only_if_the_experiment_registers_it(
+    people: People, after: dict[str, Any], sentence: str
+) -> None:
+    steps = {"retrain": {"top": 2}, **after}
+    experiment = make_experiment(project=people.project, by=people.owner, spec={**SEARCH, "after": steps})
+    root = make_job(experiment=experiment, by=people.owner, state="running")
+    make_trials(root, 1)
+    make_job(
+        experiment=experiment, by=people.owner, kind="train", state="completed", parent=root, root=root,
+        payload={"trial": 1, "values": {"units": 16}},
+        results={"metrics": {"test": {"accuracy": 0.98}}, "test_rows": 360}, title="Retrain trial 1",
+    )  # fmt: skip
+    text = text_of(browser_of(people.owner).get(f"/jobs/{root.pk}"))
+    assert sentence in text
+    assert ("Registered" in text) == sentence.startswith("Registered")
+
+
+def test_a_forest_that_explains_nothing_is_said_before_its_shares(browser: Client, search: Job) -> None:
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    found = {
+        "used": 12, "trees": 64, "explained": -0.27,
+        "importances": [{"name": "units", "alone": 0.68, "spread": 0.1, "impurity": 0.7}],
+    }  # fmt: skip
+    kind = Analysis.Kind.IMPORTANCE
+    trials = search.trials.scored().count()
+    Analysis.objects.create(job=search, kind=kind, trials=trials, result=found)
+    page = text_of(browser.get(f"/jobs/{search.pk}"))
+    assert "explains only 0 % of the variance" in page and "-27" not in page
+    assert page.index("explains only") < page.index("68 %")
+
+
+def test_the_range_is_widened_in_the_search_space_of_the_form(browser: Client, search: Job) -> None:
+    best = search.trials.scored().order_by("-score").first()
+    space = SEARCH["search"]["space"]
+    edge = {"name": "units", "kind": "int", "min": 8, "max": best.values["units"]}
+    spec = {**SEARCH, "search": {**SEARCH["search"], "space": [edge, *space[1:]]}}
+    search.experiment.revisions.update(spec_json=spec)
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    page = browser.get(f"/jobs/{search.pk}").content.decode()
+    assert re.search(r'href="[^"]*/edit#search">', page)
+
+
+def test_the_answer_starts_what_follows_in_one_click_each(
+    browser: Client, search: Job, people: People
+) -> None:
+    make_dataset("digits", by=people.owner)
+    wide = {
+        **SEARCH["search"],
+        "algorithm": "random",
+        "space": [{**SEARCH["search"]["space"][0], "max": 512}],
+    }
+    search.experiment.revisions.update(spec_json={**SEARCH, "search": wide})
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    page = text_of(browser.get(f"/jobs/{search.pk}"))
+    for label in ("Retrain", "Register", "Train the best two again", "Search a smaller range"):
+        assert label in page
+    for path in ("repeat", "narrow", "trials/2/register"):
+        assert browser.post(f"/jobs/{search.pk}/{path}").status_code == 303
+    registered, narrower, repeated = Job.objects.order_by("-pk")[:3]
+    assert registered.revision.spec.after.register_.model
+    assert narrower.revision.spec.search.space[0].max < 512
+    assert repeated.trials.count() == 2
+    viewer = browser_of(people.viewer)
+    assert "Train the best two again" not in text_of(viewer.get(f"/jobs/{search.pk}"))
+    assert viewer.post(f"/jobs/{search.pk}/repeat").status_code == 403
+
+
+def test_one_training_of_each_shows_nothing_about_the_lead(browser: Client, search: Job) -> None:
+    for trial in search.trials.all():
+        trial.executions.filter(number=2).delete()
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    page = text_of(browser.get(f"/jobs/{search.pk}"))
+    assert "That is not known yet. Each of the two was trained once." in page
+    assert "To find out, train both again with new seeds." in page
+
+
+def test_the_page_of_a_search_leads_to_the_versions_that_it_registered(
+    browser: Client, search: Job, people: People
+) -> None:
+    done = {"metrics": {"test": {"accuracy": 0.98}}, "test_rows": 360}
+    trained, registering = (
+        make_job(
+            experiment=search.experiment,
+            by=people.owner,
+            kind=kind,
+            state="completed",
+            parent=search,
+            root=search,
+            results=results,
+            payload=payload,
+        )
+        for kind, results, payload in (("train", done, {}), ("register", {}, {"version": 0}))
+    )
+    version = make_model("flowers", project=people.project, by=people.owner).versions.get()
+    version.source_job = trained
+    version.save()
+    Job.objects.filter(pk=registering.pk).update(payload_json={"version": version.pk})
+    Job.objects.filter(pk=search.pk).update(state="completed")
+    search.trials.update(state="completed", score=0.9)
+    link, request = 'href="/models/flowers/versions/1"', "Request the promotion of"
+    page = markup_of(browser, search)
+    assert "Registered as" in page
+    assert page.count(link) == 2
+    assert request in page
+    assert link in markup_of(browser, registering)
+    make_promotion(version, by=people.owner)
+    page = markup_of(browser, search)
+    assert page.count(link) == 1
+    assert request not in page
