@@ -12,6 +12,7 @@ from jobs.contracts.environments import PackageChoice
 from jobs.contracts.events import Phase, Points, Warned
 from jobs.contracts.packages import digest_of
 from jobs.contracts.sandbox import Level, LevelState
+from jobs.kinds.install.payload import InstallTask
 from jobs.states import Desired, Outcome
 from tests.environments.packages import source, wheel
 from tests.runner.test_scripts import train_task
@@ -121,6 +122,14 @@ async def test_a_script_in_a_real_runner_imports_another_version_than_the_runner
     events = place.bench.repository.events[1]
     tables = [event for event in events if isinstance(event, Points) and "val_accuracy" in event.names]
     assert [table.values[table.names.index("val_accuracy")] for table in tables] == [(0.1,)]
+    # An installation ahead of runs starts a runner with the same packages, and nothing else.
+    place.bench.repository.tasks[2] = InstallTask(
+        folder=task.folder, checkpoints=task.checkpoints, code=code, for_engine=False
+    )
+    ending = await run(place, 2)
+    assert ending.outcome is Outcome.COMPLETED, (ending, printed(place, 2))
+    assert any("the packages for scripts are ready" in line for line in printed(place, 2))
+    assert place.bench.repository.packages[2] == place.bench.repository.packages[1]
 
 
 async def test_the_environment_is_kept_while_a_run_uses_it(place: Yard) -> None:
