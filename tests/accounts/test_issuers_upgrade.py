@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from tests.database import earlier, migrate
@@ -43,6 +44,8 @@ def test_the_issuers_of_an_issuer_are_added(old: Any) -> None:
     assert new.get_model("jobs", "ApiToken").objects.get().login_issuers == [first.pk]
 
 
+# The migration follows the issuers in Python.
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="equal on every database")
 def test_two_who_made_links_for_each_other_do_not_stop_the_upgrade(old: Any) -> None:
     users = old.get_model("jobs", "User").objects
     ada = users.create(username="ada")

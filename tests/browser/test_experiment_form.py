@@ -9,12 +9,13 @@ import pytest
 from playwright.sync_api import Dialog, Page, expect
 
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.models import DatasetVersion, Job
+from jobs.models import DatasetVersion, Job, Membership
+from tests import own_code
 from tests.browser.conftest import Watch
 from tests.browser.looking import Look
 from tests.datasets.making import bundle
-from tests.factories import SEARCH, make_experiment, make_job
-from tests.people import People
+from tests.factories import SEARCH, make_dataset, make_experiment, make_job
+from tests.people import People, browser_of
 
 Open = Callable[..., Page]
 FORM = "/p/yard/experiments/new"
@@ -57,6 +58,37 @@ def test_own_code_is_asked_for_only_where_it_is_the_template(form: Page) -> None
     form.locator('[id="at/spec/model/template"]').select_option(label="Own code")
     expect(form.locator("[data-own-code]")).to_be_visible()
     expect(form.get_by_role("group", name="Arguments")).to_be_hidden()
+
+
+def test_a_failed_dry_build_is_named_at_its_entry_and_a_refusal_is_shown_on_a_narrow_screen(
+    people: People, open_as: Open, watch: Watch, look: Look
+) -> None:
+    make_dataset("flowers", project=people.project, by=people.member)
+    api = browser_of(people.trainer)
+    files = [{"path": "model.py", "text": own_code.NOT_COMPILED}]
+    body = {"project": "yard", "files": files}
+    digest = api.post("/api/v1/code", body, content_type="application/json").json()["digest"]
+    wanted = {"entry": "build_model", "data": {"dataset": "flowers"}}
+    address = f"/api/v1/code/{digest}/dry-builds"
+    build = Job.objects.filter(pk=api.post(address, wanted, content_type="application/json").json()["job"])
+    build.update(state="failed", error={"code": "code_build", "message": "it returned nothing"})
+    page = open_as(people.trainer, f"{FORM}?dataset=flowers&code={digest}&entry=build_model")
+    settled(page, "bad")
+    step(page, "Model")
+    entry = at(page, "/model/entry").locator("..")
+    expect(entry).to_contain_text("the dry build of this code failed: it returned nothing")
+    expect(entry.get_by_role("link", name="Job")).to_have_attribute("href", f"/jobs/{build.get().pk}")
+    look(page, "experiment-failed-build")
+    # The role is taken away, and the cause of the failure was another one, while the form is open.
+    build.update(state="stopped")
+    page.set_viewport_size({"width": 390, "height": 844})
+    at(page, "/fit/epochs").evaluate("e => e.dispatchEvent(new Event('input', {bubbles: true}))")
+    settled(page, "ok")
+    Membership.objects.filter(user=people.trainer).update(role="member")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_role("alert")).to_be_in_viewport()
+    expect(page.get_by_role("alert")).to_contain_text("takes one of these roles")
+    watch.ignore("403")
 
 
 def test_the_demo_search_is_built_and_submitted(form: Page, people: People) -> None:

@@ -78,6 +78,10 @@ def test_layers_and_a_metric_of_its_own_are_searched_approved_and_served_in_a_sa
     expect(at(page, "/fit/optimizer")).to_be_hidden()
     at(page, "/fit/batch_size").fill("16")
     step(page, "Search space")
+    # Fields of the fit can be searched beside the hyperparameters of the code, which compiles its model.
+    names = page.get_by_label("Hyperparameter", exact=True)
+    expect(names.locator("option", has_text="fit/batch_size")).to_have_count(1)
+    expect(names.locator("option", has_text="fit/learning_rate")).to_have_count(0)
     # Narrower than the code declares it, then wider, which is refused at the field.
     at(page, "/search/space/0/max").fill("16")
     settled(page)
@@ -87,6 +91,7 @@ def test_layers_and_a_metric_of_its_own_are_searched_approved_and_served_in_a_sa
     at(page, "/search/space/0/max").fill("16")
     # The metric of the code is offered by its name; its direction is the user's choice.
     at(page, "/search/objective/metric").select_option(label="val_macro_recall")
+    expect(at(page, "/search/objective/direction")).to_have_value("")
     at(page, "/search/objective/direction").select_option(label="the higher the better")
     at(page, "/search/max_trials").fill("2")
     at(page, "/search/executions_per_trial").fill("1")

@@ -8,13 +8,16 @@ import pytest
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+from workers.runner.libraries import configure_jax, import_keras
+
+# Without scikit-learn and pandas, as a runner does: a second less. Some test files import Keras when they are
+# collected, which each process of a run does.
+import_keras()
+
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_once() -> None:
     """Compile programs that many tests use only once, for all processes of this run."""
-    from workers.runner.libraries import configure_jax, import_keras
-
-    import_keras()  # without scikit-learn and pandas, as a runner does: a second less
     configure_jax(str(Path(os.environ["TRAINYARD_TEST_HOME"], "compiled")), "default")
 
 

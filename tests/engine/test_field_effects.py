@@ -300,6 +300,7 @@ def fields() -> Iterator[tuple[str, str]]:
 
 
 WALKED = [field for field in fields() if field not in ONE_VALUE]
+_found: dict[tuple[probes.Probe, str], Any] = {}
 
 
 def place(pointer: str) -> list[str | int]:
@@ -363,12 +364,24 @@ def spec_with(pointer: str, kind: str, effect: Effect, value: Any = ...) -> Expe
     return ExperimentSpec.model_validate(body_with(pointer, kind, effect.given, value))
 
 
+def found_by(probe: probes.Probe, spec: ExperimentSpec, files: probes.Files) -> Any:
+    """Return what a probe finds for a spec. Many fields have the same one, without their own value."""
+    # Other modules have probes that read rows of the test's database.
+    if probe.__module__ != probes.__name__:
+        return probe(spec, files)
+    key = probe, str(spec.to_json())
+    if key not in _found:
+        _found[key] = probe(spec, files)
+    return _found[key]
+
+
 @pytest.mark.parametrize(("pointer", "kind"), WALKED)
 def test_every_field_changes_something(pointer: str, kind: str, files: probes.Files) -> None:
     effect = effect_of(pointer, kind)
     assert effect, "a new field needs a probe that shows the change"
     probe, value, _ = effect
-    before, after = (probe(spec_with(pointer, kind, effect, each), files) for each in (..., value))
+    before = found_by(probe, spec_with(pointer, kind, effect), files)
+    after = probe(spec_with(pointer, kind, effect, value), files)
     changed = before != after
     assert changed, f"{pointer} has no effect: {probe.__name__} returns the same for {value!r} as without it"
 

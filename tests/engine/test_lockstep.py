@@ -15,7 +15,6 @@ from jobs.contracts.task_parts import CheckpointFolder
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from tests.engine.helpers import RecordingReport, spec_of
 from tests.engine.training import blobs_file
-from workers.engine.killpoint import VARIABLE
 from workers.engine.training.checkpointing import INTERVAL_VARIABLE
 
 FIT = {"epochs": 6, "batch_size": 16, "learning_rate": 0.03}
@@ -164,21 +163,38 @@ def test_finished_resumed_and_new_executions_train_together(file, tmp_path, set_
     assert_alike((states, curves), (unbroken[0], rest))
 
 
-@pytest.mark.parametrize("point", ["batch:8", "epoch:11", "checkpoint.arrays:15"])
-def test_executions_that_are_killed_together_resume_each_from_its_checkpoint(file, tmp_path, set_cost, point):
+POINTS = ("batch:8", "epoch:11", "checkpoint.arrays:15")
+
+
+@pytest.fixture(scope="module")
+def killed(file, tmp_path_factory):
+    """The folder of a task and the newest checkpoint of each execution, for each point of its death."""
+    folders = {point: tmp_path_factory.mktemp("killed") for point in POINTS}
+    tasks = {point: task_of(file, folder).model_dump_json() for point, folder in folders.items()}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.engine.lockstep_child"], env={**os.environ, INTERVAL_VARIABLE: "0"},
+        input=json.dumps(tasks), capture_output=True, text=True,
+    )  # fmt: skip
+    newest: dict[str, dict[int, tuple[CheckpointFolder, ...]]] = {point: {} for point in POINTS}
+    for body in map(json.loads, done.stdout.splitlines()):
+        point, ended, execution = (body.pop(name, None) for name in ("point", "ended", "execution"))
+        if execution is None:
+            assert ended == -9, done.stderr[-3000:]
+        else:
+            newest[point][execution] = (CheckpointFolder(**body),)
+    return {point: (folders[point], newest[point]) for point in POINTS}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_executions_that_are_killed_together_resume_each_from_its_checkpoint(
+    file, tmp_path, set_cost, killed, point
+):
     set_cost(0.5)
     unbroken = trained(task_of(file, tmp_path / "unbroken"))
-    (tmp_path / "task.json").write_text(task_of(file, tmp_path / "killed").model_dump_json())
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.engine.lockstep_child", str(tmp_path / "task.json")],
-        env={**os.environ, VARIABLE: point, INTERVAL_VARIABLE: "0"}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert killed.returncode == -9, killed.stderr[-3000:]
-    written = [json.loads(line) for line in killed.stdout.splitlines()]
-    newest = {body.pop("execution"): (CheckpointFolder(**body),) for body in written}
+    folder, newest = killed[point]
     assert newest, "it was killed before any checkpoint"
-    states, curves = trained(task_of(file, tmp_path / "killed", resume=newest))
-    done = {execution: folder.step // STEPS for execution, (folder,) in newest.items()}
+    states, curves = trained(task_of(file, folder, resume=newest))
+    done = {execution: found.step // STEPS for execution, (found,) in newest.items()}
     rest = {n: curve[done.get(n, 0) :] for n, curve in unbroken[1].items()}
     assert_alike((states, curves), (unbroken[0], rest))
 

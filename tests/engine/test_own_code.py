@@ -437,7 +437,7 @@ def test_scores_agree_with_those_of_kerastuner(
     executions = 6
     result, _ = trial(
         tmp_path, text, entry, iris, metric="val_loss", seeds=tuple(range(executions)),
-        model={"hyperparameters": values}, fit={"epochs": 12},
+        model={"hyperparameters": values}, fit={"epochs": 6},
     )  # fmt: skip
     ours = [each["score"] for each in result["trials"][0]["executions"]]
     theirs = kerastuner_scores(tmp_path, text, entry, iris, values, executions)
@@ -473,7 +473,7 @@ def kerastuner_scores(
             made, objective="val_loss", max_trials=1, hyperparameters=fixed, tune_new_entries=False,
             directory=folder, project_name=f"seed-{seed}", overwrite=True,
         )  # fmt: skip
-        tuner.search(*parts[0], epochs=12, validation_data=parts[1], verbose=0)
+        tuner.search(*parts[0], epochs=6, validation_data=parts[1], verbose=0)
         found.append(float(tuner.oracle.get_best_trials()[0].score))
     return found
 

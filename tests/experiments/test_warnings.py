@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from jobs.contracts import spec_checks
 from jobs.contracts.data import Window
 from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.plan import Situation, make_plan
@@ -162,21 +163,19 @@ def test_the_plan_says_which_runs_read_a_large_table_while_they_train(template: 
 
 
 @pytest.mark.parametrize(
-    ("metric", "direction", "is_warned"),
+    ("objective", "is_refused"),
     [
-        ("val_confidence", "min", True),
-        ("val_confidence", "max", False),
-        ("val_my_loss", "min", False),
-        ("val_pixel_error", "min", False),
+        ({"metric": "val_confidence"}, True),
+        ({"metric": "val_accuracy"}, True),
+        ({"metric": "val_confidence", "direction": "min"}, False),
+        ({"metric": "val_loss"}, False),
+        ({}, False),
     ],
 )
-def test_a_search_for_the_lowest_own_metric_has_a_warning(
-    metric: str, direction: str, *, is_warned: bool
+def test_the_direction_of_a_metric_of_own_code_has_no_default(
+    objective: dict[str, str], *, is_refused: bool
 ) -> None:
     model = {"kind": "code", "digest": "a" * 64, "entry": "build_model"}
-    chosen = search(objective={"metric": metric, "direction": direction})
-    spec = ExperimentSpec.model_validate({**BASE, **chosen, "model": model})
-    found = {w.pointer: w.message for w in make_plan(spec, PROFILE, ROOM, ["search"]).warnings}
-    message = found.get("/search/objective/direction")
-    assert (message is not None) == is_warned
-    assert message is None or has_next_step(message)
+    spec = ExperimentSpec.model_validate({**BASE, **search(objective=objective), "model": model})
+    found = [problem.pointer for problem in spec_checks.problems(spec)]
+    assert found == ["/search/objective/direction"] * is_refused

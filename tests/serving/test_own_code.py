@@ -1,5 +1,6 @@
 """Versions that need code of users: each child in a sandbox, and no effect on other models."""
 
+import json
 import os
 import re
 import tempfile
@@ -175,59 +176,64 @@ def test_the_code_reaches_neither_files_nor_network_nor_processes(
     ended(dashboard, "hostile", 2)
 
 
-BOMB = """
+BOMBS = """
 import os, time
 import jax, numpy as np
 
-def explode():
-    {explode}
+def memory():
+    kept = []
+    while True: kept.append(np.ones(2**24))
+
+def processes():
+    while True:
+        if os.fork() == 0: time.sleep(600)
+
+def kill():
+    os.kill(os.getpid(), 9)
+
+def endless():
+    while True: pass
+
+def output():
+    print("x" * 2**27)
+    time.sleep(600)
+
+BOMBS = [memory, processes, kill, endless, output]
 
 def host(total):
-    if total.max() > 1000:
-        explode()
+    if total.max() >= 1000:
+        BOMBS[int(total.max()) // 1000 - 1]()
     return total
 
 def answer(x, total):
     return jax.pure_callback(host, jax.ShapeDtypeStruct(total.shape, total.dtype), total)
 """
-EXPLODING = b'{"instances": [[1000, 1000, 1, 1]]}'
 
 
-@pytest.mark.parametrize(
-    "explode",
-    [
-        "kept = []\n    while True: kept.append(np.ones(2**24))",
-        "while True:\n        if os.fork() == 0: time.sleep(600)",
-        "os.kill(os.getpid(), 9)",
-        "while True: pass",
-        "print('x' * 2**27)",
-    ],
-    ids=["memory", "processes", "kill", "endless", "output"],
-)
 def test_limits_hold_while_other_models_answer(
-    server: ServerProcess, dashboard: FakeDashboard, model_files: dict[str, bytes], explode: str
+    server: ServerProcess, dashboard: FakeDashboard, model_files: dict[str, bytes]
 ) -> None:
-    name = f"bomb-{abs(hash(explode))}"
-    helpers = BOMB.format(explode=explode)
-    dashboard.publish(served(name, 1, version_with(dashboard, 1, model_files["own"], helpers)))
-    dashboard.serves(name, 1)
-    assert predictions(server.url, name) == [[4.0, 4.0]]
-    before = psutil.Process(process_of(dashboard, name, 1)["pid"])
-    inside = before.children(recursive=True)
-    with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(predictions, server.url, name, EXPLODING)
-        answered = 0
-        while not asked.done():
-            assert predictions(server.url, "telling") == [[8.0, 2.0]]
-            answered += 1
-            time.sleep(0.03)
-    assert answered > 10
-    assert not isinstance(asked.result(), list)
-    # It is replaced, and nothing of it is left.
-    _, alive = psutil.wait_procs([before, *inside], timeout=30)
-    assert alive == []
-    assert until(lambda: predictions(server.url, name) == [[4.0, 4.0]])
-    ended(dashboard, name, 2)
+    dashboard.publish(served("bombs", 1, version_with(dashboard, 1, model_files["own"], BOMBS)))
+    dashboard.serves("bombs", 1)
+    for number, kind in enumerate(("memory", "processes", "kill", "endless", "output"), 1):
+        assert until(lambda: predictions(server.url, "bombs") == [[4.0, 4.0]]), kind
+        before = until(lambda: server.child_of("bombs"))
+        inside = before.children(recursive=True)
+        exploding = json.dumps({"instances": [[1000 * number, 0, 0, 0]]}).encode()
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(predictions, server.url, "bombs", exploding)
+            answered = 0
+            while not asked.done():
+                assert predictions(server.url, "telling") == [[8.0, 2.0]], kind
+                answered += 1
+                time.sleep(0.02)
+        assert answered > 10, kind
+        assert not isinstance(asked.result(), list), kind
+        # It is replaced, and nothing of it is left.
+        _, alive = psutil.wait_procs([before, *inside], timeout=30)
+        assert alive == [], kind
+    assert until(lambda: predictions(server.url, "bombs") == [[4.0, 4.0]])
+    ended(dashboard, "bombs", 2)
 
 
 @pytest.fixture
@@ -261,6 +267,8 @@ def test_a_server_without_privileges_has_the_levels_of_its_machine(
 ) -> None:
     """At each of them, a killed server leaves no process, and the next one serves again."""
     monkeypatch.setenv("TRAINYARD_SANDBOX_LEVELS", level)
+    # No model of this server is forked from a process that has the imports.
+    monkeypatch.setenv("TRAINYARD_SERVING_FORK", "0")
     own, folder = FakeDashboard(), place / "server"
     home = str(folder / "home")
     helpers = HOSTILE.format(secret=f"{home}/state.json", home=home, port=own.url[-5:], pid=os.getpid())
@@ -311,6 +319,8 @@ def test_the_packages_of_the_code_are_installed_for_its_child(
     wheels.chmod(0o755)
     wheel(wheels, "tytwelve", code="TWELVE = 12.0\n").chmod(0o644)
     monkeypatch.setenv("TRAINYARD_PACKAGE_FOLDER", str(wheels))
+    # No model of this server is forked from a process that has the imports.
+    monkeypatch.setenv("TRAINYARD_SERVING_FORK", "0")
     own = FakeDashboard()
     helpers = "from tytwelve import TWELVE\n" + HARMLESS.replace("7", "TWELVE")
     version = version_with(own, 1, model_files["own"], helpers, requirements=("tytwelve==1.0",))

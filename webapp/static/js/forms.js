@@ -3,7 +3,10 @@
 // first; one marked data-unsaved has such changes from the start. A slug marked data-slug-of follows the field of that id.
 import { byId, findAll } from "./elements.js";
 
-findAll(document, "[data-problems]", HTMLElement)[0]?.focus();
+const [problems] = findAll(document, "[data-problems]", HTMLElement);
+problems?.focus();
+// The address may name a part of the page, to which the browser scrolls once everything is loaded.
+addEventListener("load", () => problems?.scrollIntoView({ block: "center" }));
 
 document.addEventListener("change", ({ target }) => {
   const isOurs = target instanceof HTMLSelectElement || target instanceof HTMLInputElement;

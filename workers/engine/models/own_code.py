@@ -83,8 +83,8 @@ class _Loaded:
         objects.update(before)
 
 
-_IN_USE: list[tuple[_Loaded, dict[str, Any]]] = []
-"""The versions of the present task, the innermost last, with the objects that were registered before each."""
+_IN_USE: list[_Loaded] = []
+"""The version that is in use, if there is one."""
 _KEPT: list[_Loaded] = []
 """The version of the last task, whose next task does not import it again."""
 
@@ -109,30 +109,21 @@ def using_code(code: OwnCode | None, into: Path | None = None) -> Iterator[None]
 
 @contextmanager
 def using_folder(folder: Path) -> Iterator[None]:
-    """Let models be built and loaded with the code in a folder.
-
-    Code of an outer block is not found inside: two versions of one model have the same names. After the
-    block, nothing of the code is left.
-    """
+    """Let models be built and loaded with the code in a folder. After the block, nothing of it is left."""
     with _in_use(_Loaded(folder)):
         yield
 
 
 @contextmanager
 def _in_use(loaded: _Loaded) -> Iterator[None]:
-    outer = _IN_USE[-1] if _IN_USE else None
-    if outer is not None:
-        outer[0].remove(outer[1])
     before = dict(object_registration.GLOBAL_CUSTOM_OBJECTS)
     loaded.add()
-    _IN_USE.append((loaded, before))
+    _IN_USE.append(loaded)
     try:
         yield
     finally:
         _IN_USE.pop()
         loaded.remove(before)
-        if outer is not None:
-            outer[0].add()
 
 
 def is_active() -> bool:
@@ -160,7 +151,7 @@ def _is_inside(module: Any, folder: Path) -> bool:
 def _active() -> _Loaded:
     if not _IN_USE:
         raise RuntimeError("the task has no code")
-    return _IN_USE[-1][0]
+    return _IN_USE[-1]
 
 
 def _folder() -> Path:

@@ -138,10 +138,9 @@ export class Sheet extends EventTarget {
    */
   shown(pointer) {
     const value = this.get(pointer);
-    const isOpen = value === undefined && this.templateName === CODE && DIRECTION.test(pointer);
-    return isOpen && this.directionOf(String(this.get(pointer.replace(DIRECTION, "$1metric")))) !== "min"
-      ? null
-      : value;
+    if (value !== undefined || this.templateName !== CODE || !DIRECTION.test(pointer)) return value;
+    const metric = String(this.get(pointer.replace(DIRECTION, "$1metric")) ?? "val_loss");
+    return this.directionOf(metric) === "min" ? value : null;
   }
 
   /** The metrics that are measured on validation data after each epoch. */
