@@ -156,6 +156,10 @@ def test_an_approval_binds_the_installed_packages_and_shows_what_differs(
         for each in (before, *bound)
     ]
     assert by_list == [True, False, False]
+    packages_of = f"/api/v1/models/{yard.model.name}/versions/%d/packages"
+    answer = browser_of(trainer).get(packages_of % bound[0].number).json()
+    # Those of the present version are unknown.
+    assert (answer["compared_with"], answer["changes"], len(answer["packages"])) == (None, [], 1)
     signed = released(yard, trainer, bound[0])
     served = next(each for each in signed.release.versions if each.number == bound[0].number)
     assert served.identity == bound[0].identity
@@ -174,7 +178,7 @@ def test_an_approval_binds_the_installed_packages_and_shows_what_differs(
     browser = browser_of(yard.approver)
     page = text_of(browser.get(f"/approvals/{request.pk}"))
     assert "einops 0.8.1, with other files" in page and "more 2 is new" in page
-    answer = browser.get(f"/api/v1/models/{yard.model.name}/versions/{bound[1].number}/packages").json()
+    answer = browser.get(packages_of % bound[1].number).json()
     assert answer["compared_with"] == bound[0].number
     assert [each["name"] for each in answer["changes"]] == ["einops", "more"]
     page = text_of(browser.get(f"/models/{yard.model.name}/versions/{bound[1].number}"))
