@@ -179,6 +179,7 @@ def make_plan(
         *_of_overrides(spec, known),
         *plan_warnings.of_time(spec, now.workers),
         *plan_warnings.of_workers(spec, now.workers),
+        *plan_warnings.of_gpus_for_code(spec, now.workers),
     ]
     return Plan(
         kind=jobs[0],
