@@ -246,6 +246,21 @@ def with_targets(model: Path, folder: Path) -> Path:
     return path
 
 
+def test_an_input_of_any_size_does_not_keep_a_version_from_its_test_data(setting: Setting, tmp_path: Path):
+    """Its gates would not be evaluated, which an approver may accept."""
+    path, inputs = tmp_path / "plain.keras", [{"name": "input", "dtype": "float32", "shape": [None]}]
+    with zipfile.ZipFile(setting.model) as source, zipfile.ZipFile(path, "w") as archive:
+        for name in source.namelist():
+            if name != MEMBER:
+                archive.writestr(name, source.read(name))
+    signature = Signature.model_validate({**WINE.model_dump(), "inputs": inputs})
+    process = answering(signature, lambda tensors: [probabilities(len(tensors[0]), 3)])
+    with running(process, tmp_path, path) as model:
+        changed = {"challenger": str(path), "challenger_signature": signature.model_dump(mode="json")}
+        gates = judged(setting.task(tmp_path).model_copy(update={**changed, "models": (model,)}))
+    assert gates["better_than_baseline"]["state"] == "failed"
+
+
 @pytest.mark.parametrize("name", ["challenger", "champion"])
 def test_a_version_does_not_get_the_targets_as_a_feature(name: str, setting: Setting, tmp_path: Path):
     """The pipeline is in the model file, which code of users has written."""

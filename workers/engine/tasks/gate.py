@@ -37,7 +37,7 @@ from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.artifacts import write_json
 from workers.engine.tasks.judged_models import JudgedModel, LoadedModel, SandboxedModel
 from workers.engine.tasks.latency import BATCH_SIZES, hardware, measure_latency
-from workers.engine.tasks.register import sample_for
+from workers.engine.tasks.register import fits, sample_for
 from workers.engine.tasks.steps import Steps
 from workers.serving.client import ModelClient, ModelFailed
 
@@ -188,7 +188,7 @@ def _prepare(task: GateTask, report: Report, model: JudgedModel, clients: Client
         with contextlib.suppress(BadData):
             # As in serving, by the pipeline in the file.
             x = dataset.rows_for(model.features, dataset.parts.test)
-            if model.predicts_rows and model.signature.inputs[0].shape == x.shape[1:]:
+            if model.predicts_rows and fits(x.shape[1:], model.signature.inputs[0].shape):
                 return GateInputs(task, report, model, dataset, [x], clients)
     sample = sample_for(model.signature, task.dataset, model.features)
     return GateInputs(task, report, model, None, sample, clients)
