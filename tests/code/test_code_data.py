@@ -161,7 +161,7 @@ def test_only_people_who_may_run_code_load_data(api: Client, code: str, people: 
     assert browser_of(people.viewer).get(f"/api/v1/code/{code}/data").json() == {"items": []}
     page = browser_of(people.member).get(f"/code/{code}?project=yard").content.decode()
     assert "Loading executes the code" in squeezed(page) and f"/code/{code}/data" not in page
-    refused = browser_of(people.member).post(f"/code/{code}/data?project=yard", {"dataset": "waves"})
+    refused = browser_of(people.member).post(f"/code/{code}/data?project=yard", {"slug": "waves"})
     assert refused.status_code == 403
 
 
@@ -173,7 +173,7 @@ def test_the_page_loads_data_and_leads_to_an_experiment_with_them(
     page = api.get(f"/code/{code}?project=yard")
     assert page.context["data_name"] == "model-data"
     assert "in a sandbox, without network" in squeezed(page.content.decode())
-    form = {"dataset": "waves", "entry": "load_data", "task": ""}
+    form = {"slug": "waves", "entry": "load_data", "task": ""}
     sent = api.post(f"/code/{code}/data?project=yard", form)
     assert (sent.status_code, sent["Location"]) == (303, f"/code/{code}?project=yard#data")
     page = api.get(f"/code/{code}?project=yard").content.decode()
