@@ -28,7 +28,7 @@ def request(version: CodeVersion, *, by: User, use: str = "", pool: str = "defau
     Args:
         version: the code.
         by: the acting user.
-        use: `models` or `scripts`; by default what the code has.
+        use: `models` or `scripts`; by default that of the code.
         pool: the pool whose workers get the packages.
 
     Raises:
@@ -53,7 +53,7 @@ def request(version: CodeVersion, *, by: User, use: str = "", pool: str = "defau
         PackageResolution.objects.get_or_create(**key)
         # Locked, so that of two requests at the same time the second finds the job of the first.
         PackageResolution.objects.select_for_update().get(**key)
-        rows = package_installs.open_jobs(version).filter(payload_json__for_engine=for_engine, pool=pool)
+        rows = package_installs.open_jobs(version, for_engine=for_engine).filter(pool=pool)
         if (job := rows.first()) is not None:
             return job
         quotas.require_room_for_job(project)

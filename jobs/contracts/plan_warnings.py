@@ -153,6 +153,29 @@ def of_time(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[P
         )
 
 
+def of_gpus_for_code(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
+    """Yield a warning if code of users runs on the CPU, although workers have GPUs.
+
+    Args:
+        spec: the experiment.
+        workers: the live workers of its pool.
+    """
+    mesh = spec.mesh
+    if spec.model.code_digest is None or (mesh is not None and mesh.kind == "cpu"):
+        return
+    several = mesh is not None and mesh.size() > 1
+    reasons = [
+        worker.no_gpu_in_sandbox[several] for worker in workers if len(worker.no_gpu_in_sandbox) > several
+    ]
+    if reasons and all(reasons):
+        yield warning(
+            "/mesh/devices" if mesh is not None else f"/model/{spec.model.named_by}",
+            f"code runs in a sandbox, and no worker of pool {spec.resources.pool} can give it a GPU, because "
+            f"{reasons[0]}",
+            "Start a worker that can, or let the code run on the CPU",
+        )
+
+
 def of_workers(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
     """Yield the warnings about slots and devices that no worker has.
 

@@ -35,6 +35,8 @@ class WorkerSize(NamedTuple):
     slots: int
     devices: tuple[str, ...] = ()
     """The names of its devices, such as `gpu:0`."""
+    no_gpu_in_sandbox: tuple[str, ...] = ()
+    """Why runs with code get no GPU, and why not several; empty words if they do."""
 
 
 def unserved(pool: str, slots: int, largest: int) -> Problem | None:

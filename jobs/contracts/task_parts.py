@@ -114,7 +114,7 @@ class OwnCode(Frozen):
         return PackageChoice(requirements=digest_of(self.requirements), resolution=self.resolution)
 
     def as_installed(self) -> "OwnCode":
-        """Return it without what is needed only to install its packages."""
+        """Return it without the fields that only the installation of its packages needs."""
         return self.model_copy(update={"sets": (), "packages": None, "resolution": "", "environment": ""})
 
 

@@ -109,7 +109,7 @@ class RecordedPackages(models.Model):
         return f"{self.packages_id[:12]} for Python {self.python}"
 
     def as_set(self) -> InstalledSet:
-        """Return the packages with what they depend on."""
+        """Return the packages, with their Python and platform."""
         return InstalledSet(
             python=self.python,
             platform=self.platform,

@@ -84,9 +84,9 @@ class JobQuerySet(models.QuerySet["Job"]):
         """Return the installations of packages ahead of runs."""
         return self.filter(kind=INSTALL.name)
 
-    def installing(self, requirements: str) -> Self:
+    def installing(self, requirements: str, **fields: Any) -> Self:
         """Return the installations of packages for requirements with this digest."""
-        return self._of_kind(INSTALL, requirements=requirements)
+        return self._of_kind(INSTALL, requirements=requirements, **fields)
 
     def loading_data(self) -> Self:
         """Return the jobs that load data by own code."""

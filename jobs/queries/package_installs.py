@@ -15,7 +15,7 @@ _WORKING = (JobState.STARTING, JobState.RUNNING)
 
 
 class Installing(NamedTuple):
-    """What a worker installs: runs of the same pool that need the same wait for it."""
+    """Packages that a worker installs: runs of the same pool that need the same wait for it."""
 
     pool: str
     project: int | None
@@ -28,17 +28,22 @@ type ByPackages = Mapping[Installing, int]
 
 
 def uses_of(version: CodeVersion) -> tuple[str, ...]:
-    """Return for what a version can need packages: `models`, `scripts` or both, the likelier first."""
+    """Return the uses of a version's packages: `models`, `scripts` or both, the likelier first."""
     kinds = {entry.kind for entry in version.found.entries}
     uses = ("models",) if kinds & set(CODE_ENTRIES) else ()
     return (*uses, "scripts") if "script" in kinds else uses or ("models",)
 
 
-def open_jobs(version: CodeVersion) -> JobQuerySet:
-    """Return the unfinished installations of the packages that a version asks for."""
+def open_jobs(version: CodeVersion, **fields: bool) -> JobQuerySet:
+    """Return the unfinished installations of the packages that a version asks for.
+
+    Args:
+        version: the code.
+        fields: values of the payload, such as `for_engine`.
+    """
     packages = version.found.packages
     requirements = digest_of(packages.requirements if packages is not None else ())
-    rows = Job.objects.installing(requirements).filter(project=version.project_id)
+    rows = Job.objects.installing(requirements, **fields).filter(project=version.project_id)
     return rows.exclude(state__in=FINAL)
 
 

@@ -65,7 +65,7 @@ def recorded_for(version: CodeVersion) -> Recorded:
 
 
 def rows_of(resolution: PackageResolution) -> list[RecordedPackages]:
-    """Return what is recorded for a resolution, for each Python and platform."""
+    """Return the packages of a resolution, for each Python and platform."""
     return list(resolution.recorded.select_related("packages").order_by("for_engine", "python", "platform"))
 
 
@@ -93,9 +93,16 @@ def packages_of(version: ModelVersion | None) -> tuple[InstalledPackage, ...]:
     return version.packages.packages
 
 
+def are_known(version: ModelVersion) -> bool:
+    """Return whether the packages of a version are known. Earlier releases recorded none."""
+    return version.packages_id is not None or not (version.needs_code and version.requirements_digest)
+
+
 def changes_since(before: ModelVersion | None, after: ModelVersion) -> list[PackageChange]:
-    """Return the packages that differ between two versions; none without an earlier one."""
-    return [] if before is None else changes(packages_of(before), packages_of(after))
+    """Return the packages that differ between two versions; none where those of one are unknown."""
+    if before is None or not (are_known(before) and are_known(after)):
+        return []
+    return changes(packages_of(before), packages_of(after))
 
 
 def changes(before: Iterable[InstalledPackage], after: Iterable[InstalledPackage]) -> list[PackageChange]:

@@ -177,7 +177,10 @@ def situation(project: Project, spec: ExperimentSpec, experiment: Experiment | N
     total = sum(worker.slots for worker in workers)
     return Situation(
         max(total - taken, 0),
-        tuple(WorkerSize(worker.slots, worker.device_names) for worker in workers),
+        tuple(
+            WorkerSize(worker.slots, worker.device_names, tuple(worker.info.get("no_gpu_in_sandbox", ())))
+            for worker in workers
+        ),
         duration_history.history(project, spec, experiment),
     )
 

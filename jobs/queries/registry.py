@@ -189,6 +189,8 @@ def shown_code(version: ModelVersion) -> VersionCodeOut | None:
 def shown_packages(version: ModelVersion, production: ModelVersion | None) -> VersionPackagesOut:
     """Return the API representation of the packages of a version, compared with those in production."""
     other = production if production is not None and production.pk != version.pk else None
+    if other is not None and not (package_sets.are_known(other) and package_sets.are_known(version)):
+        other = None
     return VersionPackagesOut(
         digest=version.packages_id,
         packages=list(package_sets.packages_of(version)),

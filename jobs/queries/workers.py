@@ -115,6 +115,11 @@ def get(worker_id: int) -> Worker:
     return worker
 
 
+def live_pools() -> list[str]:
+    """Return the names of the pools with a worker that accepts work; the default one if there is none."""
+    return sorted(set(Worker.objects.live().values_list("pool", flat=True))) or ["default"]
+
+
 def pools(user: User) -> list[Pool]:
     """Return the pools with their workers, except those that are gone or were restarted."""
     found: dict[str, Pool] = {}

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.events import Phase, Points
+from jobs.contracts.environments import PackageChoice
+from jobs.contracts.events import Phase, Points, Warned
+from jobs.contracts.packages import digest_of
 from jobs.contracts.sandbox import Level, LevelState
+from jobs.kinds.install.payload import InstallTask
 from jobs.states import Desired, Outcome
 from tests.environments.packages import source, wheel
 from tests.runner.test_scripts import train_task
@@ -20,9 +23,13 @@ from workers.environments.building import BuildLimits
 from workers.environments.environments import Environments
 from workers.environments.folder import EnvironmentFolder
 from workers.environments.index import PackageIndex
+from workers.sandbox.gpus import SandboxGpu
+from workers.supervise import attempt
 from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.devices import Devices
 from workers.supervise.launcher import RUNNER
 from workers.supervise.packages import Packages
+from workers.supervise.sandbox_gpus import SandboxGpus
 
 
 @pytest.fixture
@@ -54,25 +61,27 @@ def wheels_of(place: Yard) -> Path:
     return place.home.parent / "wheels"
 
 
-def give(place: Yard, attempt: int, *requirements: str, steps: list[Any], **fields: Any) -> None:
-    place.script(attempt, *steps)
+def give(place: Yard, number: int, *requirements: str, steps: list[Any], **fields: Any) -> None:
+    place.script(number, *steps)
     tasks = place.bench.repository.tasks
-    task = tasks[attempt]
+    task = tasks[number]
     assert task.code is not None
     code = task.code.model_copy(update={"requirements": requirements, "python": "", **fields})
-    tasks[attempt] = task.model_copy(update={"code": code})
+    tasks[number] = task.model_copy(update={"code": code})
 
 
-async def run(place: Yard, attempt: int) -> AttemptEnd:
-    await place.bench.run(attempt=attempt, root=attempt)
-    return place.bench.repository.endings[attempt]
+async def run(place: Yard, number: int) -> AttemptEnd:
+    await place.bench.run(attempt=number, root=number)
+    return place.bench.repository.endings[number]
 
 
-def printed(place: Yard, attempt: int) -> list[str]:
-    return [line.line for line in place.bench.repository.lines(attempt)]
+def printed(place: Yard, number: int) -> list[str]:
+    return [line.line for line in place.bench.repository.lines(number)]
 
 
-async def test_a_runner_imports_the_packages_of_its_code(place: Yard) -> None:
+async def test_a_runner_imports_the_packages_of_its_code(
+    place: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wheel(wheels_of(place), "first", "2.5")
     give(place, 1, "first>=2", steps=[["import", "first"]])
     ending = await run(place, 1)
@@ -81,9 +90,20 @@ async def test_a_runner_imports_the_packages_of_its_code(place: Yard) -> None:
     assert any("Successfully installed first-2.5" in line for line in printed(place, 1))
     events = place.bench.repository.events[1]
     assert "installing packages" in [event.name for event in events if isinstance(event, Phase)]
-    give(place, 2, "first>=2", steps=[["import", "first"]])
+    (recorded, choice) = place.bench.repository.packages[1]
+    assert [(each.name, each.version) for each in recorded.packages] == [("first", "2.5")]
+    assert choice == PackageChoice(requirements=digest_of(["first>=2"]), resolution="")
+    # The next run gets the recorded packages. The worker has a GPU that no sandbox can have.
+    monkeypatch.setattr(attempt, "needs_jax", lambda _task: True)
+    gpus = SandboxGpus({"0": SandboxGpu("MIG-a", None)})
+    place.bench.node = replace(place.bench.node, devices=Devices({"gpu:0": "0"}), sandbox_gpus=gpus)
+    wheel(wheels_of(place), "first", "2.6")
+    give(place, 2, "first>=2", steps=[["import", "first"]], sets=(recorded,))
     await run(place, 2)
     assert printed(place, 2) == ["2.5"]
+    (warned,) = [event for event in place.bench.repository.events[2] if isinstance(event, Warned)]
+    assert warned.code == "no_gpu" and warned.message.startswith(attempt.NO_GPU_IN_SANDBOX)
+    assert place.bench.node.devices.next(1) == ("0",)
 
 
 async def test_a_script_in_a_real_runner_imports_another_version_than_the_runner(place: Yard) -> None:
@@ -102,6 +122,14 @@ async def test_a_script_in_a_real_runner_imports_another_version_than_the_runner
     events = place.bench.repository.events[1]
     tables = [event for event in events if isinstance(event, Points) and "val_accuracy" in event.names]
     assert [table.values[table.names.index("val_accuracy")] for table in tables] == [(0.1,)]
+    # An installation ahead of runs starts a runner with the same packages, and nothing else.
+    place.bench.repository.tasks[2] = InstallTask(
+        folder=task.folder, checkpoints=task.checkpoints, code=code, for_engine=False
+    )
+    ending = await run(place, 2)
+    assert ending.outcome is Outcome.COMPLETED, (ending, printed(place, 2))
+    assert any("the packages for scripts are ready" in line for line in printed(place, 2))
+    assert place.bench.repository.packages[2] == place.bench.repository.packages[1]
 
 
 async def test_the_environment_is_kept_while_a_run_uses_it(place: Yard) -> None:

@@ -17,6 +17,7 @@ from tests.environments.packages import index_of, source, wheel
 from tests.sandbox.conftest import CASES, Cases, as_user, cases
 from workers.environments.building import BuildLimits
 from workers.environments.failures import BuildFailed, BuildStopped
+from workers.environments.request import Wanted
 from workers.isolation.users import RunnerUsers
 from workers.isolation.view import CODE_ROOT
 
@@ -219,3 +220,34 @@ def test_two_runs_that_need_the_same_build_it_once(bench: Bench) -> None:
     built, waited = sorted(lines, key=len, reverse=True)
     assert any("Successfully installed" in line for line in built)
     assert waited == ["Another run installs the same packages; this one waits for it."]
+
+
+def test_an_environment_is_built_again_from_its_record_or_refused(bench: Bench) -> None:
+    wheel(bench.wheels, "first")
+    held = bench.ensure("first")
+    recorded = held.facts.as_set()
+    assert [(each.name, each.version, len(each.digest)) for each in recorded.packages] == [
+        ("first", "1.0", 64)
+    ]
+    # The environment that was resolved is that of the record.
+    exact = Wanted(("first",), for_engine=True, packages=recorded.packages)
+    assert bench.environments.choose(exact) == held.folder.name
+    assert bench.environments.choose(Wanted(("first",), True, resolution="new")) != held.folder.name
+    held.release()
+    bench.environments.evict(0)
+    wheel(bench.wheels, "first", "2.0")
+    again = bench.ensure("first", packages=recorded.packages)
+    assert again.facts.installed == recorded.digest
+    assert python_of(again, "import first; print(first.VERSION)") == "1.0"
+    again.release()
+    bench.environments.evict(0)
+    wheel(bench.wheels, "first", code="VERSION = 'altered'\n")
+    with pytest.raises(BuildFailed, match=r"first 1\.0 has other files than before") as failed:
+        bench.ensure("first", packages=recorded.packages)
+    assert failed.value.code == "packages_changed"
+    (bench.wheels / "first-1.0-py3-none-any.whl").unlink()
+    with pytest.raises(
+        BuildFailed, match=r"cannot be installed again exactly: .*no version of first that fits"
+    ):
+        bench.ensure("first", packages=recorded.packages)
+    assert bench.environments.folder.present() == []

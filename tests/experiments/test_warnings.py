@@ -22,6 +22,13 @@ EPOCHS = {"name": "epochs", "kind": "choice", "values": [5, 10]}
 ROOM = Situation(free_slots=4, workers=(WorkerSize(4),))
 
 
+CODE = {"model": {"kind": "code", "digest": "a" * 64, "entry": "build_model"}}
+
+
+def of_gpus(*reasons: str) -> Situation:
+    return Situation(free_slots=4, workers=(WorkerSize(4, ("gpu:0", "gpu:1"), reasons),))
+
+
 def search(*space: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"search": {"executions_per_trial": 2, "space": list(space or (UNITS,)), "max_trials": 2, **more}}
 
@@ -34,7 +41,11 @@ WRONG_WAY = {"metric": "val_accuracy", "direction": "min"}
 RIGHT_WAY = {"metric": "val_accuracy", "direction": "max"}
 WEIGHTED = {"class_weights": "balanced"}
 UNMATCHED = "/precision/overrides/0/match"
+TWO_GPUS = {"mesh": {"shape": [2], "axis_names": ["x"], "batch_axis": None, "devices": "gpu"}}
 CASES: list[tuple[dict[str, Any], Situation, set[str]]] = [
+    (CODE, of_gpus("no", "no"), {"/model/entry"}),
+    (CODE, of_gpus("", "no"), set()),
+    (CODE | TWO_GPUS | {"resources": {"slots": 2}}, of_gpus("", "no"), {"/mesh/devices"}),
     ({"data": {"dataset": "digits", "task": "multiclass", "target": "other"}}, ROOM, {"/data"}),
     (search(objective=WRONG_WAY), ROOM, {"/search/objective/direction"}),
     (search(executions_per_trial=1), ROOM, {"/search/executions_per_trial"}),

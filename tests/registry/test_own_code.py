@@ -1,5 +1,6 @@
 """Versions whose file needs code of users: rights, the binding of approvals, and deletions."""
 
+from pathlib import Path
 from typing import Any, cast
 from typing import get_args as values_of
 
@@ -11,6 +12,7 @@ from jobs.actions.code import digest_of
 from jobs.actions.kind_actions import actions_of
 from jobs.actions.tasks import task_for
 from jobs.contracts import release
+from jobs.contracts.environments import InstalledPackage, InstalledSet
 from jobs.contracts.release import SignedRelease, identity_of
 from jobs.contracts.sandbox import Level
 from jobs.errors import BadInput, Conflict, Forbidden, InUse
@@ -22,6 +24,7 @@ from jobs.models import (
     Job,
     Membership,
     ModelVersion,
+    PackageSet,
     ReleaseRecord,
     Role,
     User,
@@ -127,6 +130,59 @@ def test_an_approval_binds_the_identity_and_signs_the_files(yard: Yard, trainer:
     forged = signed.model_dump(mode="json")
     forged["release"]["versions"][0]["code"]["files"][0]["digest"] = "0" * 64
     assert not signing.is_signed(SignedRelease.model_validate(forged))
+
+
+def test_an_approval_binds_the_installed_packages_and_shows_what_differs(
+    yard: Yard, trainer: User, tmp_path: Path
+) -> None:
+    code = code_of(yard, packages=PACKAGES)
+    before = uploaded(yard, trainer, code)
+    unbound = released(yard, trainer, before)
+    # As a release of an earlier version, its signed bytes have no packages, and it is still valid.
+    assert b'"packages"' not in unbound.release.signed_bytes()
+    assert signing.is_signed(unbound)
+    einops = InstalledPackage(name="einops", version="0.8.1", digest="e" * 64)
+    more = InstalledPackage(name="more", version="2")
+    found = [InstalledSet(python="3.13", platform="p", for_engine=True, packages=each)
+             for each in ((einops,), (einops.model_copy(update={"digest": "f" * 64}), more))]  # fmt: skip
+    bound = [uploaded(yard, trainer, code) for _ in found]
+    for version, packages in zip(bound, found, strict=True):
+        version.packages = PackageSet.objects.create(
+            digest=packages.digest, packages_json=[each.model_dump() for each in packages.packages]
+        )
+        version.save(update_fields=["packages"])
+    by_list = [
+        identity_of(each.artifact_id, code.digest, each.requirements_digest) == each.identity
+        for each in (before, *bound)
+    ]
+    assert by_list == [True, False, False]
+    packages_of = f"/api/v1/models/{yard.model.name}/versions/%d/packages"
+    answer = browser_of(trainer).get(packages_of % bound[0].number).json()
+    # Those of the present version are unknown.
+    assert (answer["compared_with"], answer["changes"], len(answer["packages"])) == (None, [], 1)
+    signed = released(yard, trainer, bound[0])
+    served = next(each for each in signed.release.versions if each.number == bound[0].number)
+    assert served.identity == bound[0].identity
+    assert served.code is not None and served.code.packages == (einops,)
+    forged = signed.model_dump(mode="json")
+    forged["release"]["versions"][-1]["code"]["packages"][0]["digest"] = "0" * 64
+    assert not signing.is_signed(SignedRelease.model_validate(forged))
+    # Its gates execute each version with its own packages, whatever is recorded for its code by now.
+    request = promotions.request(bound[1], stage="production", by=trainer)
+    assert request.gate_job is not None
+    attempt = factories.make_attempt(request.gate_job, factories.make_worker())
+    task = cast(GateTask, task_for(attempt.pk, folder=tmp_path, threads=1))
+    used = [each.code.packages for each in task.models if each.code is not None]
+    assert used == [found[1].packages, found[0].packages]
+    judge(request, GOOD_GATES)
+    browser = browser_of(yard.approver)
+    page = text_of(browser.get(f"/approvals/{request.pk}"))
+    assert "einops 0.8.1, with other files" in page and "more 2 is new" in page
+    answer = browser.get(packages_of % bound[1].number).json()
+    assert answer["compared_with"] == bound[0].number
+    assert [each["name"] for each in answer["changes"]] == ["einops", "more"]
+    page = text_of(browser.get(f"/models/{yard.model.name}/versions/{bound[1].number}"))
+    assert "2 installed" in page and "built from source" in page
 
 
 def test_a_version_that_needs_no_code_is_released_like_any_other(yard: Yard, trainer: User) -> None:

@@ -4,20 +4,27 @@ import json
 import os
 import re
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
 import pytest
 
+from jobs.contracts.environments import InstalledPackage
 from jobs.contracts.fork import Confinement
-from jobs.contracts.release import Release
+from jobs.contracts.release import Release, ReleasedCode
 from jobs.contracts.sandbox import Level
 from tests.environments.packages import wheel
+from workers.environments.environments import Environments
+from workers.environments.failures import BuildFailed
+from workers.environments.request import Wanted
 from workers.isolation.users import RunnerUsers, UidRange
 from workers.isolation.view import View
+from workers.serving.versions.code_packages import PackagesMissing, install
 
 from .fakes import HTTP, FakeDashboard, ServerProcess, running, until
 from .own_code import HARMLESS, served, version_with
@@ -203,6 +210,7 @@ def answer(x, total):
 """
 
 
+@pytest.mark.timeout(900)
 def test_limits_hold_while_other_models_answer(
     server: ServerProcess, dashboard: FakeDashboard, model_files: dict[str, bytes]
 ) -> None:
@@ -327,3 +335,22 @@ def test_the_packages_of_the_code_are_installed_for_its_child(
         own.serves("packed", 1)
         assert predictions(server.url, "packed") == [[4.0, 12.0]]
     own.close()
+
+
+def test_a_server_asks_for_exactly_the_released_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Wanted] = []
+
+    def ensure(_: Environments, wanted: Wanted, find_builder: object, **others: object) -> None:
+        asked.append(wanted)
+        raise BuildFailed("einops 0.8.1 has other files than before.", code="packages_changed")
+
+    monkeypatch.setattr(Environments, "ensure", ensure)
+    packages = (InstalledPackage(name="einops", version="0.8.1", digest="e" * 64),)
+    code = ReleasedCode(
+        digest="c" * 64, files=(), requirements=("einops",), packages=packages, minimum="landlock"
+    )
+    with pytest.raises(PackagesMissing, match=r"its packages cannot be installed: einops 0\.8\.1 has other"):
+        install("digits v1", code, tmp_path, (), nullcontext, threading.Event())
+    assert asked == [Wanted(("einops",), for_engine=True, packages=packages)]

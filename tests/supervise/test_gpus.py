@@ -9,12 +9,18 @@ from typing import Any
 
 import pytest
 
+from jobs.contracts.sandbox import Level, LevelState
+from jobs.contracts.task_parts import OwnCode
 from workers.node import accelerators
 from workers.node.accelerators import Accelerators, find
 from workers.node.gpu_claims import GpuClaims
 from workers.node.inventory import Inventory
+from workers.sandbox.gpus import GpuAccess, SandboxGpu
 from workers.supervise.devices import Devices
 from workers.supervise.environment import runner_environment
+from workers.supervise.sandbox_gpus import SandboxGpus
+from workers.supervise.sandbox_limits import GIB, SandboxLimits
+from workers.supervise.sandboxes import Sandboxes, SandboxFolders, SandboxNeeds
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOT = uuid.uuid4().hex
@@ -55,6 +61,9 @@ class FakeNvml:
 
     def nvmlDeviceGetName(self, handle: int) -> bytes:  # noqa: N802
         return b"NVIDIA H200"
+
+    def nvmlDeviceGetMinorNumber(self, handle: int) -> int:  # noqa: N802
+        return 7 - handle
 
     def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:  # noqa: N802
         return SimpleNamespace(total=100, used=handle)
@@ -227,3 +236,30 @@ def test_a_runner_sees_its_gpus_only_and_numbers_them_as_the_worker_does(
     given = runner_environment(tmp_path, devices="2,3")
     assert (given["CUDA_VISIBLE_DEVICES"], given["CUDA_DEVICE_ORDER"]) == ("2,3", "PCI_BUS_ID")
     assert runner_environment(tmp_path)["CUDA_VISIBLE_DEVICES"] == ""
+
+
+async def test_a_runner_with_code_gets_its_gpus_by_their_uuids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.3")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    access = GpuAccess("GPU-b", ("/dev/nvidiactl", "/dev/nvidia1"), ("/sys/devices",))
+    code = OwnCode(digest="a", minimum=Level.LANDLOCK, network=False)
+    limits = SandboxLimits().of_run(GIB)
+    sandboxes, folders = Sandboxes(tmp_path), SandboxFolders.of(tmp_path / "runner", tmp_path / "attempts")
+    for gpus, visible, devices in ((access, "GPU-b", access.devices), (None, "", ())):
+        found = sandboxes._request(SandboxNeeds(1, code, "", "", limits, gpus), folders)
+        assert (found.environment["CUDA_VISIBLE_DEVICES"], found.devices) == (visible, devices)
+        assert ("/sys/devices" in found.readable) is bool(gpus)
+        assert found.environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.3"
+    sandboxes.close()
+
+
+def test_a_worker_reports_why_code_gets_no_gpu() -> None:
+    states = [LevelState(level=Level.LANDLOCK, offered=True), LevelState(level=Level.PROCESS, offered=True)]
+    assert SandboxGpus({}).problems(states) == ()
+    one, several = SandboxGpus({"0": SandboxGpu("MIG-a", None)}, own_user=True).problems(states)
+    assert "divided" in one or "missing" in one
+    assert "sockets" in several
+    refused = SandboxGpus({"0": SandboxGpu("GPU-a", 0)}, own_user=False).problems(states)
+    assert all("names of threads" in problem for problem in refused)

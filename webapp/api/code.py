@@ -14,10 +14,8 @@ from jobs.contracts.answers.code import (
     CodeTextOut,
     CodeVersionOut,
 )
-from jobs.contracts.answers.environments import EnvironmentsOut
 from jobs.models import CodeVersion, Project
 from jobs.queries import code as queries
-from jobs.queries import environments
 from webapp import code_reader
 from webapp.api import uploads
 from webapp.api.auth import actor
@@ -97,12 +95,6 @@ def delete_code(request: HttpRequest, code: str, project: str | None = None) -> 
 def list_code_files(request: HttpRequest, code: str, project: str | None = None) -> CodeFilesOut:
     """List the files of a version."""
     return queries.shown_files(_version(request, code, project))
-
-
-@router.get("/code/{code}/environment", response=EnvironmentsOut)
-def get_code_environment(request: HttpRequest, code: str, project: str | None = None) -> EnvironmentsOut:
-    """Return where the packages of a version are installed, and the output of each installation."""
-    return environments.shown(_version(request, code, project))
 
 
 @router.get("/code/{code}/text", response=CodeTextOut)

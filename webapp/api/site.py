@@ -43,7 +43,7 @@ RESOURCES = (
     "split_overviews",
     "resumable_uploads",
     "code",
-    "packages",
+    "environments",
     "dry_builds",
     "code_data",
     "experiments",

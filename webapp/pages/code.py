@@ -21,9 +21,9 @@ from jobs.contracts.code_model import CODE_ENTRIES
 from jobs.contracts.data import Task
 from jobs.contracts.problems import Problem
 from jobs.errors import Conflict, TrainyardError
-from jobs.models import CodeFile, CodeVersion, Worker
+from jobs.models import CodeFile, CodeVersion
 from jobs.queries import code as queries
-from jobs.queries import code_data, environments, package_installs, package_sets
+from jobs.queries import code_data, environments, package_installs, package_sets, workers
 from jobs.queries.paging import page_of
 from jobs.states import FINAL
 from webapp import code_reader
@@ -184,7 +184,6 @@ def _live_part(request: Request) -> str:
 def _packages(version: CodeVersion) -> dict[str, Any]:
     """Return the environments of a version, the packages of its next runs, and what installs them now."""
     resolution = package_sets.resolution_of(version)
-    live = (worker.pool for worker in Worker.objects.live())
     return {
         "environments": environments.of_code(version),
         "package_problems": environments.problems_of(version),
@@ -192,7 +191,7 @@ def _packages(version: CodeVersion) -> dict[str, Any]:
         "recorded": package_sets.rows_of(resolution) if resolution is not None else [],
         "installing": package_installs.open_jobs(version).order_by("-pk").first(),
         "package_uses": package_installs.uses_of(version),
-        "pools": sorted(set(live)) or ["default"],
+        "pools": workers.live_pools(),
         "address": _address(version),
     }
 

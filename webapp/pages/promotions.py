@@ -93,6 +93,9 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "computed_by": computed_by,
         "evaluation_job": queries.evaluation_job(row),
         "package_changes": package_sets.changes_since(champion, row.version),
+        "packages_are_known": champion is not None
+        and package_sets.are_known(champion)
+        and package_sets.are_known(row.version),
         "thread": queries.thread(row),
         "is_open": is_open,
         "is_live": is_open or row.state == PromotionRequest.State.APPROVED,

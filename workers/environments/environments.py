@@ -265,7 +265,7 @@ def _require_same(request: EnvironmentRequest, found: Sequence[InstalledPackage]
 
 
 def _of_recorded(error: BaseException) -> BaseException:
-    """Return the failure of a build with exact packages, with what it means."""
+    """Return the failure of a build with exact packages, with its meaning."""
     if not isinstance(error, BuildFailed):
         return error
     cause = error.message.rstrip(".")

@@ -48,7 +48,7 @@ class EnvironmentRequest(NamedTuple):
         """Return the request for the interpreter of this process.
 
         Args:
-            wanted: what the code needs.
+            wanted: the packages.
             constraints: further ones, of the operator.
 
         Raises:
@@ -112,7 +112,7 @@ class Wanted(NamedTuple):
 
     @classmethod
     def of(cls, code: OwnCode, *, for_engine: bool) -> Self:
-        """Return what a task's code needs on this machine."""
+        """Return the packages of a task's code on this machine."""
         python = python_minor(platform.python_version())
         packages = code.wanted_packages(python, sysconfig.get_platform(), for_engine=for_engine)
         return cls(code.requirements, for_engine, code.resolution, packages)

@@ -38,12 +38,14 @@ from workers.node.suggestion_process import SuggestionProcess
 from workers.node.suggestions import Suggestions
 from workers.node.warm_processes import list_warm_processes, with_memory
 from workers.runner.environment import Environment
+from workers.sandbox.gpus import SandboxGpu
 from workers.supervise.attempt import NodeContext, in_memory_bytes, row_memory
 from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.backoff import Backoff
 from workers.supervise.devices import Devices
 from workers.supervise.packages import Packages, build_limits
 from workers.supervise.runner_pool import RunnerPool
+from workers.supervise.sandbox_gpus import SandboxGpus
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +67,12 @@ class NodeResources:
         self.isolation = IsolationState.shared("not checked yet")
         self.levels: tuple[LevelState, ...] | None = None
         """The levels of sandbox; None until they are found."""
+        self.no_gpu_in_sandbox: tuple[str, ...] = ()
+        """Why runs with code of users get no GPU, and why not several; empty without GPUs."""
         self.devices = Devices({gpu.name: gpu.cuda_id for gpu in inventory.accelerators.gpus})
+        self.sandbox_gpus = SandboxGpus(
+            {gpu.cuda_id: SandboxGpu(gpu.uuid, gpu.minor) for gpu in inventory.accelerators.gpus}
+        )
         self.suggestion_process = SuggestionProcess(
             folder.root / "suggestion-process", timeout=settings.timing.suggestion
         )
@@ -114,6 +121,7 @@ class NodeResources:
             threads_per_slot=self.threads_per_slot,
             memory_per_slot=memory_per_slot(self.slots),
             no_gpu=self.inventory.accelerators.problem,
+            sandbox_gpus=self.sandbox_gpus,
             packages=self.packages,
         )
 
@@ -124,7 +132,10 @@ class NodeResources:
             **(
                 {}
                 if self.levels is None
-                else {"sandbox": [each.model_dump(mode="json") for each in self.levels]}
+                else {
+                    "sandbox": [each.model_dump(mode="json") for each in self.levels],
+                    "no_gpu_in_sandbox": self.no_gpu_in_sandbox,
+                }
             ),
             "isolation": self.isolation._asdict(),
             "environments": self.records.place,
@@ -149,6 +160,7 @@ class NodeResources:
             self.levels = sandbox_levels.none_offered(f"{type(error).__name__}: {error}")
         finally:
             thread.shutdown(wait=False)
+        self.no_gpu_in_sandbox = await asyncio.to_thread(self.sandbox_gpus.problems, self.levels)
         offered = [each.level for each in self.levels if each.offered]
         log.info("sandboxes for code of users: %s", ", ".join(offered) or "none")
         if self.pool.sandboxes is not None:

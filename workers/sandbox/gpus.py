@@ -1,4 +1,4 @@
-"""Finds the files with which a run in a sandbox uses NVIDIA GPUs: devices, and what the driver reads.
+"""Finds the files with which a run in a sandbox uses NVIDIA GPUs: devices, and those that the driver reads.
 
 The lists follow the device nodes that container runtimes add, and what users of bubblewrap and Landlock found
 missing: without /sys the driver does not start, and it names its threads in /proc. Nothing here has run on a
@@ -30,7 +30,7 @@ FACTS = (
     "sys/bus/pci", "sys/devices", "sys/module/nvidia", "sys/module/nvidia_uvm", "sys/module/nvidia_modeset",
     "sys/module/nvidia_drm",
 )  # fmt: skip
-"""What the driver reads about the machine. /proc/driver/nvidia is in every /proc."""
+"""Facts about the machine that the driver reads. /proc/driver/nvidia is in every /proc."""
 _OPEN_TO_ALL = 0o006
 _CACHED = re.compile(r"^\s*(?P<name>\S+) .*=> (?P<path>/\S+)$", re.MULTILINE)
 _TIMEOUT = 10.0
@@ -53,7 +53,7 @@ class SandboxGpu(NamedTuple):
 
 
 class GpuAccess(NamedTuple):
-    """What a run needs to use some GPUs.
+    """The files and the variable with which a run uses some GPUs.
 
     Attributes:
         visible: the value of CUDA_VISIBLE_DEVICES.

@@ -80,12 +80,12 @@ def landlock_rules(
     readable: Iterable[str], writable: Iterable[str], temporary: str, devices: Sequence[str] = ()
 ) -> list[tuple[str, int]]:
     """Return the paths and rights of a sandbox in the view of the machine."""
-    read = (*SYSTEM, *map(str, python_folders()), *readable, _PROC)
+    read = (*SYSTEM, *map(str, python_folders()), *readable)
     return [
         *((path, landlock.ACCELERATOR) for path in devices),
         # The driver of a GPU names the threads of a process there. Only runs with a user of their own get
         # GPUs at this level, and the files of other users stay closed to them.
-        *([(_PROC, landlock.WRITING)] if devices else []),
+        (_PROC, landlock.WRITING if devices else landlock.READING),
         *((path, landlock.READING) for path in read),
         *((path, landlock.DEVICE) for path in DEVICES),
         *((path, landlock.ALL) for path in (*writable, temporary)),

@@ -21,6 +21,7 @@ from jobs.states import Desired, Outcome
 from workers.environments.folder import Held
 from workers.runner.environment import Environment
 from workers.runner.registry import needs_jax, runs_program
+from workers.sandbox.gpus import GpuAccess, NoGpuAccess
 from workers.supervise.attempt_end import GIB, AttemptEnd
 from workers.supervise.attempt_repository import Assignment, AttemptRepository, DatabaseUnavailable
 from workers.supervise.backoff import Backoff
@@ -37,6 +38,7 @@ from workers.supervise.rival_curves import RivalCurveSender
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.runner_session import RunnerSession
+from workers.supervise.sandbox_gpus import SandboxGpus
 from workers.supervise.sandbox_limits import SandboxLimits
 from workers.supervise.sandboxes import SandboxNeeds, remove_tree
 from workers.supervise.spool import Spool
@@ -49,9 +51,8 @@ IN_MEMORY_VARIABLE = "TRAINYARD_IN_MEMORY_BYTES"
 """Size up to which the rows of a table are in memory while a model trains."""
 IN_MEMORY_SHARE = 0.25
 """The same as a share of a run's memory, which has columns, encoded rows and copies of rows at one time."""
-NO_GPU_IN_SANDBOX = (
-    "This run uses the CPU: code of users runs in a sandbox, which has no access to the GPUs of the worker."
-)
+NO_GPU_FOR_VERSIONS = "Versions that need code are loaded on the CPU, in a sandbox each."
+NO_GPU_IN_SANDBOX = "This run uses the CPU: its code runs in a sandbox, which gets no GPU, because "
 MAX_REFUSALS = 5
 """How often an end that the job's state refuses is tried before it is left to the reaper."""
 
@@ -103,6 +104,8 @@ class NodeContext:
     """The size up to which runs keep the rows of a table in memory; None for `IN_MEMORY_SHARE`."""
     no_gpu: str | None = None
     """Why GPUs of the machine are not used, if it has some."""
+    sandbox_gpus: SandboxGpus = field(default_factory=lambda: SandboxGpus({}))
+    """The GPUs for runs with code of users."""
 
 
 def memory_cap(task: Task, share: int) -> int:
@@ -123,6 +126,9 @@ class AttemptSupervisor:
         # Of a task with code of users; other tasks write into the attempt's folder.
         self._work: Path | None = None
         self._packages: Installed | None = None
+        # Of a task with code of users; other runners open the devices by themselves.
+        self._gpu_access: GpuAccess | None = None
+        self._no_gpu = ""
         self.lease_valid_until = claimed_at + node.timing.lease_validity
 
     @property
@@ -178,14 +184,32 @@ class AttemptSupervisor:
             self.end(self._stop_request.ending())
         devices = self._take_devices(task)
         try:
-            return self._ending.result() if self.ended else await self._run(task, folder, devices)
+            used = devices
+            if task.code is not None and devices:
+                await self._open_to_sandbox(devices, task.code)
+                used = devices if self._gpu_access is not None else ()
+            return self._ending.result() if self.ended else await self._run(task, folder, used)
         finally:
             self._node.devices.give_back(devices)
 
+    async def _open_to_sandbox(self, devices: tuple[str, ...], code: OwnCode) -> None:
+        """Find how the run of a task with code uses its GPUs, or why it cannot."""
+        sandboxes = self._node.pool.sandboxes
+        if sandboxes is None:
+            return
+        level = await sandboxes.require(code.minimum)
+        try:
+            self._gpu_access = await asyncio.to_thread(
+                self._node.sandbox_gpus.access, devices, level, network=code.network
+            )
+        except NoGpuAccess as error:
+            self._no_gpu = f"{NO_GPU_IN_SANDBOX}{error}."
+
     def _take_devices(self, task: Task) -> tuple[str, ...]:
-        # Sandboxes have no GPUs: a run gets the CPU, and a warning where there are some.
-        if not _may_use_gpus(task) or task.code is not None:
+        if not _may_use_gpus(task):
             return ()
+        if task.models and self._node.devices.count:
+            self._no_gpu = NO_GPU_FOR_VERSIONS
         mesh = _mesh_of(task)
         return self._node.devices.take(self.assignment.slots, mesh.names if mesh is not None else ())
 
@@ -220,8 +244,8 @@ class AttemptSupervisor:
         try:
             if node.no_gpu is not None and _may_use_gpus(task):
                 recorder.add(Warned(time=time.time(), code="no_gpu", message=node.no_gpu))
-            elif _runs_code(task) and node.devices.count and _may_use_gpus(task):
-                recorder.add(Warned(time=time.time(), code="no_gpu", message=NO_GPU_IN_SANDBOX))
+            elif self._no_gpu:
+                recorder.add(Warned(time=time.time(), code="no_gpu", message=self._no_gpu))
             if (ready := await self._install_packages(task, recorder)) is not None:
                 await self._run_on_runner(key, recorder, ready, validator, quotas)
             # Only now: the end of the session reads the last log lines.
@@ -384,6 +408,7 @@ class AttemptSupervisor:
             checkpoints=task.checkpoints,
             compile_cache=task.compile_cache or "",
             limits=self._node.sandbox_limits.of_run(self._memory_cap(task, None)),
+            gpus=self._gpu_access,
         )
 
     async def _withdraw(self, task: Task, folder: Path, runner: RunnerProcess) -> bool:

@@ -173,20 +173,20 @@ class RunnerPool:
 
     async def _launch_for(self, key: RunnerKey, *, may_be_warm: bool) -> RunnerProcess:
         if key.sandbox is not None:
-            return await self._launch_in_sandbox(key.sandbox, key.devices)
+            return await self._launch_in_sandbox(key.sandbox)
         launcher: Launcher = SpawnLauncher(self.module)
         if may_be_warm and self.fork_servers is not None:
             launcher = ForkOrSpawnLauncher(self.fork_servers, key.environment)
         return await self._launch(launcher, key.devices)
 
-    async def _launch_in_sandbox(self, needs: SandboxNeeds, devices: str | None) -> RunnerProcess:
+    async def _launch_in_sandbox(self, needs: SandboxNeeds) -> RunnerProcess:
         if (sandboxes := self.sandboxes) is None:
             raise SandboxRefused("this worker starts no code of users")
         await sandboxes.require(needs.code.minimum)
         folder = self.new_folder()
         isolation = self.isolation if sandboxes.have_own_users else None
         preparing = asyncio.ensure_future(
-            asyncio.to_thread(sandboxes.prepare, needs, folder, isolation, self.module, devices)
+            asyncio.to_thread(sandboxes.prepare, needs, folder, isolation, self.module)
         )
         try:
             launcher = await asyncio.shield(preparing)

@@ -19,6 +19,7 @@ from jobs.contracts.task_parts import OwnCode, Task, with_inputs
 from workers.forking.client import Child
 from workers.isolation.access import INPUTS, Isolation, RunnerAccess
 from workers.sandbox import usage
+from workers.sandbox.gpus import GpuAccess
 from workers.sandbox.launch import Owner, SandboxRefused, Streams, launch
 from workers.sandbox.process import SandboxProcess
 from workers.sandbox.view import CODE_ROOT, PACKAGES
@@ -42,6 +43,7 @@ class SandboxNeeds(NamedTuple):
         checkpoints: the folder of its checkpoints.
         compile_cache: the folder of its compiled programs.
         limits: its limits.
+        gpus: the GPUs that it uses; None for the CPU.
     """
 
     project: int | None
@@ -49,6 +51,7 @@ class SandboxNeeds(NamedTuple):
     checkpoints: str
     compile_cache: str
     limits: Limits
+    gpus: GpuAccess | None = None
 
 
 class SandboxFolders(NamedTuple):
@@ -177,7 +180,6 @@ class Sandboxes:
         runner: Path,
         isolation: Isolation | None,
         module: str,
-        devices: str | None,
     ) -> "SandboxLauncher":
         """Make the folders of a new runner and put the code into them. Call it in a thread.
 
@@ -186,7 +188,6 @@ class Sandboxes:
             runner: its folder.
             isolation: gives it a user of its own.
             module: the module that it executes.
-            devices: the value of CUDA_VISIBLE_DEVICES.
 
         Raises:
             OSError: the disk is full, or a file is missing.
@@ -211,7 +212,7 @@ class Sandboxes:
                 access.close()
             raise
         return SandboxLauncher(
-            request=self._request(needs, folders, devices),
+            request=self._request(needs, folders),
             command=((not code.own_versions and code.python) or sys.executable, "-m", module),
             states=self.states.result(), folders=folders, code=code, access=access, starter=self._starter,
         )  # fmt: skip
@@ -226,8 +227,8 @@ class Sandboxes:
         for package in (*(CODE_ROOT / name for name in PACKAGES), *map(Path, self.readable)):
             (folder / package.name).symlink_to(package)
 
-    def _request(self, needs: SandboxNeeds, folders: SandboxFolders, devices: str | None) -> SandboxRequest:
-        code = needs.code
+    def _request(self, needs: SandboxNeeds, folders: SandboxFolders) -> SandboxRequest:
+        code, gpus = needs.code, needs.gpus
         # A virtual environment: the folder above that of its programs.
         packages = (str(Path(code.python).parent.parent),) if code.python else ()
         writable = (str(folders.work), needs.checkpoints, needs.compile_cache)
@@ -237,11 +238,13 @@ class Sandboxes:
                 *(str(folder) for folder in (folders.inputs, folders.code, folders.program)),
                 *packages,
                 *self.readable,
+                *(gpus.readable if gpus is not None else ()),
             ),
+            devices=gpus.devices if gpus is not None else (),
             writable=tuple(path for path in writable if path),
             folder=str(folders.work),
             network=code.network,
-            environment=runner_environment(folders.work, devices=devices)
+            environment=runner_environment(folders.work, devices=gpus.visible if gpus is not None else None)
             | {"PYTHONPATH": str(folders.program)},
             limits=needs.limits,
         )

@@ -47,8 +47,8 @@ class EnvironmentsOut(Answer):
 
     requirements: list[str]
     recorded: list[RecordedPackagesOut] = Field(
-        description="What the next runs get; empty before the first installation, and after a request to "
-        "resolve again."
+        description="The packages of the next runs; empty before the first installation, and after a request "
+        "to resolve again."
     )
     resolved_again: Time | None = Field(description="When a person had the versions chosen again.")
     installing: int | None = Field(description="The job that installs them ahead of runs.")

@@ -87,7 +87,9 @@ class VersionPackagesOut(Answer):
 
     digest: str | None = Field(description="Null if the version has no packages, or none are known.")
     packages: Stored[list[InstalledPackage]]
-    compared_with: int | None = Field(description="The production version; null without another one.")
+    compared_with: int | None = Field(
+        description="The production version; null without another one, or if packages of one are unknown."
+    )
     changes: list[PackageChangeOut] = Field(description="Since the production version.")
 
 

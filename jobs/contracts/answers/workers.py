@@ -72,6 +72,13 @@ class WorkerInfoOut(TypedDict, total=False):
         int, Field(description="The size up to which a run of one slot keeps the rows of a table in memory.")
     ]
     no_gpu: Annotated[str, Field(description="Why GPUs of the machine are not used.")]
+    no_gpu_in_sandbox: Annotated[
+        list[str],
+        Field(
+            description="Why runs with code of users get no GPU, and why not several at once; empty words if "
+            "they do, and empty for a worker without GPUs."
+        ),
+    ]
 
 
 class WorkerOut(Answer):

@@ -1,4 +1,4 @@
-"""Operations on the packages of code: installing them ahead of runs, and choosing their versions again."""
+"""Operations on the packages of code: environments, installing ahead of runs, choosing versions again."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ from jobs.actions import package_installs, package_sets
 from jobs.contracts.answers.environments import EnvironmentsOut
 from jobs.contracts.answers.jobs import JobOut
 from jobs.models import CodeVersion
-from jobs.queries import environments
+from jobs.queries import environments as queries
 from jobs.queries import jobs as job_queries
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
@@ -22,10 +22,11 @@ router = Router(by_alias=True)
 
 
 class InstallIn(In):
-    """For what the packages are installed, and on the workers of which pool."""
+    """The use of the packages, and the pool whose worker installs them."""
 
     use: Literal["models", "scripts"] | None = Field(
-        None, description="Models keep the versions that Trainyard runs with; by default what the code has."
+        None,
+        description="Models keep the versions that Trainyard runs with; by default those that the code has.",
     )
     pool: str = Field("default", max_length=63, description="One worker of this pool installs them.")
     project: str | None = Field(None, description="Of the code, if several projects have it.")
@@ -35,6 +36,12 @@ class ResolveIn(In):
     """The project of the code."""
 
     project: str | None = Field(None, description="Of the code, if several projects have it.")
+
+
+@router.get("/code/{code}/environment", response=EnvironmentsOut)
+def get_code_environment(request: HttpRequest, code: str, project: str | None = None) -> EnvironmentsOut:
+    """Return where the packages of a version are installed, and the output of each installation."""
+    return queries.shown(_version(request, code, project, Action.VIEW))
 
 
 @router.post("/code/{code}/environment", response={202: JobOut})
@@ -58,10 +65,12 @@ def resolve_packages(request: HttpRequest, code: str, body: ResolveIn) -> Enviro
     """
     version = _version(request, code, body.project)
     package_sets.resolve_again(version, by=actor(request))
-    return environments.shown(version)
+    return queries.shown(version)
 
 
-def _version(request: HttpRequest, code: str, project: str | None) -> CodeVersion:
+def _version(
+    request: HttpRequest, code: str, project: str | None, right: Action = Action.RUN_CODE
+) -> CodeVersion:
     user = actor(request)
     home = access.get_project(user, project) if project else None
-    return access.get_code(user, code, home, Action.RUN_CODE)
+    return access.get_code(user, code, home, right)

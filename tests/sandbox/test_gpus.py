@@ -1,0 +1,156 @@
+"""GPUs in a sandbox: devices, libraries and rules, from a tree of files that are no devices.
+
+Whether a driver works with them is tested in `tests/gpu`, on a machine that has one.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from jobs.contracts.sandbox import Level
+from tests.sandbox.test_launch import LIMITS, request
+from workers.sandbox import bubblewrap, gpus, landlock, launch, seccomp, view
+from workers.sandbox.gpus import GpuAccess, NoGpuAccess, SandboxGpu
+
+TWO = (SandboxGpu("GPU-c", 2), SandboxGpu("GPU-a", 0))
+CACHE = """3 libs found in cache `/etc/ld.so.cache'
+\tlibcuda.so.1 (libc6,x86-64) => /opt/driver/libcuda.so.1
+\tlibnvidia-nvvm.so.4 (libc6,x86-64) => /opt/driver/libnvidia-nvvm.so.4
+\tlibz.so.1 (libc6,x86-64) => /opt/driver/libz.so.1
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A machine with three GPUs, and the libraries of the driver at two unusual places."""
+    names = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia0", "nvidia1", "nvidia2")
+    for name in names:
+        made(tmp_path / "dev" / name).chmod(0o666)
+    for path in (
+        "opt/driver/libcuda.so.1", "opt/driver/libz.so.1", "opt/driver/libnvidia-nvvm.so.4",
+        "run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1", "sys/module/nvidia/initstate",
+        "sys/devices/pci0000:00/numa_node", "home/secret",
+    ):  # fmt: skip
+        made(tmp_path / path)
+    return tmp_path
+
+
+def made(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    return path
+
+
+def found(root: Path, *, own_user: bool = True, variables: dict[str, str] | None = None) -> GpuAccess:
+    return gpus.find(TWO, own_user=own_user, root=root, environment=variables or {}, loader=lambda: CACHE)
+
+
+def test_a_run_gets_the_devices_of_its_gpus_alone_with_what_the_driver_reads(root: Path) -> None:
+    access = found(root)
+    assert access.visible == "GPU-c,GPU-a"
+    assert [path.removeprefix(f"{root}/dev/") for path in access.devices] == [
+        "nvidiactl", "nvidia-uvm", "nvidia2", "nvidia0", "nvidia-uvm-tools",
+    ]  # fmt: skip
+    readable = {path.removeprefix(f"{root}/") for path in access.readable}
+    assert readable == {
+        "sys/devices", "sys/module/nvidia", "run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1",
+        "opt/driver/libcuda.so.1", "opt/driver/libnvidia-nvvm.so.4",
+    }  # fmt: skip
+
+
+def test_libraries_are_found_by_the_variable_of_the_loader_too(root: Path) -> None:
+    own = made(root / "own" / "libnvidia-ml.so.1")
+    assert str(own) in found(root, variables={"LD_LIBRARY_PATH": f":{own.parent}:relative"}).readable
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("dev/nvidia-uvm", "nvidia-uvm is missing"),
+        ("dev/nvidia2", "nvidia2 is missing"),
+        ("opt/driver/libcuda.so.1", "libcuda.so.1, was not found"),
+    ],
+)
+def test_what_is_missing_is_named(root: Path, path: str, words: str) -> None:
+    (root / path).unlink()
+    with pytest.raises(NoGpuAccess, match=words):
+        found(root)
+
+
+def test_devices_that_are_closed_to_users_of_runs_and_parts_of_gpus_are_refused(root: Path) -> None:
+    (root / "dev/nvidia0").chmod(0o660)
+    assert found(root, own_user=False).devices
+    with pytest.raises(NoGpuAccess, match="nvidia0 is closed"):
+        found(root)
+    with pytest.raises(NoGpuAccess, match="part of a divided GPU"):
+        gpus.find([SandboxGpu("MIG-a", None)], own_user=False, root=root, loader=lambda: CACHE)
+
+
+def test_below_windows_all_gpus_have_one_device(root: Path) -> None:
+    (root / "dev/nvidiactl").unlink()
+    dxg = made(root / "dev/dxg")
+    assert found(root, own_user=False).devices == (str(dxg),)
+
+
+@pytest.mark.parametrize(
+    ("level", "own_user", "count", "network", "words"),
+    [
+        (Level.BUBBLEWRAP, False, 4, False, ""),
+        (Level.NAMESPACES, True, 4, False, ""),
+        (Level.LANDLOCK, True, 1, False, ""),
+        (Level.LANDLOCK, True, 2, True, ""),
+        (Level.LANDLOCK, False, 1, True, "names of threads"),
+        (Level.LANDLOCK, True, 2, False, "sockets"),
+        (Level.PROCESS, False, 2, False, ""),
+    ],
+)
+def test_levels_that_cannot_have_gpus_have_a_reason(
+    level: Level, own_user: bool, count: int, network: bool, words: str
+) -> None:
+    problem = gpus.problem_at(level, own_user=own_user, count=count, network=network)
+    assert (words in problem) if words else problem == ""
+
+
+def test_each_level_shows_the_devices_and_limits_no_reserved_memory(root: Path, tmp_path: Path) -> None:
+    access = found(root)
+    work = tmp_path / "work"
+    work.mkdir()
+    asked = request(work, devices=access.devices, environment={"CUDA_VISIBLE_DEVICES": access.visible})
+    paths = (access.readable, (str(work),), str(work), asked.devices)
+    mounts = view.mounts(*paths)
+    shown = {mount.target: mount.kind for mount in mounts}
+    assert {shown[path] for path in access.devices} == {"device"}
+    assert {shown[path] for path in access.readable} == {"read"}
+    for hidden in ("dev/nvidia1", "dev/nvidia-modeset", "home/secret", "opt/driver/libz.so.1"):
+        assert not any(Path(root, hidden).is_relative_to(path) for path in shown.keys() - view.TEMPORARY)
+    command = bubblewrap.command_line(
+        "bwrap", mounts, ["true"], network=False, privileged=False, shared_memory=1
+    )
+    binds = [command[at : at + 3] for at, word in enumerate(command) if word == "--dev-bind"]
+    assert binds == [["--dev-bind", path, path] for path in sorted(access.devices, key=shown_order(mounts))]
+    rules = dict(view.landlock_rules(*paths))
+    ioctl = landlock.ACCELERATOR & ~landlock.DEVICE
+    assert ioctl == 1 << 15
+    assert all(rules[path] == landlock.ACCELERATOR for path in access.devices)
+    assert rules["/dev/null"] & ioctl == 0
+    # Older versions of Landlock do not know the right, and restrict no such call.
+    assert landlock.rights(4) & ioctl == 0
+    assert rules["/proc"] == landlock.WRITING
+    assert dict(view.landlock_rules(*paths[:3]))["/proc"] == landlock.READING
+    limits = {name for name, _, _ in launch._limits(LIMITS, gpus=True)}
+    assert limits & {"RLIMIT_DATA", "RLIMIT_AS"} == set()
+    assert "RLIMIT_DATA" in {name for name, _, _ in launch._limits(LIMITS, gpus=False)}
+
+
+def shown_order(mounts: list[view.Mount]) -> object:
+    order = {mount.target: at for at, mount in enumerate(mounts)}
+    return order.__getitem__
+
+
+def test_no_call_that_a_driver_needs_is_refused() -> None:
+    """As sandboxes that filter calls of CUDA programs allow them."""
+    refused = set(seccomp._ALWAYS)
+    needed = {"ioctl", "mmap", "munmap", "mremap", "mprotect", "madvise", "poll", "eventfd2", "memfd_create"}
+    assert (
+        refused & {*needed, "mlock", "get_mempolicy", "set_mempolicy", "mbind", "sched_getaffinity"} == set()
+    )
