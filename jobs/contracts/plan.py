@@ -29,8 +29,10 @@ from jobs.contracts.probes import extremes
 from jobs.contracts.problems import Problem
 from jobs.contracts.profile import Profile
 from jobs.contracts.resources import WorkerSize
+from jobs.contracts.search import SearchSpec
 from jobs.contracts.search_space import ChoiceParameter, FixedParameter, Parameter, Value, grid
 from jobs.contracts.searchable import TEMPLATE
+from jobs.contracts.space_size import SpaceSize
 from jobs.contracts.space_summary import Line, summary
 from jobs.contracts.templates import TEMPLATES
 from jobs.contracts.values import apply_values
@@ -162,18 +164,12 @@ def make_plan(
         built: the model that its own code builds, if that is known.
     """
     tuned = fine_tuning.plan(spec, profile, base) if base is not None else None
-    of_base = tuned.trainable if tuned is not None else None
     trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
     executions = trials * (spec.search.trainings() if spec.search is not None else 1)
     space = space_size.of(spec.search.space) if spec.search is not None else None
     known = _described(spec, profile) if profile is not None else None
-    values, memory = largest(spec, known) if known is not None else ({}, None)
-    epochs, retrain, parallel = _epochs(spec), spec.after.retrain, _parallel(spec, trials, now)
+    epochs = _epochs(spec)
     expected = estimate.of(spec, executions, epochs, now.history)
-    objective = spec.search.objective if spec.search is not None else None
-    chosen_by, stopped_by = monitors.of_training(objective, retrain, spec.fit.early_stopping)
-    stops = retrain is not None or spec.fit.early_stopping is not None
-    chooses = objective is not None or not spec.model.info.trains_itself
     found = [
         *warnings(spec, profile),
         *(fine_tuning_checks.warnings(spec, profile, base) if base is not None else ()),
@@ -187,40 +183,78 @@ def make_plan(
     ]
     return Plan(
         kind=jobs[0],
+        steps=tuple(dict.fromkeys(jobs)),
         trials=trials,
-        grid_size=space.grid if space is not None else 1,
-        grid_is_larger=space is not None and not space.exact,
-        distinct=space.distinct if space is not None else None,
-        space=str(space or ""),
-        summary=summary(spec.search.space) if spec.search is not None else (),
-        max_minutes=spec.search.time_limit if spec.search is not None else None,
         executions=executions,
         epochs=epochs,
         epochs_likely=expected.likely_epochs,
-        epoch_chosen_by=chosen_by.metric if chooses else "",
-        stopped_by=stopped_by.metric if stops else None,
-        retrainings=retrain.top if spec.search is not None and retrain is not None else 0,
-        steps=tuple(dict.fromkeys(jobs)),
-        slots=spec.resources.slots * parallel,
-        slots_per_trial=spec.resources.slots,
-        parallel_trials=parallel,
-        free_slots=now.free_slots,
-        total_slots=now.total_slots,
-        devices=spec.mesh.size() if spec.mesh is not None else 1,
-        device_kind=_device_kind(spec.mesh),
-        batch_shards=spec.mesh.batch_shards() if spec.mesh is not None else 1,
-        parameters=parameters(_with(spec, values).model, known) if known is not None else of_base,
-        memory_per_device=memory.total if memory is not None else None,
-        memory=Memory(**memory._asdict()) if memory is not None else None,
-        largest=values,
         device_hours=expected.hours,
         device_hours_likely=expected.likely_hours,
         estimate=expected.sentence,
-        variables=tuple(_planned(spec, known)) if known is not None else (),
-        suggested_layout=tuple(_suggested(spec, known)) if known is not None else (),
         warnings=tuple(PlanWarning(pointer=w.pointer, message=w.message) for w in found),
         fine_tuning=tuned,
+        **_of_space(spec.search, space),
+        **_of_training(spec),
+        **_of_devices(spec, trials, now),
+        **_of_model(spec, known, tuned),
     )
+
+
+def _of_space(search: SearchSpec | None, space: SpaceSize | None) -> dict[str, Any]:
+    """Return the fields of a plan about the search space."""
+    return {
+        "grid_size": space.grid if space is not None else 1,
+        "grid_is_larger": space is not None and not space.exact,
+        "distinct": space.distinct if space is not None else None,
+        "space": str(space or ""),
+        "summary": summary(search.space) if search is not None else (),
+        "max_minutes": search.time_limit if search is not None else None,
+    }
+
+
+def _of_training(spec: ExperimentSpec) -> dict[str, Any]:
+    """Return the fields of a plan about the end and the best epoch of trainings."""
+    retrain, early = spec.after.retrain, spec.fit.early_stopping
+    objective = spec.search.objective if spec.search is not None else None
+    chosen_by, stopped_by = monitors.of_training(objective, retrain, early)
+    chooses = objective is not None or not spec.model.info.trains_itself
+    return {
+        "epoch_chosen_by": chosen_by.metric if chooses else "",
+        "stopped_by": stopped_by.metric if retrain is not None or early is not None else None,
+        "retrainings": retrain.top if spec.search is not None and retrain is not None else 0,
+    }
+
+
+def _of_devices(spec: ExperimentSpec, trials: int, now: Situation) -> dict[str, Any]:
+    """Return the fields of a plan about slots and devices."""
+    parallel = _parallel(spec, trials, now)
+    return {
+        "slots": spec.resources.slots * parallel,
+        "slots_per_trial": spec.resources.slots,
+        "parallel_trials": parallel,
+        "free_slots": now.free_slots,
+        "total_slots": now.total_slots,
+        "devices": spec.mesh.size() if spec.mesh is not None else 1,
+        "device_kind": _device_kind(spec.mesh),
+        "batch_shards": spec.mesh.batch_shards() if spec.mesh is not None else 1,
+    }
+
+
+def _of_model(spec: ExperimentSpec, known: Profile | None, tuned: FineTuningPlan | None) -> dict[str, Any]:
+    """Return the fields of a plan about the variables and the memory of the largest model."""
+    if known is None:
+        found: dict[str, Any] = dict.fromkeys(("parameters", "memory_per_device", "memory"))
+        found["parameters"] = tuned.trainable if tuned is not None else None
+        return {**found, "largest": {}, "variables": (), "suggested_layout": ()}
+    values, memory = largest(spec, known)
+    return {
+        "parameters": parameters(_with(spec, values).model, known),
+        "memory_per_device": memory.total if memory is not None else None,
+        "memory": Memory(**memory._asdict()) if memory is not None else None,
+        "largest": values,
+        "variables": tuple(_planned(spec, known)),
+        "suggested_layout": tuple(_suggested(spec, known)),
+    }
 
 
 def _described(spec: ExperimentSpec, profile: Profile) -> Profile | None:

@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 
 MARK = "data-same-look"
 
-# The class stands for pseudo-elements and their backgrounds. axe leaves out labels of disabled fields, and
+# The class decides about pseudo-elements and their backgrounds. axe leaves out labels of disabled fields, and
 # texts of one character or of symbols alone: another text must not be left out because it looks like one of
 # those. An element with an id may be a label, too.
 MARK_SAME_LOOKS = """mark => {

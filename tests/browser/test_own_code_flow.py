@@ -1,4 +1,4 @@
-"""Own code from pasted text: a class with its own fit, and a function with layers and a metric of its own.
+"""Own code from pasted text: a class with its own fit and data, and a function with own layers and metric.
 
 The function's model is searched by that metric, and served from a sandbox.
 """
@@ -19,14 +19,20 @@ from tests.flow.yard import RunningYard
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(1200)]
 
 
-def paste(who: Visitor, name: str, text: str) -> None:
-    """Store pasted code, and start an experiment with its first entry on the data set iris."""
+def store(who: Visitor, name: str, text: str) -> None:
+    """Store pasted code."""
     page = who.page
     who.go("Code", "New version")
     who.follow(page.get_by_role("link", name="Paste"))
     page.get_by_label("Python code").fill(text)
     page.get_by_label("Name").fill(name)
     who.send("Store")
+
+
+def paste(who: Visitor, name: str, text: str) -> None:
+    """Store pasted code, and start an experiment with its first entry on the data set iris."""
+    store(who, name, text)
+    page = who.page
     who.follow(page.get_by_role("link", name="Start an experiment").first)
     at(page, "/data/dataset").select_option(label="iris")
 
@@ -51,9 +57,28 @@ def until_done(who: Visitor) -> None:
     expect(page.locator(".ty-job-line .ty-state")).to_have_text("completed")
 
 
-def test_a_class_with_its_own_fit_becomes_a_finished_search(cast: Cast) -> None:
+def load_data(who: Visitor, name: str) -> None:
+    """Load the data of the code on this page, and start an experiment with them."""
+    card = who.card("Data")
+    card.get_by_label("Data set").fill(name)
+    card.get_by_role("button", name="Load data").click()
+    expect(who.page.get_by_role("dialog")).to_contain_text("A worker executes load_data of this version")
+    who.confirm("Load data")
+    start = card.get_by_role("link", name="Start an experiment")
+    expect(start).to_be_visible(timeout=120_000)
+    expect(card).to_contain_text("train 90, validation 30, test 30")
+    who.see("own-data")
+    who.follow(start)
+    expect(at(who.page, "/data/dataset")).to_have_value(f'"{name}"')
+    expect(who.page.locator("[data-code-data]")).to_contain_text(f"has loaded are “{name}”")
+    expect(who.page.locator("[data-split-roles]")).to_contain_text("into the parts that “part” names")
+    expect(who.page.locator("[data-split]")).to_be_hidden()
+
+
+def test_a_class_with_its_own_fit_and_its_own_data_becomes_a_finished_search(cast: Cast) -> None:
     who = cast.ada
-    paste(who, "own loop", own_code.CUSTOM_LOOP)
+    store(who, "own loop", own_code.CUSTOM_LOOP + own_code.LOADS_IRIS)
+    load_data(who, "loop-data")
     until_built(who, 3)
     without_later_steps(who)
     page = who.page

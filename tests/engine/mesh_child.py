@@ -12,13 +12,18 @@ Environment(threads=1, platform="cpu", simulated_devices=4).apply()
 import_keras()
 
 from jobs.contracts.encoding import encoded  # noqa: E402  the environment comes first
+from jobs.contracts.experiment import ExperimentSpec  # noqa: E402
 from jobs.contracts.mesh import MeshSpec  # noqa: E402
 from jobs.contracts.profile import Profile  # noqa: E402
 from jobs.contracts.task_parts import DatasetFile  # noqa: E402
 from jobs.contracts.variables import suggest_layout, variables  # noqa: E402
+from jobs.kinds.train.payload import TrainTask  # noqa: E402
+from tests.engine import test_fine_tuning as tuning  # noqa: E402
 from tests.engine.helpers import RecordingReport, profiled, spec_of  # noqa: E402
 from tests.engine.texts import reviews  # noqa: E402
+from tests.engine.training import blobs_file  # noqa: E402
 from workers.engine.data.dataset import load_dataset  # noqa: E402
+from workers.engine.tasks import train as train_task  # noqa: E402
 from workers.engine.training.checkpointing import Checkpointer  # noqa: E402
 from workers.engine.training.early_stopping import BestTracker  # noqa: E402
 from workers.engine.training.plan import TrainingPlan  # noqa: E402
@@ -36,6 +41,8 @@ MESHES: dict[str, Any] = {
 }  # fmt: skip
 
 
+LAYERS = [{"match": "(first|second)/kernel", "axes": [None, "model"]}]
+"""Of the version that is fine-tuned."""
 DIGITS: dict[str, Any] = {"args": {"units": 8, "dropout": 0.2, "batch_norm": True}}
 TEXTS: dict[str, Any] = {"template": "text_transformer", "args": {"dim": 8, "blocks": 1}}
 
@@ -50,7 +57,29 @@ def main(folder: Path) -> None:
         train(folder / name, texts, mesh, "expand_1", **TEXTS)
         for name, mesh in (("alone", None), ("several", several))
     ]
-    sys.stdout.write(json.dumps({"digits": found, "texts": pair}) + "\n")
+    tuned = fine_tuned(folder / "tuned")
+    sys.stdout.write(json.dumps({"digits": found, "texts": pair, "fine_tuned": tuned}) + "\n")
+
+
+def fine_tuned(folder: Path) -> dict[str, float]:
+    """Return the validation loss of the same version, fine-tuned with each mesh."""
+    folder.mkdir()
+    data, base = blobs_file(folder), tuning.stored(tuning.layered(), folder)
+    found = {}
+    for name in ("one", "data", "mixed"):
+        place = folder / name
+        place.mkdir()
+        mesh = MESHES[name] and {**MESHES[name], **({"layout": LAYERS} if name == "mixed" else {})}
+        body = {
+            **tuning.spec(base, head="new", freeze_to="norm").to_json(),
+            **({"mesh": mesh} if mesh else {}),
+        }
+        task = TrainTask(
+            folder=str(place), checkpoints=str(place / "c"), spec=ExperimentSpec.model_validate(body),
+            dataset=data, retrain=None, objective=tuning.LOSS, model_name="m", base_model=base,
+        )  # fmt: skip
+        found[name] = train_task.run(task, RecordingReport(place))["metrics"]["validation"]["loss"]
+    return found
 
 
 def suggested(texts: DatasetFile) -> list[dict[str, Any]]:

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -410,12 +408,3 @@ def test_the_way_to_convert_an_h5_file_works(tmp_path: Path) -> None:
     model.save(tmp_path / "model.h5")
     keras.saving.load_model(tmp_path / "model.h5", compile=False).save(tmp_path / "model.keras")
     assert scan(tmp_path / "model.keras").stored == 8
-
-
-def test_several_devices_give_the_losses_of_one(tmp_path):
-    child = [sys.executable, "-m", "tests.engine.fine_tuning_mesh_child", str(tmp_path)]
-    done = subprocess.run(child, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    losses = json.loads(done.stdout.splitlines()[-1])
-    assert losses["data"] == pytest.approx(losses["one"], abs=2e-6)
-    assert losses["mixed"] == pytest.approx(losses["one"], abs=2e-6)

@@ -36,6 +36,12 @@ def test_a_transformer_is_divided_as_the_plan_suggests_and_has_the_same_losses(t
         assert ours == pytest.approx(single, abs=2e-6)
 
 
+def test_a_version_that_is_fine_tuned_on_several_devices_has_the_loss_of_one(trained):
+    losses = trained["fine_tuned"]
+    assert losses["data"] == pytest.approx(losses["one"], abs=2e-6)
+    assert losses["mixed"] == pytest.approx(losses["one"], abs=2e-6)
+
+
 def test_each_device_holds_its_share_of_a_kernel(trained):
     assert {name: (run["devices"], run["shard"]) for name, run in trained["digits"].items()} == {
         "one": (1, [64, 8]),

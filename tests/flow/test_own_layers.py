@@ -11,15 +11,6 @@ from webapp.demo.client import Body
 
 pytestmark = pytest.mark.timeout(1800)
 
-LOADS_IRIS = """
-from sklearn.datasets import load_iris
-
-def load_data(split):
-    found = load_iris()
-    part = {"train": 0, "validation": 1, "test": 2}[split]
-    rows = [i for i in range(150) if max(i % 5 - 2, 0) == part]
-    return found.data[rows], found.target_names[found.target[rows]]
-"""
 ROWS = [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]]
 
 
@@ -32,7 +23,7 @@ def validated(yard: RunningYard, model: str) -> Body | None:
 def test_a_model_with_own_layers_and_data_is_searched_by_its_metric_pooled_quantized_approved_and_served(
     flow_yard: RunningYard,
 ) -> None:
-    digest = upload(flow_yard, "layers.py", own_code.OWN_OBJECTS + LOADS_IRIS)
+    digest = upload(flow_yard, "layers.py", own_code.OWN_OBJECTS + own_code.LOADS_IRIS)
     loading = flow_yard.ada.post(f"/code/{digest}/data", {"dataset": "own-iris"})
     loaded = flow_yard.until_completed(loading["job"])
     assert loaded["sandbox"]["network"] is False

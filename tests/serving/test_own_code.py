@@ -210,6 +210,7 @@ def answer(x, total):
 """
 
 
+@pytest.mark.timeout(900)
 def test_limits_hold_while_other_models_answer(
     server: ServerProcess, dashboard: FakeDashboard, model_files: dict[str, bytes]
 ) -> None:

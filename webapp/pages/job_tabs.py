@@ -24,7 +24,7 @@ MODULES = (
         for name in ("live", "chart", "chart-parts", "curves", "history", "history-paths", "marks", "log")
     ),
     *("js/charts/" + name for name in ("axes", "colours", "legend", "settings", "tip")),
-    *("js/charts/" + name for name in ("curve-looks", "curve-points", "training-time")),
+    *("js/charts/" + name for name in ("curve-lines", "curve-looks", "curve-points", "training-time")),
     "js/trials/table",
     "js/trials/view",
     "js/trials/store",

@@ -1,6 +1,5 @@
 // <ty-curves job names [label] [trial | trials] [key] [mark] [final]>: live curves, with a line at the epoch `mark`. First it subscribes,
-// then it loads the points so far, then it adds those that arrived meanwhile. A point is identified by its series and x,
-// so adding it twice changes nothing.
+// then it loads the points so far, then it adds those that arrived meanwhile.
 
 /** @import { LiveEvent } from "./live.js" */
 /** @import uPlot from "uplot" */
@@ -12,15 +11,15 @@
 /** @import { Drawing, Values } from "./chart.js" */
 /** @import { Scale } from "../charts/axes.js" */
 import { fences, fitsScale, hidesOutliers, isTimed, smoothed, smoothingOf } from "../charts/axes.js";
+import { CurveLines } from "../charts/curve-lines.js";
 import { entriesOf, looksOf, NEAR, nearestPlace } from "../charts/curve-looks.js";
-import { columnsOf, measuredPoints, sampleOf } from "../charts/curve-points.js";
+import { columnsOf, sampleOf } from "../charts/curve-points.js";
 import { TIME_STEPS, timeWords, trainingTimes } from "../charts/training-time.js";
 import { grouped, number, setting } from "../trials/words.js";
 import { Chart } from "./chart.js";
 import { lineAt } from "./marks.js";
 
 const MAX_POINTS = 1500;
-const MAX_LINES = 40;
 const MOST_IN_TIP = 10;
 const FEW = 4; // lines that need no help to be distinguished
 const MOST_TIMES = 8000; // places on an axis of times, which lines rarely share
@@ -33,20 +32,10 @@ const TIME_AXIS = {
 };
 
 export class Curves extends Chart {
-  /** @type {string[]} */
-  names = [];
-  /** @type {string | null} */
-  trial = null;
-  /** @type {string[] | undefined} */
-  only;
-  /** @type {Map<string, Line>} */
-  lines = new Map();
+  /** The lines, once the element is on the page. */
+  lines = new CurveLines({ job: 0, names: [], trial: null, title: null });
   /** @type {LiveEvent[] | null} */
   waiting = [];
-  /** The unit of the x axis. */
-  unit = "epoch";
-  total = 0;
-  shown = 0;
   /** How many of the points are left out on an axis of times, which would have too many places. */
   left = 0;
   frame = 0;
@@ -68,14 +57,12 @@ export class Curves extends Chart {
 
   /** @override */
   begin() {
-    this.names = (this.getAttribute("names") ?? "").split(",");
-    this.trial = this.getAttribute("trial");
-    this.only = this.getAttribute("trials")?.split(",");
-    this.lines = new Map();
-    this.total = 0;
+    const names = (this.getAttribute("names") ?? "").split(",");
+    const title = this.getAttribute("label");
+    const only = this.getAttribute("trials")?.split(",");
+    this.lines = new CurveLines({ job: this.job, names, trial: this.getAttribute("trial"), only, title });
     this.waiting = [];
-    const title = this.getAttribute("label") ?? this.names.join(" and ");
-    this.setAttribute("aria-label", `Curves of ${title}. Use the arrow keys.`);
+    this.setAttribute("aria-label", `Curves of ${title ?? names.join(" and ")}. Use the arrow keys.`);
     this.load();
   }
 
@@ -87,50 +74,21 @@ export class Curves extends Chart {
   }
 
   async load() {
-    const query = new URLSearchParams({ names: this.names.join(","), max_points: String(MAX_POINTS) });
-    if (this.trial) query.set("trial", this.trial);
-    else if (this.only) query.set("trials", this.only.join());
-    else query.set("newest", String(MAX_LINES));
+    const query = this.lines.query;
+    query.set("max_points", String(MAX_POINTS));
     const response = await fetch(`/api/v1/jobs/${this.job}/metrics?${query}`).catch(() => null);
     if (!this.stop) return; // it was removed meanwhile
     if (!response?.ok) {
       this.note.textContent = "The curves could not be loaded; reload the page to try again.";
       return;
     }
-    this.lines.clear();
-    this.total = this.shown = 0;
     /** @type {{ series: MetricSeries[] }} */
     const body = await response.json();
-    for (const series of body.series) {
-      const line = this.line(series.name, series.job, series.trial, series.execution);
-      for (const [x, point] of measuredPoints(series)) line.points.set(x, point);
-      this.setUnit(series.x);
-      this.total += series.total_points;
-      this.shown += series.points.length;
-    }
+    this.change(() => this.lines.read(body.series));
     const early = this.waiting;
     this.waiting = null;
     if (early) this.onEvents(early);
     this.rebuild();
-  }
-
-  /**
-   * Return the line of a series; a new one is empty.
-   * @param {string} name
-   * @param {number} job
-   * @param {number | null} trial
-   * @param {number | null} execution
-   * @returns {Line}
-   */
-  line(name, job, trial, execution) {
-    let label = this.names.length > 1 ? name : "";
-    if (trial && !this.trial) label += ` trial ${trial}`;
-    if (execution) label += ` #${execution}`;
-    if (!trial && job !== this.job) label += ` job ${job}`;
-    label = label.trim() || this.getAttribute("label") || name;
-    const line = this.lines.get(label) ?? { name, job, trial: trial || null, execution, points: new Map() };
-    this.lines.set(label, line);
-    return line;
   }
 
   /**
@@ -142,23 +100,7 @@ export class Curves extends Chart {
       this.waiting.push(...events);
       return;
     }
-    let changed = false;
-    for (const event of events) {
-      if (event.type !== "metric" || !this.wants(event.trial)) continue;
-      for (const [name, x, value, time] of event.points) {
-        if (!this.names.includes(name)) continue;
-        const { points } = this.line(name, event.job, event.trial, event.execution);
-        // A point that arrived while the others were loaded is among them.
-        if (!points.has(x)) {
-          this.total += 1;
-          this.shown += 1;
-        }
-        points.set(x, { value, time, attempt: event.attempt });
-        this.setUnit(event.x);
-        changed = true;
-      }
-    }
-    if (changed && !this.frame) {
+    if (this.change(() => this.lines.add(events)) && !this.frame) {
       this.frame = requestAnimationFrame(() => {
         this.frame = 0;
         this.draw();
@@ -166,45 +108,26 @@ export class Curves extends Chart {
     }
   }
 
-  /** @param {string} unit */
-  setUnit(unit) {
-    if (this.unit === unit) return;
-    this.unit = unit;
-    this.dispatchEvent(new Event("ty:unit"));
+  /**
+   * Change the lines, and report another unit of the x axis.
+   * @template T
+   * @param {() => T} act
+   */
+  change(act) {
+    const before = this.unit;
+    const result = act();
+    if (this.unit !== before) this.dispatchEvent(new Event("ty:unit"));
+    return result;
   }
 
-  /** @param {number} trial */
-  wants(trial) {
-    if (this.trial) return String(trial) === this.trial;
-    return !this.only || this.only.includes(String(trial));
+  /** The unit of the x axis. */
+  get unit() {
+    return this.lines.unit;
   }
 
   /** The figures of each curve, for a table. */
   get rows() {
-    const times = trainingTimes([...this.lines.values()]);
-    return [...this.lines].map(([label, line]) => {
-      const points = [...line.points].sort(([a], [b]) => a - b);
-      const values = points.flatMap(([, { value }]) => (value === null ? [] : [value]));
-      return [
-        label,
-        points.length,
-        ...[values[0], Math.min(...values), Math.max(...values), values.at(-1)].map((value) => number(value)),
-        timeWords([...(times.get(line)?.values() ?? [])].at(-1) ?? 0),
-      ];
-    });
-  }
-
-  /** The lines to draw: the newest, those of training first; jobs without trials follow the trials. */
-  get ordered() {
-    return [...this.lines]
-      .slice(-MAX_LINES)
-      .sort(
-        ([, a], [, b]) =>
-          this.names.indexOf(a.name) - this.names.indexOf(b.name) ||
-          (a.trial ?? Infinity) - (b.trial ?? Infinity) ||
-          a.job - b.job ||
-          Number(a.execution) - Number(b.execution),
-      );
+    return this.lines.figures;
   }
 
   /** Whether the x axis is the time of training. */
@@ -214,7 +137,7 @@ export class Curves extends Chart {
 
   /** The times of training at the points of the drawn lines. */
   get times() {
-    this.known ??= trainingTimes(this.ordered.map(([, line]) => line));
+    this.known ??= trainingTimes(this.lines.ordered.map(([, line]) => line));
     return this.known;
   }
 
@@ -235,7 +158,7 @@ export class Curves extends Chart {
 
   /** Return the x values and the values of each line that its axes can show, before smoothing. */
   data() {
-    const lines = this.ordered;
+    const lines = this.lines.ordered;
     this.known = null;
     this.left = 0;
     this.spots = lines.map(([, line]) => this.spotsOf(line, MOST_TIMES / lines.length));
@@ -280,7 +203,7 @@ export class Curves extends Chart {
     if (this.waiting) return null; // still loading
     const { labels, columns } = this.data();
     this.drawn = labels.join();
-    const lines = this.ordered.map(([, line]) => line);
+    const lines = this.lines.ordered.map(([, line]) => line);
     const looks = looksOf(lines);
     this.coloured = labels.map((label, at) => [label, looks[at].stroke]);
     const drawn = this.withSmoothing(columns);
@@ -301,7 +224,7 @@ export class Curves extends Chart {
           hover: { skip: [null, undefined], prox: NEAR },
         },
       },
-      legend: entriesOf(this.ordered, looks, this.weight ? looks.length : 0),
+      legend: entriesOf(this.lines.ordered, looks, this.weight ? looks.length : 0),
     };
   }
 
@@ -363,7 +286,7 @@ export class Curves extends Chart {
       if (!chart.series[series].show) return [];
       const value = weight ? Number(chart.data[series][place]) : raw;
       const text = weight ? `${number(value)} (measured ${number(raw)})` : number(raw);
-      const curve = /** @type {Line} */ (this.lines.get(label));
+      const curve = /** @type {Line} */ (this.lines.byLabel.get(label));
       const distance = Math.abs(chart.valToPos(value, "y") - top);
       return [{ label, colour, value: text, place: this.placeOf(line, curve, place), trial: curve.trial, distance }];
     });
@@ -409,14 +332,15 @@ export class Curves extends Chart {
 
   /** @param {number} lines */
   showCounts(lines) {
-    const points = `${grouped(this.shown - this.left)} of ${grouped(this.total)} points`;
+    const { shown, total } = this.lines;
+    const points = `${grouped(shown - this.left)} of ${grouped(total)} points`;
     const hidden = this.lines.size > lines ? `, the newest ${lines} of ${this.lines.size} lines` : "";
     const outside = this.outside ? `; ${this.outside}` : "";
     const none = this.hasAttribute("final")
       ? "No points were recorded."
       : "No points yet; they appear as they are measured.";
     const from = this.isTimed ? "; each training starts at 0, pauses are left out" : "";
-    this.note.textContent = this.total ? points + hidden + outside + from : none;
+    this.note.textContent = total ? points + hidden + outside + from : none;
   }
 }
 
