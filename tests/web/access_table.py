@@ -87,6 +87,7 @@ GET /api/v1/datasets/<slug>/versions/<number>/split-overview
 GET /api/v1/code/<code>
 GET /api/v1/code/<code>/files
 GET /api/v1/code/<code>/environment
+GET /api/v1/code/<code>/data
 GET /api/v1/code/<code>/text
 GET /api/v1/code/<code>/differences
 POST /api/v1/experiments/validate
@@ -311,6 +312,8 @@ POST /code/new
 # People who may run their own code.
 TRAINERS = """
 POST /api/v1/code/<code>/dry-builds
+POST /api/v1/code/<code>/data
+POST /code/<slug:code>/data
 GET POST /p/<slug:project>/code/<slug:code>/run
 """
 
