@@ -4,16 +4,20 @@ Run `python -m benchmarks.runner_start [--pairs 10]`. Both train the same small 
 empty compile caches; pairs alternate, so that load on the machine affects both. The output is medians of the
 wall time, of the runner's CPU time and of its private memory, and their ratios. The fork server is warm; the
 time to start it is printed first.
+
+Then it measures the same for runners in a sandbox, as those of code of users: with a standby that waits for
+them, and without. Their CPU time is that after the task was requested.
 """
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,14 +25,24 @@ import psutil
 
 from jobs.contracts.control import Start
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.sandbox import Level
 from jobs.contracts.search import Objective
-from jobs.contracts.task_parts import DatasetFile
+from jobs.contracts.task_parts import DatasetFile, OwnCode, OwnCodeFile
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.kinds.train.payload import TrainTask
+from workers.isolation.access import Isolation
+from workers.isolation.check import Folders, parents_of
+from workers.isolation.users import RunnerUsers, UidRange
+from workers.isolation.view import View
 from workers.runner.environment import Environment
+from workers.sandbox.launch import Owner
+from workers.sandbox.levels import find_levels, wanted_levels
+from workers.sandbox.usage import processes
 from workers.supervise.fork_servers import ForkServers
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.sandbox_limits import SandboxLimits
+from workers.supervise.sandboxes import Sandboxes, SandboxNeeds
 from workers.supervise.secret_masking import SecretMasker
 
 SPEC = ExperimentSpec.model_validate(
@@ -40,12 +54,16 @@ SPEC = ExperimentSpec.model_validate(
     }
 )
 KEY = RunnerKey(1, Environment(threads=1))
+OBJECTIVE = Objective(metric="val_loss", direction="min")
 
 
 class Cost(NamedTuple):
     wall: float  # seconds from requesting a runner to its first metric
     cpu: float  # seconds of the runner alone
     memory: float  # MiB of private memory
+
+
+type Row = tuple[float, ...]
 
 
 class Listener:
@@ -93,7 +111,7 @@ async def measure(pool: RunnerPool, data: DatasetFile, folder: Path) -> Cost:
         folder=str(folder),
         spec=SPEC,
         dataset=data,
-        objective=Objective(metric="val_loss", direction="min"),
+        objective=OBJECTIVE,
         model_name="measured",
         retrain=None,
         checkpoints=str(folder / "checkpoints"),
@@ -109,6 +127,117 @@ async def measure(pool: RunnerPool, data: DatasetFile, folder: Path) -> Cost:
     times, memory = process.cpu_times(), process.memory_full_info()
     await pool.discard(runner)
     return Cost(wall, times.user + times.system, memory.uss / 2**20)
+
+
+@contextlib.asynccontextmanager
+async def sandboxed_pool(folder: Path) -> AsyncIterator[RunnerPool]:
+    """A pool that starts runners in the strongest sandbox of this machine."""
+    node = folder / "node"
+    shared = (node / "attempts", folder / "store" / "checkpoints", folder / "cache")
+    folders = Folders(folder, folder / "store", folder / "users", node / "runners", shared)
+    sandboxes, isolation = Sandboxes(node / "attempts"), None
+    folders.runners.mkdir(parents=True)
+    if sandboxes.have_own_users and (uids := UidRange.read(os.environ)) is not None:
+        folder.chmod(0o711)
+        isolation = Isolation(RunnerUsers(uids, folders.locks), View(), parents_of(folders))
+        isolation.open_parents()
+        with contextlib.closing(isolation.create_access(folders.runners / "levels")) as access:
+            owner = Owner(access.user.uid, access.group)
+            states = await asyncio.to_thread(
+                find_levels, lambda: owner, parent=folders.runners, wanted=wanted_levels()
+            )
+    else:
+        states = await asyncio.to_thread(find_levels, parent=folders.runners, wanted=wanted_levels())
+    sandboxes.states.set_result(states)
+    pool = RunnerPool(folders.runners, 1, 3600.0, 2**40, isolation=isolation, sandboxes=sandboxes)
+    try:
+        yield pool
+    finally:
+        await pool.close()
+
+
+def needs_of(folder: Path, number: int) -> SandboxNeeds:
+    """Return the needs of a job with a small file of code."""
+    file = folder / "model.py"
+    file.write_text("def build_model(hp): ...\n")
+    return SandboxNeeds(
+        project=1,
+        code=OwnCode(
+            digest=str(number),
+            files=(OwnCodeFile(path="model.py", place=str(file)),),
+            minimum=Level.PROCESS,
+            network=False,
+        ),
+        checkpoints=str(folder / "store" / "checkpoints" / f"job-{number}"),
+        compile_cache=str(folder / "cache" / f"code-{number}"),
+        limits=SandboxLimits().of_run(4 * 2**30),
+    )
+
+
+class Sandboxed(NamedTuple):
+    begun: float  # seconds from requesting a runner until the task begins
+    wall: float  # seconds to its first metric
+    cpu: float  # seconds of its processes meanwhile
+
+
+async def measure_sandboxed(
+    pool: RunnerPool, data: DatasetFile, folder: Path, number: int, *, standby: bool
+) -> Sandboxed:
+    """Start a runner in a sandbox, wait for its first epoch, and end it."""
+    needs = needs_of(folder, number)
+    key = KEY._replace(root=number, sandbox=needs)
+    # The compile cache is a part of the needs: here it is empty for each runner.
+    if standby:
+        assert await pool.standbys.add(key.standby_key(), cache=folder / "cache")
+        before = cpu_of(pool.standbys.all[0].runner)
+    else:
+        before = 0.0
+    task = TrainTask(
+        folder="replaced", spec=SPEC, dataset=data, objective=OBJECTIVE, model_name="measured", retrain=None,
+        checkpoints=needs.checkpoints, compile_cache=needs.compile_cache, threads=1, code=needs.code,
+    )  # fmt: skip
+    began = time.perf_counter()
+    runner = await pool.take(key)
+    assert runner.sandbox is not None
+    start = runner.sandbox.hand_over(task, number)
+    started = Listener("started")
+    listener = Listener("points")
+
+    def on_line(line: bytes) -> None:
+        started(line)
+        listener(line)
+
+    runner.set_listener(on_line)
+    runner.send(start)
+    await started.received.wait()
+    begun = time.perf_counter() - began
+    await listener.received.wait()
+    wall = time.perf_counter() - began
+    assert listener.last["type"] == "points", listener.last
+    cpu = cpu_of(runner) - before
+    await pool.discard(runner)
+    return Sandboxed(begun, wall, cpu)
+
+
+def cpu_of(runner: RunnerProcess) -> float:
+    """Return the CPU seconds of the processes of a sandbox."""
+    times = [psutil.Process(pid).cpu_times() for pid in processes(runner.pid)]
+    return sum(each.user + each.system for each in times)
+
+
+async def compare_sandboxed(pairs: int, folder: Path) -> tuple[Level, list[Sandboxed], list[Sandboxed]]:
+    """Return the level, and the costs of runners in sandboxes with a standby and without."""
+    folder.mkdir()
+    executing = RunnerPool(folder / "profiling", 1, 3600.0, 2**40, SecretMasker())
+    data = await profile(executing, folder)
+    ready, started = [], []
+    async with sandboxed_pool(folder) as pool:
+        for pair in range(pairs):
+            ready.append(await measure_sandboxed(pool, data, folder, 2 * pair, standby=True))
+            started.append(await measure_sandboxed(pool, data, folder, 2 * pair + 1, standby=False))
+        assert pool.sandboxes is not None
+        level = await pool.sandboxes.require(Level.PROCESS)
+    return level, ready, started
 
 
 async def compare(pairs: int, folder: Path) -> tuple[float, list[Cost], list[Cost]]:
@@ -128,11 +257,10 @@ async def compare(pairs: int, folder: Path) -> tuple[float, list[Cost], list[Cos
     return server, forked, executed
 
 
-def report(forked: Sequence[Cost], executed: Sequence[Cost]) -> None:
+def report(heads: Sequence[str], names: Sequence[str], first: Sequence[Row], second: Sequence[Row]) -> None:
     """Print medians and ratios."""
-    print(f"{'':24}{'forked':>10}{'executed':>10}{'ratio':>8}")
-    names = ("wall to first epoch, s", "CPU of the runner, s", "own memory, MiB")
-    for name, ours, theirs in zip(names, zip(*forked, strict=True), zip(*executed, strict=True), strict=True):
+    print(f"{'':24}{heads[0]:>10}{heads[1]:>10}{'ratio':>8}")
+    for name, ours, theirs in zip(names, zip(*first, strict=True), zip(*second, strict=True), strict=True):
         a, b = statistics.median(ours), statistics.median(theirs)
         print(f"{name:24}{a:10.2f}{b:10.2f}{b / a:8.2f}")
 
@@ -140,11 +268,23 @@ def report(forked: Sequence[Cost], executed: Sequence[Cost]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.runner_start", description=__doc__)
     parser.add_argument("--pairs", type=int, default=10)
-    pairs = parser.parse_args().pairs
-    with tempfile.TemporaryDirectory() as folder:
-        server, forked, executed = asyncio.run(compare(pairs, Path(folder)))
-    print(f"{pairs} pairs on {os.cpu_count()} cores; the fork server was ready after {server:.2f} s")
-    report(forked, executed)
+    parser.add_argument("--only", choices=("forked", "sandboxed"), help="measure only these runners")
+    options = parser.parse_args()
+    pairs = options.pairs
+    print(f"{pairs} pairs on {os.cpu_count()} cores")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        if options.only != "sandboxed":
+            server, forked, executed = asyncio.run(compare(pairs, folder))
+            print(f"the fork server was ready after {server:.2f} s")
+            names = ("wall to first epoch, s", "CPU of the runner, s", "own memory, MiB")
+            report(("forked", "executed"), names, forked, executed)
+        if options.only != "forked":
+            level, ready, started = asyncio.run(compare_sandboxed(pairs, folder / "sandboxed"))
+            print(f"in a sandbox of the level {level}")
+            names = ("wall to its start, s", "wall to first epoch, s", "CPU meanwhile, s")
+            report(("standby", "new"), names, ready, started)
 
 
 if __name__ == "__main__":

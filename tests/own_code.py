@@ -47,7 +47,8 @@ def build_model(hp):
                 x = layers.Dense(hp.Choice(f"deep_{i}", [8, 16]), activation="relu")(x)
     outputs = layers.Dense(3)(x)
     model = keras.Model(inputs, outputs)
-    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), ["accuracy"])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(0.03), loss, ["accuracy"])
     return model
 '''
 )
@@ -189,7 +190,7 @@ def build_model(hp):
     x = Half()(Scaled()(inputs))
     x = layers.Dense(hp.Int("units", 8, 24, step=8), activation="relu")(x)
     model = keras.Model(inputs, layers.Dense(3, activation="softmax")(x))
-    model.compile("adam", "sparse_categorical_crossentropy", metrics=[MacroRecall()])
+    model.compile(keras.optimizers.Adam(0.03), "sparse_categorical_crossentropy", metrics=[MacroRecall()])
     return model
 '''
 )

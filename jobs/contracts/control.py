@@ -35,11 +35,12 @@ class Start(Frozen):
 
 
 class Rehearse(Frozen):
-    """Initialize JAX, train a small made-up model, send `ready` and wait: the first command to a standby."""
+    """Prepare for a task, send `ready` and wait: the first command to a standby."""
 
     op: Literal["rehearse"] = "rehearse"
     folder: str = Field(description="the rehearsal writes below it")
     compile_cache: str = Field(description="a cache for rehearsals only, without programs of any project")
+    jax: bool = Field(default=True, description="initialize JAX, and train a small made-up model")
     threads: int = Field(ge=1)
     platform: str | None = None
     simulated_devices: int = 1

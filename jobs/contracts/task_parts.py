@@ -14,10 +14,12 @@ from jobs.contracts.environments import InstalledPackage, InstalledSet, PackageC
 from jobs.contracts.packages import digest_of
 from jobs.contracts.sandbox import Level
 
-_INPUT = "an input file"
+_INPUT, _CHECKPOINT = "an input file", "a checkpoint"
 InputPath = Annotated[str, _INPUT]
 """The path of a file that the runner reads. Only files in fields of this type are given to it."""
 OptionalInputPath = Annotated[str | None, _INPUT]
+CheckpointPath = Annotated[str, _CHECKPOINT]
+"""The path of the folder of a checkpoint that the runner may resume from."""
 
 
 class DatasetFile(Frozen):
@@ -50,7 +52,7 @@ class BaseModelFile(Frozen):
 class CheckpointFolder(Frozen):
     """A checkpoint to resume from. The runner verifies its manifest first."""
 
-    folder: str
+    folder: CheckpointPath
     manifest: str
     step: int
 
@@ -172,19 +174,29 @@ class Task(Frozen):
 
 def with_inputs[Part: BaseModel](part: Part, place: Callable[[str], str]) -> Part:
     """Return a task, or a part of one, with each path of an input file replaced by `place` of it."""
+    return _with_paths(part, _INPUT, place)
+
+
+def with_checkpoints[Part: BaseModel](part: Part, place: Callable[[str], str]) -> Part:
+    """Return a task with the folder of each checkpoint that it may resume from replaced by `place` of it."""
+    return _with_paths(part, _CHECKPOINT, place)
+
+
+def _with_paths[Part: BaseModel](part: Part, kind: str, place: Callable[[str], str]) -> Part:
     changed: dict[str, object] = {}
     for name, field in type(part).model_fields.items():
         value = getattr(part, name)
-        new = place(value) if value is not None and _INPUT in field.metadata else _placed(value, place)
+        marked = value is not None and kind in field.metadata
+        new = place(value) if marked else _placed(value, kind, place)
         if new is not value:
             changed[name] = new
     return part.model_copy(update=changed) if changed else part
 
 
-def _placed(value: object, place: Callable[[str], str]) -> object:
+def _placed(value: object, kind: str, place: Callable[[str], str]) -> object:
     if isinstance(value, BaseModel):
-        return with_inputs(value, place)
+        return _with_paths(value, kind, place)
     if type(value) is tuple:
-        parts = tuple(_placed(each, place) for each in value)
+        parts = tuple(_placed(each, kind, place) for each in value)
         return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
     return value

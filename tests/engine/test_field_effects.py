@@ -365,7 +365,7 @@ def spec_with(pointer: str, kind: str, effect: Effect, value: Any = ...) -> Expe
 
 
 def found_by(probe: probes.Probe, spec: ExperimentSpec, files: probes.Files) -> Any:
-    """Return what a probe finds for a spec. Many fields have the same one, without their own value."""
+    """Return the finding of a probe for a spec. Many fields have the same one, without their own value."""
     # Other modules have probes that read rows of the test's database.
     if probe.__module__ != probes.__name__:
         return probe(spec, files)

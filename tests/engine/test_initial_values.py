@@ -68,7 +68,7 @@ def test_a_new_and_a_loaded_model_make_no_initial_values_on_the_device(tmp_path,
 MOMENTS = {
     "RandomNormal": ({"mean": 0.5, "stddev": 2.0}, 0.5, 2.0),
     "RandomUniform": ({"minval": -1.0, "maxval": 3.0}, 1.0, 4 / np.sqrt(12)),
-    # What is left of a normal distribution within two standard deviations has 0.88 of its own.
+    # The middle of a normal distribution, within two standard deviations, has 0.88 of its own.
     "TruncatedNormal": ({"mean": 0.5, "stddev": 2.0}, 0.5, 2 * 0.8796),
     "GlorotUniform": ({}, 0.0, np.sqrt(2 / 500)),
     "GlorotNormal": ({}, 0.0, np.sqrt(2 / 500)),

@@ -143,7 +143,7 @@ def test_a_fit_that_returns_nothing_is_refused(tmp_path: Path) -> None:
 
 def spec(code: OwnCode, entry: str, *, dataset: str = "iris", **parts: Any) -> ExperimentSpec:
     model = {"kind": "code", "digest": code.digest, "entry": entry, **parts.pop("model", {})}
-    fit = {"epochs": 4, "batch_size": 32, **parts.pop("fit", {})}
+    fit = {"epochs": 4, "batch_size": 32, "learning_rate": 0.03, **parts.pop("fit", {})}
     return ExperimentSpec.model_validate(
         {"version": 1, "data": {"dataset": dataset}, "model": model, "fit": fit, **parts}
     )

@@ -52,7 +52,7 @@ async def test_a_standby_trains_for_a_job_with_a_separate_compile_cache(
     pool: RunnerPool, tmp_path: Path
 ) -> None:
     rehearsals = tmp_path / "rehearsals"
-    assert await pool.standbys.add(KEY.standby_key, cache=rehearsals)
+    assert await pool.standbys.add(KEY.standby_key(), cache=rehearsals)
     standby = pool.standbys.all[0].runner
     assert psutil.Process(standby.pid).name() == "ty-standby"
     assert not (standby.folder / "rehearsal").exists()

@@ -1,16 +1,25 @@
-"""GPUs in a sandbox: devices, libraries and rules, from a tree of files that are no devices.
+"""GPUs in a sandbox: devices, libraries and rules, from a tree of files, and with devices that are no GPUs.
 
 Whether a driver works with them is tested in `tests/gpu`, on a machine that has one.
 """
 
+import ast
+import errno
+import os
+import stat
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from jobs.contracts.sandbox import Level
-from tests.sandbox.test_launch import LIMITS, request
+from tests.sandbox.conftest import Cases, cases, python
+from tests.sandbox.test_launch import LIMITS, PIPES, request
 from workers.sandbox import bubblewrap, gpus, landlock, launch, seccomp, view
 from workers.sandbox.gpus import GpuAccess, NoGpuAccess, SandboxGpu
+from workers.sandbox.launch import Owner
+
+__all__ = ["cases"]
 
 TWO = (SandboxGpu("GPU-c", 2), SandboxGpu("GPU-a", 0))
 CACHE = """3 libs found in cache `/etc/ld.so.cache'
@@ -145,6 +154,63 @@ def test_each_level_shows_the_devices_and_limits_no_reserved_memory(root: Path, 
 def shown_order(mounts: list[view.Mount]) -> object:
     order = {mount.target: at for at, mount in enumerate(mounts)}
     return order.__getitem__
+
+
+PROGRAM = """
+import fcntl, os, resource, sys, threading
+own, other = sys.argv[1:]
+found = {"limit": resource.getrlimit(resource.RLIMIT_DATA)[0], "visible": os.environ["CUDA_VISIBLE_DEVICES"]}
+def failure(action):
+    try:
+        action()
+    except OSError as error:
+        return error.strerror
+    return "done"
+device = os.open(own, os.O_RDWR)
+found["order"] = failure(lambda: fcntl.ioctl(device, 0x1234, bytes(8)))
+found["other"] = failure(lambda: os.open(other, os.O_RDWR))
+found["facts"] = bool(os.listdir("/sys/devices"))
+def name():
+    with open(f"/proc/self/task/{threading.get_native_id()}/comm", "r+b", buffering=0) as file:
+        file.write(b"cuda")
+thread = threading.Thread(target=lambda: found.update(name=failure(name)))
+thread.start()
+thread.join()
+print(found)
+"""
+
+
+@pytest.mark.parametrize("level", [level for level in Level if level is not Level.PROCESS])
+def test_a_device_of_the_machine_can_be_used_and_its_neighbour_cannot(
+    level: Level, cases: Cases, owner: Owner | None
+) -> None:
+    """The devices are those of /dev/null, which knows no orders."""
+    if owner is None:
+        pytest.skip("only root can make devices")
+    cases.require("root", level)
+    with tempfile.TemporaryDirectory(prefix="trainyard-devices-") as name:
+        own, other, work = (Path(name, each) for each in ("nvidia0", "nvidia1", "work"))
+        Path(name).chmod(0o711)
+        for device in (own, other):
+            os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+            device.chmod(0o666)
+        work.mkdir()
+        os.chown(work, *owner)
+        asked = request(
+            work,
+            readable=("/sys/devices",),
+            devices=(str(own),),
+            environment={"CUDA_VISIBLE_DEVICES": "GPU-a"},
+        )
+        command = [python(), "-I", "-S", "-c", PROGRAM, str(own), str(other)]
+        with launch.launch_at(level, asked, command, owner=owner, streams=PIPES) as process:
+            assert process.stdout is not None and process.stderr is not None
+            assert process.wait(30) == 0, process.stderr.read()
+            found = ast.literal_eval(process.stdout.read().decode())
+    assert found.pop("other") in ("Permission denied", "No such file or directory")
+    assert found == {
+        "limit": -1, "visible": "GPU-a", "facts": True, "name": "done", "order": os.strerror(errno.ENOTTY),
+    }  # fmt: skip
 
 
 def test_no_call_that_a_driver_needs_is_refused() -> None:

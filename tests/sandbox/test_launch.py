@@ -293,6 +293,11 @@ def test_control_groups_are_used_only_where_one_is_delegated(tmp_path: Path) -> 
     assert (tmp_path / "cgroup.subtree_control").read_text() == "+memory +pids"
     assert (group / "memory.max").read_text() == str(LIMITS.memory_of_all)
     assert (group / "pids.max").read_text() == str(LIMITS.threads)
+    (tmp_path / "sandbox-left").mkdir()
+    os.utime(tmp_path / "sandbox-left", (0, 0))
+    (tmp_path / "sandbox-new").mkdir()
+    assert cgroups.remove_left(tmp_path) == 1
+    assert {each.name for each in tmp_path.iterdir() if each.is_dir()} == {group.name, "sandbox-new"}
 
 
 def test_disk_use_counts_each_file_once_and_refuses_what_it_cannot_measure(tmp_path: Path) -> None:

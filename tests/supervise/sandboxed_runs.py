@@ -35,6 +35,7 @@ from workers.supervise.devices import Devices
 from workers.supervise.runner_pool import RunnerPool
 from workers.supervise.sandbox_limits import SandboxLimits
 from workers.supervise.sandboxes import Sandboxes
+from workers.supervise.standby import StandbyKey
 
 LIMITS = SandboxLimits(processes=20, disk_gib=16 * MIB / 2**30, output_mib=4, file_gib=1)
 MEMORY = 512 * MIB
@@ -48,6 +49,7 @@ class Yard:
     home: Path
     level: Level
     digest: str
+    taken: list[StandbyKey]
 
     def script(
         self,
@@ -74,10 +76,17 @@ class Yard:
         """Return the path of the data of all tasks."""
         return str(LocalStore(self.home / "artifacts").path(self.digest))
 
-    async def run(self, attempt: int, *steps: list[Any], **options: Any) -> dict[str, Any]:
+    async def keep_ready(self) -> int:
+        """Start a standby for the next task with code, and return its pid."""
+        assert await self.bench.node.pool.standbys.add(self.taken[-1], cache=self.home)
+        return self.bench.node.pool.standbys.all[-1].runner.pid
+
+    async def run(
+        self, attempt: int, *steps: list[Any], root: int | None = None, **options: Any
+    ) -> dict[str, Any]:
         """Run a task, and return its end with the lines that it printed."""
         self.script(attempt, *steps, **options)
-        end = await self.bench.run(attempt=attempt, root=attempt)
+        end = await self.bench.run(attempt=attempt, root=root or attempt)
         assert end is not None
         lines = [line.line[:2000] for line in self.bench.repository.lines(attempt)[:100]]
         record = self.bench.repository.sandboxes.get(attempt)
@@ -130,8 +139,10 @@ async def yard(level: Level, module: str = FAKE) -> AsyncIterator[Yard]:
         repository, pool, Devices(), replace(QUICK, grace=0.5, first_progress=15.0), *shared,
         threads_per_slot=1, memory_per_slot=MEMORY, sandbox_limits=LIMITS,
     )  # fmt: skip
+    taken: list[StandbyKey] = []
+    pool.on_taken = taken.append
     try:
-        yield Yard(Bench(context, repository), home, level, digest)
+        yield Yard(Bench(context, repository), home, level, digest, taken)
     finally:
         await pool.close()
         shutil.rmtree(root, ignore_errors=True)
@@ -183,6 +194,13 @@ async def findings(level: Level) -> dict[str, Any]:
         place.script(4, ["see_code"], code="2")
         await place.bench.run(attempt=4, root=1)
         found["reused for other code"] = runner in pool.pids and len(pool.pids) == 1
+        waiting = await place.keep_ready()
+        found["of the standby"] = await place.run(
+            30, ["see_code"], ["checkpoint", 9], ["await_recorded", 1], ["cache", "program"], code="3", root=1
+        )
+        found["standby taken"] = pool.pids[-1] == waiting
+        await place.keep_ready()
+        await pool.standbys.clear()
         found["refused"] = (
             await place.run(5, ["see_code"], minimum=_stronger(level)) if _stronger(level) else {}
         )
@@ -205,12 +223,16 @@ async def findings(level: Level) -> dict[str, Any]:
         ignoring.supervisor.drain()
         await ignoring.ended()
         found["ignores the request to stop"] = repository.endings[12].message
-        place.bench.with_timing(first_progress=0.5, silence=0.5)
+        place.bench.with_timing(first_progress=3.0, silence=0.5)
         found["hang"] = await place.run(13, ["hang"])
         place.bench.with_timing(first_progress=15.0, silence=10.0)
         await place.run(14, ["escape"])
         await pool._discard_idle(lambda _runner: True)
         found["left"] = left_of(home)
+        found["checkpoint folders"] = [
+            str(path.relative_to(home / "artifacts" / "checkpoints"))
+            for path in (home / "artifacts" / "checkpoints").glob("*/*/*")
+        ]
         found["folders left"] = [
             str(path.relative_to(home)) for path in (home / "nodes" / "host").glob("*/*/*")
         ]
@@ -231,6 +253,7 @@ async def hold(level: Level) -> None:
             place.bench.start(attempt=attempt, root=attempt)
         lines = place.bench.repository.lines
         await until(lambda: lines(1) and lines(2), 30)
+        await place.keep_ready()
         sys.stdout.write(f"{place.home}\n")
         sys.stdout.flush()
         await asyncio.sleep(600)

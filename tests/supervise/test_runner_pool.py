@@ -99,9 +99,9 @@ async def test_a_standby_that_would_keep_its_compile_cache_is_ended(pool: Runner
         return runner
 
     pool.standbys = Standbys(fork, pool._end)
-    assert await pool.standbys.add(KEY.standby_key, cache=tmp_path / "cache")
+    assert await pool.standbys.add(KEY.standby_key(), cache=tmp_path / "cache")
     runner = pool.standbys.all[0].runner
-    assert await pool.standbys.take(KEY.standby_key) is None
+    assert await pool.standbys.take(KEY.standby_key()) is None
     assert not psutil.pid_exists(runner.pid)
     assert pool.standbys.all == []
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -55,7 +56,9 @@ def test_code_gets_its_files_and_what_it_writes_is_kept(found: Found) -> None:
     assert files == {"package/model.py": "def build_model(hp): ...\n"}
     assert changeable == (not record(found).holds(Guarantee.WRITE))
     assert len(found["stored"]) == 1
-    assert found["checkpoints"] == ["job-1/3-1-0"]
+    (checkpoint,) = found["checkpoints"]
+    assert re.fullmatch("job-1/own-[0-9a-f]+/3-1-0", checkpoint)
+    assert checkpoint in found["checkpoint folders"]
     assert found["work"]["lines"][3] == json.dumps(["program"])
 
 
@@ -95,6 +98,15 @@ def test_the_sandbox_that_a_run_had_is_recorded_with_its_attempt(found: Found) -
 def test_a_runner_is_reused_for_its_own_job_and_code_alone(found: Found) -> None:
     reused = [found["reused"], found["reused by another job"], found["reused for other code"]]
     assert reused == [True, False, False]
+
+
+def test_a_standby_gets_the_files_of_the_first_task_and_writes_where_all_others_do(found: Found) -> None:
+    assert found["standby taken"]
+    run = found["of the standby"]
+    assert run["outcome"] == "completed", run
+    assert json.loads(run["lines"][0])[0] == {"package/model.py": "def build_model(hp): ...\n"}
+    assert run["lines"][1:] == ["recorded ['9-1-0']", '["program"]']
+    assert sum(path.endswith("/9-1-0") for path in found["checkpoint folders"]) == 1
 
 
 def test_a_task_that_needs_a_stronger_level_does_not_start(found: Found) -> None:

@@ -19,7 +19,7 @@ from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.standby import StandbyKey, Standbys
 
 STANDBY = StandbyKey(Environment(threads=1), "0")
-KEY = RunnerKey(7, *STANDBY)
+KEY = RunnerKey(7, *STANDBY[:2])
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def test_a_standby_becomes_the_runner_of_the_first_task_with_its_key(
 async def test_a_standby_that_still_warms_up_is_not_handed_out(pool: RunnerPool, tmp_path: Path) -> None:
     slow = StandbyKey(Environment(SLOW), None)
     adding = asyncio.create_task(pool.standbys.add(slow, cache=tmp_path))
-    await until(lambda: pool.standbys.has(slow))
+    await until(lambda: pool.standbys.count(slow))
     assert await pool.standbys.take(slow) is None
     pid = pool.standbys.all[0].runner.pid
     adding.cancel()

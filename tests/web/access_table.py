@@ -87,6 +87,7 @@ GET /api/v1/datasets/<slug>/versions/<number>/split-overview
 GET /api/v1/code/<code>
 GET /api/v1/code/<code>/files
 GET /api/v1/code/<code>/environment
+GET /api/v1/code/<code>/data
 GET /api/v1/code/<code>/text
 GET /api/v1/code/<code>/differences
 POST /api/v1/experiments/validate
@@ -100,6 +101,7 @@ GET /api/v1/jobs/<int:job_id>/importance
 GET /api/v1/jobs/<int:job_id>/trials.csv
 GET /api/v1/jobs/<int:job_id>/metrics.csv
 GET /api/v1/jobs/<int:job_id>/reports
+GET /api/v1/models/<name>/versions/<number>/packages
 GET /api/v1/models/<name>/versions/<number>/reports
 GET /api/v1/jobs/<int:job_id>/answer
 GET /api/v1/jobs/<int:job_id>
@@ -311,6 +313,12 @@ POST /code/new
 # People who may run their own code.
 TRAINERS = """
 POST /api/v1/code/<code>/dry-builds
+POST /api/v1/code/<code>/data
+POST /api/v1/code/<code>/environment
+POST /api/v1/code/<code>/environment/resolve
+POST /code/<slug:code>/data
+POST /code/<slug:code>/install
+POST /code/<slug:code>/resolve
 GET POST /p/<slug:project>/code/<slug:code>/run
 """
 

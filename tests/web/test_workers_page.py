@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from jobs.contracts.sandbox import Level
 from jobs.contracts.warm_processes import Warm
 from jobs.models import Worker
 from jobs.queries.workers import kept_warm
@@ -22,6 +23,8 @@ STANDBY = Warm(
     kind="standby", state="ready", threads=2, devices="0", pid=77, since=time.time(), memory_bytes=150_000_000
 )
 
+IN_SANDBOX = STANDBY.model_copy(update={"sandbox": Level.LANDLOCK, "jax": False, "devices": None, "pid": 78})
+
 
 @pytest.fixture
 def browser(people: People) -> Client:
@@ -33,13 +36,14 @@ def worker(*rows: Any, **fields: Any) -> Worker:
 
 
 def test_a_standby_is_shown_with_environment_state_and_memory(browser: Client) -> None:
-    row = worker(STANDBY.model_dump())
+    row = worker(STANDBY.model_dump(), IN_SANDBOX.model_dump())
     shown = browser.get(f"/workers/{row.pk}").content.decode()
-    for words in ("standby", "2 threads · device 0", "ready", "150"):
+    for words in ("standby", "2 threads · device 0", "scripts in the sandbox landlock", "ready", "150"):
         assert words in shown
-    assert "1 process," in text_of(browser.get("/workers"))
+    assert "2 processes," in text_of(browser.get("/workers"))
     answer = browser.get(f"/api/v1/workers/{row.pk}").json()
     assert answer["warm"][0]["memory_bytes"] == STANDBY.memory_bytes
+    assert [process["sandbox"] for process in answer["warm"]] == [None, "landlock"]
     assert "warm" not in answer["info"]
 
 

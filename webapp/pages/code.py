@@ -260,7 +260,7 @@ def load_data(request: Request, code: str) -> HttpResponse:
     given = request.POST
     payload = loading.payload_of(
         version,
-        dataset=given.get("dataset", "").strip(),
+        dataset=given.get("slug", "").strip(),
         entry=given.get("entry", "load_data"),
         task=given.get("task", ""),
     )

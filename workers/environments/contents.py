@@ -82,7 +82,7 @@ class _Files:
         self._known: dict[str, str] = {}
 
     def digest_of(self, site: Path, names: Collection[str], unlisted: Collection[str]) -> str:
-        """Return the digest of the files of a package, and of those that may belong to any; empty without files.
+        """Return the digest of a package's files, and of those that may belong to any; empty without files.
 
         Args:
             site: the folder of all packages.
@@ -109,7 +109,7 @@ class _Files:
 
 
 def _listed(folder: Path) -> frozenset[str]:
-    """Return the paths of a package's files that equal installations share; none if its list is unreadable."""
+    """Return the paths of a package's files that equal installations share; none without a readable list."""
     record = folder / "RECORD"
     try:
         facts = record.lstat()
@@ -126,9 +126,7 @@ def _unlisted(site: Path, lists: Iterable[Collection[str]]) -> frozenset[str]:
     """Return the paths of the files that no package lists: a package writes its list itself."""
     listed = {name for names in lists for name in names}
     found = {
-        os.path.relpath(os.path.join(place, name), site)
-        for place, _, names in os.walk(site)
-        for name in names
+        str((Path(place) / name).relative_to(site)) for place, _, names in os.walk(site) for name in names
     }
     return frozenset(name for name in found - listed if name != inside.FALLBACK and _counts(name))
 

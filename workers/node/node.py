@@ -1,6 +1,7 @@
 """Runs the node: registers it as a worker and serves until a signal, or until it is declared lost."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -14,6 +15,7 @@ from workers.node.inventory import Inventory, cores, memory_per_slot
 from workers.node.membership import Membership, NodeResources
 from workers.node.node_folder import NodeFolder, clean_up_dead_nodes
 from workers.node.settings import NodeSettings
+from workers.sandbox import cgroups
 from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.backoff import Backoff
@@ -166,6 +168,7 @@ class Node:
                 await asyncio.to_thread(
                     compile_cache.evict, self._resources.caches, compile_cache.limit_bytes()
                 )
+                await asyncio.to_thread(_remove_left_groups)
                 await self._resources.records.keep_house(self._resources.environments)
             except DatabaseUnavailable as error:
                 log.warning("%s", error)
@@ -174,6 +177,12 @@ class Node:
                 log.exception("housekeeping failed; it is retried")
             # Often enough that an idle runner lives at most a quarter longer than `idle_runner`.
             await asyncio.sleep(min(self._timing.housekeeping, max(1.0, self._timing.idle_runner / 4)))
+
+
+def _remove_left_groups() -> None:
+    """Remove the control groups of sandboxes whose worker was killed."""
+    with contextlib.suppress(cgroups.NoCgroup):
+        cgroups.remove_left(cgroups.delegated())
 
 
 async def run_node(settings: NodeSettings, *, secrets: set[str]) -> None:

@@ -16,6 +16,7 @@ from typing import NamedTuple, Self
 from jobs.private_files import create_private_folder
 from workers.isolation.access import clean_up
 from workers.supervise.orphans import end_orphans
+from workers.supervise.runner_checkpoints import tidy_after_crash
 
 log = logging.getLogger(__name__)
 
@@ -123,6 +124,7 @@ def clean_up_dead_nodes(own: NodeFolder) -> list[DeadWorker]:
 def _clear(root: Path) -> list[DeadWorker]:
     for pid in end_orphans(root / "runners"):
         log.warning("killed runner %s, which a dead worker left behind", pid)
+    tidy_after_crash(root / "runners")
     shutil.rmtree(root / "attempts", ignore_errors=True)
     shutil.rmtree(root / "runners", ignore_errors=True)
     # The node may have died before it had written the file, or while it wrote it.

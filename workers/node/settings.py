@@ -22,6 +22,9 @@ FORK_VARIABLE = "TRAINYARD_FORK_RUNNERS"
 """`0` starts each runner as a new interpreter, in case a library does not survive a fork."""
 STANDBY_VARIABLE = "TRAINYARD_STANDBY"
 """Number of standby runners, each for another environment; `0` for none."""
+SANDBOX_STANDBY_VARIABLE = "TRAINYARD_STANDBY_SANDBOXES"
+"""Number of standby runners in sandboxes, for code of users; `0` for none."""
+DEFAULT_SANDBOX_STANDBYS = 2
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class NodeSettings:
     runner: str = RUNNER
     forks: bool = False
     standbys: int = 0
+    sandbox_standbys: int = 0
     runner_uids: UidRange | None = None
     """The user ids of runners; None for the user of this process."""
     sandbox_levels: tuple[Level, ...] = tuple(Level)
@@ -64,7 +68,7 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
     )
     options = parser.parse_args(arguments)
     forks = can_fork() and os.environ.get(FORK_VARIABLE, "1") != "0"
-    standbys = int(os.environ.get(STANDBY_VARIABLE) or 1)
+    standbys = _count(parser, STANDBY_VARIABLE, 1)
     # Where JAX preallocates, a standby would take a whole GPU before there is a task for it.
     if not forks or not Environment.grows_on_demand(os.environ):
         standbys = 0
@@ -84,7 +88,15 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
         runner=os.environ.get(MODULE_VARIABLE) or RUNNER,
         forks=forks,
         standbys=standbys,
+        sandbox_standbys=_count(parser, SANDBOX_STANDBY_VARIABLE, DEFAULT_SANDBOX_STANDBYS),
     )
+
+
+def _count(parser: argparse.ArgumentParser, variable: str, default: int) -> int:
+    text = os.environ.get(variable) or str(default)
+    if not text.isdecimal():
+        parser.error(f"{variable}={text!r}: give a number of processes, 0 for none")
+    return int(text)
 
 
 def _positive(text: str) -> int:

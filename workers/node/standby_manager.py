@@ -1,7 +1,7 @@
 """Keeps fork servers and standby runners for the environments used most, while the machine is idle.
 
-A standby must not slow down other work: it is started while cores are idle and a slot is free, and ended when
-all slots are busy or memory is short.
+Projects whose code ran here lately have standbys in sandboxes. A standby must not slow down other work: it is
+started while cores are idle and a slot is free, and ended when all slots are busy or memory is short.
 """
 
 import asyncio
@@ -17,10 +17,11 @@ from pathlib import Path
 import psutil
 
 from workers.node.inventory import available_memory, cores
+from workers.node.sandbox_demand import SandboxDemand
 from workers.runner.environment import Environment
 from workers.supervise.devices import Devices
-from workers.supervise.runner_pool import RunnerKey, RunnerPool
-from workers.supervise.standby import StandbyKey
+from workers.supervise.runner_pool import RunnerPool
+from workers.supervise.standby import Standby, StandbyKey
 from workers.supervise.timing import Timing
 
 log = logging.getLogger(__name__)
@@ -70,13 +71,20 @@ class EnvironmentHistory:
 
 @dataclass
 class StandbyManager:
-    """Starts and ends at most `max_standbys` standbys; with 0 it starts no fork server either."""
+    """Starts and ends standbys.
+
+    Attributes:
+        max_standbys: the most without a sandbox; with 0 it starts no fork server either.
+        max_sandboxes: the most in sandboxes.
+    """
 
     pool: RunnerPool
     history: EnvironmentHistory
+    demand: SandboxDemand
     devices: Devices
     cache: Path
     max_standbys: int
+    max_sandboxes: int
     timing: Timing
     _last_task_at: float = field(default_factory=time.monotonic)
     _retry_at: dict[StandbyKey, float] = field(default_factory=dict)
@@ -89,7 +97,7 @@ class StandbyManager:
     async def run(self, *, draining: Callable[[], bool]) -> None:
         """Run until cancelled."""
         try:
-            while self.max_standbys:
+            while self.max_standbys or self.max_sandboxes:
                 await asyncio.sleep(self.timing.standby_quiet)
                 try:
                     await self._update(draining=draining())
@@ -106,20 +114,40 @@ class StandbyManager:
         if draining or self.pool.free_slots <= 0 or available_memory() < MIN_FREE_MEMORY:
             await standbys.clear()
             return
-        # A standby opens the device that the next task would get.
-        devices = ",".join(self.devices.next(1)) or None
-        keys = [StandbyKey(environment, devices) for environment in self.history.most_used(self.max_standbys)]
-        await standbys.clear(lambda standby: standby.key not in keys)
+        keys = await self._wanted()
+        await standbys.clear(self._superfluous(keys))
         now, timing = time.monotonic(), self.timing
         # A machine that is never idle gets its standby later: a free slot belongs to Trainyard.
         quiet = timing.standby_quiet if idle >= MIN_IDLE_CORES else timing.standby_patience
         if now - self._last_task_at < quiet or (self._adding is not None and not self._adding.done()):
             return
-        for key in keys:
-            if not standbys.has(key) and self._retry_at.get(key, 0.0) < now:
+        for key, wanted in Counter(keys).items():
+            if standbys.count(key) < wanted and self._retry_at.get(key, 0.0) < now:
                 # In a task of its own: a standby that still warms up can be ended meanwhile, like any other.
                 self._adding = asyncio.create_task(self._add(key), name="standby")
                 return  # one at a time: the next update sees what has changed
+
+    async def _wanted(self) -> list[StandbyKey]:
+        """Return the keys of all standbys that there should be."""
+        # A standby opens the device that the next task would get.
+        devices = ",".join(self.devices.next(1)) or None
+        used = self.history.most_used(self.max_standbys) if self.max_standbys else []
+        sandboxes = min(self.max_sandboxes, self.pool.free_slots)
+        return [
+            *(StandbyKey(environment, devices) for environment in used),
+            *(await self.demand.wanted(sandboxes) if sandboxes else ()),
+        ]
+
+    def _superfluous(self, keys: Iterable[StandbyKey]) -> Callable[[Standby], bool]:
+        left, too_old = Counter(keys), time.time() - self.timing.standby_age
+
+        def is_superfluous(standby: Standby) -> bool:
+            left[standby.key] -= 1
+            if left[standby.key] < 0:
+                return True
+            return standby.key.sandbox is not None and standby.started_at < too_old
+
+        return is_superfluous
 
     async def _add(self, key: StandbyKey) -> None:
         added = False
@@ -131,9 +159,12 @@ class StandbyManager:
         if not added:
             self._retry_at[key] = time.monotonic() + RETRY_SECONDS
 
-    def _on_taken(self, key: RunnerKey) -> None:
+    def _on_taken(self, key: StandbyKey) -> None:
         self._last_task_at = time.monotonic()
-        self.history.record(key.environment)
+        if key.sandbox is None:
+            self.history.record(key.environment)
+        else:
+            self.demand.record(key)
 
 
 class IdleCores:

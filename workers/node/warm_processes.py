@@ -1,7 +1,13 @@
 """Lists the fork servers and standby runners of a node for the workers page."""
 
+import contextlib
+
+from jobs.contracts.sandbox import Level
 from jobs.contracts.warm_processes import Warm
+from workers.sandbox.usage import Unmeasurable
+from workers.sandbox.usage import processes as processes_of
 from workers.supervise.runner_pool import RunnerPool
+from workers.supervise.standby import Standby
 from workers.supervise.usage import proportional_memory
 
 
@@ -27,6 +33,8 @@ def list_warm_processes(pool: RunnerPool) -> list[Warm]:
                 pid=standby.runner.pid,
                 since=standby.started_at,
                 devices=standby.key.devices,
+                jax=standby.key.jax,
+                sandbox=_level(standby),
                 **standby.key.environment._asdict(),
             )
             for standby in pool.standbys.all
@@ -34,6 +42,20 @@ def list_warm_processes(pool: RunnerPool) -> list[Warm]:
     ]
 
 
+def _level(standby: Standby) -> Level | None:
+    sandbox = standby.runner.sandbox
+    return None if sandbox is None else sandbox.process.record.level
+
+
 def with_memory(processes: list[Warm]) -> list[Warm]:
     """Return the processes with their memory in bytes. Reads /proc: call it in a thread."""
-    return [each.model_copy(update={"memory_bytes": proportional_memory(each.pid)}) for each in processes]
+    return [each.model_copy(update={"memory_bytes": _memory(each)}) for each in processes]
+
+
+def _memory(process: Warm) -> int:
+    if process.sandbox is None:
+        return proportional_memory(process.pid)
+    # The process outside of a sandbox, and those inside.
+    with contextlib.suppress(Unmeasurable):
+        return sum(proportional_memory(pid) for pid in {process.pid, *processes_of(process.pid)})
+    return 0

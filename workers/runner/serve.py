@@ -50,7 +50,8 @@ class Runner:
         # Only standbys need it, and other runners start faster without it.
         from workers.runner import standby
 
-        self._environment = standby.environment_of(request)
+        if request.jax:
+            self._environment = standby.environment_of(request)
         try:
             standby.warm_up(request)
         # As with a task: every error is reported to the supervisor.

@@ -1,5 +1,6 @@
-"""Warms up a standby: starts JAX and runs a small training before there is a task."""
+"""Warms up a standby before there is a task: most of them start JAX and run a small training."""
 
+import importlib
 import os
 import shutil
 from pathlib import Path
@@ -9,6 +10,10 @@ from workers.runner.accelerator import use_accelerator
 from workers.runner.environment import PREALLOCATE, Environment
 from workers.runner.libraries import configure_jax, import_keras
 from workers.runner.parent_death import set_process_name
+from workers.runner.reproducibility import versions
+
+SCRIPTS = "workers.engine.tasks.script"
+"""The tasks with code that do not need JAX."""
 
 
 def environment_of(request: Rehearse) -> Environment:
@@ -17,13 +22,18 @@ def environment_of(request: Rehearse) -> Environment:
 
 
 def warm_up(request: Rehearse) -> None:
-    """Start JAX and run a small training. Only the process' memory is kept; its files are deleted.
+    """Prepare for tasks. Only the process' memory is kept; its files are deleted.
 
     Raises:
         RuntimeError: JAX would preallocate most of a GPU's memory for a task that may never come.
         NoAccelerator: JAX cannot use the GPU of this standby.
     """
     set_process_name("ty-standby")
+    if not request.jax:
+        importlib.import_module(SCRIPTS)
+        # Its result is cached.
+        versions()
+        return
     # The priority is not lowered for a warm-up: the threads that XLA starts would keep it, and without
     # privileges it could not be raised again.
     environment_of(request).apply()

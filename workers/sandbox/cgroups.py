@@ -3,6 +3,7 @@
 import contextlib
 import os
 import secrets
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from jobs.contracts.sandbox import Limits
 VARIABLE = "TRAINYARD_SANDBOX_CGROUP"
 """The folder of a delegated control group without processes, in which each sandbox gets a group."""
 _NEEDED = ("memory", "pids")
+_PREFIX = "sandbox-"
+MIN_AGE = 60.0
+"""Seconds after which an empty group is one that a dead worker left. A younger one may still be in use."""
 
 
 class NoCgroup(Exception):
@@ -42,7 +46,7 @@ def create(parent: Path, limits: Limits) -> Path:
     Raises:
         NoCgroup: the kernel refused.
     """
-    folder = parent / f"sandbox-{secrets.token_hex(8)}"
+    folder = parent / f"{_PREFIX}{secrets.token_hex(8)}"
     try:
         folder.mkdir()
         (folder / "memory.max").write_text(str(limits.memory_of_all))
@@ -55,3 +59,15 @@ def create(parent: Path, limits: Limits) -> Path:
             folder.rmdir()
         raise NoCgroup(f"{folder}: {error.strerror}") from error
     return folder
+
+
+def remove_left(parent: Path) -> int:
+    """Remove the groups without processes that dead workers have left; return their number."""
+    removed, too_young = 0, time.time() - MIN_AGE
+    for folder in parent.glob(f"{_PREFIX}*"):
+        # The kernel refuses to remove a group that has processes.
+        with contextlib.suppress(OSError):
+            if folder.stat().st_mtime < too_young:
+                folder.rmdir()
+                removed += 1
+    return removed

@@ -73,7 +73,7 @@ def decode(head: bytes | memoryview, body: bytes | bytearray | memoryview) -> Fr
     """Decode a frame; its tensors are views of `body`.
 
     Raises:
-        InvalidFrame: NumPy cannot parse the name of a type. Other invalid content raises what reading it does.
+        InvalidFrame: NumPy cannot parse the name of a type. Other content raises what reading it does.
     """
     header = orjson.loads(head)
     tensors, offset = [], 0
@@ -86,10 +86,11 @@ def decode(head: bytes | memoryview, body: bytes | bytearray | memoryview) -> Fr
 
 def _dtype(name: Any) -> np.dtype[Any]:
     try:
-        return np.dtype(name)
+        found: np.dtype[Any] = np.dtype(name)
     # NumPy evaluates the sizes in a name, such as "(2,3)f4", as a literal of Python.
     except SyntaxError as error:
         raise InvalidFrame("a type that is none") from error
+    return found
 
 
 class Decoder:

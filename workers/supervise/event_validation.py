@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from jobs.contracts.events import ArtifactWritten, CheckpointCommitted, Log, RunnerEvent
 from jobs.runner_files import open_regular
@@ -38,7 +38,7 @@ class EventValidator:
     ) -> None:
         self._attempt = attempt
         self._folder = folder.resolve()
-        self._checkpoints = checkpoints.resolve()
+        self._seen = self._checkpoints = checkpoints.resolve()
         self._checkpoint_root = checkpoint_root.resolve()
         self._repository = repository
         self.owner = os.geteuid()
@@ -50,6 +50,15 @@ class EventValidator:
         """Set the folder in which the runner writes, and its user. Call it before there are events."""
         self._folder = folder.resolve()
         self.owner = owner
+
+    def find_checkpoints(self, seen: Path, place: Path) -> None:
+        """Set the folder in which the runner writes checkpoints. Call it before there are events.
+
+        Args:
+            seen: its path for the runner.
+            place: its path.
+        """
+        self._seen, self._checkpoints = seen, place.resolve()
 
     async def validate(
         self, events: Sequence[RunnerEvent]
@@ -105,7 +114,10 @@ class EventValidator:
 
     def _checkpoint(self, event: CheckpointCommitted) -> RunnerEvent:
         # Existence is not checked: a newer checkpoint may have replaced it.
-        path = _inside(self._checkpoints, event.folder)
+        claimed = PurePath(event.folder)
+        if claimed.is_relative_to(self._seen):
+            claimed = claimed.relative_to(self._seen)
+        path = _inside(self._checkpoints, str(claimed))
         if path is None or self._checkpoint_root not in path.parents:
             return _warning(f"checkpoint {event.folder!r} is not in the folder of this job's checkpoints")
         # The runner may claim any size, and the disk quota counts this one.

@@ -243,12 +243,12 @@ class ModelProcesses:
         streams = Streams(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, keep=(descriptor,))
         command = (*prepared.command, "--socket", str(descriptor))
 
-        def start() -> tuple[SandboxProcess, int]:
+        def start() -> SandboxProcess:
             states = self._sandboxes.states.result()
             scratch = prepared.folders.scratch
-            return launch(prepared.request, command, states, owner=owner, streams=streams, scratch=scratch), 0
+            return launch(prepared.request, command, states, owner=owner, streams=streams, scratch=scratch)
 
-        process, _ = await started_in(self._sandboxes.starter, start)
+        process = await started_in(self._sandboxes.starter, start)
         lines = _Lines(name, self.recorder)
         watch = Watch(process, prepared.request.writable).start()
         assert process.stdout is not None  # noqa: S101  it is a pipe

@@ -39,10 +39,11 @@ class RunnerKey(NamedTuple):
     devices: str | None = None
     sandbox: SandboxNeeds | None = None
 
-    @property
-    def standby_key(self) -> StandbyKey:
-        """The key of a standby that fits."""
-        return StandbyKey(self.environment, self.devices)
+    def standby_key(self, *, needs_jax: bool = True) -> StandbyKey:
+        """Return the key of a standby that fits."""
+        if self.sandbox is None:
+            return StandbyKey(self.environment, self.devices)
+        return StandbyKey(self.environment, self.devices, self.sandbox.before_job(), needs_jax)
 
 
 @dataclass
@@ -67,14 +68,15 @@ class RunnerPool:
     """Gives each runner a user of its own. Without it, runners have the user of this process."""
     sandboxes: Sandboxes | None = None
     """Starts the runners with code of users. Without it, none is started."""
-    on_taken: Callable[[RunnerKey], None] = lambda _key: None
-    """Called for every runner taken for JAX, so that standbys are kept for the keys used most."""
+    on_taken: Callable[[StandbyKey], None] = lambda _key: None
+    """Called for every runner taken that a standby could have been, so that standbys are kept for the keys
+    used most."""
     _idle: dict[RunnerProcess, RunnerKey] = field(default_factory=dict)
     _busy: set[RunnerProcess] = field(default_factory=set)
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
-        self.standbys = Standbys(self._fork_standby, self._end)
+        self.standbys = Standbys(self._start_standby, self._end)
 
     async def take(self, key: RunnerKey, *, needs_jax: bool = True) -> RunnerProcess:
         """Return an idle runner of `key`, else a standby, else a new one.
@@ -83,10 +85,11 @@ class RunnerPool:
             OSError: it could not be started.
             SandboxRefused: it needs a sandbox that this machine does not offer.
         """
-        # Standbys and fork servers have no code of users, and are in no sandbox.
-        may_be_warm = needs_jax and key.sandbox is None
+        # Other tasks than these start fast in a new interpreter.
+        may_be_warm = needs_jax or key.sandbox is not None
+        standby_key = key.standby_key(needs_jax=needs_jax)
         if may_be_warm:
-            self.on_taken(key)
+            self.on_taken(standby_key)
         for runner, its_key in list(self._idle.items()):
             if its_key == key and runner.alive:
                 del self._idle[runner]
@@ -95,12 +98,21 @@ class RunnerPool:
         # An idle runner keeps the GPU memory that its tasks have used.
         await self._discard_idle(lambda runner: share_devices(self._idle[runner].devices, key.devices))
         await self._make_room()
-        taken = await self.standbys.take(key.standby_key) if may_be_warm else None
+        taken = await self._take_standby(key, standby_key) if may_be_warm else None
         if taken is None:
             # Another standby may have opened a GPU that the new runner is about to get.
             await self.standbys.clear_devices(key.devices)
-            taken = await self._launch_for(key, may_be_warm=may_be_warm)
+            taken = await self._launch_for(key, may_fork=needs_jax)
         self._busy.add(taken)
+        return taken
+
+    async def _take_standby(self, key: RunnerKey, standby_key: StandbyKey) -> RunnerProcess | None:
+        if self.sandboxes is not None and key.sandbox is not None:
+            # A level could have been lost meanwhile.
+            await self.sandboxes.require(key.sandbox.code.minimum)
+        taken = await self.standbys.take(standby_key)
+        if taken is not None and key.sandbox is not None:
+            await self._assign(taken, key.sandbox)
         return taken
 
     async def give_back(self, runner: RunnerProcess, key: RunnerKey) -> None:
@@ -160,8 +172,15 @@ class RunnerPool:
             longest_idle = next(iter(self._idle))
             await self.discard(longest_idle)
 
-    async def _fork_standby(self, key: StandbyKey) -> RunnerProcess | None:
-        """Fork a standby. Returns None without a fork server: a new interpreter would not start faster."""
+    async def _start_standby(self, key: StandbyKey) -> RunnerProcess | None:
+        """Start a standby. Returns None if it cannot be started now."""
+        if key.sandbox is not None:
+            try:
+                return await self._launch_in_sandbox(key.sandbox)
+            except (OSError, SandboxRefused) as error:
+                log.warning("a standby for code could not be started: %s", error)
+                return None
+        # Without a fork server, a new interpreter would not start faster.
         server = None if self.fork_servers is None else await self.fork_servers.server_for(key.environment)
         if server is None:
             return None
@@ -171,13 +190,26 @@ class RunnerPool:
             log.warning("a standby could not be forked: %s", error)
             return None
 
-    async def _launch_for(self, key: RunnerKey, *, may_be_warm: bool) -> RunnerProcess:
+    async def _launch_for(self, key: RunnerKey, *, may_fork: bool) -> RunnerProcess:
         if key.sandbox is not None:
-            return await self._launch_in_sandbox(key.sandbox)
+            runner = await self._launch_in_sandbox(key.sandbox)
+            await self._assign(runner, key.sandbox)
+            return runner
         launcher: Launcher = SpawnLauncher(self.module)
-        if may_be_warm and self.fork_servers is not None:
+        if may_fork and self.fork_servers is not None:
             launcher = ForkOrSpawnLauncher(self.fork_servers, key.environment)
         return await self._launch(launcher, key.devices)
+
+    async def _assign(self, runner: RunnerProcess, needs: SandboxNeeds) -> None:
+        """Give a runner in a sandbox to a job; it is ended if that fails or is cancelled."""
+        assert runner.sandbox is not None  # noqa: S101  it was started in one
+        assigning = asyncio.ensure_future(asyncio.to_thread(runner.sandbox.assign, needs))
+        try:
+            await asyncio.shield(assigning)
+        except BaseException:
+            await asyncio.wait({assigning})
+            await asyncio.shield(self._end(runner))
+            raise
 
     async def _launch_in_sandbox(self, needs: SandboxNeeds) -> RunnerProcess:
         if (sandboxes := self.sandboxes) is None:
@@ -241,8 +273,8 @@ class RunnerPool:
 async def _close_prepared(preparing: "asyncio.Future[SandboxLauncher]") -> None:
     """Withdraw the access of a runner in a sandbox that was not started."""
     await asyncio.wait({preparing})
-    if preparing.exception() is None and (access := preparing.result().access) is not None:
-        await asyncio.to_thread(access.close)
+    if preparing.exception() is None:
+        await asyncio.to_thread(preparing.result().close)
 
 
 async def _close_access(creating: "asyncio.Future[RunnerAccess]") -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from jobs.contracts.control import Start, Yield
+from jobs.contracts.control import Recorded, Start, Yield
 from jobs.contracts.event_cost import MESSAGE_COST, cost_of
 from jobs.contracts.events import (
     PROGRESS_AXES,
@@ -111,7 +111,7 @@ class RunnerSession:
         try:
             # After the watchers exist: a runner that ends at once must be noticed.
             self._runner.send(start)
-            self._recorder.notify_runner = self._runner.send
+            self._recorder.notify_runner = self._send_recorded
             await asyncio.wait({ending})
         finally:
             self._recorder.notify_runner = None
@@ -125,6 +125,12 @@ class RunnerSession:
         if (sandbox := self._runner.sandbox) is not None and sandbox.watch.ended is not None:
             return False
         return self._limits is None and isinstance(self._final_event, Result | Yielded)
+
+    def _send_recorded(self, recorded: Recorded) -> None:
+        sandbox = self._runner.sandbox
+        if sandbox is not None and sandbox.checkpoints is not None:
+            recorded = sandbox.checkpoints.recorded(recorded)
+        self._runner.send(recorded)
 
     def _on_watcher_done(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

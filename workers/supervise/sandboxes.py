@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from jobs.contracts.control import Start
 from jobs.contracts.sandbox import Level, LevelState, Limits, SandboxRequest, choose_level, refusal
-from jobs.contracts.task_parts import OwnCode, Task, with_inputs
+from jobs.contracts.task_parts import OwnCode, Task, with_checkpoints, with_inputs
+from workers.environments.folder import EnvironmentFolder, Held
 from workers.forking.client import Child
 from workers.isolation.access import INPUTS, Isolation, RunnerAccess
 from workers.sandbox import usage
@@ -26,6 +27,7 @@ from workers.sandbox.view import CODE_ROOT, PACKAGES
 from workers.sandbox.watch import Watch
 from workers.supervise.environment import runner_environment
 from workers.supervise.launcher import RunnerDescriptors, RunnerStart
+from workers.supervise.runner_checkpoints import RunnerCheckpoints, unlink
 
 WORK = "own-code"
 """The folder beside those of the attempts that has a folder for each runner, and in it one for each task."""
@@ -40,7 +42,7 @@ class SandboxNeeds(NamedTuple):
     Attributes:
         project: the project whose files it reads.
         code: its code.
-        checkpoints: the folder of its checkpoints.
+        checkpoints: the folder of the checkpoints of its job.
         compile_cache: the folder of its compiled programs.
         limits: its limits.
         gpus: the GPUs that it uses; None for the CPU.
@@ -52,6 +54,17 @@ class SandboxNeeds(NamedTuple):
     compile_cache: str
     limits: Limits
     gpus: GpuAccess | None = None
+
+    @property
+    def has_job(self) -> bool:
+        """Whether the code and the job are known."""
+        return bool(self.code.digest)
+
+    def before_job(self) -> "SandboxNeeds":
+        """Return the needs of a runner that may get a task with these: all but its code and its job."""
+        code = self.code.model_copy(update={"digest": "", "files": (), "folder": ""})
+        root = str(Path(self.checkpoints).parent) if self.checkpoints else ""
+        return self._replace(code=code, checkpoints=root)
 
 
 class SandboxFolders(NamedTuple):
@@ -87,13 +100,48 @@ class SandboxFolders(NamedTuple):
 
 @dataclass
 class Sandbox:
-    """The sandbox of a runner."""
+    """The sandbox of a runner.
+
+    Attributes:
+        process: its processes.
+        watch: measures them.
+        writable: the folders in which it writes.
+        folders: its folders.
+        access: its access to files, if it has a user of its own.
+        checkpoints: the folder of its checkpoints; None if its tasks have none.
+        packages: keeps the packages of its interpreter; None if it has no others than the worker.
+        code: the code of its job; None before it has one.
+    """
 
     process: SandboxProcess
     watch: Watch
+    writable: tuple[str, ...]
     folders: SandboxFolders
-    code: OwnCode
     access: RunnerAccess | None
+    checkpoints: RunnerCheckpoints | None
+    packages: Held | None = None
+    code: OwnCode | None = None
+
+    def assign(self, needs: SandboxNeeds) -> None:
+        """Give it the code of its job, which it keeps until its end. Call it once, in a thread.
+
+        Args:
+            needs: of the tasks of the job; those of its start were the same, or `needs.before_job()`.
+
+        Raises:
+            OSError: the disk is full, or a folder cannot be moved.
+        """
+        # A standby has compiled programs there.
+        for folder in self.folders.work.iterdir():
+            remove_tree(folder)
+        self.code = put_code(needs.code, self.folders.code)
+        if self.checkpoints is not None:
+            self.checkpoints.move_to(Path(needs.checkpoints), self.access)
+        try:
+            before = usage.disk(self.writable, ())
+        except usage.Unmeasurable as error:
+            raise OSError(f"the folders of a run cannot be measured: {error}") from error
+        self.watch.begin(before=before)
 
     def hand_over(self, task: Task, attempt: int) -> Start:
         """Give the runner the files of a task.
@@ -108,6 +156,10 @@ class Sandbox:
         placed = with_inputs(
             task.model_copy(update={"code": None}), lambda path: str(self._read_only(Path(path)))
         )
+        if (own := self.checkpoints) is not None:
+            placed = with_checkpoints(placed, lambda path: own.link(path, self.folders.inputs))
+            seen = str(own.path_for(self.process.record.level))
+            placed = placed.model_copy(update={"checkpoints": seen})
         placed = placed.model_copy(update={"folder": str(folder), "code": self.code})
         file = self.folders.inputs / f"task-{attempt}.json"
         file.write_text(placed.model_dump_json())
@@ -128,12 +180,20 @@ class Sandbox:
     def withdraw(self, attempt: int) -> None:
         """Withdraw the files of a task, except inputs, which the next task of the job needs again."""
         (self.folders.inputs / f"task-{attempt}.json").unlink(missing_ok=True)
+        unlink(self.folders.inputs)
 
     def close(self) -> None:
         """End all processes and delete its folders. That of its tasks stays until their files are stored."""
         self.process.close()
         self.watch.stop()
+        if self.packages is not None:
+            self.packages.release()
+        if self.code is None:
+            # Only a standby has written there, and nothing in it is kept.
+            remove_tree(self.folders.work)
         remove_if_empty(self.folders.work)
+        if self.checkpoints is not None:
+            self.checkpoints.close()
 
 
 @dataclass(frozen=True)
@@ -150,10 +210,12 @@ class Sandboxes:
     Attributes:
         attempts: the folder of all attempts of the node.
         readable: the folders of further packages that runners import.
+        environments: has the packages of code.
     """
 
     attempts: Path
     readable: tuple[str, ...] = ()
+    environments: EnvironmentFolder | None = None
     states: "asyncio.Future[tuple[LevelState, ...]]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -181,10 +243,10 @@ class Sandboxes:
         isolation: Isolation | None,
         module: str,
     ) -> "SandboxLauncher":
-        """Make the folders of a new runner and put the code into them. Call it in a thread.
+        """Make the folders of a new runner. Call it in a thread.
 
         Args:
-            needs: of its tasks.
+            needs: of its tasks, with its job or before it has one.
             runner: its folder.
             isolation: gives it a user of its own.
             module: the module that it executes.
@@ -193,29 +255,51 @@ class Sandboxes:
             OSError: the disk is full, or a file is missing.
         """
         folders = SandboxFolders.of(runner, self.attempts)
-        access = None if isolation is None else isolation.create_access(runner)
+        packages = self._hold(needs.code.python)
+        access = None
         try:
+            access = None if isolation is None else isolation.create_access(runner)
             folders.inputs.mkdir(exist_ok=True)
             for folder in (folders.code, folders.program, folders.scratch):
                 folder.mkdir()
                 # Only this runner can enter the folder around them.
                 folder.chmod(_ENTER if folder == folders.scratch else _FOR_ALL)
             self.link_program(folders.program)
-            for path in (str(folders.work), needs.checkpoints, needs.compile_cache):
+            for path in (str(folders.work), needs.compile_cache):
                 if path and access is not None:
                     access.grant(Path(path))
                 elif path:
                     Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
-            code = put_code(needs.code, folders.code)
+            checkpoints = _checkpoints_of(needs, runner, access) if needs.checkpoints else None
         except BaseException:
             if access is not None:
                 access.close()
+            if packages is not None:
+                packages.release()
             raise
+        code = needs.code
         return SandboxLauncher(
-            request=self._request(needs, folders),
+            request=self._request(needs, folders, checkpoints),
             command=((not code.own_versions and code.python) or sys.executable, "-m", module),
-            states=self.states.result(), folders=folders, code=code, access=access, starter=self._starter,
+            states=self.states.result(), folders=folders, access=access, checkpoints=checkpoints,
+            packages=packages, starter=self._starter,
         )  # fmt: skip
+
+    def _hold(self, python: str) -> Held | None:
+        """Keep the packages of an interpreter from being removed; None if it is that of the worker.
+
+        Raises:
+            OSError: they have been removed.
+        """
+        if not python or self.environments is None:
+            return None
+        folder = Path(python).parents[2]
+        if folder.parent != self.environments.root:
+            return None
+        held = self.environments.hold(folder.name)
+        if held is None:
+            raise OSError("the packages of the code were removed meanwhile")
+        return held
 
     @property
     def starter(self) -> ThreadPoolExecutor:
@@ -227,11 +311,14 @@ class Sandboxes:
         for package in (*(CODE_ROOT / name for name in PACKAGES), *map(Path, self.readable)):
             (folder / package.name).symlink_to(package)
 
-    def _request(self, needs: SandboxNeeds, folders: SandboxFolders) -> SandboxRequest:
+    def _request(
+        self, needs: SandboxNeeds, folders: SandboxFolders, checkpoints: RunnerCheckpoints | None
+    ) -> SandboxRequest:
         code, gpus = needs.code, needs.gpus
         # A virtual environment: the folder above that of its programs.
         packages = (str(Path(code.python).parent.parent),) if code.python else ()
-        writable = (str(folders.work), needs.checkpoints, needs.compile_cache)
+        own = "" if checkpoints is None else str(checkpoints.made)
+        writable = (str(folders.work), own, needs.compile_cache)
         return SandboxRequest(
             minimum=code.minimum,
             readable=(
@@ -263,9 +350,19 @@ class SandboxLauncher:
     command: Sequence[str]
     states: Sequence[LevelState]
     folders: SandboxFolders
-    code: OwnCode
     access: RunnerAccess | None
+    checkpoints: RunnerCheckpoints | None
+    packages: Held | None
     starter: ThreadPoolExecutor
+
+    def close(self) -> None:
+        """Withdraw the access of a runner that was not started."""
+        if self.packages is not None:
+            self.packages.release()
+        if self.checkpoints is not None:
+            self.checkpoints.close()
+        if self.access is not None:
+            self.access.close()
 
     async def launch(self, start: RunnerStart, descriptors: RunnerDescriptors) -> SandboxedChild:
         """Start the runner. Its folder and its environment are those of the request.
@@ -275,31 +372,34 @@ class SandboxLauncher:
             SandboxRefused: no level is strong enough.
         """
         del start
-        process, before = await started_in(self.starter, partial(self._launch, descriptors))
-        watch = Watch(process, self.request.writable, before=before, printed=descriptors.printed).start()
-        sandbox = Sandbox(process, watch, self.folders, self.code, self.access)
+        process = await started_in(self.starter, partial(self._launch, descriptors))
+        watch = Watch(process, self.request.writable, printed=descriptors.printed, waits=True).start()
+        sandbox = Sandbox(
+            process, watch, self.request.writable, self.folders, self.access, self.checkpoints,
+            packages=self.packages,
+        )  # fmt: skip
         return SandboxedChild(process.pid, end_of(process), sandbox)
 
-    def _launch(self, descriptors: RunnerDescriptors) -> tuple[SandboxProcess, int]:
-        try:
-            before = usage.disk(self.request.writable, ())
-        except usage.Unmeasurable as error:
-            raise OSError(f"the folders of a run cannot be measured: {error}") from error
+    def _launch(self, descriptors: RunnerDescriptors) -> SandboxProcess:
         # The process is root's child, but has its own user; the group is that of all runners.
         owner = None if self.access is None else Owner(self.access.user.uid, self.access.group)
         streams = Streams(
             descriptors.stdin, descriptors.stdout, descriptors.stderr, keep=(descriptors.events,)
         )
         command = (*self.command, "--events-fd", str(descriptors.events))
-        process = launch(
+        return launch(
             self.request, command, self.states, owner=owner, streams=streams, scratch=self.folders.scratch
         )
-        return process, before
 
 
-async def started_in(
-    starter: ThreadPoolExecutor, start: Callable[[], tuple[SandboxProcess, int]]
-) -> tuple[SandboxProcess, int]:
+def _checkpoints_of(needs: SandboxNeeds, runner: Path, access: RunnerAccess | None) -> RunnerCheckpoints:
+    folder = Path(needs.checkpoints)
+    if not needs.has_job:
+        return RunnerCheckpoints.create(folder, runner, access)
+    return RunnerCheckpoints.create(folder.parent, runner, access, job=folder)
+
+
+async def started_in(starter: ThreadPoolExecutor, start: Callable[[], SandboxProcess]) -> SandboxProcess:
     """Return what `start` returns in the thread that starts all sandboxes."""
     starting = asyncio.get_running_loop().run_in_executor(starter, start)
     try:
@@ -308,7 +408,7 @@ async def started_in(
         # The thread uses the descriptors until then.
         await asyncio.wait({starting})
         if starting.exception() is None:
-            await asyncio.to_thread(starting.result()[0].close)
+            await asyncio.to_thread(starting.result().close)
         raise
 
 

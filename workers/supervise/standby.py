@@ -1,7 +1,10 @@
-"""Keeps standby runners: forked and warmed up ahead of need, so that the first task of a job starts fast.
+"""Keeps standby runners: started and warmed up ahead of need, so that the first task of a job starts fast.
 
 A standby has seen no project's data. The first task makes it an ordinary runner of its job. Standbys do not
 count as slots: there are few, and the node ends them when it needs their memory or cores.
+
+A standby for tasks with code of users waits in a sandbox of its project. It has run no code of users, and
+gets that of one job alone.
 """
 
 import asyncio
@@ -16,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 from jobs.contracts.control import Rehearse
 from workers.runner.environment import Environment
 from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.sandboxes import SandboxNeeds
 
 log = logging.getLogger(__name__)
 
@@ -25,13 +29,22 @@ State = Literal["preparing", "ready"]
 
 
 class StandbyKey(NamedTuple):
-    """Decides which tasks a standby fits: once JAX has started, its environment and devices are fixed."""
+    """Decides which tasks a standby fits: once JAX has started, its environment and devices are fixed.
+
+    Attributes:
+        environment: the settings of the process.
+        devices: the GPUs that it opens.
+        sandbox: the needs of tasks with code, before they have a job; None for tasks without code.
+        jax: whether it has started JAX.
+    """
 
     environment: Environment
     devices: str | None = None
+    sandbox: SandboxNeeds | None = None
+    jax: bool = True
 
 
-@dataclass
+@dataclass(eq=False)
 class Standby:
     """One standby process, warm once `ready`."""
 
@@ -48,25 +61,26 @@ class Standby:
 
 @dataclass
 class Standbys:
-    """At most one standby for each key. `fork` returns a runner with its imports done, or None."""
+    """The standbys of a node. `start` returns a runner for a key, or None."""
 
-    fork: Callable[[StandbyKey], Awaitable[RunnerProcess | None]]
+    start: Callable[[StandbyKey], Awaitable[RunnerProcess | None]]
     end: Callable[[RunnerProcess], Awaitable[None]]
-    _standbys: dict[StandbyKey, Standby] = field(default_factory=dict)
+    _standbys: list[Standby] = field(default_factory=list)
 
     @property
     def all(self) -> list[Standby]:
-        return list(self._standbys.values())
+        return list(self._standbys)
 
     async def take(self, key: StandbyKey) -> RunnerProcess | None:
         """Remove a ready standby and return its runner; None if none is ready."""
-        standby = self._standbys.get(key)
-        if standby is None or not standby.ready or not standby.runner.alive:
+        fitting = (each for each in self._standbys if each.key == key and each.ready and each.runner.alive)
+        standby = next(fitting, None)
+        if standby is None:
             return None
-        del self._standbys[key]
+        self._standbys.remove(standby)
         standby.runner.set_listener(None)
         # A task may run a user's code, which must not change programs that other standbys will execute.
-        if standby.runner.access is not None:
+        if key.sandbox is None and standby.runner.access is not None:
             try:
                 standby.runner.access.revoke(standby.cache)
             except OSError as error:
@@ -75,28 +89,33 @@ class Standbys:
                 return None
         return standby.runner
 
-    def has(self, key: StandbyKey) -> bool:
-        """Return whether there is a standby for `key`, ready or preparing."""
-        return key in self._standbys
+    def count(self, key: StandbyKey) -> int:
+        """Return the number of standbys for `key`, ready or preparing."""
+        return sum(standby.key == key for standby in self._standbys)
 
     async def add(self, key: StandbyKey, *, cache: Path) -> bool:
         """Start a standby for `key` and wait until it is ready; return False if that fails.
 
         Args:
-            key: the environment and devices; no standby may exist for them.
-            cache: the folder for the programs that warm-ups compile.
+            key: the tasks that it fits.
+            cache: the folder for the programs that warm-ups compile. Those of standbys in sandboxes do not
+                use it.
         """
         await self.clear_devices(key.devices)
-        if (runner := await self.fork(key)) is None:
+        if (runner := await self.start(key)) is None:
             return False
+        if runner.sandbox is not None:
+            # Code of users has written all others that it can reach.
+            cache = runner.work_folder / "rehearsal-programs"
         try:
-            if runner.access is not None:
+            if runner.access is not None and runner.sandbox is None:
                 runner.access.grant(cache)
         except OSError as error:
             log.warning("a standby cannot use its compile cache: %s", error)
             await self.end(runner)
             return False
-        standby = self._standbys[key] = Standby(key, runner, cache)
+        standby = Standby(key, runner, cache)
+        self._standbys.append(standby)
         reported: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def on_line(line: bytes) -> None:
@@ -105,7 +124,8 @@ class Standbys:
 
         runner.set_listener(on_line)
         folder = str(runner.work_folder / "rehearsal")
-        runner.send(Rehearse(folder=folder, compile_cache=str(cache), **key.environment._asdict()))
+        request = Rehearse(folder=folder, compile_cache=str(cache), jax=key.jax, **key.environment._asdict())
+        runner.send(request)
         try:
             first: list[asyncio.Future[Any]] = [reported, runner.ended]
             await asyncio.wait(first, timeout=WARM_UP_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
@@ -127,9 +147,9 @@ class Standbys:
         await self.clear(lambda standby: share_devices(standby.key.devices, devices))
 
     async def _drop(self, standby: Standby) -> None:
-        if self._standbys.get(standby.key) is standby:
+        if standby in self._standbys:
             # Removed before the first await, so that nothing else takes or ends it.
-            del self._standbys[standby.key]
+            self._standbys.remove(standby)
             await asyncio.shield(self.end(standby.runner))
 
 

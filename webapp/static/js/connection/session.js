@@ -46,7 +46,7 @@ function change(next) {
   document.dispatchEvent(new Event("ty:session"));
 }
 
-// A part of the page was refused. Perhaps it was asked for before a login in another tab, so its answer does not tell who is
+// A part of the page was refused. Perhaps it was asked for before a login in another tab, so its answer does not show who is
 // logged in now.
 document.addEventListener("ty:logout", () => askLogin());
 // The person comes back from another tab or window, or with Back to a page that the browser has kept.

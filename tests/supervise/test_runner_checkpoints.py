@@ -1,0 +1,64 @@
+"""Each runner with code writes its checkpoints into a folder of its own; others are linked to it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jobs.contracts.control import Recorded
+from jobs.contracts.sandbox import Level
+from workers.supervise.runner_checkpoints import NOTE, RunnerCheckpoints, tidy_after_crash, unlink
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> RunnerCheckpoints:
+    (tmp_path / "runners" / "1").mkdir(parents=True)
+    return RunnerCheckpoints.create(tmp_path / "store", tmp_path / "runners" / "1", None)
+
+
+def test_a_folder_moves_into_that_of_its_job_and_keeps_its_path_where_the_runner_has_its_own_root(
+    own: RunnerCheckpoints,
+) -> None:
+    made = own.made
+    own.move_to(own.root / "job-7", None)
+    assert own.place == own.root / "job-7" / made.name
+    assert own.place.is_dir()
+    assert [own.path_for(level) for level in Level] == [made, made, own.place, own.place]
+    recorded = Recorded(folders=(f"job-7/{made.name}/trial-1/5", "job-7/own-2/trial-1/6"))
+    assert own.recorded(recorded).folders == ("trial-1/5",)
+
+
+def test_a_checkpoint_of_another_runner_is_linked_without_anything_that_leads_elsewhere(
+    own: RunnerCheckpoints, tmp_path: Path
+) -> None:
+    other, inputs = own.root / "job-7" / "own-2" / "5", tmp_path / "inputs"
+    other.mkdir(parents=True)
+    inputs.mkdir()
+    (other / "model.npz").write_bytes(b"weights")
+    (other / "secret").symlink_to("/etc/passwd")
+    os.mkfifo(other / "pipe")
+    place = Path(own.link(str(other), inputs))
+    assert {file.name: file.read_bytes() for file in place.iterdir()} == {"model.npz": b"weights"}
+    assert own.link(str(other), inputs) == str(place)
+    (own.root / "job-7" / "link").symlink_to(other)
+    for missing in (own.root / "job-7" / "link", own.root / "job-7" / "gone", own.root.parent):
+        assert list(Path(own.link(str(missing), inputs)).iterdir()) == []
+    unlink(inputs)
+    assert list(inputs.iterdir()) == []
+
+
+def test_what_was_not_completed_is_removed_also_after_a_crash(own: RunnerCheckpoints, tmp_path: Path) -> None:
+    own.move_to(own.root / "job-7", None)
+    outside = tmp_path / "outside"
+    for folder in (own.place / "trial-1" / ".tmp-1-5", own.place / "trial-1" / "4-1", outside / ".tmp-1-6"):
+        folder.mkdir(parents=True)
+    (own.place / "link").symlink_to(outside)
+    tidy_after_crash(tmp_path / "runners")
+    assert [path.name for path in (own.place / "trial-1").iterdir()] == ["4-1"]
+    assert (outside / ".tmp-1-6").exists()
+    unused = RunnerCheckpoints.create(own.root, tmp_path / "runners" / "1", None)
+    unused.close()
+    assert not unused.made.exists()
+    (tmp_path / "runners" / "1" / NOTE).write_text(str(tmp_path / "runners"))
+    tidy_after_crash(tmp_path / "runners")
+    assert (tmp_path / "runners").is_dir()
