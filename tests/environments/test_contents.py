@@ -47,6 +47,7 @@ def test_a_digest_covers_the_files_of_a_wheel_and_nothing_that_installers_add(tm
     [
         ("first/hidden.py", False),
         ("hidden.pth", False),
+        ("hidden\udcff.py", False),
         ("other-1.0.dist-info/hidden.py", False),
         ("first/more.pyc", True),
         ("../../../bin/python3.13", True),

@@ -95,7 +95,8 @@ class _Files:
             lines = [f"{name}\0{self._digest(site, name)}\n" for name in sorted({*names, *unlisted})]
         except (OSError, ValueError):
             return ""
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
+        # Names of files need not be UTF-8.
+        return hashlib.sha256(os.fsencode("".join(lines))).hexdigest()
 
     def _digest(self, site: Path, name: str) -> str:
         # A package that was built here could have links to any place.
