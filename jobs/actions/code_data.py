@@ -94,7 +94,8 @@ def keep(job: Job, payload: CodeDataPayload, result: CodeDataResult) -> DatasetV
     """Make a version of the file of a job, which is read as an upload is: code of users has written it.
 
     Raises:
-        ResultRefused: there is no file, or the name of the data set cannot be used any more.
+        ResultRefused: there is no file, the name of the data set cannot be used any more, or the disk quota
+            of the project is reached.
     """
     row = job.artifacts.filter(role="loaded").select_related("artifact").order_by("-pk").first()
     if row is None or job.project is None or job.created_by is None:
@@ -107,11 +108,11 @@ def keep(job: Job, payload: CodeDataPayload, result: CodeDataResult) -> DatasetV
     )
     named = [ColumnRequest(name=result.part, role="split")] if result.part is not None else []
     roles = Roles(target=result.target, task=payload.prediction, columns=tuple(named))
-    dataset = Dataset.objects.filter(project=job.project, slug=payload.dataset).first()
-    if dataset is not None:
-        return datasets.new_version(dataset, stored, roles, ReadOptions(), by=job.created_by)
     by = job.created_by
+    dataset = Dataset.objects.filter(project=job.project, slug=payload.dataset).first()
     try:
+        if dataset is not None:
+            return datasets.new_version(dataset, stored, roles, ReadOptions(), by=by)
         return datasets.create_with(
             job.project,
             slug=payload.dataset,

@@ -9,7 +9,7 @@ from django.test import Client
 
 from jobs.actions import attempt_end, deletions, schedule, tasks
 from jobs.contracts.events import ArtifactWritten
-from jobs.models import Dataset, DatasetVersion, Job
+from jobs.models import Dataset, DatasetVersion, Job, Project
 from jobs.states import Outcome
 from jobs.store import store
 from tests import factories
@@ -139,6 +139,26 @@ def test_a_name_that_was_deleted_meanwhile_fails_the_job(
     job.refresh_from_db()
     assert (job.state, "was deleted and can be restored" in job.error["message"]) == ("failed", True)
     assert pointers(load(api, code, again=True)) == ["/dataset"]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_quota_that_was_reached_meanwhile_fails_the_job(
+    api: Client,
+    code: str,
+    worker: PretendWorker,  # noqa: F811
+    people: People,
+    is_new: bool,
+) -> None:
+    """Otherwise its attempt would stay open until its lease expires, and the code would load again."""
+    job = Job.objects.get(pk=load(api, code).json()["job"])
+    if not is_new:
+        factories.make_dataset("waves", project=people.project, by=people.trainer)
+    before = DatasetVersion.objects.count()
+    Project.objects.filter(pk=people.project.pk).update(max_bytes=1)
+    end(worker)
+    job.refresh_from_db()
+    assert (job.state, job.error["code"]) == ("failed", "quota_reached")
+    assert DatasetVersion.objects.count() == before
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

@@ -1,6 +1,7 @@
 """Gates of versions that need code: their processes send predictions, of which nothing is trusted."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from workers.engine.data.dataset import load_dataset
 from workers.engine.data.store import file_digest
 from workers.engine.tasks import gate
 from workers.engine.tasks.judged_models import LoadedModel
+from workers.features.files import MEMBER
 from workers.serving import client
 
 AFTER_METRIC = ["metric", "better_than_baseline", "finite", "batch_invariance", "latency"]
@@ -227,6 +229,54 @@ def test_columns_that_are_not_those_of_the_file_are_refused(setting: Setting, tm
         changed = {"challenger_signature": {**setting.registered, "columns": columns}}
         gates = judged(task.model_copy(update=changed))
     assert "not those of the pipeline" in gates["loads"]["detail"]
+
+
+def with_targets(model: Path, folder: Path) -> Path:
+    """Return a copy of a model file whose pipeline has the target of the data in place of its last column."""
+    path = folder / "taking.keras"
+    words = {"words": ["class_0", "class_1", "class_2"], "size": 5}
+    with zipfile.ZipFile(model) as source, zipfile.ZipFile(path, "w") as archive:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == MEMBER:
+                features = json.loads(content)
+                features["columns"][-1] = {"column": "cultivar", "type": "category", "kind": "index", **words}
+                content = json.dumps(features).encode()
+            archive.writestr(name, content)
+    return path
+
+
+def test_an_input_of_any_size_does_not_keep_a_version_from_its_test_data(setting: Setting, tmp_path: Path):
+    """Its gates would not be evaluated, which an approver may accept."""
+    path, inputs = tmp_path / "plain.keras", [{"name": "input", "dtype": "float32", "shape": [None]}]
+    with zipfile.ZipFile(setting.model) as source, zipfile.ZipFile(path, "w") as archive:
+        for name in source.namelist():
+            if name != MEMBER:
+                archive.writestr(name, source.read(name))
+    signature = Signature.model_validate({**WINE.model_dump(), "inputs": inputs})
+    process = answering(signature, lambda tensors: [probabilities(len(tensors[0]), 3)])
+    with running(process, tmp_path, path) as model:
+        changed = {"challenger": str(path), "challenger_signature": signature.model_dump(mode="json")}
+        gates = judged(setting.task(tmp_path).model_copy(update={**changed, "models": (model,)}))
+    assert gates["better_than_baseline"]["state"] == "failed"
+
+
+@pytest.mark.parametrize("name", ["challenger", "champion"])
+def test_a_version_does_not_get_the_targets_as_a_feature(name: str, setting: Setting, tmp_path: Path):
+    """The pipeline is in the model file, which code of users has written."""
+    path = with_targets(setting.model, tmp_path)
+    columns = [*setting.registered["columns"][:-1], {"name": "cultivar", "type": "category"}]
+    given = {name: str(path), f"{name}_signature": {**setting.registered, "columns": columns}}
+    if name == "challenger":
+        given["challenger_digest"] = file_digest(path)
+
+    def answer(tensors):
+        return [np.eye(3, dtype=np.float32)[tensors[0][:, -1].astype(int) - 2]]
+
+    with running(answering(WINE, answer), tmp_path, path, name=name) as model:
+        gates = judged(setting.task(tmp_path).model_copy(update={**given, "models": (model,)}))
+    assert gates["metric"]["state"] == ("failed" if name == "challenger" else "not_evaluated")
+    assert "its pipeline takes the target 'cultivar'" in gates["metric"]["detail"]
 
 
 def test_packages_that_cannot_be_installed_are_the_cause(setting: Setting, tmp_path: Path):

@@ -42,6 +42,31 @@ def test_a_digest_covers_the_files_of_a_wheel_and_nothing_that_installers_add(tm
     assert digest(tmp_path / "built", FILES, built=True) == ""
 
 
+@pytest.mark.parametrize(
+    ("place", "is_listed"),
+    [
+        ("first/hidden.py", False),
+        ("hidden.pth", False),
+        ("hidden\udcff.py", False),
+        ("other-1.0.dist-info/hidden.py", False),
+        ("first/more.pyc", True),
+        ("../../../bin/python3.13", True),
+    ],
+)
+def test_no_file_that_a_run_could_execute_is_left_out(tmp_path: Path, place: str, is_listed: bool) -> None:
+    """A package writes the list of its files itself, so files beside it count, too."""
+    listed = {place: "1"} if is_listed else {}
+    found = []
+    for content in ("1", "2"):
+        changed = venv(tmp_path / content, {**FILES, **listed})
+        file = changed / "lib/python3.13/site-packages" / place
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(content)
+        (package, *_) = installed(changed, ())
+        found.append(package.digest)
+    assert found[0] != found[1]
+
+
 def test_no_file_outside_of_the_environment_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = tmp_path / "secret"
     secret.write_text("key")

@@ -7,7 +7,7 @@ from typing import get_args as values_of
 import pytest
 
 from jobs import signing
-from jobs.actions import control, deletions, promotions, registration
+from jobs.actions import control, deletions, promotions, registration, results
 from jobs.actions.code import digest_of
 from jobs.actions.kind_actions import actions_of
 from jobs.actions.tasks import task_for
@@ -254,6 +254,18 @@ def test_a_process_that_has_run_code_does_not_decide_that_a_file_needs_none(
     version.refresh_from_db()
     assert (version.state, version.needs_code) == ("candidate", False)
     assert Job.objects.validating(version.pk).count() == 2
+
+
+def test_a_signature_that_is_none_fails_the_validation(yard: Yard, trainer: User) -> None:
+    """A process that has run code reports it. The attempt must end, whatever it is."""
+    stored = sha256_of(store().path(yard.new_bytes().digest))
+    version = registration.add_uploaded(yard.model, stored, code=code_of(yard), by=trainer)
+    job = Job.objects.validating(version.pk).get()
+    error = results.apply(job, {"signature": {"inputs": 1}, "needs_code": True})
+    assert error is not None
+    assert (error["code"], "signature" in error["message"]) == ("bad_result", True)
+    version.refresh_from_db()
+    assert version.state == "invalid"
 
 
 def test_only_who_may_run_code_validates_it_again(yard: Yard, trainer: User) -> None:

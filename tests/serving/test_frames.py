@@ -46,6 +46,12 @@ def test_a_length_beyond_the_maximum_is_refused() -> None:
         list(Decoder().feed(PREFIX.pack(1, 1 << 40)))
 
 
+def test_a_type_that_numpy_cannot_parse_is_refused() -> None:
+    head = b'{"tensors": [{"dtype": "(,,)f4", "shape": [1]}]}'
+    with pytest.raises(InvalidFrame):
+        list(Decoder().feed(PREFIX.pack(len(head), 0) + head))
+
+
 def test_a_frame_is_sent_and_received_over_blocking_sockets() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:

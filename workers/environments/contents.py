@@ -7,13 +7,15 @@ process, so that nothing can exchange them meanwhile.
 import csv
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from packaging.utils import canonicalize_name
 
 from jobs.contracts.environments import MAX_PACKAGES, InstalledPackage
+from workers.environments import inside
 
 MAX_RECORD = 64 * 2**20
 """Bytes of a list of files. That of a large package has about three million."""
@@ -22,6 +24,8 @@ _WRITTEN_BY_INSTALLERS = frozenset(
 )
 _PROGRAMS = "bin"
 """The folder of programs, whose first line has the path of the environment."""
+_INTERPRETER = re.compile(r"python[0-9.]*")
+"""Runs are started by such a program: a package that brings one would replace it."""
 
 
 def installed(venv: Path, built: Collection[str]) -> tuple[InstalledPackage, ...]:
@@ -33,11 +37,14 @@ def installed(venv: Path, built: Collection[str]) -> tuple[InstalledPackage, ...
     """
     found: dict[str, InstalledPackage] = {}
     files = _Files(venv)
-    for folder in sorted(venv.glob("lib/python*/site-packages/*.dist-info")):
-        title, _, version = folder.name.removesuffix(".dist-info").partition("-")
-        name = canonicalize_name(title)[:200]
-        digest = "" if name in built else files.digest_of(folder)
-        found[name] = InstalledPackage(name=name, version=version[:100], digest=digest)
+    for site in sorted(venv.glob("lib/python*/site-packages")):
+        lists = {folder: _listed(folder) for folder in sorted(site.glob("*.dist-info"))}
+        unlisted = _unlisted(site, lists.values())
+        for folder, names in lists.items():
+            title, _, version = folder.name.removesuffix(".dist-info").partition("-")
+            name = canonicalize_name(title)[:200]
+            digest = "" if name in built else files.digest_of(site, names, unlisted)
+            found[name] = InstalledPackage(name=name, version=version[:100], digest=digest)
     return tuple(package for _, package in sorted(found.items())[:MAX_PACKAGES])
 
 
@@ -74,13 +81,22 @@ class _Files:
         self._venv = venv.resolve()
         self._known: dict[str, str] = {}
 
-    def digest_of(self, folder: Path) -> str:
-        """Return the digest of the files that a package lists; empty if its list cannot be read."""
-        try:
-            lines = [f"{name}\0{self._digest(folder.parent, name)}\n" for name in sorted(_listed(folder))]
-        except (OSError, ValueError, csv.Error):
+    def digest_of(self, site: Path, names: Collection[str], unlisted: Collection[str]) -> str:
+        """Return the digest of a package's files, and of those that may belong to any; empty without files.
+
+        Args:
+            site: the folder of all packages.
+            names: the files that the package lists.
+            unlisted: the files that no package lists.
+        """
+        if not names:
             return ""
-        return hashlib.sha256("".join(lines).encode()).hexdigest() if lines else ""
+        try:
+            lines = [f"{name}\0{self._digest(site, name)}\n" for name in sorted({*names, *unlisted})]
+        except (OSError, ValueError):
+            return ""
+        # Names of files need not be UTF-8.
+        return hashlib.sha256(os.fsencode("".join(lines))).hexdigest()
 
     def _digest(self, site: Path, name: str) -> str:
         # A package that was built here could have links to any place.
@@ -93,18 +109,35 @@ class _Files:
         return self._known[real]
 
 
-def _listed(folder: Path) -> Iterator[str]:
-    """Yield the paths of a package's files, without those that differ between equal installations."""
+def _listed(folder: Path) -> frozenset[str]:
+    """Return the paths of a package's files that equal installations share; none without a readable list."""
     record = folder / "RECORD"
-    facts = record.lstat()
-    if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_RECORD:
-        raise ValueError("it has no list of its files")
-    with record.open(newline="", encoding="utf-8") as file:
-        names = {os.path.normpath(row[0]) for row in csv.reader(file) if row and row[0]}
-    for name in names:
-        parts = PurePosixPath(name).parts
-        outside = [part for part in parts if part != ".."]
-        by_installer = parts[0] == folder.name and parts[-1] in _WRITTEN_BY_INSTALLERS
-        is_program = parts[0] == ".." and outside[:1] == [_PROGRAMS]
-        if not (by_installer or is_program or name.endswith(".pyc") or "\0" in name):
-            yield name
+    try:
+        facts = record.lstat()
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_RECORD:
+            return frozenset()
+        with record.open(newline="", encoding="utf-8") as file:
+            names = {os.path.normpath(row[0]) for row in csv.reader(file) if row and row[0]}
+    except (OSError, ValueError, csv.Error):
+        return frozenset()
+    return frozenset(name for name in names if _counts(name))
+
+
+def _unlisted(site: Path, lists: Iterable[Collection[str]]) -> frozenset[str]:
+    """Return the paths of the files that no package lists: a package writes its list itself."""
+    listed = {name for names in lists for name in names}
+    found = {
+        str((Path(place) / name).relative_to(site)) for place, _, names in os.walk(site) for name in names
+    }
+    return frozenset(name for name in found - listed if name != inside.FALLBACK and _counts(name))
+
+
+def _counts(name: str) -> bool:
+    """Return whether a file is equal in equal installations."""
+    parts = PurePosixPath(name).parts
+    outside = [part for part in parts if part != ".."]
+    by_installer = parts[0].endswith(".dist-info") and parts[-1] in _WRITTEN_BY_INSTALLERS
+    is_program = parts[0] == ".." and outside[:1] == [_PROGRAMS] and not _INTERPRETER.fullmatch(parts[-1])
+    # A compiled file in another folder is imported also without a source.
+    is_compiled = name.endswith(".pyc") and parts[-2:-1] == ("__pycache__",)
+    return not (by_installer or is_program or is_compiled or "\0" in name)

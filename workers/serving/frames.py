@@ -70,14 +70,27 @@ def lengths(prefix: bytes | bytearray | memoryview, max_body: int = MAX_BODY) ->
 
 
 def decode(head: bytes | memoryview, body: bytes | bytearray | memoryview) -> Frame:
-    """Decode a frame; its tensors are views of `body`."""
+    """Decode a frame; its tensors are views of `body`.
+
+    Raises:
+        InvalidFrame: NumPy cannot parse the name of a type. Other content raises what reading it does.
+    """
     header = orjson.loads(head)
     tensors, offset = [], 0
     for spec in header.pop("tensors"):
-        dtype, count = np.dtype(spec["dtype"]), math.prod(spec["shape"])
+        dtype, count = _dtype(spec["dtype"]), math.prod(spec["shape"])
         tensors.append(np.frombuffer(body, dtype, count, offset).reshape(spec["shape"]))
         offset += dtype.itemsize * count
     return Frame(header, tensors)
+
+
+def _dtype(name: Any) -> np.dtype[Any]:
+    try:
+        found: np.dtype[Any] = np.dtype(name)
+    # NumPy evaluates the sizes in a name, such as "(2,3)f4", as a literal of Python.
+    except SyntaxError as error:
+        raise InvalidFrame("a type that is none") from error
+    return found
 
 
 class Decoder:

@@ -2,8 +2,9 @@
 
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError, field_validator
 
+from jobs.contracts.signature import Signature
 from jobs.contracts.task_parts import DatasetFile, InputPath, Task
 from jobs.kinds.base import Payload, Result
 
@@ -37,6 +38,17 @@ class RegisterResult(Result):
     keras_version: str = ""
     sample_rows: int | None = None
     needs_code: bool = False
+
+    @field_validator("signature")
+    @classmethod
+    def _check_signature(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
+        # A process that has executed code of users may report anything.
+        try:
+            if given:
+                Signature.model_validate(given)
+        except ValidationError:
+            raise ValueError("the signature is not that of a model") from None
+        return given
 
 
 class RegisterTask(Task):

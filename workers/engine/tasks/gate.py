@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jobs.contracts.features import Features
 from jobs.contracts.gates import Slice
 from jobs.contracts.measures import TEST_METRICS
 from jobs.contracts.search import Direction
@@ -36,7 +37,7 @@ from workers.engine.report import Report, finite_or_none
 from workers.engine.tasks.artifacts import write_json
 from workers.engine.tasks.judged_models import JudgedModel, LoadedModel, SandboxedModel
 from workers.engine.tasks.latency import BATCH_SIZES, hardware, measure_latency
-from workers.engine.tasks.register import sample_for
+from workers.engine.tasks.register import fits, sample_for
 from workers.engine.tasks.steps import Steps
 from workers.serving.client import ModelClient, ModelFailed
 
@@ -187,7 +188,7 @@ def _prepare(task: GateTask, report: Report, model: JudgedModel, clients: Client
         with contextlib.suppress(BadData):
             # As in serving, by the pipeline in the file.
             x = dataset.rows_for(model.features, dataset.parts.test)
-            if model.predicts_rows and model.signature.inputs[0].shape == x.shape[1:]:
+            if model.predicts_rows and fits(x.shape[1:], model.signature.inputs[0].shape):
                 return GateInputs(task, report, model, dataset, [x], clients)
     sample = sample_for(model.signature, task.dataset, model.features)
     return GateInputs(task, report, model, None, sample, clients)
@@ -205,6 +206,7 @@ def _on_test_data(inputs: GateInputs) -> tuple[list[GateOutcome], dict[str, Any]
         names = ["metric", "better_than_baseline", *rules.own_gates()]
         gates = [GateOutcome(name, "not_evaluated", detail=why) for name in names]
         return gates, {}, inputs.model.outputs([rows[:] for rows in inputs.sample])
+    _refuse_targets(inputs.model, dataset)
     order = _order(inputs.task, len(dataset.parts.test))
     y_pred = _predictions(inputs.model, inputs.sample[0], order)
     try:
@@ -247,11 +249,31 @@ def _predictions(model: JudgedModel, x: Rows, order: Array | None) -> Array:
     return y_pred
 
 
+def _refuse_targets(model: JudgedModel, dataset: Dataset) -> None:
+    """Refuse a pipeline that takes the targets of the test rows, since code of users has written it.
+
+    Windows of the data may have earlier targets, but then the model must have the same windows.
+
+    Raises:
+        ModelFailed: it takes them.
+    """
+    target, features, own = dataset.profile.target, model.features, dataset.features
+    if not model.is_sandboxed or features is None or target not in _columns(features):
+        return
+    if own is None or own.window is None or own.window != features.window or target not in _columns(own):
+        raise ModelFailed(f"its pipeline takes the target {target!r} as a feature")
+
+
+def _columns(features: Features) -> list[str]:
+    return [each.column for each in features.columns]
+
+
 def _of_champion(inputs: GateInputs, dataset: Dataset, order: Array | None) -> Array:
     """Return the champion's predictions for the test rows."""
     task = inputs.task
     registered = task.champion_signature or {}
     model = _version(task, inputs.clients, CHAMPION, Path(task.champion or ""), registered)
+    _refuse_targets(model, dataset)
     return _predictions(model, dataset.rows_for(model.features, dataset.parts.test), order)
 
 

@@ -180,7 +180,7 @@ def sample_for(
     inputs = signature.inputs
     if dataset is not None and len(inputs) == 1:
         x = _first_rows(dataset, features)
-        if x is not None and _fits(x.shape[1:], inputs[0].shape):
+        if x is not None and fits(x.shape[1:], inputs[0].shape):
             return [x.astype(inputs[0].dtype)]
     if features is not None:
         return [Pipeline(features).of_nothing(RANDOM_ROWS)]
@@ -218,7 +218,7 @@ def _random_rows(tensor: TensorSpec) -> Array:
     return np.random.default_rng(0).normal(size=shape).astype(tensor.dtype)
 
 
-def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+def fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
     """Return whether rows of `shape` can be an input of shape `wanted`, where None accepts any size."""
     return len(shape) == len(wanted) and all(w in (None, s) for s, w in zip(shape, wanted, strict=True))
 
