@@ -231,8 +231,8 @@ def test_columns_that_are_not_those_of_the_file_are_refused(setting: Setting, tm
     assert "not those of the pipeline" in gates["loads"]["detail"]
 
 
-def with_targets(model: Path, folder: Path) -> Path:
-    """Return a copy of a model file whose pipeline has the target of the data in place of its last column."""
+def with_targets(model: Path, folder: Path, column: str = "cultivar") -> Path:
+    """Return a copy of a model file whose pipeline has the target, or `column`, in place of its last column."""
     path = folder / "taking.keras"
     words = {"words": ["class_0", "class_1", "class_2"], "size": 5}
     with zipfile.ZipFile(model) as source, zipfile.ZipFile(path, "w") as archive:
@@ -240,7 +240,7 @@ def with_targets(model: Path, folder: Path) -> Path:
             content = source.read(name)
             if name == MEMBER:
                 features = json.loads(content)
-                features["columns"][-1] = {"column": "cultivar", "type": "category", "kind": "index", **words}
+                features["columns"][-1] = {"column": column, "type": "category", "kind": "index", **words}
                 content = json.dumps(features).encode()
             archive.writestr(name, content)
     return path
@@ -295,3 +295,14 @@ def test_a_champion_that_does_not_answer_is_not_compared(setting: Setting, tmp_p
     assert gates["metric"]["state"] == "not_evaluated"
     assert "it ended by SIGSEGV" in gates["metric"]["detail"]
     assert gates["better_than_baseline"]["state"] == "passed"
+
+
+def test_a_pipeline_with_a_column_that_the_data_lack_fails_the_gates(setting: Setting, tmp_path: Path):
+    """Without test data they would not be evaluated, which an approver may accept."""
+    path = with_targets(setting.model, tmp_path, "elsewhere")
+    columns = [*setting.registered["columns"][:-1], {"name": "elsewhere", "type": "category"}]
+    changed = {"challenger": str(path), "challenger_signature": {**setting.registered, "columns": columns}}
+    with running(answering(WINE, lambda tensors: []), tmp_path, path) as model:
+        gates = judged(setting.task(tmp_path).model_copy(update={**changed, "models": (model,)}))
+    assert {gates[name]["state"] for name in ("metric", "better_than_baseline", "finite")} == {"failed"}
+    assert "'elsewhere'" in gates["metric"]["detail"]

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from jobs.contracts.environments import InstalledPackage
+from workers.environments import contents
 from workers.environments.contents import differences, installed
+from workers.environments.failures import BuildFailed
 
 FILES = {"first/__init__.py": "VERSION = 1\n", "first-1.0.dist-info/METADATA": "Name: first\n"}
 
@@ -103,3 +105,12 @@ def test_what_differs_from_a_recorded_set_is_named() -> None:
     assert differences([package("a")], [package("a", digest="")], {}) == [
         "a 1 came as a wheel, and now only its source is there"
     ]
+
+
+def test_more_packages_than_can_be_recorded_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest would not be bound by the approval."""
+    monkeypatch.setattr(contents, "MAX_PACKAGES", 0)
+    with pytest.raises(BuildFailed, match="1 packages were installed"):
+        installed(venv(tmp_path, FILES), ())

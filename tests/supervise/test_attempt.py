@@ -374,6 +374,27 @@ async def test_an_end_that_the_jobs_state_refuses_is_left_to_the_reaper(bench: B
     assert bench.repository.endings == {}
 
 
+async def test_a_result_that_cannot_be_recorded_ends_the_attempt_with_the_cause(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runners with code of users may report what nobody has foreseen."""
+    finish, tried = bench.repository.finish, []
+
+    async def of_results(attempt: int, ending: AttemptEnd) -> None:
+        tried.append(ending.outcome)
+        if len(tried) == 1:
+            raise KeyError("outputs")
+        await finish(attempt, ending)
+
+    monkeypatch.setattr(bench.repository, "finish", of_results)
+    run = bench.start(["hold"])
+    await until(lambda: bench.repository.events.get(1))
+    run.supervisor.end(AttemptEnd(Outcome.COMPLETED))
+    await run.ended()
+    assert tried == [Outcome.COMPLETED, Outcome.LOST]
+    assert "KeyError: 'outputs'" in bench.repository.endings[1].message
+
+
 async def test_a_kill_takes_effect_while_the_runner_is_being_started(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from packaging.utils import canonicalize_name
 
 from jobs.contracts.environments import MAX_PACKAGES, InstalledPackage
 from workers.environments import inside
+from workers.environments.failures import BuildFailed
 
 MAX_RECORD = 64 * 2**20
 """Bytes of a list of files. That of a large package has about three million."""
@@ -34,6 +35,9 @@ def installed(venv: Path, built: Collection[str]) -> tuple[InstalledPackage, ...
     Args:
         venv: the environment.
         built: names of packages that were built from their source: two builds of one source differ.
+
+    Raises:
+        BuildFailed: there are too many to record.
     """
     found: dict[str, InstalledPackage] = {}
     files = _Files(venv)
@@ -45,7 +49,9 @@ def installed(venv: Path, built: Collection[str]) -> tuple[InstalledPackage, ...
             name = canonicalize_name(title)[:200]
             digest = "" if name in built else files.digest_of(site, names, unlisted)
             found[name] = InstalledPackage(name=name, version=version[:100], digest=digest)
-    return tuple(package for _, package in sorted(found.items())[:MAX_PACKAGES])
+    if len(found) > MAX_PACKAGES:
+        raise BuildFailed(f"{len(found)} packages were installed; at most {MAX_PACKAGES} can be recorded.")
+    return tuple(package for _, package in sorted(found.items()))
 
 
 def differences(

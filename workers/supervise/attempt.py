@@ -449,6 +449,10 @@ class AttemptSupervisor:
                 log.warning("attempt %s cannot end as %s yet: %s", attempt, ending.outcome, error)
             except DatabaseUnavailable as error:
                 log.warning("the end of attempt %s waits for the database: %s", attempt, error)
+            # Results come from runners, and may be what nobody has foreseen.
+            except Exception as error:  # noqa: BLE001  becomes the end of the attempt
+                refusals += 1
+                ending = AttemptEnd.from_error(error)
             await asyncio.sleep(backoff.next())
 
     async def _retry_while_unavailable[T](self, call: Callable[[], Awaitable[T]]) -> T:

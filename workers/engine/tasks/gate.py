@@ -125,11 +125,13 @@ def _gates(
 ) -> dict[str, Any]:
     """Evaluate the gates that need the loaded model, after those that are known."""
     steps.begin("comparing on test data")
-    inputs = _prepare(task, report, model, clients)
     champion = Signature.model_validate(task.champion_signature) if task.champion_signature else None
     gates.append(signature_gate(model.signature, champion))
     metrics: dict[str, Any] = {}
+    test_rows = 0
     try:
+        inputs = _prepare(task, report, model, clients)
+        test_rows = 0 if inputs.dataset is None else len(inputs.dataset.parts.test)
         compared, metrics, outputs = _on_test_data(inputs)
         gates += [*compared, finite_gate(outputs)]
         steps.begin("measuring batch invariance and latency")
@@ -140,7 +142,7 @@ def _gates(
         names = [name for name in (*AFTER_LOADING, *task.rules.own_gates()) if name not in known]
         gates += [GateOutcome(name, "failed", detail=str(error)) for name in names]
     steps.done()
-    return _result(gates, metrics, 0 if inputs.dataset is None else len(inputs.dataset.parts.test))
+    return _result(gates, metrics, test_rows)
 
 
 def _connected(task: GateTask, stack: contextlib.ExitStack) -> Clients:
@@ -182,14 +184,22 @@ def _result(gates: list[GateOutcome], metrics: dict[str, Any], test_rows: int) -
 
 
 def _prepare(task: GateTask, report: Report, model: JudgedModel, clients: Clients) -> GateInputs:
+    """Return the rows on which a version is judged: those of its data, or made ones if it takes others.
+
+    Raises:
+        ModelFailed: its pipeline, which code of users has written, asks for what its data do not have.
+    """
     if task.dataset is not None and task.spec is not None:
         dataset = load_dataset(task.dataset, task.spec.required_data, task.spec.texts, task.in_memory_bytes)
-        # A model that was not trained here may take other inputs than the rows of its data set.
-        with contextlib.suppress(BadData):
+        try:
             # As in serving, by the pipeline in the file.
             x = dataset.rows_for(model.features, dataset.parts.test)
             if model.predicts_rows and fits(x.shape[1:], model.signature.inputs[0].shape):
                 return GateInputs(task, report, model, dataset, [x], clients)
+        # A model that was not trained here may take other inputs than the rows of its data set.
+        except BadData as error:
+            if model.is_sandboxed and model.features is not None:
+                raise ModelFailed(f"its pipeline does not fit its data: {error}") from error
     sample = sample_for(model.signature, task.dataset, model.features)
     return GateInputs(task, report, model, None, sample, clients)
 
