@@ -232,7 +232,7 @@ def test_columns_that_are_not_those_of_the_file_are_refused(setting: Setting, tm
 
 
 def with_targets(model: Path, folder: Path, column: str = "cultivar") -> Path:
-    """Return a copy of a model file whose pipeline has the target, or `column`, in place of its last column."""
+    """Return a copy of a model file whose pipeline has `column`, the target, in place of its last column."""
     path = folder / "taking.keras"
     words = {"words": ["class_0", "class_1", "class_2"], "size": 5}
     with zipfile.ZipFile(model) as source, zipfile.ZipFile(path, "w") as archive:

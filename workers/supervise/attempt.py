@@ -449,7 +449,7 @@ class AttemptSupervisor:
                 log.warning("attempt %s cannot end as %s yet: %s", attempt, ending.outcome, error)
             except DatabaseUnavailable as error:
                 log.warning("the end of attempt %s waits for the database: %s", attempt, error)
-            # Results come from runners, and may be what nobody has foreseen.
+            # Results come from runners, so one may cause an error that no rule foresees.
             except Exception as error:  # noqa: BLE001  becomes the end of the attempt
                 refusals += 1
                 ending = AttemptEnd.from_error(error)

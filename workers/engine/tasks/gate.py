@@ -187,7 +187,7 @@ def _prepare(task: GateTask, report: Report, model: JudgedModel, clients: Client
     """Return the rows on which a version is judged: those of its data, or made ones if it takes others.
 
     Raises:
-        ModelFailed: its pipeline, which code of users has written, asks for what its data do not have.
+        ModelFailed: its pipeline, which code of users has written, asks for columns that its data lack.
     """
     if task.dataset is not None and task.spec is not None:
         dataset = load_dataset(task.dataset, task.spec.required_data, task.spec.texts, task.in_memory_bytes)
