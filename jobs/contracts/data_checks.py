@@ -340,7 +340,7 @@ def _unknown_memory_warnings(spec: ExperimentSpec, profile: Profile | None) -> I
     if spec.model.info.layers is None and spec.model.info.by_gradient:
         yield warning(
             f"/model/{spec.model.named_by}",
-            f"{checked} of {spec.model.info.name} cannot be checked before a worker builds it, so the job "
+            f"{checked} of {spec.model.info.name} cannot be computed before its first training, so the job "
             "may fail when it starts",
             "Run one training before a search, and read its memory in the tab System",
         )

@@ -48,7 +48,7 @@ def of(spec: ExperimentSpec, executions: int, most_epochs: int, history: History
         history: earlier trainings; None if there are none.
     """
     if history is None:
-        same = "script" if spec.model.info.trains_itself else "data set and template"
+        same = {"script": "script", "code": "data set and code"}.get(spec.model.kind, "data set and template")
         return Estimate(None, None, None, f"No estimate yet: no earlier training has the same {same}.")
     if spec.model.info.trains_itself:
         return _of_script(executions, history)

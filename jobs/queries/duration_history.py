@@ -1,11 +1,14 @@
 """Reads the epochs and the seconds per epoch of earlier trainings, to estimate those of the next."""
 
 from statistics import median
+from typing import Any
 
 from django.db.models import QuerySet, Sum
 
+from jobs.contracts.code_model import CodeModel
 from jobs.contracts.estimate import History, PastTraining
 from jobs.contracts.experiment import ExperimentSpec
+from jobs.contracts.script_model import ScriptModel
 from jobs.models import Execution, Experiment, Project, Trial
 from jobs.states import TrialState
 
@@ -25,7 +28,7 @@ def history(project: Project, spec: ExperimentSpec, experiment: Experiment | Non
         job__project=project,
         state=TrialState.COMPLETED,
         restarts=0,  # the duration of a restarted trial includes the time that it waited
-        **{f"job__revision__spec_json__{path}": value for path, value in _alike(spec).items()},
+        **{f"job__revision__spec_json__{path}": value for path, value in _alike(project, spec).items()},
     )
     where = "this project" if spec.data is None else "this project on this data set"
     # The slice lets the database stop counting at `ENOUGH`.
@@ -35,10 +38,16 @@ def history(project: Project, spec: ExperimentSpec, experiment: Experiment | Non
     return History(trainings, median(seconds), where) if seconds and trainings else None
 
 
-def _alike(spec: ExperimentSpec) -> dict[str, str]:
+def _alike(project: Project, spec: ExperimentSpec) -> dict[str, Any]:
     """Return values of a spec by their path, which the spec of an earlier training must have as well."""
     named_by = spec.model.named_by
-    found = {f"model__{named_by}": getattr(spec.model, named_by)}
+    found: dict[str, Any] = {f"model__{named_by}": getattr(spec.model, named_by)}
+    if isinstance(spec.model, CodeModel | ScriptModel):
+        # Entries of different code have the same names. A new version of the same code is alike.
+        names = project.code.filter(digest=spec.model.digest).values("name")
+        found["model__digest__in"] = list(
+            project.code.filter(name__in=names).values_list("digest", flat=True)
+        )
     return found if spec.data is None else {**found, "data__dataset": spec.data.dataset}
 
 

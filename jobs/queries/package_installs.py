@@ -23,8 +23,27 @@ class Installing(NamedTuple):
     for_engine: bool
 
 
+class Installation(NamedTuple):
+    """What a job installs.
+
+    Attributes:
+        request: its payload.
+        code: the version of code that asks for the packages; None if it was deleted.
+    """
+
+    request: InstallPayload
+    code: CodeVersion | None
+
+
 type ByPackages = Mapping[Installing, int]
 """The jobs that install packages now."""
+
+
+def of_job(job: Job) -> Installation | None:
+    """Return what a job installs; None for jobs of other kinds."""
+    if not isinstance(payload := job.payload, InstallPayload):
+        return None
+    return Installation(payload, CodeVersion.objects.filter(project=job.project, digest=payload.code).first())
 
 
 def uses_of(version: CodeVersion) -> tuple[str, ...]:

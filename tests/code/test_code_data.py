@@ -1,7 +1,7 @@
 """Data that own code loads: requests by REST and page, the version that a job makes, and lost workers."""
 
 import re
-from html import unescape
+from html import escape, unescape
 from typing import Any
 
 import pytest
@@ -190,6 +190,7 @@ def test_the_page_loads_data_and_leads_to_an_experiment_with_them(
     api: Client,
     code: str,
     worker: PretendWorker,  # noqa: F811
+    people: People,
 ) -> None:
     page = api.get(f"/code/{code}?project=yard")
     assert page.context["data_name"] == "model-data"
@@ -209,6 +210,10 @@ def test_the_page_loads_data_and_leads_to_an_experiment_with_them(
     assert f'href="{place}"' in job and f'href="/code/{code}?project=yard#data"' in job
     assert place == "/datasets/waves/versions/1?project=yard"
     assert "dataset=waves" in start and api.get(start).status_code == 200
+    assert escape(start) in page.content.decode()
+    # An experiment with the code is offered to those who may submit it.
+    of_member = browser_of(people.member).get(f"/code/{code}?project=yard").content.decode()
+    assert "waves v1" in of_member and escape(start) not in of_member
     # Also without the data set in the address.
     given = api.get(f"/p/yard/experiments/new?code={code}&entry=build_model").content.decode()
     assert "&quot;dataset&quot;: &quot;waves&quot;" in given

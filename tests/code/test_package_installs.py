@@ -82,6 +82,8 @@ def test_packages_are_installed_once_and_runs_that_need_them_wait(
     assert install(api, other).json()["id"] == job
     page = squeezed(api.get(f"/code/{code}").content.decode())
     assert f"Job {job}" in page and "Cancel" in page and "Install packages" not in page
+    page = squeezed(api.get(f"/jobs/{job}").content.decode())
+    assert f'href="/code/{code}?project=yard#environments-title"' in page and "<dd>models</dd>" in page
     attempt = claimed(worker)
     task = task_for(attempt.pk, folder=tmp_path, threads=1)
     assert isinstance(task, InstallTask)

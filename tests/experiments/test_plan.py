@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from jobs.contracts import measures, space_size
+from jobs.contracts.experiment import ExperimentSpec
 from jobs.contracts.search_space import FloatParameter
 from jobs.contracts.values import apply_values
-from jobs.queries import plan
+from jobs.models import CodeVersion
+from jobs.queries import duration_history, plan
 from tests.experiments.conftest import World
-from tests.factories import make_dataset, make_experiment, make_job, make_trials, make_worker
+from tests.factories import make_code, make_dataset, make_experiment, make_job, make_trials, make_worker
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "experiment-spec.md"
 
@@ -490,6 +492,26 @@ def test_the_plan_contains_an_estimate_from_earlier_trainings(
     assert found.device_hours == pytest.approx(800 * 36 / 3600)
     assert found.device_hours_likely == pytest.approx(40 * 36 / 3600)
     assert found.estimate.startswith("Based on 8 earlier trainings in this experiment: 5 epochs each at 36 s")
+
+
+def test_an_estimate_for_code_is_from_trainings_of_the_same_code(
+    world: World, searching: dict[str, Any]
+) -> None:
+    first, next_one, other = (
+        make_code(name, project=world.project, by=world.owner) for name in ("net", "net", "other")
+    )
+
+    def spec(code: CodeVersion) -> dict[str, Any]:
+        model = {"kind": "code", "digest": code.digest, "entry": "build_model"}
+        return {**searching, "model": model, "search": {**searching["search"], "space": []}}
+
+    experiment = make_experiment(project=world.project, by=world.owner, spec=spec(first))
+    make_trials(make_job(by=world.owner, experiment=experiment, state="completed"))
+    is_known = [
+        duration_history.history(world.project, ExperimentSpec.model_validate(spec(code)), None) is not None
+        for code in (first, next_one, other)
+    ]
+    assert is_known == [True, True, False]
 
 
 def test_a_space_is_described_in_words(world: World, searching: dict[str, Any]) -> None:

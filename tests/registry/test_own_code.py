@@ -1,5 +1,7 @@
 """Versions whose file needs code of users: rights, the binding of approvals, and deletions."""
 
+import re
+from html import unescape
 from pathlib import Path
 from typing import Any, cast
 from typing import get_args as values_of
@@ -405,6 +407,39 @@ def test_pages_state_who_computed_the_metrics(yard: Yard, trainer: User) -> None
     assert "of the predictions that the gates received; the whole evaluation" in after
     assert "0.3456" in after
     assert "0.9321" not in after
+    # The page that was open before gets them together with the gates.
+    part = shown(f"/approvals/{request.pk}?part=gates")
+    assert "of the predictions that the gates received" in part and "0.3456" in part
+
+
+def test_a_request_links_the_code_of_the_present_version_and_names_metrics_not_of_the_gates(
+    yard: Yard, trainer: User
+) -> None:
+    old, new = code_of(yard), code_of(yard, source="# other\n")
+    present = uploaded(yard, trainer, old)
+    released(yard, trainer, present)
+    experiment = factories.make_experiment(
+        project=yard.project,
+        by=trainer,
+        spec={**factories.SEARCH, "model": {"kind": "code", "digest": new.digest, "entry": "build_model"}},
+    )
+    job = factories.make_job(by=trainer, experiment=experiment, kind="train", state="completed")
+    version = uploaded(yard, trainer, new)
+    ModelVersion.objects.filter(pk=version.pk).update(source_job=job)
+    version.refresh_from_db()
+    request = promotions.request(version, stage="production", by=trainer)
+    assert request.gate_job is not None
+    address = f"/approvals/{request.pk}"
+    browser = browser_of(yard.approver)
+    page = browser.get(address).content.decode()
+    (compare,) = re.findall(r'href="([^"]+/compare[^"]+)"', page)
+    assert f"old={old.digest}" in compare and new.digest in compare
+    assert browser.get(unescape(compare)).status_code == 200
+    unmeasured = f"those of v{present.number} are from its training, not from these gates"
+    measured = {"challenger": {"accuracy": 0.3}}
+    for found, is_told in ((measured, True), ({**measured, "champion": {"accuracy": 0.2}}, False)):
+        Job.objects.filter(pk=request.gate_job.pk).update(results_json={"metrics": found})
+        assert (unmeasured in text_of(browser.get(address))) == is_told
 
 
 def test_an_upload_by_the_form_names_its_code(yard: Yard, trainer: User, tmp_path: Any) -> None:

@@ -80,7 +80,7 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
     is_open = row.state in PromotionRequest.OPEN
     now = endpoint.production if row.stage == "production" else endpoint.staging
     champion = now if is_open else queries.replaced_version(row)
-    figures, computed_by = _figures(row, champion)
+    figures, computed_by, champion_is_measured = _figures(row, champion)
     return {
         "promotion": row,
         "endpoint": endpoint,
@@ -91,6 +91,7 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "open_gates": gates.not_evaluated(found),
         "figures": figures,
         "computed_by": computed_by,
+        "champion_is_measured": champion_is_measured,
         "evaluation_job": queries.evaluation_job(row),
         "package_changes": package_sets.changes_since(champion, row.version),
         "packages_are_known": champion is not None
@@ -110,24 +111,29 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
 
 def _figures(
     row: PromotionRequest, champion: ModelVersion | None
-) -> tuple[list[tuple[str, float | None, float | None]], str]:
+) -> tuple[list[tuple[str, float | None, float | None]], str, bool]:
     """Return the test metrics of the version and the champion.
 
     Those of versions that code of users made were computed beside this code, which could have changed them.
     So those that the gates have measured take their place.
 
     Returns:
-        Name and both values of each metric; `gates` or `code` if code made one of the versions.
+        Name and both values of each metric; `gates` or `code` if code made one of the versions; and whether
+        the values of the champion are those of the gates.
     """
     mine, theirs = versions.figures(row.version), versions.figures(champion) if champion else {}
-    computed_by = ""
+    computed_by, champion_is_measured = "", False
     if any(each and versions.measured_by_code(each.source_job) for each in (row.version, champion)):
         measured = queries.measured(row)
         mine = measured.get("challenger", mine)
-        if champion is not None and champion.pk == row.baseline_version_id:
-            theirs = measured.get("champion", theirs)
+        if champion is not None and champion.pk == row.baseline_version_id and "champion" in measured:
+            theirs, champion_is_measured = measured["champion"], True
         computed_by = "gates" if "challenger" in measured else "code"
-    return [(name, value, theirs.get(name)) for name, value in mine.items()], computed_by
+    return (
+        [(name, value, theirs.get(name)) for name, value in mine.items()],
+        computed_by,
+        champion_is_measured,
+    )
 
 
 def _decision_view(verb: str) -> Callable[..., HttpResponse]:

@@ -22,6 +22,7 @@ from webapp.forms.experiment import conflict
 from webapp.forms.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
 from webapp.forms.script.script import ScriptForm, initial_values, part, spec_from
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render, url
+from webapp.uploads import PASTED
 
 HELPER = Path(settings.BASE_DIR) / "workers" / "script_helper" / "trainyard_report.py"
 METADATA = ("name", "tags", "notes")
@@ -59,7 +60,8 @@ def new(request: Request, project: str, code: str) -> HttpResponse:
     version = access.get_code(request.user, code, home)
     entry = request.GET.get("entry") or next(iter(_scripts(version)), "")
     spec = {"model": {"kind": "script", "digest": version.digest, "entry": entry}}
-    name = entry.rpartition("/")[2].removesuffix(".py")
+    # Pasted code has no name of a file of its own.
+    name = version.name if entry == PASTED else entry.rpartition("/")[2].removesuffix(".py")
     return _edit(request, version, None, {"name": name, "tags": "", "notes": "", "spec": spec})
 
 

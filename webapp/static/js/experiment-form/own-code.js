@@ -47,6 +47,7 @@ export class OwnCode {
     this.sheet = sheet;
     this.group = find(form, "[data-own-code]", HTMLElement);
     this.submit = find(form, "[name=do][value=submit]", HTMLButtonElement);
+    this.needsTrainer = find(form, "[data-needs-trainer]", HTMLElement);
     this.digest = find(this.group, "[data-own=digest]", HTMLSelectElement);
     this.entry = find(this.group, "[data-own=entry]", HTMLSelectElement);
     this.arguments = find(this.group, "[data-own-arguments]", HTMLElement);
@@ -100,6 +101,7 @@ export class OwnCode {
     this.group.hidden = !this.isChosen;
     // Drafts may be saved without the right to run code.
     this.submit.disabled = this.isChosen && !this.sheet.known.code.mayRun;
+    this.needsTrainer.hidden = !this.submit.disabled;
     this.showData();
     if (!this.isChosen) {
       this.forget();
@@ -234,13 +236,13 @@ export class OwnCode {
     if (state === "completed" && built) {
       const { space, parameters } = built;
       this.show(
-        `The code declares ${space.length} hyperparameter${space.length === 1 ? "" : "s"}. With their defaults the model ` +
+        `The code declares ${space.length} hyperparameter${space.length === 1 ? "" : "s"}. With default values the model ` +
           `has ${parameters.toLocaleString("en")} parameters.`,
         built.one_call ? [...built.notes, ONE_CALL] : built.notes,
       );
       this.accept(found);
     } else if (ENDED.includes(state)) {
-      this.show(`The dry build (job ${job}) ended: ${error?.message ?? state}`);
+      this.show(`The dry build (job ${job}) ${error ? `failed: ${error.message}` : `is ${state}`}`);
       this.again.hidden = false;
     } else {
       this.show(`Building the model in a sandbox (job ${job}, ${state})… ${found.why_waiting}`);
