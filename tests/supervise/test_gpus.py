@@ -248,7 +248,7 @@ async def test_a_runner_with_code_gets_its_gpus_by_their_uuids(
     limits = SandboxLimits().of_run(GIB)
     sandboxes, folders = Sandboxes(tmp_path), SandboxFolders.of(tmp_path / "runner", tmp_path / "attempts")
     for gpus, visible, devices in ((access, "GPU-b", access.devices), (None, "", ())):
-        found = sandboxes._request(SandboxNeeds(1, code, "", "", limits, gpus), folders)
+        found = sandboxes._request(SandboxNeeds(1, code, "", "", limits, gpus), folders, None)
         assert (found.environment["CUDA_VISIBLE_DEVICES"], found.devices) == (visible, devices)
         assert ("/sys/devices" in found.readable) is bool(gpus)
         assert found.environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.3"

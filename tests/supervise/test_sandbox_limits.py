@@ -81,4 +81,4 @@ def test_no_file_of_code_is_put_outside_of_its_folder(path: str, tmp_path: Path)
     files = (OwnCodeFile(path=path, place=str(tmp_path / "source")),)
     code = OwnCode(digest="c" * 64, files=files, minimum=Level.PROCESS, network=False)
     with pytest.raises(ValueError, match="cannot have the path"):
-        sandboxes._put_code(code, tmp_path / "code")
+        sandboxes.put_code(code, tmp_path / "code")

@@ -60,14 +60,14 @@ class RunnerPool:
     """Bytes. A larger runner is not kept idle."""
     masker: SecretMasker = field(default_factory=SecretMasker)
     module: str = RUNNER
-    model_module: str = MODEL
-    """Executes models with code of users beside a task."""
     fork_servers: ForkServers | None = None
     """Forks the runners that need JAX. Without it, each runner is a new interpreter."""
     isolation: Isolation | None = None
     """Gives each runner a user of its own. Without it, runners have the user of this process."""
     sandboxes: Sandboxes | None = None
     """Starts the runners with code of users. Without it, none is started."""
+    model_module: str = MODEL
+    """Executes models with code of users beside a task."""
     on_taken: Callable[[StandbyKey], None] = lambda _key: None
     """Called for every runner taken that a standby could have been, so that standbys are kept for the keys
     used most."""
