@@ -24,7 +24,7 @@ class Installing(NamedTuple):
 
 
 class Installation(NamedTuple):
-    """What a job installs.
+    """The packages that a job installs.
 
     Attributes:
         request: its payload.
@@ -40,7 +40,7 @@ type ByPackages = Mapping[Installing, int]
 
 
 def of_job(job: Job) -> Installation | None:
-    """Return what a job installs; None for jobs of other kinds."""
+    """Return the packages that a job installs; None for jobs of other kinds."""
     if not isinstance(payload := job.payload, InstallPayload):
         return None
     return Installation(payload, CodeVersion.objects.filter(project=job.project, digest=payload.code).first())

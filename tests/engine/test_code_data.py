@@ -126,6 +126,10 @@ def test_a_table_with_parts_has_a_column_for_them_beside_one_of_the_same_name(tm
             "raise KeyError('no such city')",
             "load_data('train') failed: KeyError: 'no such city' (model.py, line 6)",
         ),
+        (
+            "raise OSError('no file') from __import__('socket').gaierror(-3, 'no such host')",
+            "(model.py, line 6); code reaches other hosts only if its project allows network",
+        ),
         ("sys.exit(3)", "load_data('train') failed: the code called sys.exit(3)"),
         (
             "return bytearray(2**60), 1",
@@ -141,7 +145,7 @@ def test_a_table_with_parts_has_a_column_for_them_beside_one_of_the_same_name(tm
         ),
         (
             "return np.array([[1, {}]] * 2), [0, 1]",
-            "x of load_data('train') contains Python objects, the first a int",
+            "x of load_data('train') contains Python objects, the first an int",
         ),
         ("return [[1], [2]], [{}, {}]", "y of load_data('train') contains Python objects, the first a dict"),
         (

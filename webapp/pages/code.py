@@ -228,7 +228,8 @@ def _data(version: CodeVersion, found: CodeFound) -> dict[str, Any]:
     return {
         "data_entries": entries,
         "data_name": loads[0].dataset if loads else _data_set_name(version.name),
-        "data_hint": "A new name, or a data set of the project, which gets a further version.",
+        "data_hint": "A new name, or a data set of the project, which gets a further version. Lower-case "
+        "letters, digits, - and _.",
         "tasks": get_args(Task),
         "is_loading": any(each.state not in FINAL or each.version_state == "preparing" for each in loads),
         "loads": [(each, *_places_of(version, each, builds)) for each in loads],

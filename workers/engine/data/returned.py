@@ -83,7 +83,11 @@ def _described(value: Any) -> str:
     if isinstance(value, tuple | list | dict):
         return f"a {kind} of {len(value)} values"
     shape = getattr(value, "shape", None)
-    return f"a {kind} of the shape {tuple(shape)}" if isinstance(shape, tuple) else f"a {kind}"
+    return f"a {kind} of the shape {tuple(shape)}" if isinstance(shape, tuple) else _one(kind)
+
+
+def _one(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 def _features(x: Any, what: str, limits: FileLimits) -> dict[str, Any]:
@@ -181,7 +185,7 @@ def _type_of(array: Array) -> str:
     if array.dtype.kind != "O":
         return f"{array.dtype} values"
     first = next(iter(array.flat), None)
-    return f"Python objects, the first a {type(first).__name__}"
+    return f"Python objects, the first {_one(type(first).__name__)}"
 
 
 def _column(values: Any, name: str, what: str) -> Any:

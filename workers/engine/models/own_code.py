@@ -5,10 +5,12 @@ It executes that code, so only processes in a sandbox may use it. `own_objects` 
 
 import ast
 import contextlib
+import errno
 import importlib
 import importlib.util
 import inspect
 import re
+import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +34,7 @@ from workers.engine.errors import (
 )
 
 MAX_TRACE_LINES = 40
+_UNREACHED = (errno.ENETUNREACH, errno.EHOSTUNREACH)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -198,7 +201,18 @@ def cause_of(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         where = f" ({_relative(error.filename)}, line {error.lineno})"
         shown = error.msg
+    where += _of_network(error)
     return f"{type(error).__name__}: {shown}{where}" if shown else f"{type(error).__name__}{where}"
+
+
+def _of_network(error: BaseException) -> str:
+    """Return who decides about network, if an error is that no other host was found or reached."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror) or getattr(cause, "errno", None) in _UNREACHED:
+            return "; code reaches other hosts only if its project allows network"
+        cause = cause.__cause__ or cause.__context__
+    return ""
 
 
 def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:
