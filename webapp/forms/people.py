@@ -56,8 +56,8 @@ class ProjectSettingsForm(ReadForm):
     single_person = forms.BooleanField(
         required=False,
         label="One person may request and approve",
-        help_text="For requests made from now on, but not for those of who switches it on. "
-        "Shown as a badge from then on, and in the audit log.",
+        help_text="For requests made from now on. Those of the administrator who switches it on still need "
+        "another person. Shown as a badge from then on, and in the audit log.",
     )
 
     def __init__(self, *args: object, is_admin: bool, **kwargs: object) -> None:

@@ -210,6 +210,6 @@ def finite_gate(outputs: list[Array]) -> GateOutcome:
         state_of(bad == 0),
         float(bad),
         0.0,
-        detail="predictions that are not finite",
+        detail=f"{bad} values are not finite" if bad else "all values are finite",
         rule="no prediction for the test rows is NaN or infinite",
     )

@@ -242,7 +242,8 @@ export class OwnCode {
       );
       this.accept(found);
     } else if (ENDED.includes(state)) {
-      this.show(`The dry build (job ${job}) ${error ? `failed: ${error.message}` : `is ${state}`}`);
+      const place = `on “${this.sheet.spec.data?.dataset}”, job ${job}`;
+      this.show(`The dry build (${place}) ${error ? `failed: ${error.message}` : `is ${state}`}`);
       this.again.hidden = false;
     } else {
       this.show(`Building the model in a sandbox (job ${job}, ${state})… ${found.why_waiting}`);
