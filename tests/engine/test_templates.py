@@ -149,7 +149,7 @@ def test_the_plan_of_a_template_without_a_list_names_the_unknown_parts(unlisted)
     assert problems(spec, profile_for(unlisted)) == []
     plan = make_plan(spec, profile_for(unlisted), Situation(1, (WorkerSize(1),)), ["train"])
     assert (plan.parameters, plan.memory, plan.variables) == (None, None, ())
-    assert {"/model/template"} == {w.pointer for w in plan.warnings if "cannot be checked" in w.message}
+    assert {"/model/template"} == {w.pointer for w in plan.warnings if "cannot be computed" in w.message}
 
 
 def test_the_layout_of_a_template_without_a_list_is_checked_against_a_built_model(unlisted, data_for):
