@@ -143,7 +143,9 @@ def test_a_drag_across_curves_zooms_and_the_zoom_is_in_the_address(people: Peopl
     page = charts_of(search_of(people), people, open_as, "&chart=curves&pick=5")
     curves = tile(page, "curves").locator("ty-curves")
     expect(curves.locator("canvas")).to_be_visible()
-    box = curves.locator(".u-over").bounding_box()
+    over = curves.locator(".u-over")
+    over.hover(position={"x": 100, "y": 50})  # waits until the chart has its place
+    box = over.bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 50)
     page.mouse.down()
