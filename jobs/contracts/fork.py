@@ -1,12 +1,12 @@
 """Declares the protocol of fork servers: one JSON object per datagram.
 
-A request comes with the file descriptors of the child. A supervisor of runners sends a `ForkRequest` with
-those of `STREAMS`; the prediction server sends `{}` with one socket. The fork server sends `{"ready": pid}`
-once; `{"forked": pid}` or `{"failed": errno}` for each request, in order; and `{"ended": pid, "status": s}`
-for each child that belongs to it, with the status as `subprocess` reports it.
+A request comes with the file descriptors of the child. A supervisor of runners sends a `ForkRequest` or a
+`ForkIntoSandbox` with those of `STREAMS`; the prediction server sends `{}` with one socket. The fork server
+sends `{"ready": pid}` once; `{"forked": pid}` or `{"failed": errno}` for each request, in order; and
+`{"ended": pid, "status": s}` for each child that belongs to it, with the status as `subprocess` reports it.
 """
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 MAX_DATAGRAM = 2**17
 """The most bytes in a datagram."""
@@ -29,6 +29,17 @@ class Confinement(BaseModel):
     visible: tuple[str, ...] = ()
 
 
+class ForkIntoSandbox(BaseModel):
+    """A request for a process that enters a sandbox, and runs a module there as a new interpreter would.
+
+    Attributes:
+        plan: the text of a `workers.sandbox.plan.Plan`. Its command is an interpreter with `-m`, a module and
+            arguments, and it keeps one descriptor.
+    """
+
+    plan: str
+
+
 class ForkRequest(BaseModel):
     """A request for a forked runner: its folder, its entire environment and the module to run."""
 
@@ -36,3 +47,6 @@ class ForkRequest(BaseModel):
     environment: dict[str, str]
     module: str
     confinement: Confinement | None = None
+
+
+FORK_REQUEST: TypeAdapter[ForkRequest | ForkIntoSandbox] = TypeAdapter(ForkRequest | ForkIntoSandbox)

@@ -10,49 +10,71 @@ import contextlib
 import importlib
 import json
 import os
-import runpy
 import socket
 import sys
+import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 from jobs import stack_memory
-from jobs.contracts.fork import STREAMS, ForkRequest
+from jobs.contracts.fork import FORK_REQUEST, STREAMS, ForkIntoSandbox, ForkRequest
+from workers.forking.interpreter import run_command
 from workers.forking.server import Server, prepare_to_fork
 from workers.isolation.confine import confine
 from workers.runner.environment import Environment
-from workers.runner.parent_death import die_with_parent, set_process_name
+from workers.runner.parent_death import become_subreaper, die_with_parent, set_process_name
 from workers.runner.registry import modules_with_jax
 from workers.runner.reproducibility import cpu_model, versions
+from workers.sandbox.enter import fail
+from workers.sandbox.forked import enter_forked
+from workers.sandbox.plan import Plan
 
 
-def run(request: ForkRequest, descriptors: Sequence[int], parent: int) -> int:
+def run(request: ForkRequest | ForkIntoSandbox, descriptors: Sequence[int], parent: int) -> int:
     """Run the requested module as a new interpreter would, and return its exit status."""
     set_process_name("ty-runner")
-    *streams, events = descriptors
+    *streams, kept = descriptors
     for target, descriptor in enumerate(streams):
         os.dup2(descriptor, target)
         os.close(descriptor)
+    if isinstance(request, ForkIntoSandbox):
+        _enter_sandbox(Plan.from_json(request.plan), kept, parent)
     os.chdir(request.folder)
     if request.confinement is not None:
         confine(request.confinement)
-    os.environ.clear()
-    os.environ.update(request.environment)
-    # As for `python -m`: the first entry is the working folder.
-    sys.path[0] = request.folder
-    sys.argv[1:] = ["--events-fd", str(events), "--parent", str(parent)]
+    command = ("-m", request.module, "--events-fd", str(kept), "--parent", str(parent))
+    return run_command((sys.executable, *command), request.environment, request.folder)
+
+
+def _enter_sandbox(plan: Plan, kept: int, parent: int) -> NoReturn:
+    # The command names the number that the descriptor has in the worker.
+    (named,) = plan.keep
+    if kept != named:
+        os.dup2(kept, named)
+        os.close(kept)
     try:
-        runpy.run_module(request.module, run_name="__main__")
-    # As the interpreter does: a text is printed to stderr and makes the status 1.
-    except SystemExit as end:
-        if isinstance(end.code, str):
-            sys.stderr.write(f"{end.code}\n")
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
-    return 0
+        enter_forked(plan._replace(parent=parent), _run_in_sandbox)
+    except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
+        fail(error)
 
 
-def runner_server(connection: socket.socket) -> Server[ForkRequest]:
+def _run_in_sandbox(plan: Plan) -> NoReturn:
+    status = 1
+    try:
+        status = run_command(plan.command, plan.environment, plan.folder)
+    except BaseException:  # noqa: BLE001  as the interpreter does
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def runner_server(connection: socket.socket) -> Server[ForkRequest | ForkIntoSandbox]:
     """Return the server that forks runners for the requests of `connection`."""
-    return Server(connection, streams=len(STREAMS), parse=ForkRequest.model_validate_json, run=run)
+    # Otherwise the end of a sandbox would wait until the machine's first process has noticed its orphans.
+    become_subreaper()
+    return Server(connection, streams=len(STREAMS), parse=FORK_REQUEST.validate_json, run=run)
 
 
 def preload(environment: Environment) -> None:

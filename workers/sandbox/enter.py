@@ -4,13 +4,16 @@ The plan is read from an open file, since command lines can be read by all users
 that the worker started stays outside of the sandbox and waits for the command; in the end it has its status,
 and the other processes of the sandbox are ended, as far as the level guarantees that. At the level
 `bubblewrap`, that process becomes bubblewrap, which executes the stage `inner`.
+
+A process that was forked enters a sandbox by `enter`, and runs a function there; see `forked`.
 """
 
 import os
 import resource
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from workers.sandbox import kernel, landlock, monitor, mounts, seccomp
 from workers.sandbox.plan import Plan
@@ -19,23 +22,31 @@ CANNOT_START, NOT_FOUND = 125, 127
 """Exit statuses: the sandbox, or the command in it, could not be started. The reason is on standard error."""
 STREAMS = 3
 
+type Run = Callable[[Plan], NoReturn]
+"""What a confined process does: it executes the command, or calls a function."""
+
 
 def main(descriptor: int, stage: str) -> None:
-    """Run the stage `outer` or `inner` of a plan."""
+    """Run the stage `outer` or `inner` of a plan, or `hold` of a forked process."""
     try:
+        if stage == "hold":
+            # Only this stage needs it.
+            from workers.sandbox import forked
+
+            forked.hold(descriptor)
         plan = Plan.read(descriptor)
         if stage == "inner":
             os.close(descriptor)
             # Bubblewrap itself must not be in the group of the command.
             os.setsid()
-            become(plan)
-        else:
-            _start(plan, descriptor)
+            become(plan, execute)
+        # Bubblewrap passes the file on.
+        enter(plan, execute, lambda: (descriptor, "inner"), keep=descriptor)
     except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
         fail(error)
 
 
-def fail(error: Exception) -> None:
+def fail(error: Exception) -> NoReturn:
     """End this process with the reason on standard error."""
     reason = f"{type(error).__name__}: {error}"
     if not isinstance(error, OSError | NotImplementedError):
@@ -47,7 +58,21 @@ def fail(error: Exception) -> None:
     os._exit(CANNOT_START)
 
 
-def _start(plan: Plan, descriptor: int) -> None:
+def enter(
+    plan: Plan, run: Run, before_bubblewrap: Callable[[], tuple[int, str]], *, keep: int | None = None
+) -> NoReturn:
+    """Make this process the one outside of a sandbox, in which `run` is called.
+
+    Args:
+        plan: the plan.
+        run: called in the confined process.
+        before_bubblewrap: called before this process becomes bubblewrap; returns the arguments of `main` in
+            the process that bubblewrap starts.
+        keep: a descriptor that only bubblewrap needs.
+
+    Raises:
+        OSError: the kernel refused.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if plan.cgroup is not None:
         with open(f"{plan.cgroup}/cgroup.procs", "w") as file:  # noqa: PTH123  pathlib is not imported
@@ -57,15 +82,15 @@ def _start(plan: Plan, descriptor: int) -> None:
             become_user(plan)
         # Bubblewrap asks for it later: the worker could have died before.
         kernel.die_with_parent(plan.parent)
-        os.execv(plan.program[0], [*plan.program])  # noqa: S606
-    os.close(descriptor)
+        os.execv(plan.program[0], [*plan.program, *map(str, before_bubblewrap())])  # noqa: S606
+    if keep is not None:
+        os.close(keep)
     if plan.level == "namespaces":
-        _run_in_namespaces(plan)
-    else:
-        _run_in_group(plan)
+        _run_in_namespaces(plan, run)
+    _run_in_group(plan, run)
 
 
-def _run_in_namespaces(plan: Plan) -> None:
+def _run_in_namespaces(plan: Plan, run: Run) -> NoReturn:
     """Run the command below a first process in new namespaces, with which the kernel ends all others."""
     flags = kernel.NAMESPACES & ~(kernel.NEW_USER | (kernel.NEW_NETWORK if plan.network else 0))
     if plan.privileged:
@@ -80,7 +105,7 @@ def _run_in_namespaces(plan: Plan) -> None:
     reading, writing = os.pipe()
     first = os.fork()
     if first == 0:
-        _guarded(_be_first, plan, writing)
+        guarded(_be_first, plan, run, writing)
     os.close(writing)
     monitor.close_all_but(reading)
     status = monitor.wait_for(first)
@@ -88,7 +113,7 @@ def _run_in_namespaces(plan: Plan) -> None:
     monitor.end_like(int(reported) if reported else status)
 
 
-def _be_first(plan: Plan, writing: int) -> None:
+def _be_first(plan: Plan, run: Run, writing: int) -> NoReturn:
     # Its parent is in another PID namespace, where pids are not visible.
     kernel.die_with_parent(0)
     if not plan.network:
@@ -98,14 +123,14 @@ def _be_first(plan: Plan, writing: int) -> None:
     if command == 0:
         os.close(writing)
         os.setsid()
-        _guarded(become, plan)
+        guarded(become, plan, run)
     kernel.drop_capabilities()
     monitor.close_all_but(writing)
     os.write(writing, str(monitor.wait_for(command)).encode())
     os._exit(0)
 
 
-def _run_in_group(plan: Plan) -> None:
+def _run_in_group(plan: Plan, run: Run) -> NoReturn:
     """Run the command below a guardian, which ends the remaining processes when the command ends.
 
     This process can be killed at any time: the guardian then gets a signal, and ends all others.
@@ -116,7 +141,7 @@ def _run_in_group(plan: Plan) -> None:
     outside = os.getpid()
     guardian = os.fork()
     if guardian == 0:
-        _guarded(_guard, plan, outside)
+        guarded(_guard, plan, run, outside)
     monitor.close_all_but()
     status = monitor.wait_for(guardian)
     # A guardian that was killed has left its processes to this one.
@@ -124,7 +149,7 @@ def _run_in_group(plan: Plan) -> None:
     monitor.end_like(status)
 
 
-def _guard(plan: Plan, parent: int) -> None:
+def _guard(plan: Plan, run: Run, parent: int) -> NoReturn:
     # A signal to the group of the outer process must not reach this one.
     os.setsid()
     # Blocked until the group is known: otherwise a process could be left.
@@ -137,7 +162,7 @@ def _guard(plan: Plan, parent: int) -> None:
     if command == 0:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         os.setpgid(0, 0)
-        _guarded(become, plan, own)
+        guarded(become, plan, run, own)
     group = monitor.Group(command, plan.uid)
     monitor.close_all_but()
     signal.signal(signal.SIGTERM, lambda *_: group.end())
@@ -145,21 +170,23 @@ def _guard(plan: Plan, parent: int) -> None:
     monitor.end_like(group.wait())
 
 
-def _guarded(run: object, *arguments: object) -> None:
+def guarded[**P](step: Callable[P, NoReturn], *arguments: P.args, **named: P.kwargs) -> NoReturn:
     """Call a function in a forked process, which never returns to the code of its parent."""
     try:
-        run(*arguments)  # type: ignore[operator]
+        step(*arguments, **named)
     except Exception as error:  # noqa: BLE001  see `main`
         fail(error)
-    os._exit(CANNOT_START)
+    finally:
+        os._exit(CANNOT_START)
 
 
-def become(plan: Plan, parent: int | None = None) -> None:
-    """Confine this process, and execute the command.
+def become(plan: Plan, run: Run, parent: int | None = None) -> NoReturn:
+    """Confine this process, and call `run`.
 
     Args:
         plan: the plan.
-        parent: the pid of a parent with which the process dies.
+        run: executes the command, or does something else; what it can do is restricted.
+        parent: the pid of a parent with which the process dies; 0 if it is in another PID namespace.
     """
     _close_files(plan.keep)
     _set_limits(plan)
@@ -180,6 +207,11 @@ def become(plan: Plan, parent: int | None = None) -> None:
         landlock.restrict(rules)
     if plan.seccomp is not None:
         seccomp.apply(seccomp.Options(**plan.seccomp))
+    run(plan)
+
+
+def execute(plan: Plan) -> NoReturn:
+    """Execute the command of a plan."""
     try:
         os.execvpe(plan.command[0], [*plan.command], plan.environment)  # noqa: S606
     except OSError as error:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -23,7 +23,7 @@ from jobs.contracts.sandbox import (
 from workers.isolation.kernel import CAP_SYS_ADMIN, effective_capabilities
 from workers.sandbox import bubblewrap, cgroups, landlock, view
 from workers.sandbox.plan import Plan
-from workers.sandbox.process import SandboxProcess
+from workers.sandbox.process import SandboxProcess, Started
 
 _RUN = "import sys; sys.path.insert(0, sys.argv[1]); from workers.sandbox.enter import main; main(int(sys.argv[2]), sys.argv[3])"  # noqa: E501  one argument of Python
 # Seconds between SIGXCPU, which names the limit, and SIGKILL.
@@ -56,6 +56,29 @@ class Streams(NamedTuple):
 
 
 _INHERITED = Streams()
+type Starter = Callable[[Plan, Streams], Started]
+"""Carries out a plan: the process that it returns is the one outside of the sandbox."""
+
+
+def spawn(plan: Plan, streams: Streams) -> Started:
+    """Carry out a plan in a new interpreter. It is killed when the *thread* that started it ends."""
+    with tempfile.TemporaryFile() as file:
+        plan.write(file.fileno())
+        return subprocess.Popen(  # noqa: S603  all parts are this program's own
+            [*_entering(), str(file.fileno()), "outer"],
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+            pass_fds=(file.fileno(), *streams.keep),
+            env={},
+            cwd="/",
+            start_new_session=True,
+        )
+
+
+def _entering() -> list[str]:
+    """Return the command line that calls `enter.main`, without its arguments."""
+    return [os.path.realpath(sys.executable), "-I", "-S", "-c", _RUN, str(view.CODE_ROOT)]
 
 
 def launch(
@@ -66,10 +89,9 @@ def launch(
     owner: Owner | None = None,
     streams: Streams = _INHERITED,
     scratch: Path | None = None,
+    start: Starter = spawn,
 ) -> SandboxProcess:
     """Start a command at the strongest level that the machine offers.
-
-    It is killed when the *thread* that started it ends.
 
     Args:
         request: its sandbox.
@@ -79,6 +101,7 @@ def launch(
         streams: its streams.
         scratch: the folder in which its temporary folder is made, so that it can be deleted after a crash of
             the worker; that of the system by default.
+        start: starts the process; `spawn` by default.
 
     Raises:
         SandboxRefused: no offered level reaches the minimum of the request.
@@ -89,7 +112,9 @@ def launch(
     if level is None:
         raise SandboxRefused(refusal(states, request.minimum))
     missing = tuple(each for each in states if each.level.strength > level.strength)
-    return launch_at(level, request, command, owner=owner, streams=streams, scratch=scratch, missing=missing)
+    return launch_at(
+        level, request, command, owner=owner, streams=streams, scratch=scratch, missing=missing, start=start
+    )
 
 
 def launch_at(
@@ -101,6 +126,7 @@ def launch_at(
     streams: Streams = _INHERITED,
     scratch: Path | None = None,
     missing: tuple[LevelState, ...] = (),
+    start: Starter = spawn,
 ) -> SandboxProcess:
     """Start a command at one level, whether or not the machine offers others. See `launch`."""
     if (owner is None) == (os.geteuid() == 0):
@@ -119,36 +145,9 @@ def launch_at(
         if group is not None:
             undo.callback(group.rmdir)
         plan = _plan(level, request, command, owner, temporary, streams, group)
-        started = _start(plan, request, temporary, streams)
+        started = start(plan, streams)
         undo.pop_all()
     return SandboxProcess(started, _record(plan, request, missing), temporary, group)
-
-
-def _start(plan: Plan, request: SandboxRequest, temporary: Path, streams: Streams) -> subprocess.Popen[bytes]:
-    python = os.path.realpath(sys.executable)
-    with tempfile.TemporaryFile() as file:
-        inside = [python, "-I", "-S", "-c", _RUN, str(view.CODE_ROOT), str(file.fileno())]
-        if plan.level == Level.BUBBLEWRAP:
-            program = bubblewrap.command_line(
-                _bubblewrap(),
-                view.mounts(request.readable, request.writable, str(temporary), request.devices),
-                [*inside, "inner"],
-                network=plan.network,
-                privileged=plan.privileged,
-                shared_memory=plan.shared_memory,
-            )
-            plan = plan._replace(program=program)
-        plan.write(file.fileno())
-        return subprocess.Popen(  # noqa: S603  all parts are this program's own
-            [*inside, "outer"],
-            stdin=streams.stdin,
-            stdout=streams.stdout,
-            stderr=streams.stderr,
-            pass_fds=(file.fileno(), *streams.keep),
-            env={},
-            cwd="/",
-            start_new_session=True,
-        )
 
 
 def _bubblewrap() -> str:
@@ -173,6 +172,16 @@ def _plan(
     if level is Level.LANDLOCK and not version:
         raise NotImplementedError("the kernel has no Landlock")
     paths = (request.readable, request.writable, str(temporary), request.devices)
+    privileged = owner is not None and bool(effective_capabilities() >> CAP_SYS_ADMIN & 1)
+    shared_memory = max(1, request.limits.memory_of_all // SHARED_MEMORY_SHARE)
+    bubblewrap_program = (
+        bubblewrap.command_line(
+            _bubblewrap(), view.mounts(*paths), _entering(),
+            network=request.network, privileged=privileged, shared_memory=shared_memory,
+        )
+        if level is Level.BUBBLEWRAP
+        else ()
+    )  # fmt: skip
     return Plan(
         level=level,
         command=list(command),
@@ -181,10 +190,11 @@ def _plan(
         parent=os.getpid(),
         uid=None if owner is None else owner.uid,
         gid=None if owner is None else owner.gid,
-        privileged=owner is not None and bool(effective_capabilities() >> CAP_SYS_ADMIN & 1),
+        privileged=privileged,
+        program=bubblewrap_program,
         mounts=view.mounts(*paths) if level is Level.NAMESPACES else [],
         base=tempfile.gettempdir(),
-        shared_memory=max(1, request.limits.memory_of_all // SHARED_MEMORY_SHARE),
+        shared_memory=shared_memory,
         network=request.network,
         ports=list(request.ports) if request.network and request.ports else None,
         landlock=view.landlock_rules(*paths) if level is Level.LANDLOCK else None,

@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import time
+from typing import NoReturn
 
 # Seconds. Processes that were killed may need a moment to end.
 END_TIMEOUT = 10.0
@@ -28,7 +29,7 @@ def wait_for(pid: int) -> int:
             return status
 
 
-def end_like(status: int) -> None:
+def end_like(status: int) -> NoReturn:
     """End this process with the exit status or signal of another one."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)

@@ -34,7 +34,7 @@ class Plan(NamedTuple):
         parent: the pid of the process that starts it.
         uid, gid: the user that it becomes; None if it keeps the present one.
         privileged: it may make namespaces without a user namespace, as root.
-        program: the command line of bubblewrap.
+        program: the command line of bubblewrap, to which the arguments of `enter.main` are added.
         mounts: the view, the outer folders first.
         base: a folder over which the new root can be mounted.
         shared_memory: bytes in the file system of /dev/shm.
@@ -73,14 +73,23 @@ class Plan(NamedTuple):
 
     def write(self, descriptor: int) -> None:
         """Write it to an open file."""
-        text = json.dumps(self._asdict()).encode()
+        text = self.as_json().encode()
         while text:
             text = text[os.write(descriptor, text) :]
+
+    def as_json(self) -> str:
+        """Return its text."""
+        return json.dumps(self._asdict())
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Plan":
+        """Return the plan of a text of `as_json`."""
+        fields = json.loads(text)
+        fields["mounts"] = [Mount(*each) for each in fields["mounts"]]
+        return cls(**fields)
 
     @classmethod
     def read(cls, descriptor: int) -> "Plan":
         """Read it from an open file, whose position is not changed."""
         size = os.fstat(descriptor).st_size
-        fields = json.loads(os.pread(descriptor, size, 0))
-        fields["mounts"] = [Mount(*each) for each in fields["mounts"]]
-        return cls(**fields)
+        return cls.from_json(os.pread(descriptor, size, 0))

@@ -15,11 +15,16 @@ from typing import IO
 from jobs.contracts.sandbox import Level, SandboxRecord
 from workers.isolation.users import end_processes
 from workers.sandbox import usage
+from workers.sandbox.forked_process import ForkedProcess
 
 END_TIMEOUT = 5.0
 """Seconds until processes that were asked to end are killed."""
 GROUP_TIMEOUT, PAUSE = 1.0, 0.01
 """Seconds until a control group without processes can be removed, and between two attempts."""
+
+
+type Started = subprocess.Popen[bytes] | ForkedProcess
+"""The process outside of a sandbox."""
 
 
 class SandboxProcess:
@@ -30,9 +35,7 @@ class SandboxProcess:
         temporary: its temporary folder on the machine.
     """
 
-    def __init__(
-        self, started: subprocess.Popen[bytes], record: SandboxRecord, temporary: Path, cgroup: Path | None
-    ) -> None:
+    def __init__(self, started: Started, record: SandboxRecord, temporary: Path, cgroup: Path | None) -> None:
         self._started = started
         self._cgroup = cgroup
         self._ending = threading.RLock()

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from workers.isolation.access import Isolation, RunnerAccess
 from workers.runner.environment import Environment
-from workers.sandbox.launch import SandboxRefused
+from workers.sandbox.launch import SandboxRefused, spawn
 from workers.supervise.environment import runner_environment
 from workers.supervise.fork_servers import ForkOrSpawnLauncher, ForkServers
 from workers.supervise.launcher import MODEL, RUNNER, Launcher, RunnerStart, SpawnLauncher
 from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.sandbox_forks import SandboxForks
 from workers.supervise.sandboxes import Sandboxes, SandboxLauncher, SandboxNeeds, remove_if_empty
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.standby import StandbyKey, Standbys, share_devices
@@ -176,7 +177,7 @@ class RunnerPool:
         """Start a standby. Returns None if it cannot be started now."""
         if key.sandbox is not None:
             try:
-                return await self._launch_in_sandbox(key.sandbox)
+                return await self._launch_in_sandbox(key.sandbox, key.environment, may_fork=key.jax)
             except (OSError, SandboxRefused) as error:
                 log.warning("a standby for code could not be started: %s", error)
                 return None
@@ -192,7 +193,7 @@ class RunnerPool:
 
     async def _launch_for(self, key: RunnerKey, *, may_fork: bool) -> RunnerProcess:
         if key.sandbox is not None:
-            runner = await self._launch_in_sandbox(key.sandbox)
+            runner = await self._launch_in_sandbox(key.sandbox, key.environment, may_fork=may_fork)
             await self._assign(runner, key.sandbox)
             return runner
         launcher: Launcher = SpawnLauncher(self.module)
@@ -211,14 +212,20 @@ class RunnerPool:
             await asyncio.shield(self._end(runner))
             raise
 
-    async def _launch_in_sandbox(self, needs: SandboxNeeds) -> RunnerProcess:
+    async def _launch_in_sandbox(
+        self, needs: SandboxNeeds, environment: Environment, *, may_fork: bool
+    ) -> RunnerProcess:
         if (sandboxes := self.sandboxes) is None:
             raise SandboxRefused("this worker starts no code of users")
         await sandboxes.require(needs.code.minimum)
         folder = self.new_folder()
         isolation = self.isolation if sandboxes.have_own_users else None
+        server = None
+        if may_fork and self.fork_servers is not None:
+            server = await self.fork_servers.server_for(environment)
+        starter = spawn if server is None else SandboxForks(server)
         preparing = asyncio.ensure_future(
-            asyncio.to_thread(sandboxes.prepare, needs, folder, isolation, self.module)
+            asyncio.to_thread(sandboxes.prepare, needs, folder, isolation, self.module, starter)
         )
         try:
             launcher = await asyncio.shield(preparing)

@@ -21,7 +21,7 @@ from workers.forking.client import Child
 from workers.isolation.access import INPUTS, Isolation, RunnerAccess
 from workers.sandbox import usage
 from workers.sandbox.gpus import GpuAccess
-from workers.sandbox.launch import Owner, SandboxRefused, Streams, launch
+from workers.sandbox.launch import Owner, SandboxRefused, Starter, Streams, launch, spawn
 from workers.sandbox.process import SandboxProcess
 from workers.sandbox.view import CODE_ROOT, PACKAGES
 from workers.sandbox.watch import Watch
@@ -242,6 +242,7 @@ class Sandboxes:
         runner: Path,
         isolation: Isolation | None,
         module: str,
+        start: Starter = spawn,
     ) -> "SandboxLauncher":
         """Make the folders of a new runner. Call it in a thread.
 
@@ -250,6 +251,7 @@ class Sandboxes:
             runner: its folder.
             isolation: gives it a user of its own.
             module: the module that it executes.
+            start: starts its process.
 
         Raises:
             OSError: the disk is full, or a file is missing.
@@ -282,7 +284,7 @@ class Sandboxes:
             request=self._request(needs, folders, checkpoints),
             command=((not code.own_versions and code.python) or sys.executable, "-m", module),
             states=self.states.result(), folders=folders, access=access, checkpoints=checkpoints,
-            packages=packages, starter=self._starter,
+            packages=packages, starter=self._starter, start=start,
         )  # fmt: skip
 
     def _hold(self, python: str) -> Held | None:
@@ -354,6 +356,7 @@ class SandboxLauncher:
     checkpoints: RunnerCheckpoints | None
     packages: Held | None
     starter: ThreadPoolExecutor
+    start: Starter
 
     def close(self) -> None:
         """Withdraw the access of a runner that was not started."""
@@ -388,8 +391,9 @@ class SandboxLauncher:
         )
         command = (*self.command, "--events-fd", str(descriptors.events))
         return launch(
-            self.request, command, self.states, owner=owner, streams=streams, scratch=self.folders.scratch
-        )
+            self.request, command, self.states, owner=owner, streams=streams, scratch=self.folders.scratch,
+            start=self.start,
+        )  # fmt: skip
 
 
 def _checkpoints_of(needs: SandboxNeeds, runner: Path, access: RunnerAccess | None) -> RunnerCheckpoints:

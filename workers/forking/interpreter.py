@@ -1,0 +1,64 @@
+"""Runs a command line of Python in a fork, as a new interpreter would, but with the imports of its parent."""
+
+import importlib
+import os
+import runpy
+import site
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+PATH = "PYTHONPATH"
+
+
+def run_command(command: Sequence[str], environment: Mapping[str, str], folder: str) -> int:
+    """Run a module, and return the exit status.
+
+    Args:
+        command: an interpreter, maybe `-P`, `-m`, a module, and its arguments. Another interpreter than that
+            of this process belongs to a virtual environment without other versions of what is imported here.
+        environment: all environment variables.
+        folder: the working folder.
+    """
+    python, *options = command[: command.index("-m")]
+    module, *arguments = command[len(options) + 2 :]
+    _set_environment(environment, [] if "-P" in options else [folder])
+    if python != sys.executable:
+        _use_packages_of(python)
+    importlib.invalidate_caches()
+    sys.argv[1:] = arguments
+    try:
+        runpy.run_module(module, run_name="__main__")
+    # As the interpreter does: a text is printed to stderr and makes the status 1.
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
+
+
+def _set_environment(environment: Mapping[str, str], first: Sequence[str]) -> None:
+    """Replace the variables, and the folders of imports that come from them."""
+    # For `python -m`, the first entry is the working folder.
+    inherited = {sys.path[0], *_folders(os.environ)}
+    os.environ.clear()
+    os.environ.update(environment)
+    rest = [path for path in sys.path if path not in inherited]
+    sys.path[:] = [*first, *_folders(environment), *rest]
+
+
+def _folders(environment: Mapping[str, str]) -> list[str]:
+    return [path for path in environment.get(PATH, "").split(os.pathsep) if path]
+
+
+def _use_packages_of(python: str) -> None:
+    """Import from a virtual environment before the packages of this process."""
+    prefix = Path(python).parents[1]
+    sys.executable, sys.prefix, sys.exec_prefix = python, str(prefix), str(prefix)
+    before = list(sys.path)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    site.addsitedir(str(prefix / "lib" / version / "site-packages"))
+    added = [path for path in sys.path if path not in before]
+    at = next((n for n, path in enumerate(before) if path.endswith("-packages")), len(before))
+    sys.path[:] = [*before[:at], *added, *before[at:]]
+    site.execsitecustomize()

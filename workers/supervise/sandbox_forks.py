@@ -1,0 +1,68 @@
+"""Starts processes in sandboxes as forks of a fork server, whose imports are done."""
+
+import asyncio
+import logging
+import os
+import subprocess
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import IO
+
+from workers.sandbox.forked_process import ForkedProcess
+from workers.sandbox.launch import Stream, Streams, spawn
+from workers.sandbox.plan import Plan
+from workers.sandbox.process import Started
+from workers.supervise.fork_server import RunnerForkServer
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SandboxForks:
+    """Carries out plans of sandboxes by a fork server, and by a new interpreter if a fork fails.
+
+    Create it in the event loop, and call it in another thread.
+    """
+
+    server: RunnerForkServer
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+
+    def __call__(self, plan: Plan, streams: Streams) -> Started:
+        """Start the process outside of a sandbox. It has no pipe for its standard input."""
+        try:
+            return self._forked(plan, streams)
+        except OSError as error:
+            log.warning("a sandbox was started without the fork server, which is slower: %s", error)
+            return spawn(plan, streams)
+
+    def _forked(self, plan: Plan, streams: Streams) -> ForkedProcess:
+        with ExitStack() as given, ExitStack() as undo:
+            output = None
+            stdout = streams.stdout
+            if stdout == subprocess.PIPE:
+                read, stdout = os.pipe()
+                output = undo.enter_context(os.fdopen(read, "rb"))
+                given.callback(os.close, stdout)
+            stderr = stdout if streams.stderr == subprocess.STDOUT else streams.stderr
+            # The server closes its copies after the fork.
+            descriptors = [_descriptor(each, given) for each in (streams.stdin, stdout, stderr)]
+            started = self._start(plan, (*descriptors, *streams.keep), output)
+            process = asyncio.run_coroutine_threadsafe(started, self._loop).result()
+            undo.pop_all()
+        return process
+
+    async def _start(
+        self, plan: Plan, descriptors: tuple[int, ...], output: IO[bytes] | None
+    ) -> ForkedProcess:
+        child = await self.server.fork_into_sandbox(plan, descriptors)
+        return ForkedProcess(child.pid, child.ended, output)
+
+
+def _descriptor(stream: Stream, given: ExitStack) -> int:
+    """Return the descriptor of a stream."""
+    if stream is None:
+        raise ValueError("a fork has no streams to inherit")
+    if stream == subprocess.DEVNULL:
+        stream = os.open(os.devnull, os.O_RDWR)
+        given.callback(os.close, stream)
+    return stream if isinstance(stream, int) else stream.fileno()
