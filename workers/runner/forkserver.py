@@ -30,6 +30,16 @@ from workers.sandbox.forked import enter_forked
 from workers.sandbox.plan import Plan
 
 
+_FURTHER = (
+    "workers.runner.standby",
+    "workers.engine.tasks.warmup",
+    # Executes models with code of users beside a task.
+    "workers.serving.child.serve",
+    # JAX imports it when it compiles for the first time.
+    "jaxlib.mlir.dialects.mhlo",
+)
+
+
 def run(request: ForkRequest | ForkIntoSandbox, descriptors: Sequence[int], parent: int) -> int:
     """Run the requested module as a new interpreter would, and return its exit status."""
     set_process_name("ty-runner")
@@ -88,7 +98,7 @@ def preload(environment: Environment) -> None:
 
     import_keras()
     importlib.import_module("workers.runner.serve")
-    for module in (*modules_with_jax(), "workers.runner.standby", "workers.engine.tasks.warmup"):
+    for module in (*modules_with_jax(), *_FURTHER):
         importlib.import_module(module)
     # Their results are cached, and forks inherit the caches.
     importlib.import_module("workers.engine.compiled.aot").static_fingerprint()

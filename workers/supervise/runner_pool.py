@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from workers.isolation.access import Isolation, RunnerAccess
 from workers.runner.environment import Environment
-from workers.sandbox.launch import SandboxRefused, spawn
+from workers.sandbox.launch import SandboxRefused, Starter, spawn
 from workers.supervise.environment import runner_environment
 from workers.supervise.fork_servers import ForkOrSpawnLauncher, ForkServers
 from workers.supervise.launcher import MODEL, RUNNER, Launcher, RunnerStart, SpawnLauncher
@@ -220,10 +220,7 @@ class RunnerPool:
         await sandboxes.require(needs.code.minimum)
         folder = self.new_folder()
         isolation = self.isolation if sandboxes.have_own_users else None
-        server = None
-        if may_fork and self.fork_servers is not None:
-            server = await self.fork_servers.server_for(environment)
-        starter = spawn if server is None else SandboxForks(server)
+        starter = await self.sandbox_starter(environment) if may_fork else spawn
         preparing = asyncio.ensure_future(
             asyncio.to_thread(sandboxes.prepare, needs, folder, isolation, self.module, starter)
         )
@@ -237,6 +234,11 @@ class RunnerPool:
         except BaseException:
             await asyncio.shield(_close_prepared(preparing))
             raise
+
+    async def sandbox_starter(self, environment: Environment) -> Starter:
+        """Return what starts processes with JAX in sandboxes: by forks, where that is possible now."""
+        server = None if self.fork_servers is None else await self.fork_servers.server_for(environment)
+        return spawn if server is None else SandboxForks(server)
 
     def forget(self, work: Path) -> None:
         """Remove the folder of a runner's tasks after the last one, unless the runner still uses it."""

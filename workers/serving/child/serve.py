@@ -46,6 +46,9 @@ def load_and_serve(
     # A child that is restarted does not compile again.
     if compiled is not None:
         compile_cache.enable(str(compiled))
+    # A fork has imported JAX in the environment of its parent, and a sandbox has no devices.
+    if code is not None:
+        jax.config.update("jax_platforms", "cpu")
     # A batch runs in the thread that waits for it: handing it to another takes longer than a small model. The
     # heartbeat continues, because JAX releases Python's lock meanwhile.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
