@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from workers.forking.sandbox_forks import SandboxForks
 from workers.isolation.access import Isolation, RunnerAccess
 from workers.runner.environment import Environment
 from workers.sandbox.launch import SandboxRefused, Starter, spawn
@@ -17,7 +18,6 @@ from workers.supervise.environment import runner_environment
 from workers.supervise.fork_servers import ForkOrSpawnLauncher, ForkServers
 from workers.supervise.launcher import MODEL, RUNNER, Launcher, RunnerStart, SpawnLauncher
 from workers.supervise.runner_process import RunnerProcess
-from workers.supervise.sandbox_forks import SandboxForks
 from workers.supervise.sandboxes import Sandboxes, SandboxLauncher, SandboxNeeds, remove_if_empty
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.standby import StandbyKey, Standbys, share_devices
