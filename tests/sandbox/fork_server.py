@@ -41,8 +41,7 @@ def main() -> None:
     connection = socket.socket(fileno=options.socket)
     connection.set_inheritable(False)
     # Runs at the levels without a root of their own may not be able to read the Python of the tests.
-    importlib.import_module("tests.sandbox.hostile")
-    for module in options.modules:
+    for module in ("tests.sandbox.hostile", "encodings.idna", *options.modules):
         importlib.import_module(module)
     for module in options.modules:
         # A module that is run must not be imported before.
