@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import os
+import signal
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -55,7 +56,14 @@ class SandboxForks:
         self, plan: Plan, descriptors: tuple[int, ...], output: IO[bytes] | None
     ) -> ForkedProcess:
         child = await self.server.fork_into_sandbox(plan, descriptors)
-        return ForkedProcess(child.pid, child.ended, output)
+        try:
+            return ForkedProcess(child.pid, child.ended, output)
+        except OSError:
+            # Another process will carry out the plan.
+            with suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGKILL)
+            await child.ended
+            raise
 
 
 def _descriptor(stream: Stream, given: ExitStack) -> int:
