@@ -1,9 +1,10 @@
 """Declares the protocol of fork servers: one JSON object per datagram.
 
-A request comes with the file descriptors of the child. A supervisor of runners sends a `ForkRequest` or a
-`ForkIntoSandbox` with those of `STREAMS`; the prediction server sends `{}` with one socket. The fork server
-sends `{"ready": pid}` once; `{"forked": pid}` or `{"failed": errno}` for each request, in order; and
-`{"ended": pid, "status": s}` for each child that belongs to it, with the status as `subprocess` reports it.
+A request comes with the file descriptors of the child. A supervisor of runners sends a `ForkRequest` with
+those of `STREAMS`; the prediction server sends `{}` with one socket. Both send a `ForkIntoSandbox` with four:
+the standard streams, and one that the process keeps. The fork server sends `{"ready": pid}` once;
+`{"forked": pid}` or `{"failed": errno}` for each request, in order; and `{"ended": pid, "status": s}` for
+each child that belongs to it, with the status as `subprocess` reports it.
 """
 
 from pydantic import BaseModel, TypeAdapter

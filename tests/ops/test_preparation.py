@@ -1,6 +1,7 @@
 """`up` copies and migrates an older database before the parts start.
 
-Of all apps only three have migrations here: those of the others take seconds, and nothing here depends on them.
+Of all apps only three have migrations here: those of the others take seconds, and nothing here depends on
+them.
 """
 
 import os

@@ -9,11 +9,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import IO
 
+from jobs.contracts.fork import ForkIntoSandbox
+from workers.forking.client import ForkServer
 from workers.sandbox.forked_process import ForkedProcess
 from workers.sandbox.launch import Stream, Streams, spawn
 from workers.sandbox.plan import Plan
 from workers.sandbox.process import Started
-from workers.supervise.fork_server import RunnerForkServer
 
 log = logging.getLogger(__name__)
 
@@ -23,9 +24,14 @@ class SandboxForks:
     """Carries out plans of sandboxes by a fork server, and by a new interpreter if a fork fails.
 
     Create it in the event loop, and call it in another thread.
+
+    Attributes:
+        server: forks by `into_sandbox`.
+        timeout: the seconds after which a server that does not answer is killed; `FORK_TIMEOUT` by default.
     """
 
-    server: RunnerForkServer
+    server: ForkServer
+    timeout: float | None = None
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     def __call__(self, plan: Plan, streams: Streams) -> Started:
@@ -55,7 +61,8 @@ class SandboxForks:
     async def _start(
         self, plan: Plan, descriptors: tuple[int, ...], output: IO[bytes] | None
     ) -> ForkedProcess:
-        child = await self.server.fork_into_sandbox(plan, descriptors)
+        request = ForkIntoSandbox(plan=plan.as_json()).model_dump_json().encode()
+        child = await self.server.fork(request, descriptors, timeout=self.timeout)
         try:
             return ForkedProcess(child.pid, child.ended, output)
         except OSError:
