@@ -53,15 +53,16 @@ class SandboxForks:
             stderr = stdout if streams.stderr == subprocess.STDOUT else streams.stderr
             # The server closes its copies after the fork.
             descriptors = [_descriptor(each, given) for each in (streams.stdin, stdout, stderr)]
-            started = self._start(plan, (*descriptors, *streams.keep), output)
+            file = os.memfd_create("plan")
+            given.callback(os.close, file)
+            plan.write(file)
+            started = self._start((file, *descriptors, *streams.keep), output)
             process = asyncio.run_coroutine_threadsafe(started, self._loop).result()
             undo.pop_all()
         return process
 
-    async def _start(
-        self, plan: Plan, descriptors: tuple[int, ...], output: IO[bytes] | None
-    ) -> ForkedProcess:
-        request = ForkIntoSandbox(plan=plan.as_json()).model_dump_json().encode()
+    async def _start(self, descriptors: tuple[int, ...], output: IO[bytes] | None) -> ForkedProcess:
+        request = ForkIntoSandbox().model_dump_json().encode()
         child = await self.server.fork(request, descriptors, timeout=self.timeout)
         try:
             return ForkedProcess(child.pid, child.ended, output)
