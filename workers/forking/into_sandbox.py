@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from workers.forking.interpreter import run_command
+from workers.runner.parent_death import set_process_name
 from workers.sandbox.enter import fail
 from workers.sandbox.forked import enter_forked
 from workers.sandbox.plan import Plan
@@ -21,21 +22,26 @@ def take_streams(descriptors: Sequence[int]) -> int:
     return kept
 
 
-def enter_sandbox(plan: Plan, kept: int, parent: int) -> NoReturn:
-    """Make this fork the process outside of a sandbox, in which the command of the plan is run.
+def enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
+    """Make this fork the process outside of a sandbox, in which the command of a plan is run.
 
     Args:
-        plan: the plan. It keeps one descriptor.
-        kept: the number that this descriptor has here.
+        descriptors: those of a `ForkIntoSandbox`.
         parent: the pid of the parent, with which the sandbox ends.
     """
+    # That of the processes outside. The module in the sandbox sets its own.
+    set_process_name("ty-sandbox")
+    file, *given = descriptors
+    plan = Plan.read(file)._replace(parent=parent)
+    os.close(file)
+    kept = take_streams(given)
     # The command names the number that the descriptor has in the process that made the plan.
     (named,) = plan.keep
     if kept != named:
         os.dup2(kept, named)
         os.close(kept)
     try:
-        enter_forked(plan._replace(parent=parent), _run_in_sandbox)
+        enter_forked(plan, _run_in_sandbox)
     except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
         fail(error)
 

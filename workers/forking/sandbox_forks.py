@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import os
+import signal
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -52,17 +53,25 @@ class SandboxForks:
             stderr = stdout if streams.stderr == subprocess.STDOUT else streams.stderr
             # The server closes its copies after the fork.
             descriptors = [_descriptor(each, given) for each in (streams.stdin, stdout, stderr)]
-            started = self._start(plan, (*descriptors, *streams.keep), output)
+            file = os.memfd_create("plan")
+            given.callback(os.close, file)
+            plan.write(file)
+            started = self._start((file, *descriptors, *streams.keep), output)
             process = asyncio.run_coroutine_threadsafe(started, self._loop).result()
             undo.pop_all()
         return process
 
-    async def _start(
-        self, plan: Plan, descriptors: tuple[int, ...], output: IO[bytes] | None
-    ) -> ForkedProcess:
-        request = ForkIntoSandbox(plan=plan.as_json()).model_dump_json().encode()
+    async def _start(self, descriptors: tuple[int, ...], output: IO[bytes] | None) -> ForkedProcess:
+        request = ForkIntoSandbox().model_dump_json().encode()
         child = await self.server.fork(request, descriptors, timeout=self.timeout)
-        return ForkedProcess(child.pid, child.ended, output)
+        try:
+            return ForkedProcess(child.pid, child.ended, output)
+        except OSError:
+            # Another process will carry out the plan.
+            with suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGKILL)
+            await child.ended
+            raise
 
 
 def _descriptor(stream: Stream, given: ExitStack) -> int:

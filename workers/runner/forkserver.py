@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from jobs import stack_memory
-from jobs.contracts.fork import FORK_REQUEST, STREAMS, ForkIntoSandbox, ForkRequest
+from jobs.contracts.fork import FORK_REQUEST, MOST_DESCRIPTORS, ForkIntoSandbox, ForkRequest
 from workers.forking.interpreter import run_command
 from workers.forking.into_sandbox import enter_sandbox, take_streams
 from workers.forking.server import Server, prepare_to_fork
@@ -24,7 +24,6 @@ from workers.runner.environment import Environment
 from workers.runner.parent_death import become_subreaper, die_with_parent, set_process_name
 from workers.runner.registry import modules_with_jax
 from workers.runner.reproducibility import cpu_model, versions
-from workers.sandbox.plan import Plan
 
 _FURTHER = (
     "workers.runner.standby",
@@ -38,10 +37,10 @@ _FURTHER = (
 
 def run(request: ForkRequest | ForkIntoSandbox, descriptors: Sequence[int], parent: int) -> int:
     """Run the requested module as a new interpreter would, and return its exit status."""
+    if isinstance(request, ForkIntoSandbox):
+        enter_sandbox(descriptors, parent)
     set_process_name("ty-runner")
     kept = take_streams(descriptors)
-    if isinstance(request, ForkIntoSandbox):
-        enter_sandbox(Plan.from_json(request.plan), kept, parent)
     os.chdir(request.folder)
     if request.confinement is not None:
         confine(request.confinement)
@@ -53,7 +52,7 @@ def runner_server(connection: socket.socket) -> Server[ForkRequest | ForkIntoSan
     """Return the server that forks runners for the requests of `connection`."""
     # Otherwise the end of a sandbox would wait until the machine's first process has noticed its orphans.
     become_subreaper()
-    return Server(connection, streams=len(STREAMS), parse=FORK_REQUEST.validate_json, run=run)
+    return Server(connection, streams=MOST_DESCRIPTORS, parse=FORK_REQUEST.validate_json, run=run)
 
 
 def preload(environment: Environment) -> None:

@@ -21,7 +21,6 @@ from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.sandboxes import Sandboxes, SandboxLauncher, SandboxNeeds, remove_if_empty
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.standby import StandbyKey, Standbys, share_devices
-from workers.supervise.usage import ProcessTree
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +120,7 @@ class RunnerPool:
         runner.tasks_served += 1
         runner.idle_since = time.monotonic()
         # An idle runner must not occupy much memory, and it may still hold models and data of its last tasks.
-        usage = await asyncio.to_thread(ProcessTree(runner.pid).measure)
+        usage = await asyncio.to_thread(runner.tree().measure)
         if runner.alive and runner.tasks_served < MAX_TASKS_PER_RUNNER and usage.memory <= self.idle_memory:
             self._busy.discard(runner)
             self._idle[runner] = key
@@ -218,9 +217,10 @@ class RunnerPool:
         if (sandboxes := self.sandboxes) is None:
             raise SandboxRefused("this worker starts no code of users")
         await sandboxes.require(needs.code.minimum)
-        folder = self.new_folder()
         isolation = self.isolation if sandboxes.have_own_users else None
         starter = await self.sandbox_starter(environment) if may_fork else spawn
+        # After the wait for imports, which may be cancelled.
+        folder = self.new_folder()
         preparing = asyncio.ensure_future(
             asyncio.to_thread(sandboxes.prepare, needs, folder, isolation, self.module, starter)
         )

@@ -67,23 +67,22 @@ def _serve_forks(connection: socket.socket, given: argparse.Namespace) -> int:
     no secret.
     """
 
-    def run(request: dict[str, str], descriptors: Sequence[int], parent: int) -> int:
-        if "plan" in request:
-            set_process_name("ty-model")
-            enter_sandbox(Plan.from_json(request["plan"]), take_streams(descriptors), parent)
+    def run(request: dict[str, bool], descriptors: Sequence[int], parent: int) -> int:
+        if "into_sandbox" in request:
+            enter_sandbox(descriptors, parent)
         die_with_parent(parent)
         return _serve_model(socket.socket(fileno=descriptors[0]), given)
 
     set_process_name("ty-modelforks")
     for module in _NEEDED:
         importlib.import_module(module)
-    from workers.forking.into_sandbox import enter_sandbox, take_streams
-    from workers.sandbox.plan import Plan
+    from jobs.contracts.fork import MOST_DESCRIPTORS
+    from workers.forking.into_sandbox import enter_sandbox
 
     prepare_to_fork()
     # The router has closed the connection.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        Server(connection, streams=4, parse=json.loads, run=run, detached=True).serve()
+        Server(connection, streams=MOST_DESCRIPTORS, parse=json.loads, run=run, detached=True).serve()
     return 0
 
 
