@@ -73,7 +73,8 @@ def test_a_version_that_needs_code_answers_from_a_sandbox(
     assert process_of(dashboard, "telling", 2)["sandbox"] is None
     outer = psutil.Process(process["pid"])
     inside = outer.children(recursive=True)
-    assert inside
+    # A fork has the command line of its fork server.
+    assert any("--fork-server" in each.cmdline() for each in inside)
     ended(dashboard, "own", 2)
     _, alive = psutil.wait_procs([outer, *inside], timeout=30)
     assert alive == []
@@ -233,8 +234,8 @@ def test_limits_hold_while_other_models_answer(
             while not asked.done():
                 assert predictions(server.url, "telling") == [[8.0, 2.0]], kind
                 answered += 1
-                time.sleep(0.02)
-        assert answered > 10, kind
+                time.sleep(0.1)
+        assert answered > 3, kind
         assert not isinstance(asked.result(), list), kind
         # It is replaced, and nothing of it is left.
         _, alive = psutil.wait_procs([before, *inside], timeout=30)
