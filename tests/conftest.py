@@ -45,6 +45,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.index(name) if (name := _folder(item.nodeid)) in order else len(order))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect tests without looking for garbage: what is imported stays, and it took a fifth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()  # libraries are never freed; without them the frequent collections of Keras are faster
     # With Python's 2,000 a twelfth of the CPU time of tests of pages was spent in collections.
