@@ -19,8 +19,8 @@ from webapp.api import throttle
 SHARED = {"chaos": "yard", "flow": "yard", "upgrade": "yard", "browser": "browser", "serving": "serving"}
 """Folders whose tests share a slow fixture: one pytest-xdist worker runs the whole group.
 
-The kills come before the flows, which take many models to production: each of them would start again whenever the
-prediction server is killed.
+The kills come before the flows, which take many models to production: each of them would start again whenever
+the prediction server is killed.
 """
 LONG = ("jobs", "supervise", "ops", "runner", "engine", "chief")
 """Folders with files that take many seconds. The longest come first and pages last, so that no worker is left
