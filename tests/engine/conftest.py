@@ -1,5 +1,6 @@
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,18 @@ def compiled_once() -> None:
     configure_jax(str(Path(os.environ["TRAINYARD_TEST_HOME"], "compiled")), "default")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_collections() -> None:
+@pytest.fixture(autouse=True)
+def quick_collections() -> Iterator[None]:
     """Exempt what lasts from garbage collection, as a runner does: each new model starts with one."""
-    gc.collect()
-    gc.freeze()
+    before = _full_collections()
+    yield
+    if _full_collections() > before:
+        gc.collect()
+        gc.freeze()
+
+
+def _full_collections() -> int:
+    return int(gc.get_stats()[2]["collections"])
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Runs in its own process with 4 simulated devices: trains with several meshes and prints the losses."""
 
+import gc
 import json
 import sys
 from pathlib import Path
@@ -49,6 +50,7 @@ TEXTS: dict[str, Any] = {"template": "text_transformer", "args": {"dim": 8, "blo
 
 def main(folder: Path) -> None:
     """Train the same models with each mesh."""
+    gc.freeze()  # as a runner does: each new model starts with a collection
     digits = profiled(folder / "profile", bundled="digits")
     found = {name: train(folder / name, digits, mesh, "dense_1", **DIGITS) for name, mesh in MESHES.items()}
     texts = reviews(folder / "reviews")

@@ -26,7 +26,7 @@ def versions_of(job: dict[str, Any]) -> dict[str, int]:
 def test_regression_from_grid_to_prediction(flow_yard: RunningYard) -> None:
     body = spec(
         "diabetes",
-        search=search("grid", metric="val_loss", executions_per_trial=1),
+        search=search("grid", metric="val_loss", executions_per_trial=1, parallel_trials=1),
         after=whole_line("progress"),
     )
     job = flow_yard.until_completed(flow_yard.submit(body))
@@ -43,6 +43,7 @@ def test_trees_from_a_table_with_gaps_to_a_served_answer(flow_yard: RunningYard)
     asked = search(
         metric="val_accuracy",
         executions_per_trial=1,
+        parallel_trials=1,
         space=[{"name": "min_rows", "kind": "choice", "values": [5, 20]}],
     )
     body = spec(

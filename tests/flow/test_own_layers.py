@@ -35,7 +35,7 @@ def test_a_model_with_own_layers_and_data_is_searched_by_its_metric_pooled_quant
         data={"dataset": "own-iris"},
         model=model(digest),
         # The code declares the space.
-        search={"max_trials": 2, "executions_per_trial": 2, "objective": objective},
+        search={"max_trials": 2, "executions_per_trial": 2, "parallel_trials": 1, "objective": objective},
         fit={"epochs": 20, "batch_size": 16},
         after=whole_line("own-layers"),
     )

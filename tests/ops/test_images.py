@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -77,11 +78,18 @@ def test_compose_has_no_default_password_and_listens_only_on_this_machine() -> N
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 
+def test_the_web_server_of_compose_migrates_and_the_others_wait_for_it() -> None:
+    assert "--migrate" in SERVICES["web"]["command"]
+    assert {name for name in OURS if "web" in SERVICES[name].get("depends_on", ())} == {*OURS} - {"web"}
+
+
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[dict[str, Any]]:
+def place(tmp_path: Path, migrated: Path | None) -> Iterator[dict[str, Any]]:
     """A broker, free ports, and the environment that compose gives, on one machine."""
     home = Home(tmp_path / "home")
     home.create()
+    if migrated is not None:
+        shutil.copy(migrated, home.root / "trainyard.sqlite3")
     chosen = broker.choose({"TRAINYARD_BROKER": "embedded"}, home)
     assert chosen.argv
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}

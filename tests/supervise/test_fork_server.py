@@ -15,11 +15,14 @@ from typing import Any
 
 import psutil
 import pytest
+import pytest_asyncio
 
 from jobs.contracts.control import Start
 from tests.supervise.conftest import FAKE, until
 from workers.forking import client
+from workers.forking.sandbox_forks import SandboxForks
 from workers.runner.environment import Environment
+from workers.sandbox.launch import spawn
 from workers.supervise.fork_servers import ForkServers
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.secret_masking import SecretMasker
@@ -28,12 +31,23 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="fork servers ru
 KEY = RunnerKey(1, Environment(threads=1))
 
 
-@pytest.fixture
-async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
-    folder = tmp_path / "runners"
-    made = RunnerPool(folder, 2, 60.0, 2**30, SecretMasker(), FAKE, ForkServers(folder, 60.0, FAKE))
+with_shared_server = pytest.mark.asyncio(loop_scope="module")
+"""A new fork server imports all libraries, so tests share one until a test ends it."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ForkServers]:
+    made = ForkServers(tmp_path_factory.mktemp("servers"), 60.0, FAKE)
     yield made
     await made.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def pool(tmp_path: Path, servers: ForkServers) -> AsyncIterator[RunnerPool]:
+    made = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, SecretMasker(), FAKE, servers)
+    yield made
+    for runner in list(made._busy):
+        await made.discard(runner)
 
 
 def facts(pid: int) -> dict[str, object]:
@@ -47,6 +61,7 @@ def facts(pid: int) -> dict[str, object]:
     }
 
 
+@with_shared_server
 async def test_forked_runners_have_their_imports_and_their_own_sessions(pool: RunnerPool) -> None:
     first, second = await asyncio.gather(pool.take(KEY), pool.take(KEY))
     server = psutil.Process(first.pid).ppid()
@@ -59,11 +74,16 @@ async def test_forked_runners_have_their_imports_and_their_own_sessions(pool: Ru
             "has_keras": True,
             "parent": server,
         }
+    # So do the processes of models with code, beside a task with the same environment.
+    starter = await pool.sandbox_starter(KEY.environment)
+    assert isinstance(starter, SandboxForks)
+    assert starter.server.pid == server
     second.signal(signal.SIGTERM)
     assert await asyncio.wait_for(second.ended, 10) == -signal.SIGTERM
     assert await first.end() == -signal.SIGKILL
 
 
+@with_shared_server
 async def test_a_forked_runner_has_the_environment_of_a_spawned_one_and_serves_tasks(
     pool: RunnerPool, tmp_path: Path
 ) -> None:
@@ -82,6 +102,7 @@ async def test_a_forked_runner_has_the_environment_of_a_spawned_one_and_serves_t
     assert seen[0] == seen[1]
 
 
+@with_shared_server
 async def test_a_child_that_cannot_be_watched_is_ended_and_the_fork_fails_at_once(
     pool: RunnerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +127,7 @@ async def test_a_child_that_cannot_be_watched_is_ended_and_the_fork_fails_at_onc
     assert first.alive
 
 
+@with_shared_server
 async def test_runners_die_with_their_fork_server_and_another_server_is_started(
     pool: RunnerPool,
 ) -> None:
@@ -120,6 +142,7 @@ async def test_runners_die_with_their_fork_server_and_another_server_is_started(
     assert psutil.Process(psutil.Process(again.pid).ppid()).name() == "ty-forkserver"
 
 
+@with_shared_server
 async def test_a_suspended_fork_server_is_killed_and_its_dead_runner_is_detected(
     pool: RunnerPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,17 +160,20 @@ async def test_a_suspended_fork_server_is_killed_and_its_dead_runner_is_detected
     await until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
 
 
+@with_shared_server
 async def test_runners_without_jax_are_spawned(pool: RunnerPool) -> None:
     runner = await pool.take(KEY, needs_jax=False)
     assert psutil.Process(runner.pid).ppid() == os.getpid()
 
 
+@with_shared_server
 async def test_without_a_fork_server_runners_are_spawned(
     pool: RunnerPool, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken = Environment(threads=1, platform="\0")
     runner = await pool.take(RunnerKey(1, broken))
     assert psutil.Process(runner.pid).ppid() == os.getpid()
+    assert await pool.sandbox_starter(broken) is spawn
     assert "without a fork server" in caplog.text
 
 

@@ -25,17 +25,9 @@ def roc_auc(positive: Bools, score: Floats, weights: Weights = None) -> float:
         score: larger for rows that are more probably positive, (rows,).
         weights: of the rows, (rows,); None if each counts once.
     """
-    if weights is not None:
-        return _Sorted(positive, score).auc(weights) if np.isfinite(score).all() else math.nan
-    ones = int(positive.sum())
-    zeros = positive.size - ones
-    if ones == 0 or zeros == 0 or not np.isfinite(score).all():
+    if not score.size or not np.isfinite(score).all():
         return math.nan
-    # Importing takes half a second, and only some tasks need it.
-    from scipy.stats import rankdata
-
-    ranks = rankdata(score)
-    return float((ranks[positive].sum() - ones * (ones + 1) / 2) / (ones * zeros))
+    return _Sorted(positive, score).auc(np.ones(score.size) if weights is None else weights)
 
 
 class RocCurve(NamedTuple):

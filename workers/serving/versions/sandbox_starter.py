@@ -195,7 +195,7 @@ class SandboxStarter:
             watch.read(process.stdout, lines.receive)
             undo.pop_all()
         logger.info("%s runs in a sandbox of the level %s", version.name, process.record.level)
-        return _Started(process, watch, lines, run, model, held, _Orphans(process.pid))
+        return _Started(process, watch, lines, run, model, held, _Orphans(process))
 
     def _find_levels(self) -> tuple[LevelState, ...]:
         try:
@@ -377,8 +377,8 @@ class _Orphans:
     fork server, and have to be reaped. At the end of the block they have been killed already.
     """
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
+    def __init__(self, process: SandboxProcess) -> None:
+        self._process = process
         self._handles: dict[int, int] = {}
         self._looking = threading.Lock()
 
@@ -401,7 +401,10 @@ class _Orphans:
             return
         with self._looking, suppress(Unmeasurable, OSError):
             self._forget_gone()
-            for pid in (*children(self._pid), *processes(self._pid)):
+            # Its pid may be that of another process soon.
+            if self._process.poll() is not None:
+                return
+            for pid in (*children(self._process.pid), *processes(self._process.pid)):
                 if pid not in self._handles:
                     self._handles[pid] = os.pidfd_open(pid)
 
