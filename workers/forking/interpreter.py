@@ -80,4 +80,5 @@ def _forget_home() -> None:
     # Private, because Keras has no public function for it.
     keras = sys.modules.get("keras.src.backend.config")
     if keras is not None:
-        vars(keras)["_KERAS_DIR"] = str(Path.home() / ".keras")
+        # `Path.home()` raises an error for a user without a home.
+        vars(keras)["_KERAS_DIR"] = os.path.join(os.path.expanduser("~"), ".keras")  # noqa: PTH111, PTH118
