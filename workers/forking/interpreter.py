@@ -18,7 +18,8 @@ def run_command(command: Sequence[str], environment: Mapping[str, str], folder: 
 
     Args:
         command: an interpreter, maybe `-P`, `-m`, a module, and its arguments. Another interpreter than that
-            of this process belongs to a virtual environment without other versions of what is imported here.
+            of this process belongs to a virtual environment that has no other versions of packages that are
+            imported here.
         environment: all environment variables.
         folder: the working folder.
     """
