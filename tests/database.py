@@ -72,8 +72,8 @@ def upgrade() -> None:
 def upgrade_rows(target: Target, tables: Sequence[str]) -> None:
     """Apply the migrations up to a target, and give the rows of `tables` to the present version.
 
-    For tests within `earlier` of what the migrations do with rows that later ones leave as they are: those take
-    seconds, and change no rows. Without SQLite they are applied.
+    For tests within `earlier` of rows that later migrations leave as they are: applying those takes seconds.
+    Without SQLite they are applied.
     """
     migrate(target)
     if connection.vendor != "sqlite":

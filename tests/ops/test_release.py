@@ -11,6 +11,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts/release.py"
+WITHOUT_VALIDATION = """
+import sys, release
+release.BOM_OPTIONS += ("--no-validate",)
+sys.exit(release.main())
+"""
 LOCK = f"django==6.1.3 \\\n    --hash=sha256:{'0' * 64}\n"
 
 
@@ -41,9 +46,10 @@ def key(tmp_path: Path) -> Path:
     return path
 
 
-def release(tree: Path, key: Path | str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "TRAINYARD_SIGNING_KEY": str(key)}
-    command = [sys.executable, str(SCRIPT)]
+def release(tree: Path, key: Path | str, *, validates: bool = True) -> subprocess.CompletedProcess[str]:
+    """Make a release; the tool validates what it has written, which takes 1.6 s for each bill."""
+    environment = {**os.environ, "TRAINYARD_SIGNING_KEY": str(key), "PYTHONPATH": str(SCRIPT.parent)}
+    command = [sys.executable, *([str(SCRIPT)] if validates else ["-c", WITHOUT_VALIDATION])]
     return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -65,7 +71,7 @@ def test_a_release_verifies_until_a_file_is_changed_and_is_reproducible(tree: Pa
     assert bom["bomFormat"] == "CycloneDX"
     assert [component["purl"] for component in bom["components"]] == ["pkg:pypi/django@6.1.3"]
     assert verifies(dist)
-    assert release(tree, key).returncode == 0
+    assert release(tree, key, validates=False).returncode == 0
     assert {path.name: path.read_bytes() for path in dist.iterdir()} == first
     with (dist / "trainyard-1.2.0.tar.gz").open("ab") as archive:
         archive.write(b"x")
