@@ -87,9 +87,12 @@ def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     with django_db_blocker.unblock():
         database.share_tables()
+    yield
+    with django_db_blocker.unblock():
+        database.drop_versions()
 
 
 @pytest.fixture(scope="session")
