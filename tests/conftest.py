@@ -16,8 +16,12 @@ from tests.flow.yard import RunningYard, open_yard
 from tests.people import People, make_people
 from webapp.api import throttle
 
-SHARED = {"flow": "yard", "chaos": "yard", "upgrade": "yard", "browser": "browser", "serving": "serving"}
-"""Folders whose tests share a slow fixture: one pytest-xdist worker runs the whole group."""
+SHARED = {"chaos": "yard", "flow": "yard", "upgrade": "yard", "browser": "browser", "serving": "serving"}
+"""Folders whose tests share a slow fixture: one pytest-xdist worker runs the whole group.
+
+The kills come before the flows, which take many models to production: each of them would start again whenever
+the prediction server is killed.
+"""
 LONG = ("jobs", "supervise", "ops", "runner", "engine", "chief")
 """Folders with files that take many seconds. The longest come first and pages last, so that no worker is left
 alone with a long file when the others have ended."""
@@ -83,9 +87,12 @@ def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     with django_db_blocker.unblock():
         database.share_tables()
+    yield
+    with django_db_blocker.unblock():
+        database.drop_versions()
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,21 @@
 """Declares the protocol of fork servers: one JSON object per datagram.
 
-A request comes with the file descriptors of the child. A supervisor of runners sends a `ForkRequest` or a
-`ForkIntoSandbox` with those of `STREAMS`; the prediction server sends `{}` with one socket. The fork server
-sends `{"ready": pid}` once; `{"forked": pid}` or `{"failed": errno}` for each request, in order; and
+A request comes with the file descriptors of the child. A supervisor of runners sends a `ForkRequest` with
+those of `STREAMS`; the prediction server sends `{}` with one socket. Both send a `ForkIntoSandbox` with five:
+a file with the plan, the standard streams, and one that the process keeps. The fork server sends
+`{"ready": pid}` once; `{"forked": pid}` or `{"failed": errno}` for each request, in order; and
 `{"ended": pid, "status": s}` for each child that belongs to it, with the status as `subprocess` reports it.
 """
+
+from typing import Literal
 
 from pydantic import BaseModel, TypeAdapter
 
 MAX_DATAGRAM = 2**17
 """The most bytes in a datagram."""
 STREAMS = ("stdin", "stdout", "stderr", "events")
+MOST_DESCRIPTORS = 1 + len(STREAMS)
+"""Those of a `ForkIntoSandbox`."""
 
 
 class Confinement(BaseModel):
@@ -32,12 +37,12 @@ class Confinement(BaseModel):
 class ForkIntoSandbox(BaseModel):
     """A request for a process that enters a sandbox, and runs a module there as a new interpreter would.
 
-    Attributes:
-        plan: the text of a `workers.sandbox.plan.Plan`. Its command is an interpreter with `-m`, a module and
-            arguments, and it keeps one descriptor.
+    Its `workers.sandbox.plan.Plan` is in a file, so that the fork server, whose memory later forks have, does
+    not read it. The command of the plan is an interpreter with `-m`, a module and arguments, and it keeps one
+    descriptor.
     """
 
-    plan: str
+    into_sandbox: Literal[True] = True
 
 
 class ForkRequest(BaseModel):

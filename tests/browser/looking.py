@@ -13,7 +13,7 @@ from pathlib import Path
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, ViewportSize
 
-from tests.browser.same_look import USE_MARKS, mark_same_looks
+from tests.browser.same_look import USE_MARKS, mark_same_looks, remember_good_looks
 
 SCREENS = Path(__file__).resolve().parents[2] / "test-results" / "screens"
 WIDE: ViewportSize = {"width": 1440, "height": 900}
@@ -35,8 +35,18 @@ SHOW = """async theme => {
 
 Returns the whole page's rectangle if the screen cuts it."""
 
+PREPARE_AXE = f"""{AXE_SCRIPT};{USE_MARKS}
+axe.configure({{
+    noHtml: true,
+    rules: axe._audit.rules.filter(({{impact}}) => impact === "minor" || impact === "moderate")
+        .map(({{id}}) => ({{id, enabled: false}})),
+}});"""
+"""Only serious findings are read, and a rule with an impact of its own has no others.
+
+Without `noHtml` axe serializes each element that it checks, with everything inside it.
+"""
 RUN_AXE = """async rules => {
-    const options = {resultTypes: ["violations"]};
+    const options = {resultTypes: ["violations"], reporter: "good-looks"};
     if (rules) options.runOnly = rules;
     const {violations} = await axe.run(options);
     return violations
@@ -101,10 +111,10 @@ def show(page: Page, name: str, size: ViewportSize, theme: str) -> None:
 
 def check_accessibility(page: Page, theme: str, rules: list[str] | None) -> None:
     if not page.evaluate("'axe' in window"):
-        page.evaluate(AXE_SCRIPT)
-        page.evaluate(USE_MARKS)
+        page.evaluate(PREPARE_AXE)
     mark_same_looks(page)
     found = [f"{theme}: {line}" for line in page.evaluate(RUN_AXE, rules)]
+    remember_good_looks(page)
     assert not found, "\n".join(found)
 
 

@@ -1,6 +1,8 @@
+from collections.abc import Iterator
+
 import pytest
 
-from tests.chaos.doomed_runner import accept_requests
+from tests.chaos.doomed_runner import accept_requests, refuse_requests
 from tests.chaos.harness import MODEL, Undisturbed, measure
 from tests.flow.specs import spec
 from tests.flow.yard import RunningYard
@@ -13,13 +15,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package")
-def chaos_yard(flow_yard: RunningYard) -> RunningYard:
+def chaos_yard(flow_yard: RunningYard) -> Iterator[RunningYard]:
     """The yard with a model in production that answers while other processes are killed."""
     accept_requests(flow_yard.home)
     job = flow_yard.submit(spec(after={"register": {"model": MODEL, "what": ["best"]}}), name="served")
     flow_yard.until_completed(job)
     flow_yard.promote(MODEL, 1)
-    return flow_yard
+    yield flow_yard
+    refuse_requests(flow_yard.home)
 
 
 @pytest.fixture(scope="package")

@@ -7,6 +7,7 @@ workers/engine. In a home without that folder it is the unchanged runner.
 """
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -37,6 +38,11 @@ def accept_requests(home: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o777)
     return folder
+
+
+def refuse_requests(home: Path) -> None:
+    """Let runners that start later be the unchanged one."""
+    shutil.rmtree(home / DOOM)
 
 
 def die_if_requested(name: str) -> None:

@@ -1,8 +1,10 @@
 """Readers of live events that reconnect and continue from their cursor."""
 
 import json
+import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -34,12 +36,15 @@ class Reader(threading.Thread):
             try:
                 self.read()
             except (OSError, WebSocketException, httpx.HTTPError):
-                self.interruptions += 1
+                self.interruptions += not self.over
                 self._over.wait(0.1)  # the server restarts
 
     def read(self) -> None:
-        """Read until the connection interruptions or the reader is over."""
+        """Read until the connection is interrupted or the reader is over."""
         raise NotImplementedError
+
+    def hang_up(self) -> None:
+        """End a read that waits for the server."""
 
     def see(self, *cursors: int) -> None:
         """Record received cursors."""
@@ -65,6 +70,7 @@ class Reader(threading.Thread):
     def end(self) -> None:
         """Stop reading."""
         self._over.set()
+        self.hang_up()
         self.join(10)
 
 
@@ -73,11 +79,11 @@ class SocketReader(Reader):
 
     def read(self) -> None:
         address = self.url.replace("http", "ws", 1) + "/ws/v1/token"
-        with connect(address, additional_headers=self.headers, open_timeout=20) as socket:
-            socket.send(json.dumps({"op": "subscribe", "job": self.job, "after": self.cursor or None}))
+        with connect(address, additional_headers=self.headers, open_timeout=20) as connection:
+            connection.send(json.dumps({"op": "subscribe", "job": self.job, "after": self.cursor or None}))
             while not self.over:
                 try:
-                    frame = json.loads(socket.recv(timeout=0.5))
+                    frame = json.loads(connection.recv(timeout=0.5))
                 except TimeoutError:
                     continue
                 if frame["type"] == "events":
@@ -90,13 +96,22 @@ class SocketReader(Reader):
 class StreamReader(Reader):
     """Through server-sent events."""
 
+    _socket: socket.socket | None = None
+
     def read(self) -> None:
         headers = {**self.headers, "Accept": "text/event-stream", "Last-Event-ID": str(self.cursor)}
         address = f"{self.url}/api/v1/jobs/{self.job}/events"
         with httpx.stream("GET", address, headers=headers, timeout=httpx.Timeout(20, read=20)) as answer:
             answer.raise_for_status()
+            self._socket = answer.extensions["network_stream"].get_extra_info("socket")
             for line in answer.iter_lines():
                 if line.startswith("id: "):
                     self.see(int(line.removeprefix("id: ")))
                 if self.over:
                     return
+
+    def hang_up(self) -> None:
+        # The server sends nothing for 15 s if there are no events.
+        if self._socket is not None:
+            with suppress(OSError):  # it is closed already
+                self._socket.shutdown(socket.SHUT_RDWR)

@@ -27,7 +27,7 @@ def test_a_registered_version_is_searched_further_pooled_quantized_and_served(fl
         {"name": "learning_rate_factor", "kind": "float", "min": 0.1, "max": 1.0, "sampling": "log"},
     ]
     alias = {"kind": "version", "model": "flowers", "alias": "champion", "args": {"head": "new"}}
-    body = spec(model=alias, search=search(space=space), after=whole_line("flowers-tuned"))
+    body = spec(model=alias, search=search(space=space, parallel_trials=1), after=whole_line("flowers-tuned"))
     job = flow_yard.until_completed(flow_yard.submit(body))
     versions = versions_of(job)
     assert set(versions) == {"best", "ensemble", "quantized"}

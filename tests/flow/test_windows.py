@@ -22,7 +22,7 @@ def test_windows_of_a_table_are_searched_combined_and_answered(flow_yard: Runnin
         data={"dataset": "sensors", "window": {"rows": 3}},
         model={"kind": "template", "template": "sequence", "args": {"units": 8}},
         fit={"epochs": 30, "batch_size": 16, "learning_rate": 0.03, "seed": 3},
-        search=search("grid", metric="val_accuracy", space=space, executions_per_trial=1),
+        search=search("grid", metric="val_accuracy", space=space, executions_per_trial=1, parallel_trials=1),
         after=whole_line("warmth"),
     )
     job = flow_yard.until_completed(flow_yard.submit(body))

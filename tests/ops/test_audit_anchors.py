@@ -9,10 +9,14 @@ import subprocess
 import sys
 import tarfile
 import threading
+from collections.abc import Callable
 from contextlib import closing
+from io import StringIO
 from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import pytest
+from django.core.management import call_command
 from django.db import transaction
 from django.utils.crypto import salted_hmac
 
@@ -26,41 +30,108 @@ from webapp.ops.backup import back_up
 from webapp.ops.home import Home
 from webapp.settings.logs import logging_settings
 
-ADD_TWO = """
-from django.core.management import call_command
-for name in ("ada", "grace"):
-    call_command("adduser", name)
+COMMANDS = """
+import json, sys
+from io import StringIO
+from django.core.management import CommandError, call_command
+
+def run(*words):
+    out, err = StringIO(), StringIO()
+    try:
+        call_command(*words, stdout=out, stderr=err)
+        code = 0
+    except CommandError as error:
+        code = error.returncode
+        err.write(str(error))
+    except SystemExit as end:
+        code = end.code
+    return [code, out.getvalue(), err.getvalue()]
+
+for line in sys.stdin:
+    print(json.dumps(run(*json.loads(line))), flush=True)
 """
 
 
-def manage(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
-    return subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), *arguments],
-        cwd=ROOT,
-        env=kept | {"TRAINYARD_HOME": str(home), "DJANGO_SETTINGS_MODULE": "webapp.settings.main"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+class Done(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+class Operator:
+    """Runs management commands on a home, all in one process: each of its own would start for a second."""
+
+    def __init__(self, home: Path) -> None:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINYARD_")}
+        self._process = subprocess.Popen(
+            [sys.executable, str(ROOT / "manage.py"), "shell", "--no-imports", "-c", COMMANDS],
+            cwd=ROOT,
+            env=kept | {"TRAINYARD_HOME": str(home), "DJANGO_SETTINGS_MODULE": "webapp.settings.main"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *command: str) -> Done:
+        """Run one command to its end."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        return Done(*json.loads(self._process.stdout.readline()))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()  # the end of its input is its end
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Path:
-    """An installation with a few rows in the audit log."""
+    """An installation with a few rows in the audit log, and a backup of it."""
     folder = tmp_path_factory.mktemp("home")
     shutil.copy(migrated, folder / "trainyard.sqlite3")
-    added = manage(folder, "shell", "--no-imports", "-c", ADD_TWO)
-    assert added.returncode == 0, added.stderr
+    with Operator(folder) as operator:
+        for name in ("ada", "grace"):
+            assert operator.run("adduser", name).code == 0
+        made = operator.run("backup", str(folder.with_suffix(".tar")))
+    assert made.code == 0, made.stderr
     return folder
 
 
-@pytest.fixture(scope="module")
-def backup(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("backups") / "all.tar"
-    made = manage(home, "backup", str(file))
-    assert made.returncode == 0, made.stderr
-    return file
+@pytest.fixture
+def backup(home: Path) -> Path:
+    return home.with_suffix(".tar")
+
+
+@pytest.fixture
+def copied(home: Path, tmp_path: Path) -> Path:
+    """A copy of the installation, for tests that delete rows."""
+    return shutil.copytree(home, tmp_path / "other")
+
+
+@pytest.fixture
+def restored(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Done]:
+    """Restores a backup into a new home, in this process; the log is verified in a process of its own."""
+    home = tmp_path / "new"
+    settings.TRAINYARD_HOME = home
+    settings.TRAINYARD_ARTIFACTS = str(home / "artifacts")
+    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(home / "trainyard.sqlite3")}
+    monkeypatch.setitem(settings.DATABASES, "default", database)
+    for name in [name for name in os.environ if name.startswith("TRAINYARD_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("TRAINYARD_HOME", str(home))
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
+
+    def restore(backup: Path) -> Done:
+        out, err = StringIO(), StringIO()
+        call_command("restore", str(backup), stdout=out, stderr=err)
+        return Done(0, out.getvalue(), err.getvalue())
+
+    return restore
 
 
 def manifest_of(backup: Path) -> dict[str, object]:
@@ -95,42 +166,40 @@ def test_a_backup_names_the_last_row(home: Path, backup: Path) -> None:
     assert row[0] >= 2
 
 
-def test_a_restored_audit_log_is_compared_with_the_manifest(backup: Path, tmp_path: Path) -> None:
-    restored = manage(tmp_path / "new", "restore", str(backup))
-    assert restored.returncode == 0, restored.stderr
-    assert "The audit chain is valid" in restored.stdout
+def test_a_restored_audit_log_is_compared_with_the_manifest(
+    backup: Path, restored: Callable[[Path], Done]
+) -> None:
+    done = restored(backup)
+    assert "The audit chain is valid" in done.stdout
 
 
-def test_a_backup_shows_rows_that_are_missing_later(home: Path, backup: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    shutil.copytree(home, other)
-    assert manage(other, "audit", "verify", "--anchor", str(backup)).returncode == 0
-    drop_last_rows(other)
-    assert manage(other, "audit", "verify").returncode == 0
-    found = manage(other, "audit", "verify", "--anchor", str(backup))
-    assert found.returncode == 1
+def test_a_backup_shows_rows_that_are_missing_later(backup: Path, copied: Path) -> None:
+    with Operator(copied) as operator:
+        assert operator.run("audit", "verify", "--anchor", str(backup)).code == 0
+        drop_last_rows(copied)
+        assert operator.run("audit", "verify").code == 0
+        found = operator.run("audit", "verify", "--anchor", str(backup))
+    assert found.code == 1
     assert "The last rows are missing" in found.stderr
 
 
 def test_a_backup_with_fewer_rows_than_its_manifest_says_so_when_it_is_restored(
-    home: Path, tmp_path: Path
+    copied: Path, tmp_path: Path, restored: Callable[[Path], Done]
 ) -> None:
-    other = tmp_path / "other"
-    shutil.copytree(home, other)
-    delete_last_rows(other)
+    delete_last_rows(copied)
     saved = tmp_path / "less.tar"
-    assert manage(other, "backup", str(saved)).returncode == 0
-    restored = manage(tmp_path / "new", "restore", str(saved))
-    assert "The restored audit log is not valid. The last rows are missing" in restored.stderr
+    with Operator(copied) as operator:
+        assert operator.run("backup", str(saved)).code == 0
+    assert "The restored audit log is not valid. The last rows are missing" in restored(saved).stderr
 
 
-def test_an_earlier_backup_without_a_copy_of_the_head_is_restored(home: Path, tmp_path: Path) -> None:
+def test_an_earlier_backup_without_a_copy_of_the_head_is_restored(
+    home: Path, tmp_path: Path, restored: Callable[[Path], Done]
+) -> None:
     saved = tmp_path / "earlier.tar"
     database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(home / "trainyard.sqlite3")}
     back_up(Home(home), database, None, saved)
-    restored = manage(tmp_path / "new", "restore", str(saved))
-    assert restored.returncode == 0, restored.stderr
-    assert "has no copy of the audit log's head" in restored.stdout
+    assert "has no copy of the audit log's head" in restored(saved).stdout
 
 
 @pytest.mark.django_db

@@ -153,12 +153,15 @@ def test_artifacts_without_a_folder_are_refused_and_nothing_changes(
     assert not (empty.home.root / "secret.key").exists()
 
 
-def test_a_home_in_use_is_not_restored(full: Installation, empty: Installation, tmp_path: Path) -> None:
+@pytest.mark.parametrize("force", [False, True])
+def test_a_home_in_use_is_not_restored_even_with_force(
+    full: Installation, empty: Installation, tmp_path: Path, force: bool
+) -> None:
     saved = full.back_up(tmp_path / "all.tar")
     lock = HomeLock(empty.home.lock_file)
     lock.acquire()
     with pytest.raises(OpsError, match="already runs"):
-        empty.restore(saved)
+        empty.restore(saved, force=force)
     lock.release()
 
 

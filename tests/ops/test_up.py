@@ -6,7 +6,6 @@ A start takes many seconds, so all tests have two homes, the second restored fro
 import os
 import shutil
 import signal
-import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,17 +72,6 @@ def _ready(urls: dict[str, str]) -> bool:
     return answers(f"{urls['web']}/readyz") and answers(f"{urls['serving']}/v2/health/live")
 
 
-@pytest.mark.parametrize("flag", ["--port", "--serving-port"])
-def test_a_busy_port_names_the_flag_to_change(yard: Yard, flag: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        ports = {"--port": "0", "--serving-port": "0", flag: str(port)}
-        done = yard.manage("up", *(word for pair in ports.items() for word in pair))
-    assert done.returncode == 1
-    assert f"Port {port} on 127.0.0.1 is in use. Choose another one with {flag}" in done.stderr
-    assert not yard.everything()
-
-
 def test_it_waits_for_an_unavailable_database(yard: Yard) -> None:
     yard.environment["TRAINYARD_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/none"
     yard.start()
@@ -110,12 +98,6 @@ def copy(backup: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yar
         done = made.manage("restore", str(backup))
         assert done.returncode == 0, done.stderr
         yield made
-
-
-def test_a_home_in_use_is_not_restored_even_with_force(running: Yard, backup: Path) -> None:
-    refused = running.manage("restore", str(backup), "--force")
-    assert refused.returncode == 1
-    assert "already runs" in refused.stderr
 
 
 def test_no_orphan_survives_the_supervisor_and_its_home_starts_again(running: Yard) -> None:

@@ -155,7 +155,7 @@ def test_a_run_is_ended_if_its_watch_fails(
     class Broken(Exception):
         pass
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise Broken
 
     raised: list[object] = []

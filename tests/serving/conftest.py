@@ -7,6 +7,7 @@ tests' process, and later tests count threads.
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ import pytest
 from jobs.contracts.release import Release, ReleasedVersion
 
 from .fakes import FakeDashboard, ServerProcess, running
+
+CODE_MEMORY = 2**30
+"""Bytes. What uses up less memory ends sooner."""
 
 
 @pytest.fixture(scope="package")
@@ -43,10 +47,28 @@ def telling(dashboard: FakeDashboard, model_files: dict[str, bytes]) -> dict[int
 
 
 @pytest.fixture(scope="package")
+def place() -> Iterator[Path]:
+    """A folder that any user can enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory(prefix="serving-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(scope="package")
+def wheels(place: Path) -> Path:
+    """The folder of the packages that the server can install."""
+    folder = place / "wheels"
+    folder.mkdir()
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="package")
 def server(
     dashboard: FakeDashboard,
     telling: dict[int, ReleasedVersion],
     model_files: dict[str, bytes],
+    wheels: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ServerProcess]:
     """Serves `telling` (production 2, standby 1, label old → 1) and `two_sided` (production 1)."""
@@ -71,7 +93,12 @@ def server(
             issued_at="2026-01-01T00:00:00Z",
         )
     )
-    with running(tmp_path_factory.mktemp("server"), dashboard, "--request-seconds", "200") as process:
+    variables = {"TRAINYARD_PACKAGE_FOLDER": str(wheels)}
+    options = ("--request-seconds", "200", "--code-memory-bytes", str(CODE_MEMORY))
+    environments = ("--environments", str(wheels.parent / "environments"))
+    with running(
+        tmp_path_factory.mktemp("server"), dashboard, *options, *environments, variables=variables
+    ) as process:
         dashboard.serves("telling", 1)
         dashboard.serves("two_sided", 1)
         dashboard.is_warm("telling", 1, 2)

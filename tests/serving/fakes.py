@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -167,7 +167,12 @@ class ServerProcess:
     """`python -m workers.serving` in a home of its own."""
 
     def __init__(
-        self, home: Path, dashboard: FakeDashboard, *arguments: str, confined: Confinement | None = None
+        self,
+        home: Path,
+        dashboard: FakeDashboard,
+        *arguments: str,
+        confined: Confinement | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self.home = home
         home.mkdir(exist_ok=True)
@@ -187,7 +192,7 @@ class ServerProcess:
                 *(part for name, file in files.items() for part in (f"--{name}", str(home / file))),
                 *arguments,
             ],
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            env={**os.environ, **(variables or {}), "PYTHONPATH": str(Path(__file__).parents[2])},
         )
         until(lambda: address.exists() or self.process.poll() is not None, 120)
         assert self.process.poll() is None, "the prediction server ended at start"
@@ -220,10 +225,14 @@ class ServerProcess:
 
 @contextlib.contextmanager
 def running(
-    home: Path, dashboard: FakeDashboard, *arguments: str, confined: Confinement | None = None
+    home: Path,
+    dashboard: FakeDashboard,
+    *arguments: str,
+    confined: Confinement | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[ServerProcess]:
     """Run a server, as a user without privileges if `confined` names one."""
-    server = ServerProcess(home, dashboard, *arguments, confined=confined)
+    server = ServerProcess(home, dashboard, *arguments, confined=confined, variables=variables)
     try:
         yield server
     finally:

@@ -64,6 +64,13 @@ def test_without_a_visible_gpu_a_version_uses_the_cpu() -> None:
     assert gpu_variables({"CUDA_VISIBLE_DEVICES": ""})["JAX_PLATFORMS"] == "cpu"
 
 
+def test_a_secret_does_not_reach_the_child_by_a_name_like_those_of_gpus(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NVIDIA_API_KEY", "secret")
+    assert "secret" not in child_environment().values()
+
+
 @pytest.mark.parametrize("text", ["a lot", "0", "1.5", "nan", "-1"])
 def test_a_fraction_that_is_none_stops_the_server_at_its_start(
     text: str, capsys: pytest.CaptureFixture[str]

@@ -11,6 +11,7 @@ from jobs.contracts.release import Release, ReleasedVersion
 
 from .fakes import HTTP, FakeDashboard, ServerProcess, running, until
 from .load import Load
+from .own_code import served, version_with
 from .test_swaps import release
 
 
@@ -80,9 +81,15 @@ def test_a_child_that_stops_for_a_moment_is_kept(
 
 
 def test_children_survive_their_fork_server_and_the_next_start_makes_another(
-    server: ServerProcess, dashboard: FakeDashboard, telling: dict[int, ReleasedVersion]
+    server: ServerProcess,
+    dashboard: FakeDashboard,
+    telling: dict[int, ReleasedVersion],
+    model_files: dict[str, bytes],
 ) -> None:
+    dashboard.publish(served("sandboxed", 1, version_with(dashboard, 1, model_files["own"])))
+    dashboard.serves("sandboxed", 1)
     first, child = until(server.fork_server), until(lambda: server.child_of("telling", 2))
+    sandbox = until(lambda: server.child_of("sandboxed"))
     first.kill()
     until(lambda: not first.is_running() or first.status() == psutil.STATUS_ZOMBIE)
     dashboard.publish(release(telling, "forked", 1, 1))
@@ -92,9 +99,13 @@ def test_children_survive_their_fork_server_and_the_next_start_makes_another(
     # The new child has the fork server's command line: it is a fork, and no new interpreter.
     assert until(lambda: server.child_of("forked")).cmdline() == second.cmdline()
     assert server.child_of("telling", 2) == child
+    assert server.child_of("sandboxed") == sandbox
     with httpx.Client(base_url=server.url, timeout=60) as client:
         answer = client.post("/v1/models/telling:predict", content=b'{"instances": [[1, 1, 1, 1]]}')
         assert answer.json() == {"predictions": [[8.0, 2.0]]}
+        answer = client.post("/v1/models/sandboxed:predict", content=b'{"instances": [[1, 1, 1, 1]]}')
+        assert answer.json() == {"predictions": [[4.0, 7.0]]}
+    dashboard.publish(served("sandboxed", 2))
     dashboard.publish(Release(model="forked", generation=2, production=None, versions=(), issued_at="x"))
     dashboard.serves("forked", 2)
 

@@ -20,7 +20,9 @@ import pytest_asyncio
 from jobs.contracts.control import Start
 from tests.supervise.conftest import FAKE, until
 from workers.forking import client
+from workers.forking.sandbox_forks import SandboxForks
 from workers.runner.environment import Environment
+from workers.sandbox.launch import spawn
 from workers.supervise.fork_servers import ForkServers
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.secret_masking import SecretMasker
@@ -72,6 +74,10 @@ async def test_forked_runners_have_their_imports_and_their_own_sessions(pool: Ru
             "has_keras": True,
             "parent": server,
         }
+    # So do the processes of models with code, beside a task with the same environment.
+    starter = await pool.sandbox_starter(KEY.environment)
+    assert isinstance(starter, SandboxForks)
+    assert starter.server.pid == server
     second.signal(signal.SIGTERM)
     assert await asyncio.wait_for(second.ended, 10) == -signal.SIGTERM
     assert await first.end() == -signal.SIGKILL
@@ -167,6 +173,7 @@ async def test_without_a_fork_server_runners_are_spawned(
     broken = Environment(threads=1, platform="\0")
     runner = await pool.take(RunnerKey(1, broken))
     assert psutil.Process(runner.pid).ppid() == os.getpid()
+    assert await pool.sandbox_starter(broken) is spawn
     assert "without a fork server" in caplog.text
 
 

@@ -5,10 +5,12 @@ import os
 import runpy
 import site
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 PATH = "PYTHONPATH"
+LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str], folder: str) -> int:
@@ -23,17 +25,20 @@ def run_command(command: Sequence[str], environment: Mapping[str, str], folder: 
     python, *options = command[: command.index("-m")]
     module, *arguments = command[len(options) + 2 :]
     _set_environment(environment, [] if "-P" in options else [folder])
+    importlib.invalidate_caches()
     if python != sys.executable:
         _use_packages_of(python)
-    importlib.invalidate_caches()
+    _forget_home()
     sys.argv[1:] = arguments
     try:
-        runpy.run_module(module, run_name="__main__")
-    # As the interpreter does: a text is printed to stderr and makes the status 1.
+        # `__main__` is the module, as processes of `multiprocessing` need it.
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    # As the interpreter does: anything but a number is printed to stderr and makes the status 1.
     except SystemExit as end:
-        if isinstance(end.code, str):
-            sys.stderr.write(f"{end.code}\n")
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        sys.stderr.write(f"{end.code}\n")
+        return 1
     return 0
 
 
@@ -41,8 +46,10 @@ def _set_environment(environment: Mapping[str, str], first: Sequence[str]) -> No
     """Replace the variables, and the folders of imports that come from them."""
     # For `python -m`, the first entry is the working folder.
     inherited = {sys.path[0], *_folders(os.environ)}
+    # Python sets it at its start, where nothing else names a locale.
+    coerced = {} if any(environment.get(name) for name in LOCALE) else {LOCALE[1]: os.environ.get(LOCALE[1])}
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update({name: value for name, value in coerced.items() if value} | dict(environment))
     rest = [path for path in sys.path if path not in inherited]
     sys.path[:] = [*first, *_folders(environment), *rest]
 
@@ -55,10 +62,22 @@ def _use_packages_of(python: str) -> None:
     """Import from a virtual environment before the packages of this process."""
     prefix = Path(python).parents[1]
     sys.executable, sys.prefix, sys.exec_prefix = python, str(prefix), str(prefix)
+    site.PREFIXES[:] = [sys.prefix]
     before = list(sys.path)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     site.addsitedir(str(prefix / "lib" / version / "site-packages"))
     added = [path for path in sys.path if path not in before]
     at = next((n for n, path in enumerate(before) if path.endswith("-packages")), len(before))
     sys.path[:] = [*before[:at], *added, *before[at:]]
+    # That of this process belongs to another environment.
+    sys.modules.pop("sitecustomize", None)
     site.execsitecustomize()
+
+
+def _forget_home() -> None:
+    """Have libraries use the home and the temporary folder of the new variables."""
+    tempfile.tempdir = None
+    # Private, because Keras has no public function for it.
+    keras = sys.modules.get("keras.src.backend.config")
+    if keras is not None:
+        vars(keras)["_KERAS_DIR"] = str(Path.home() / ".keras")

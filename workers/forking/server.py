@@ -41,7 +41,7 @@ class Server[Request]:
 
         Args:
             connection: the socket to the process that requests forks.
-            streams: the number of file descriptors in a request.
+            streams: the most file descriptors in a request.
             parse: reads a request; raises ValueError if it is invalid.
             run: runs in the child, with the request, its descriptors and the pid of its parent, and returns
                 the exit status.
@@ -71,12 +71,12 @@ class Server[Request]:
                 return
 
     def _answer(self) -> bool:
-        message, descriptors, _, _ = socket.recv_fds(self._connection, MAX_DATAGRAM, self._streams)
+        message, descriptors, flags, _ = socket.recv_fds(self._connection, MAX_DATAGRAM, self._streams)
         if not message:
             return False
         try:
             # The kernel drops descriptors that this process may not open, without an error.
-            if len(descriptors) < self._streams:
+            if flags & socket.MSG_CTRUNC:
                 raise OSError(errno.EMFILE, "not all descriptors were received")
             self._send(forked=self._fork(self._parse(message), descriptors))
         # A failed fork must not end the server, which would end its other children.
@@ -139,7 +139,8 @@ class Server[Request]:
             os.close(self._waker)
             # Python reseeds only its own generator after a fork: without this, all children draw the same
             # numbers.
-            sys.modules["numpy"].random.seed()
+            if "numpy" in sys.modules:
+                sys.modules["numpy"].random.seed()
             try:
                 status = self._run(request, descriptors, parent)
             finally:

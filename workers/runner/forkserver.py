@@ -12,33 +12,35 @@ import json
 import os
 import socket
 import sys
-import traceback
 from collections.abc import Sequence
-from typing import NoReturn
 
 from jobs import stack_memory
-from jobs.contracts.fork import FORK_REQUEST, STREAMS, ForkIntoSandbox, ForkRequest
+from jobs.contracts.fork import FORK_REQUEST, MOST_DESCRIPTORS, ForkIntoSandbox, ForkRequest
 from workers.forking.interpreter import run_command
+from workers.forking.into_sandbox import enter_sandbox, take_streams
 from workers.forking.server import Server, prepare_to_fork
 from workers.isolation.confine import confine
 from workers.runner.environment import Environment
 from workers.runner.parent_death import become_subreaper, die_with_parent, set_process_name
 from workers.runner.registry import modules_with_jax
 from workers.runner.reproducibility import cpu_model, versions
-from workers.sandbox.enter import fail
-from workers.sandbox.forked import enter_forked
-from workers.sandbox.plan import Plan
+
+_FURTHER = (
+    "workers.runner.standby",
+    "workers.engine.tasks.warmup",
+    # Executes models with code of users beside a task.
+    "workers.serving.child.serve",
+    # JAX imports it when it compiles for the first time.
+    "jaxlib.mlir.dialects.mhlo",
+)
 
 
 def run(request: ForkRequest | ForkIntoSandbox, descriptors: Sequence[int], parent: int) -> int:
     """Run the requested module as a new interpreter would, and return its exit status."""
-    set_process_name("ty-runner")
-    *streams, kept = descriptors
-    for target, descriptor in enumerate(streams):
-        os.dup2(descriptor, target)
-        os.close(descriptor)
     if isinstance(request, ForkIntoSandbox):
-        _enter_sandbox(Plan.from_json(request.plan), kept, parent)
+        enter_sandbox(descriptors, parent)
+    set_process_name("ty-runner")
+    kept = take_streams(descriptors)
     os.chdir(request.folder)
     if request.confinement is not None:
         confine(request.confinement)
@@ -46,35 +48,11 @@ def run(request: ForkRequest | ForkIntoSandbox, descriptors: Sequence[int], pare
     return run_command((sys.executable, *command), request.environment, request.folder)
 
 
-def _enter_sandbox(plan: Plan, kept: int, parent: int) -> NoReturn:
-    # The command names the number that the descriptor has in the worker.
-    (named,) = plan.keep
-    if kept != named:
-        os.dup2(kept, named)
-        os.close(kept)
-    try:
-        enter_forked(plan._replace(parent=parent), _run_in_sandbox)
-    except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
-        fail(error)
-
-
-def _run_in_sandbox(plan: Plan) -> NoReturn:
-    status = 1
-    try:
-        status = run_command(plan.command, plan.environment, plan.folder)
-    except BaseException:  # noqa: BLE001  as the interpreter does
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-
-
 def runner_server(connection: socket.socket) -> Server[ForkRequest | ForkIntoSandbox]:
     """Return the server that forks runners for the requests of `connection`."""
     # Otherwise the end of a sandbox would wait until the machine's first process has noticed its orphans.
     become_subreaper()
-    return Server(connection, streams=len(STREAMS), parse=FORK_REQUEST.validate_json, run=run)
+    return Server(connection, streams=MOST_DESCRIPTORS, parse=FORK_REQUEST.validate_json, run=run)
 
 
 def preload(environment: Environment) -> None:
@@ -88,7 +66,7 @@ def preload(environment: Environment) -> None:
 
     import_keras()
     importlib.import_module("workers.runner.serve")
-    for module in (*modules_with_jax(), "workers.runner.standby", "workers.engine.tasks.warmup"):
+    for module in (*modules_with_jax(), *_FURTHER):
         importlib.import_module(module)
     # Their results are cached, and forks inherit the caches.
     importlib.import_module("workers.engine.compiled.aot").static_fingerprint()

@@ -17,7 +17,7 @@ from workers.sandbox.plan import Plan
 
 # Seconds. The waiting process ends at once, unless the run has stopped it.
 END_TIMEOUT = 5.0
-_JOINED, _REFUSED = b"j", b"r"
+_JOINED, _REFUSED, _CLOSED = b"j", b"r", b"c"
 
 
 def enter_forked(plan: Plan, run: Run) -> NoReturn:
@@ -72,11 +72,15 @@ def _join(plan: Plan, run: Run, holder: socket.socket, outside: int) -> NoReturn
 
 def _run_and_report(plan: Plan, run: Run, holder: socket.socket) -> None:
     holder.sendall(_JOINED)
+    if holder.recv(1) != _CLOSED:
+        return
     command = os.fork()
     if command == 0:
         os.setsid()
         # Its parent is in another PID namespace.
         guarded(become, plan, run, 0)
+    # It sees the files of the run as its own root.
+    kernel.drop_capabilities()
     monitor.close_all_but(holder.fileno())
     holder.sendall(str(monitor.wait_for(command)).encode())
     holder.shutdown(socket.SHUT_WR)
@@ -95,13 +99,23 @@ def hold(descriptor: int) -> NoReturn:
         answer = joining.recv(1)
         if answer == _REFUSED:
             become(Plan.from_json(_rest_of(joining)), execute)
-        kernel.drop_capabilities()
-        # The streams of the run close when it ends.
-        monitor.close_all_but(descriptor)
-        status = _rest_of(joining)
-        if not status:
+        if answer != _JOINED:
             os._exit(CANNOT_START)
-        monitor.end_like(int(status))
+        _close_to_the_run(descriptor)
+        joining.sendall(_CLOSED)
+        status = _rest_of(joining)
+        # Without a status, the other process was killed.
+        monitor.end_like(int(status or signal.SIGKILL))
+
+
+def _close_to_the_run(descriptor: int) -> None:
+    """Keep this process from use by a run that has the same user."""
+    kernel.drop_capabilities()
+    # Joining needed it. The run could write into the memory of this process, which the watch does not count.
+    kernel.forbid_own_proc()
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    # The streams of the run close when it ends.
+    monitor.close_all_but(descriptor)
 
 
 def _rest_of(connection: socket.socket) -> bytes:

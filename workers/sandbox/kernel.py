@@ -92,6 +92,11 @@ def allow_own_proc() -> None:
     prctl(_PR_SET_DUMPABLE, 1)
 
 
+def forbid_own_proc() -> None:
+    """Close the files of this process in /proc, such as its memory, to others with the same user."""
+    prctl(_PR_SET_DUMPABLE, 0)
+
+
 def unshare(flags: int) -> None:
     """Give this process namespaces of its own; a PID namespace begins with its next child."""
     check(_libc.unshare(flags), "unshare")

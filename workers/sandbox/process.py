@@ -86,10 +86,19 @@ class SandboxProcess:
         """End all processes, without waiting for it, as each signal does that kills the outer process."""
         self._started.send_signal(signal.SIGTERM)
 
+    def processes(self) -> list[int]:
+        """Return the pids of the processes inside of the sandbox.
+
+        Raises:
+            usage.Unmeasurable: the kernel does not list the children of processes.
+        """
+        forked = isinstance(self._started, ForkedProcess)
+        return usage.processes(self.pid, joined=forked and self.record.level is Level.BUBBLEWRAP)
+
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal to the process of the command. Nothing happens if it has ended."""
         with self._ending, contextlib.suppress(usage.Unmeasurable):
-            for pid in usage.processes(self.pid)[:1]:
+            for pid in self.processes()[:1]:
                 with _opened(pid) as handle, contextlib.suppress(ProcessLookupError):
                     # Without handles, as on other systems, the pid has to do.
                     if handle is None:
@@ -100,7 +109,8 @@ class SandboxProcess:
 
     def wait_unreaped(self) -> None:
         """Wait for the end in a thread, so that other threads may still use the pid meanwhile."""
-        if hasattr(os, "waitid"):  # not on every system
+        # The parent of a fork is another process, which does not wait.
+        if isinstance(self._started, subprocess.Popen) and hasattr(os, "waitid"):  # not on every system
             with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
         self._started.wait()

@@ -22,11 +22,15 @@ class Unmeasurable(Exception):
     """The run has folders or processes that cannot be measured."""
 
 
-def processes(outer: int) -> list[int]:
+def processes(outer: int, *, joined: bool = False) -> list[int]:
     """Return the pids of the processes of a sandbox.
 
     All are descendants of the process that the worker started, also those whose parents have ended: the first
     process of the PID namespace, or the subreaper, has become their parent.
+
+    Args:
+        outer: the process that the worker started.
+        joined: a fork may have joined the namespaces of bubblewrap, see `forked`.
 
     Raises:
         Unmeasurable: the kernel does not list the children of processes.
@@ -40,7 +44,16 @@ def processes(outer: int) -> list[int]:
         seen.update(generation)
         if depth >= _HELPERS:
             found += generation
-    return found
+    waiting = _waiting(outer) if joined else None
+    return [pid for pid in found if pid != waiting]
+
+
+def _waiting(outer: int) -> int | None:
+    """Return the process that waits for a fork; None if no fork has joined."""
+    # The kernel lists children in the order in which they came: bubblewrap has first that which joins, then
+    # the first process of the PID namespace, which has first that which waits, then orphans of the run.
+    of_bubblewrap = list(children(outer))
+    return next(children(of_bubblewrap[1]), None) if len(of_bubblewrap) > 1 else None
 
 
 def memory(pids: Iterable[int], *, limit: int, private_files: bool) -> int:

@@ -135,7 +135,7 @@ class Watch:
         process, limits = self._process, self._limits
         level = process.record.level
         try:
-            pids = usage.processes(process.pid)
+            pids = process.processes()
         except usage.Unmeasurable as error:
             text = f"its processes could not be counted: {error}"
             self._end(Breach.PROCESSES, limits.processes_of_all + 1, limits.processes_of_all, text)

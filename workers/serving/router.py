@@ -209,7 +209,13 @@ async def serve(settings: Settings, command: ChildCommand, child_starter: ChildS
         max_per_address=limits.connections_per_address,
         trusted=limits.trusted_proxies,
     )
-    sandboxes = Sandboxes(settings.home, command, limits.code_memory_bytes, settings.environment_folder)
+    sandboxes = Sandboxes(
+        settings.home,
+        command,
+        limits.code_memory_bytes,
+        settings.environment_folder,
+        child_starter.fork_server,
+    )
     router = Router(settings, child_starter, sandboxes)
     protocol.predictions = router.predictions
     config = uvicorn.Config(

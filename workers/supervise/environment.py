@@ -56,15 +56,14 @@ def runner_environment(home: Path, *, devices: str | None = None) -> dict[str, s
 
 def secret_values(environment: Mapping[str, str]) -> set[str]:
     """Return the values to mask in logs: those of variables whose names mark them as secret."""
-    return {
-        value
-        for name, value in environment.items()
-        if any(word in name.upper() for word in SECRET_WORDS) and not _allowed(name)
-    }
+    return {value for name, value in environment.items() if names_secret(name)}
+
+
+def names_secret(name: str) -> bool:
+    """Return whether the name of a variable marks its value as secret."""
+    return any(word in name.upper() for word in SECRET_WORDS)
 
 
 def _allowed(name: str) -> bool:
-    # First, because the name of a secret may begin with an allowed prefix.
-    if any(word in name.upper() for word in SECRET_WORDS):
-        return False
-    return name in ALLOWED or name.startswith(ALLOWED_PREFIXES)
+    # The name of a secret may begin with an allowed prefix.
+    return not names_secret(name) and (name in ALLOWED or name.startswith(ALLOWED_PREFIXES))

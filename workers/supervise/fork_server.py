@@ -6,14 +6,13 @@ When the server dies, the kernel kills the runners that it forked, and each of t
 import asyncio
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from jobs.contracts.fork import ForkIntoSandbox, ForkRequest
+from jobs.contracts.fork import ForkRequest
 from workers.forking.client import EXIT_REPORT_TIMEOUT, Child, ForkServer
 from workers.runner.environment import Environment
-from workers.sandbox.plan import Plan
 from workers.supervise.launcher import RunnerDescriptors, RunnerStart
 from workers.supervise.pid_file import remove_pid_file, write_pid_file
 
@@ -59,14 +58,6 @@ class RunnerForkServer(ForkServer):
         )
         sent = (descriptors.stdin, descriptors.stdout, descriptors.stderr, descriptors.events)
         return await self.fork(request.model_dump_json().encode(), sent)
-
-    async def fork_into_sandbox(self, plan: Plan, descriptors: Sequence[int]) -> Child:
-        """Fork a process that carries out a plan. A server that does not answer is killed.
-
-        Raises:
-            OSError: it could not be forked.
-        """
-        return await self.fork(ForkIntoSandbox(plan=plan.as_json()).model_dump_json().encode(), descriptors)
 
     async def end(self) -> None:
         """Kill the server, and with it the runners that it forked."""

@@ -26,6 +26,7 @@ from jobs.contracts.events import Log
 from jobs.contracts.sandbox import MIB, Limits, SandboxRecord, SandboxRequest
 from jobs.contracts.task_parts import ModelWithCode, OwnCode, Task
 from workers.isolation.access import INPUTS, Isolation, RunnerAccess
+from workers.runner.environment import Environment
 from workers.sandbox.launch import Owner, SandboxRefused, Streams, launch
 from workers.sandbox.process import SandboxProcess
 from workers.sandbox.watch import Watch
@@ -242,11 +243,14 @@ class ModelProcesses:
         owner = None if access is None else Owner(access.user.uid, access.group)
         streams = Streams(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, keep=(descriptor,))
         command = (*prepared.command, "--socket", str(descriptor))
+        # The same fork server as that of the task's runner.
+        starter = await self.pool.sandbox_starter(Environment(self.threads))
 
         def start() -> SandboxProcess:
-            states = self._sandboxes.states.result()
-            scratch = prepared.folders.scratch
-            return launch(prepared.request, command, states, owner=owner, streams=streams, scratch=scratch)
+            return launch(
+                prepared.request, command, self._sandboxes.states.result(), owner=owner, streams=streams,
+                scratch=prepared.folders.scratch, start=starter,
+            )  # fmt: skip
 
         process = await started_in(self._sandboxes.starter, start)
         lines = _Lines(name, self.recorder)

@@ -127,22 +127,24 @@ class Packages:
             The environments, to be released after the run; the end of the run, if it cannot begin.
         """
         done = Installed(task)
-        if task.code is not None and task.code.requirements:
-            found = await self._install(task.code, _needs_engine(task), recorder, stop, ending)
-            if isinstance(found, AttemptEnd):
-                return found
-            done.add(task.code, found)
-        for model in task.models:
-            if model.code is None or not model.code.requirements or model.failure:
-                continue
-            found = await self._install(model.code, True, recorder, stop, ending)
-            if isinstance(found, AttemptEnd) and found.outcome is Outcome.FAILED:
-                done.fail(model, found.message)
-            elif isinstance(found, AttemptEnd):
-                done.release()
-                return found
-            else:
-                done.add(model.code, found)
+        with contextlib.ExitStack() as undo:
+            undo.callback(done.release)
+            if task.code is not None and task.code.requirements:
+                found = await self._install(task.code, _needs_engine(task), recorder, stop, ending)
+                if isinstance(found, AttemptEnd):
+                    return found
+                done.add(task.code, found)
+            for model in task.models:
+                if model.code is None or not model.code.requirements or model.failure:
+                    continue
+                found = await self._install(model.code, True, recorder, stop, ending)
+                if isinstance(found, AttemptEnd) and found.outcome is Outcome.FAILED:
+                    done.fail(model, found.message)
+                elif isinstance(found, AttemptEnd):
+                    return found
+                else:
+                    done.add(model.code, found)
+            undo.pop_all()
         return done
 
     async def _install(
@@ -160,6 +162,9 @@ class Packages:
         first: list[asyncio.Future[Any]] = [building, ending, stopping]
         try:
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            building.add_done_callback(_release)
+            raise
         finally:
             stopped.set()
             stopping.cancel()
@@ -285,6 +290,11 @@ def _needs_engine(task: Task) -> bool:
         return task.for_engine
     spec = getattr(task, "spec", None)
     return spec is None or not spec.model.info.trains_itself
+
+
+def _release(building: "asyncio.Future[Held]") -> None:
+    if not building.cancelled() and building.exception() is None:
+        building.result().release()
 
 
 def _result(

@@ -10,18 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from workers.forking.sandbox_forks import SandboxForks
 from workers.isolation.access import Isolation, RunnerAccess
 from workers.runner.environment import Environment
-from workers.sandbox.launch import SandboxRefused, spawn
+from workers.sandbox.launch import SandboxRefused, Starter, spawn
 from workers.supervise.environment import runner_environment
 from workers.supervise.fork_servers import ForkOrSpawnLauncher, ForkServers
 from workers.supervise.launcher import MODEL, RUNNER, Launcher, RunnerStart, SpawnLauncher
 from workers.supervise.runner_process import RunnerProcess
-from workers.supervise.sandbox_forks import SandboxForks
 from workers.supervise.sandboxes import Sandboxes, SandboxLauncher, SandboxNeeds, remove_if_empty
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.standby import StandbyKey, Standbys, share_devices
-from workers.supervise.usage import ProcessTree
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +120,7 @@ class RunnerPool:
         runner.tasks_served += 1
         runner.idle_since = time.monotonic()
         # An idle runner must not occupy much memory, and it may still hold models and data of its last tasks.
-        usage = await asyncio.to_thread(ProcessTree(runner.pid).measure)
+        usage = await asyncio.to_thread(runner.tree().measure)
         if runner.alive and runner.tasks_served < MAX_TASKS_PER_RUNNER and usage.memory <= self.idle_memory:
             self._busy.discard(runner)
             self._idle[runner] = key
@@ -218,12 +217,10 @@ class RunnerPool:
         if (sandboxes := self.sandboxes) is None:
             raise SandboxRefused("this worker starts no code of users")
         await sandboxes.require(needs.code.minimum)
-        folder = self.new_folder()
         isolation = self.isolation if sandboxes.have_own_users else None
-        server = None
-        if may_fork and self.fork_servers is not None:
-            server = await self.fork_servers.server_for(environment)
-        starter = spawn if server is None else SandboxForks(server)
+        starter = await self.sandbox_starter(environment) if may_fork else spawn
+        # After the wait for imports, which may be cancelled.
+        folder = self.new_folder()
         preparing = asyncio.ensure_future(
             asyncio.to_thread(sandboxes.prepare, needs, folder, isolation, self.module, starter)
         )
@@ -237,6 +234,11 @@ class RunnerPool:
         except BaseException:
             await asyncio.shield(_close_prepared(preparing))
             raise
+
+    async def sandbox_starter(self, environment: Environment) -> Starter:
+        """Return what starts processes with JAX in sandboxes: by forks, where that is possible now."""
+        server = None if self.fork_servers is None else await self.fork_servers.server_for(environment)
+        return spawn if server is None else SandboxForks(server)
 
     def forget(self, work: Path) -> None:
         """Remove the folder of a runner's tasks after the last one, unless the runner still uses it."""

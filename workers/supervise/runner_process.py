@@ -19,6 +19,7 @@ from workers.supervise.pid_file import remove_pid_file, write_pid_file
 from workers.supervise.sandboxes import Sandbox, SandboxedChild
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.spool import MAX_LINE_BYTES
+from workers.supervise.usage import ProcessTree
 
 CHUNK_BYTES = 256 * 2**10
 # The time to read the pipe of a dead runner to its end. A program that it started may keep the pipe open.
@@ -114,6 +115,13 @@ class RunnerProcess:
         if self.sandbox is not None:
             return self.sandbox.folders.work
         return self.folder if self.access is None else self.access.home
+
+    def tree(self) -> ProcessTree:
+        """Return a new measurement of its processes; of a sandbox, those inside of it.
+
+        The others may be forks that share most of their memory.
+        """
+        return ProcessTree(self.pid, None if self.sandbox is None else self.sandbox.pids)
 
     def set_listener(self, listener: Listener | None, pause: Pause | None = None) -> None:
         """Pass every further event line to `listener`; None discards them.

@@ -41,7 +41,7 @@ from workers.supervise.sandbox_end import end_of_breach, end_of_process
 from workers.supervise.stall_detector import StallDetector
 from workers.supervise.stop_request import StopRequest
 from workers.supervise.timing import Timing
-from workers.supervise.usage import ProcessTree, Usage
+from workers.supervise.usage import Usage
 
 # Log lines do not count as progress: a run that hangs in a loop may still print.
 PROGRESS = (Progress, Metric, Points, ExecutionDone, TrialDone, CheckpointCommitted, ArtifactWritten)
@@ -228,7 +228,7 @@ class RunnerSession:
     # Limits
 
     async def _measure(self) -> None:
-        tree, began, peak = ProcessTree(self._runner.pid), time.monotonic(), 0
+        tree, began, peak = self._runner.tree(), time.monotonic(), 0
         while True:
             samples = []
             for _ in range(MEASUREMENTS_PER_SAMPLE):

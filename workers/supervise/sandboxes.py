@@ -122,6 +122,13 @@ class Sandbox:
     packages: Held | None = None
     code: OwnCode | None = None
 
+    def pids(self) -> list[int]:
+        """Return its processes; none if they cannot be found, for which its watch ends it."""
+        try:
+            return self.process.processes()
+        except usage.Unmeasurable:
+            return []
+
     def assign(self, needs: SandboxNeeds) -> None:
         """Give it the code of its job, which it keeps until its end. Call it once, in a thread.
 

@@ -1,8 +1,9 @@
 """Measures CPU and memory of a runner and its descendants."""
 
+import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,10 +57,15 @@ def proportional_memory(pid: int) -> int:
 
 
 class ProcessTree:
-    """Measures one process with its descendants."""
+    """Measures one process with its descendants.
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
+    Args:
+        pid: the process.
+        processes: returns the pids to measure instead.
+    """
+
+    def __init__(self, pid: int, processes: Callable[[], Iterable[int]] | None = None) -> None:
+        self._pid, self._processes = pid, processes
         # CPU seconds by process: its pid, and when it was created, since pids are reused.
         self._seconds: dict[tuple[int, float], float] = {}
         self._began = time.time()
@@ -74,11 +80,7 @@ class ProcessTree:
         """
         before, self._seconds = self._seconds, self._still_existing()
         memory, used = 0, 0.0
-        try:
-            root = psutil.Process(self._pid)
-            processes = [root, *_descendants(root)]
-        except psutil.Error:  # the process has ended
-            processes = []
+        processes = self._present()
         for process in processes:
             try:
                 with process.oneshot():
@@ -96,6 +98,15 @@ class ProcessTree:
         cores = min(used / elapsed, os.cpu_count() or 1) if elapsed > 0 else 0.0
         self._used += used
         return Usage(100.0 * cores, memory, self._used, len(processes))
+
+    def _present(self) -> list[psutil.Process]:
+        try:
+            if self._processes is not None:
+                return list(_existing(self._processes()))
+            root = psutil.Process(self._pid)
+            return [root, *_descendants(root)]
+        except psutil.Error:  # the process has ended
+            return []
 
     def _still_existing(self) -> dict[tuple[int, float], float]:
         """Return the known processes that exist: the next sample may not find one whose parent just ended."""
@@ -121,13 +132,16 @@ def _descendants(root: psutil.Process) -> list[psutil.Process]:
     found: list[psutil.Process] = []
     parents = [root.pid]
     while parents:
-        for pid in _children(parents.pop()):
-            try:
-                found.append(psutil.Process(pid))
-            except psutil.Error:
-                continue  # it ended meanwhile
-            parents.append(pid)
+        present = list(_existing(_children(parents.pop())))
+        found += present
+        parents += [process.pid for process in present]
     return found
+
+
+def _existing(pids: Iterable[int]) -> Iterator[psutil.Process]:
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):  # it ended meanwhile
+            yield psutil.Process(pid)
 
 
 def _children(pid: int) -> Iterator[int]:

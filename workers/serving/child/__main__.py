@@ -29,8 +29,16 @@ from workers.serving.errors import plain_text
 from workers.serving.frames import InvalidFrame
 
 logger = logging.getLogger("trainyard.serving.child")
-# The modules of a child, also those that JAX imports only when it is used.
-_NEEDED = ("workers.serving.child.serve", "jax.experimental.multihost_utils", "jaxlib.mlir.dialects.mhlo")
+_NEEDED = (
+    "workers.serving.child.serve",
+    # JAX imports these only when it is used.
+    "jax.experimental.multihost_utils",
+    "jaxlib.mlir.dialects.mhlo",
+    # Of the versions with code of users.
+    "workers.engine.models.own_objects",
+    "workers.forking.into_sandbox",
+)
+"""The modules of a child."""
 
 
 def main() -> int:
@@ -53,19 +61,28 @@ def main() -> int:
 
 
 def _serve_forks(connection: socket.socket, given: argparse.Namespace) -> int:
-    """Fork model children, which become children of the router, until the router closes the connection."""
+    """Fork model children, which become children of the router, until the router closes the connection.
 
-    def run(_request: object, descriptors: Sequence[int], parent: int) -> int:
+    Those in a sandbox may begin like the others: this process executes no model and no code of users, and has
+    no secret.
+    """
+
+    def run(request: dict[str, bool], descriptors: Sequence[int], parent: int) -> int:
+        if "into_sandbox" in request:
+            enter_sandbox(descriptors, parent)
         die_with_parent(parent)
         return _serve_model(socket.socket(fileno=descriptors[0]), given)
 
     set_process_name("ty-modelforks")
     for module in _NEEDED:
         importlib.import_module(module)
+    from jobs.contracts.fork import MOST_DESCRIPTORS
+    from workers.forking.into_sandbox import enter_sandbox
+
     prepare_to_fork()
     # The router has closed the connection.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        Server(connection, streams=1, parse=json.loads, run=run, detached=True).serve()
+        Server(connection, streams=MOST_DESCRIPTORS, parse=json.loads, run=run, detached=True).serve()
     return 0
 
 

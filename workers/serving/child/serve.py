@@ -46,6 +46,11 @@ def load_and_serve(
     # A child that is restarted does not compile again.
     if compiled is not None:
         compile_cache.enable(str(compiled))
+    # A sandbox has no devices, and executes no programs that others have compiled. JAX may have been imported
+    # in the environment of the fork server.
+    if code is not None:
+        jax.config.update("jax_platforms", "cpu")
+        jax.config.update("jax_enable_compilation_cache", False)
     # A batch runs in the thread that waits for it: handing it to another takes longer than a small model. The
     # heartbeat continues, because JAX releases Python's lock meanwhile.
     jax.config.update("jax_cpu_enable_async_dispatch", False)

@@ -22,6 +22,7 @@ from workers.forking.client import Child, ForkServer
 from workers.serving.frames import BEAT_SECONDS, Decoder, Frame, InvalidFrame, encode
 from workers.serving.versions.gpu_environment import gpu_variables
 from workers.serving.versions.seen_sizes import Sizes
+from workers.supervise.environment import names_secret
 
 Array = npt.NDArray[Any]
 _ROOT = Path(__file__).parents[3]
@@ -97,7 +98,7 @@ def child_environment() -> dict[str, str]:
     passed = {
         name: value
         for name, value in os.environ.items()
-        if name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
+        if (name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)) and not names_secret(name)
     }
     return {**passed, **gpu_variables(os.environ), "PYTHONPATH": str(_ROOT), "PYTHONUNBUFFERED": "1"}
 

@@ -8,8 +8,8 @@ from workers.runner.parent_death import become_subreaper
 from workers.serving.versions.child_process import ChildCommand, ChildProcess
 
 logger = logging.getLogger("trainyard.serving")
-# A fork takes 0.02 s. A fork server that needs longer than this is replaced.
-_FORK_SECONDS = 5.0
+FORK_SECONDS = 5.0
+"""A fork takes 0.02 s. A fork server that needs longer than this is replaced."""
 
 
 class ChildStarter:
@@ -34,10 +34,10 @@ class ChildStarter:
         Raises:
             OSError: it could not be started.
         """
-        server = await self._server()
+        server = await self.fork_server()
         if server is not None:
             try:
-                return await ChildProcess.fork(server, _FORK_SECONDS)
+                return await ChildProcess.fork(server, FORK_SECONDS)
             except OSError as error:
                 logger.warning("a child could not be forked, and starts as a new interpreter: %s", error)
         return await ChildProcess.spawn(self._command, own_session=False)
@@ -51,7 +51,7 @@ class ChildStarter:
         if not self._starting.cancelled() and (server := self._starting.result()) is not None:
             await server.end()
 
-    async def _server(self) -> ForkServer | None:
+    async def fork_server(self) -> ForkServer | None:
         """Return the fork server once its imports are done; None if it could not be started."""
         starting = self._starting
         if starting is None or (starting.done() and not _has_server(starting)):

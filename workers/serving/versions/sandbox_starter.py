@@ -1,21 +1,23 @@
-"""Starts model children with code of users, each as a new interpreter in a sandbox of its own.
+"""Starts model children with code of users, each in a sandbox of its own.
 
-They are not forked: a fork would begin with the memory of a process outside of the sandbox.
+They are forks of the fork server of ordinary children: it executes no models and no code of users, has the
+environment of ordinary children, and gets no secret, so a fork begins with nothing but imports.
 """
 
 import asyncio
 import hashlib
 import logging
 import os
-import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -27,15 +29,18 @@ from typing import NamedTuple, Self
 from jobs.contracts.release import ReleasedCode
 from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
 from workers.environments.folder import Held
+from workers.forking.client import ForkServer
+from workers.forking.sandbox_forks import SandboxForks
 from workers.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange
-from workers.sandbox.launch import Owner, SandboxRefused, Streams, launch
+from workers.sandbox.launch import Owner, SandboxRefused, Starter, Streams, launch, spawn
 from workers.sandbox.levels import find_levels, wanted_levels
-from workers.sandbox.process import END_TIMEOUT, SandboxProcess
-from workers.sandbox.usage import Unmeasurable, children
+from workers.sandbox.process import END_TIMEOUT, PAUSE, SandboxProcess
+from workers.sandbox.usage import Unmeasurable, children, processes
 from workers.sandbox.view import CODE_ROOT, PACKAGES
 from workers.sandbox.watch import Watch
 from workers.serving.errors import plain_text
 from workers.serving.versions.child_process import SEND_BUFFER_BYTES, ChildCommand, child_environment
+from workers.serving.versions.child_starter import FORK_SECONDS
 from workers.serving.versions.code_packages import PackagesMissing, install
 from workers.serving.versions.sandboxed_child import SandboxedChild
 from workers.serving.versions.sandboxed_model import SandboxedModel
@@ -82,13 +87,22 @@ class SandboxStarter:
         command: the settings of ordinary children.
         memory_bytes: of each version, all its processes together.
         environments: the folder of the environments with packages of code.
+        fork_server: returns the fork server of ordinary children; None if there is none.
     """
 
-    def __init__(self, home: Path, command: ChildCommand, memory_bytes: int, environments: Path) -> None:
+    def __init__(
+        self,
+        home: Path,
+        command: ChildCommand,
+        memory_bytes: int,
+        environments: Path,
+        fork_server: Callable[[], Awaitable[ForkServer | None]],
+    ) -> None:
         self._home, self._command, self._memory = home, command, memory_bytes
-        self._environments, self._closing = environments, threading.Event()
-        # A sandbox ends with the thread that started it, so one thread starts all and lives as long as this
-        # process.
+        self._environments, self._fork_server = environments, fork_server
+        self._closing = threading.Event()
+        # A sandbox that is not forked ends with the thread that started it, so one thread starts all and
+        # lives as long as this process.
         self._starter = ThreadPoolExecutor(1, "sandboxes")
         self._states: tuple[LevelState, ...] | None = None
         self._folder: Path | None = None
@@ -118,12 +132,14 @@ class SandboxStarter:
     async def _start_in(self, held: Held | None, version: SandboxedModel) -> tuple[SandboxedChild, Path]:
         """Start a child in an environment, which is released at its end."""
         loop = asyncio.get_running_loop()
+        server = await self._fork_server()
+        starter = spawn if server is None else SandboxForks(server, FORK_SECONDS)
         router_socket, child_socket = socket.socketpair()
         router_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         with child_socket, ExitStack() as undo:
             undo.callback(router_socket.close)
             starting = loop.run_in_executor(
-                self._starter, partial(self._start, held, version, child_socket.fileno())
+                self._starter, partial(self._start, held, version, child_socket.fileno(), starter)
             )
             try:
                 started = await asyncio.shield(starting)
@@ -151,7 +167,9 @@ class SandboxStarter:
                 self._states = self._find_levels()
         return self._states
 
-    def _start(self, held: Held | None, version: SandboxedModel, descriptor: int) -> "_Started":
+    def _start(
+        self, held: Held | None, version: SandboxedModel, descriptor: int, starter: Starter
+    ) -> "_Started":
         with ExitStack() as undo:
             run = _Run(self._new_folder(), self._claim())
             undo.callback(run.close)
@@ -166,6 +184,7 @@ class SandboxStarter:
                     owner=run.owner,
                     streams=streams,
                     scratch=run.folder,
+                    start=starter,
                 )
             except SandboxRefused as error:
                 raise CodeRefused(str(error)) from error
@@ -176,7 +195,7 @@ class SandboxStarter:
             watch.read(process.stdout, lines.receive)
             undo.pop_all()
         logger.info("%s runs in a sandbox of the level %s", version.name, process.record.level)
-        return _Started(process, watch, lines, run, model, held, _Orphans(process.pid))
+        return _Started(process, watch, lines, run, model, held, _Orphans(process))
 
     def _find_levels(self) -> tuple[LevelState, ...]:
         try:
@@ -326,10 +345,10 @@ class _Started(NamedTuple):
     def _wait(self) -> int:
         early = EARLY_LOOKS
         while True:
+            self.orphans.look()
             try:
                 return self.watch.wait(EARLY_LOOK_SECONDS if early else LOOK_SECONDS)
             except subprocess.TimeoutExpired:
-                self.orphans.look()
                 early = max(0, early - 1)
 
 
@@ -352,35 +371,62 @@ def _own_children() -> list[int]:
 
 
 class _Orphans:
-    """The children of the process outside of a sandbox.
+    """The processes of a sandbox, below the one outside of it.
 
-    If that process is killed, they become children of the server, which adopts forks of its fork server, and
-    have to be reaped. At the end of the block they have been killed already.
+    If the process outside is killed, some of them become children of the server, which adopts forks of its
+    fork server, and have to be reaped. At the end of the block they have been killed already.
     """
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
+    def __init__(self, process: SandboxProcess) -> None:
+        self._process = process
         self._handles: dict[int, int] = {}
+        self._looking = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for handle in self._handles.values():
-            select.select([handle], [], [], END_TIMEOUT)
-            # Usually it was the child of the process outside.
-            with suppress(ChildProcessError):
-                os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG)
-            os.close(handle)
+        with self._looking:
+            deadline = time.monotonic() + END_TIMEOUT
+            # Each may be the child of another one that has not ended yet.
+            while self._forget_gone() and time.monotonic() < deadline:
+                time.sleep(PAUSE)
+            for handle in self._handles.values():
+                os.close(handle)
+            self._handles.clear()
 
     def look(self) -> None:
-        """Find the children of now."""
+        """Find the processes of now."""
         if not hasattr(os, "pidfd_open"):
             return
-        with suppress(Unmeasurable, OSError):
-            for pid in children(self._pid):
+        with self._looking, suppress(Unmeasurable, OSError):
+            self._forget_gone()
+            # Its pid may be that of another process soon.
+            if self._process.poll() is not None:
+                return
+            for pid in (*children(self._process.pid), *processes(self._process.pid)):
                 if pid not in self._handles:
                     self._handles[pid] = os.pidfd_open(pid)
+
+    def _forget_gone(self) -> bool:
+        """Forget the processes that have been reaped; return whether there are others."""
+        for pid in [pid for pid, handle in self._handles.items() if _is_gone(handle)]:
+            os.close(self._handles.pop(pid))
+        return bool(self._handles)
+
+
+def _is_gone(handle: int) -> bool:
+    """Return whether nothing is left of a process. If it has ended as a child of this one, it is reaped."""
+    with suppress(ChildProcessError):
+        return os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG) is not None
+    try:
+        signal.pidfd_send_signal(handle, 0)
+    except ProcessLookupError:
+        return True
+    # It is there, and has another user.
+    except PermissionError:
+        pass
+    return False
 
 
 class _Lines:

@@ -82,7 +82,7 @@ class SandboxedChild(ChildProcess):
     def pids(self) -> list[int]:
         """Return its processes, the one outside of the sandbox included; none after its end."""
         try:
-            return [self.pid, *usage.processes(self.pid)]
+            return [self.pid, *self._sandbox.processes()]
         except (usage.Unmeasurable, OSError):
             return []
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import importlib
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workers.forking.client import ForkServer
 from workers.serving.versions.child_process import ChildCommand, ChildProcess
 from workers.serving.versions.sandboxed_model import SandboxedModel
 
@@ -22,10 +24,18 @@ class Sandboxes:
         command: the settings of ordinary children.
         memory_bytes: of each version, all its processes together.
         environments: the folder of the environments with packages of code.
+        fork_server: returns the fork server of ordinary children; None if there is none.
     """
 
-    def __init__(self, home: Path, command: ChildCommand, memory_bytes: int, environments: Path) -> None:
-        self._settings = home, command, memory_bytes, environments
+    def __init__(
+        self,
+        home: Path,
+        command: ChildCommand,
+        memory_bytes: int,
+        environments: Path,
+        fork_server: Callable[[], Awaitable[ForkServer | None]],
+    ) -> None:
+        self._settings = home, command, memory_bytes, environments, fork_server
         self._starter: SandboxStarter | None = None
 
     async def start(self, version: SandboxedModel) -> tuple[ChildProcess, Path]:

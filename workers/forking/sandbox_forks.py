@@ -3,16 +3,18 @@
 import asyncio
 import logging
 import os
+import signal
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import IO
 
+from jobs.contracts.fork import ForkIntoSandbox
+from workers.forking.client import ForkServer
 from workers.sandbox.forked_process import ForkedProcess
 from workers.sandbox.launch import Stream, Streams, spawn
 from workers.sandbox.plan import Plan
 from workers.sandbox.process import Started
-from workers.supervise.fork_server import RunnerForkServer
 
 log = logging.getLogger(__name__)
 
@@ -22,9 +24,14 @@ class SandboxForks:
     """Carries out plans of sandboxes by a fork server, and by a new interpreter if a fork fails.
 
     Create it in the event loop, and call it in another thread.
+
+    Attributes:
+        server: forks by `into_sandbox`.
+        timeout: the seconds after which a server that does not answer is killed; `FORK_TIMEOUT` by default.
     """
 
-    server: RunnerForkServer
+    server: ForkServer
+    timeout: float | None = None
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     def __call__(self, plan: Plan, streams: Streams) -> Started:
@@ -46,22 +53,31 @@ class SandboxForks:
             stderr = stdout if streams.stderr == subprocess.STDOUT else streams.stderr
             # The server closes its copies after the fork.
             descriptors = [_descriptor(each, given) for each in (streams.stdin, stdout, stderr)]
-            started = self._start(plan, (*descriptors, *streams.keep), output)
+            file = os.memfd_create("plan")
+            given.callback(os.close, file)
+            plan.write(file)
+            started = self._start((file, *descriptors, *streams.keep), output)
             process = asyncio.run_coroutine_threadsafe(started, self._loop).result()
             undo.pop_all()
         return process
 
-    async def _start(
-        self, plan: Plan, descriptors: tuple[int, ...], output: IO[bytes] | None
-    ) -> ForkedProcess:
-        child = await self.server.fork_into_sandbox(plan, descriptors)
-        return ForkedProcess(child.pid, child.ended, output)
+    async def _start(self, descriptors: tuple[int, ...], output: IO[bytes] | None) -> ForkedProcess:
+        request = ForkIntoSandbox().model_dump_json().encode()
+        child = await self.server.fork(request, descriptors, timeout=self.timeout)
+        try:
+            return ForkedProcess(child.pid, child.ended, output)
+        except OSError:
+            # Another process will carry out the plan.
+            with suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGKILL)
+            await child.ended
+            raise
 
 
 def _descriptor(stream: Stream, given: ExitStack) -> int:
     """Return the descriptor of a stream."""
-    if stream is None:
-        raise ValueError("a fork has no streams to inherit")
+    if stream is None or stream == subprocess.PIPE:
+        raise ValueError("a fork inherits no streams, and has no pipes but one for its output")
     if stream == subprocess.DEVNULL:
         stream = os.open(os.devnull, os.O_RDWR)
         given.callback(os.close, stream)

@@ -1,0 +1,58 @@
+"""Has a fork carry out the plan of a sandbox. `sandbox_forks` requests it."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+from workers.forking.interpreter import run_command
+from workers.runner.parent_death import set_process_name
+from workers.sandbox.enter import fail
+from workers.sandbox.forked import enter_forked
+from workers.sandbox.plan import Plan
+
+
+def take_streams(descriptors: Sequence[int]) -> int:
+    """Make descriptors the standard streams of this process, and return the one that follows them."""
+    *streams, kept = descriptors
+    for target, descriptor in enumerate(streams):
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+    return kept
+
+
+def enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
+    """Make this fork the process outside of a sandbox, in which the command of a plan is run.
+
+    Args:
+        descriptors: those of a `ForkIntoSandbox`.
+        parent: the pid of the parent, with which the sandbox ends.
+    """
+    # That of the processes outside. The module in the sandbox sets its own.
+    set_process_name("ty-sandbox")
+    file, *given = descriptors
+    plan = Plan.read(file)._replace(parent=parent)
+    os.close(file)
+    kept = take_streams(given)
+    # The command names the number that the descriptor has in the process that made the plan.
+    (named,) = plan.keep
+    if kept != named:
+        os.dup2(kept, named)
+        os.close(kept)
+    try:
+        enter_forked(plan, _run_in_sandbox)
+    except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
+        fail(error)
+
+
+def _run_in_sandbox(plan: Plan) -> NoReturn:
+    status = 1
+    try:
+        status = run_command(plan.command, plan.environment, plan.folder)
+    except BaseException:  # noqa: BLE001  as the interpreter does
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
