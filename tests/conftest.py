@@ -11,7 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from jobs import stack_memory
 from jobs.queries import disk_use
-from tests import database
+from tests import code_reading, database
 from tests.flow.yard import RunningYard, open_yard
 from tests.people import People, make_people
 from webapp.api import throttle
@@ -29,6 +29,7 @@ alone with a long file when the others have ended."""
 RUNS_IN_STACK_MEMORY = pytest.StashKey[bool]()
 
 database.install()
+code_reading.install()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 PATH = "PYTHONPATH"
+LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str], folder: str) -> int:
@@ -45,8 +46,10 @@ def _set_environment(environment: Mapping[str, str], first: Sequence[str]) -> No
     """Replace the variables, and the folders of imports that come from them."""
     # For `python -m`, the first entry is the working folder.
     inherited = {sys.path[0], *_folders(os.environ)}
+    # Python sets it at its start, where nothing else names a locale.
+    coerced = {} if any(environment.get(name) for name in LOCALE) else {LOCALE[1]: os.environ.get(LOCALE[1])}
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update({name: value for name, value in coerced.items() if value} | dict(environment))
     rest = [path for path in sys.path if path not in inherited]
     sys.path[:] = [*first, *_folders(environment), *rest]
 
