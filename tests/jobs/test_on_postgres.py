@@ -135,7 +135,7 @@ SAME_ON_POSTGRES = {
 }
 """Tests whose statements are all executed by other tests of this run, as once recorded for each test.
 
-They are about what is computed or refused: no lock, order, comparison of the database or end of a transaction
+They compute or refuse: no lock, order, comparison of the database or end of a transaction
 decides about their results.
 """
 
