@@ -105,7 +105,7 @@ def helpers():
     """Return the pids of the processes around this one."""
     present = {int(name) for name in os.listdir("/proc") if name.isdigit()}
     in_own_namespace = len(present) < 10
-    return (present if in_own_namespace else {1, os.getppid()}) - {0, os.getpid()}
+    return (present if in_own_namespace else {os.getppid()}) - {os.getpid()}
 
 
 def become_root():

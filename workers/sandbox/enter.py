@@ -1,9 +1,8 @@
-"""The process that becomes a command in a sandbox: `enter.main(DESCRIPTOR, STAGE)`, see `launch`.
+"""Makes a process the one outside of a sandbox, and confines the process of the command; see `stages`.
 
-The plan is read from an open file, since command lines can be read by all users of a machine. The process
-that the worker started stays outside of the sandbox and waits for the command; in the end it has its status,
-and the other processes of the sandbox are ended, as far as the level guarantees that. At the level
-`bubblewrap`, that process becomes bubblewrap, which executes the stage `inner`.
+The process that the worker started stays outside of the sandbox and waits for the command; in the end it has
+its status, and the other processes of the sandbox are ended, as far as the level guarantees that. At the
+level `bubblewrap`, that process becomes bubblewrap, which executes a further stage.
 
 A process that was forked enters a sandbox by `enter`, and runs a function there; see `forked`.
 """
@@ -26,26 +25,6 @@ type Run = Callable[[Plan], NoReturn]
 """Called in a confined process: executes the command, or does something else."""
 
 
-def main(descriptor: int, stage: str) -> None:
-    """Run the stage `outer` or `inner` of a plan, or `hold` of a forked process."""
-    try:
-        if stage == "hold":
-            # Only this stage needs it.
-            from workers.sandbox import forked
-
-            forked.hold(descriptor)
-        plan = Plan.read(descriptor)
-        if stage == "inner":
-            os.close(descriptor)
-            # Bubblewrap itself must not be in the group of the command.
-            os.setsid()
-            become(plan, execute)
-        # Bubblewrap passes the file on.
-        enter(plan, execute, lambda: (descriptor, "inner"), keep=descriptor)
-    except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
-        fail(error)
-
-
 def fail(error: Exception) -> NoReturn:
     """End this process with the reason on standard error."""
     reason = f"{type(error).__name__}: {error}"
@@ -66,8 +45,8 @@ def enter(
     Args:
         plan: the plan.
         run: called in the confined process.
-        before_bubblewrap: called before this process becomes bubblewrap; returns the arguments of `main` in
-            the process that bubblewrap starts.
+        before_bubblewrap: called before this process becomes bubblewrap; returns the arguments of
+            `stages.main` in the process that bubblewrap starts.
         keep: a descriptor that only bubblewrap needs.
 
     Raises:
@@ -176,7 +155,7 @@ def guarded[**P](step: Callable[P, NoReturn], *arguments: P.args, **named: P.kwa
     """Call a function in a forked process, which never returns to the code of its parent."""
     try:
         step(*arguments, **named)
-    except Exception as error:  # noqa: BLE001  see `main`
+    except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
         fail(error)
     finally:
         os._exit(CANNOT_START)

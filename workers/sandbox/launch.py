@@ -25,7 +25,7 @@ from workers.sandbox import bubblewrap, cgroups, landlock, view
 from workers.sandbox.plan import Plan
 from workers.sandbox.process import SandboxProcess, Started
 
-_RUN = "import sys; sys.path.insert(0, sys.argv[1]); from workers.sandbox.enter import main; main(int(sys.argv[2]), sys.argv[3])"  # noqa: E501  one argument of Python
+_RUN = "import sys; sys.path.insert(0, sys.argv[1]); from workers.sandbox.stages import main; main(int(sys.argv[2]), sys.argv[3])"  # noqa: E501  one argument of Python
 # Seconds between SIGXCPU, which names the limit, and SIGKILL.
 CPU_GRACE = 5
 SHARED_MEMORY_SHARE = 4
@@ -77,7 +77,7 @@ def spawn(plan: Plan, streams: Streams) -> Started:
 
 
 def _entering() -> list[str]:
-    """Return the command line that calls `enter.main`, without its arguments."""
+    """Return the command line that calls `stages.main`, without its arguments."""
     return [os.path.realpath(sys.executable), "-I", "-S", "-c", _RUN, str(view.CODE_ROOT)]
 
 

@@ -34,7 +34,7 @@ class Plan(NamedTuple):
         parent: the pid of the process that starts it.
         uid, gid: the user that it becomes; None if it keeps the present one.
         privileged: it may make namespaces without a user namespace, as root.
-        program: the command line of bubblewrap, to which the arguments of `enter.main` are added.
+        program: the command line of bubblewrap, to which the arguments of `stages.main` are added.
         mounts: the view, the outer folders first.
         base: a folder over which the new root can be mounted.
         shared_memory: bytes in the file system of /dev/shm.
