@@ -87,7 +87,7 @@ def upgrade_rows(target: Target, tables: Sequence[str]) -> None:
             cursor.execute(f"SELECT * FROM {table}")
             kept[table] = [column[0] for column in cursor.description], cursor.fetchall()
     _restore(None)
-    # What the rows refer to is not copied.
+    # The rows that they refer to are not copied.
     with connection.constraint_checks_disabled(), connection.cursor() as cursor:
         for table, (columns, rows) in kept.items():
             places = ", ".join(["%s"] * len(columns))

@@ -180,7 +180,7 @@ async def yard(
 
 
 def left_of(home: Path, *, besides: Iterable[int] = ()) -> list[str]:
-    """Return the command lines of processes of users that run for a node, and of its forks and fork servers."""
+    """Return the command lines of processes of users that run for a node, and of its forks."""
     found = []
     for folder in Path("/proc").iterdir():
         try:

@@ -18,7 +18,8 @@ def run_command(command: Sequence[str], environment: Mapping[str, str], folder: 
 
     Args:
         command: an interpreter, maybe `-P`, `-m`, a module, and its arguments. Another interpreter than that
-            of this process belongs to a virtual environment without other versions of what is imported here.
+            of this process belongs to a virtual environment that has no other versions of packages that are
+            imported here.
         environment: all environment variables.
         folder: the working folder.
     """
@@ -80,4 +81,5 @@ def _forget_home() -> None:
     # Private, because Keras has no public function for it.
     keras = sys.modules.get("keras.src.backend.config")
     if keras is not None:
-        vars(keras)["_KERAS_DIR"] = str(Path.home() / ".keras")
+        # `Path.home()` raises an error for a user without a home.
+        vars(keras)["_KERAS_DIR"] = os.path.join(os.path.expanduser("~"), ".keras")  # noqa: PTH111, PTH118
