@@ -30,7 +30,7 @@ def test_only_texts_that_look_like_an_earlier_one_are_left_out(chromium: Browser
     assert left_out(page) == ["Rows", *["red", "12"] * 3, "on ", "unknown"]
     page.add_style_tag(content=SPOILED)
     both = r"(?s)color-contrast.*\.number.*color-contrast.*label"
-    for _ in range(2):  # what is bad stays bad
+    for _ in range(2):  # a bad look is not kept
         with pytest.raises(AssertionError, match=both) as found:
             check_accessibility(page, "light", None)
         assert str(found.value).count("color-contrast") == 2
