@@ -5,13 +5,15 @@ empty compile caches; pairs alternate, so that load on the machine affects both.
 wall time, of the runner's CPU time and of its private memory, and their ratios. The fork server is warm; the
 time to start it is printed first.
 
-Then it measures the same for runners in a sandbox, as those of code of users: with a standby that waits for
-them, and without. Their CPU time is that after the task was requested.
+Then it measures the same for runners in a sandbox, as those of code of users: a standby that waits for them,
+a fork, and a new interpreter. Their CPU time is that after the task was requested, with that of the fork
+server and of the processes outside of the sandbox.
 """
 
 import argparse
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import statistics
@@ -37,8 +39,8 @@ from workers.isolation.view import View
 from workers.runner.environment import Environment
 from workers.sandbox.launch import Owner
 from workers.sandbox.levels import find_levels, wanted_levels
-from workers.sandbox.usage import processes
 from workers.supervise.fork_servers import ForkServers
+from workers.supervise.launcher import RUNNER
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.sandbox_limits import SandboxLimits
@@ -149,7 +151,10 @@ async def sandboxed_pool(folder: Path) -> AsyncIterator[RunnerPool]:
     else:
         states = await asyncio.to_thread(find_levels, parent=folders.runners, wanted=wanted_levels())
     sandboxes.states.set_result(states)
-    pool = RunnerPool(folders.runners, 1, 3600.0, 2**40, isolation=isolation, sandboxes=sandboxes)
+    servers = ForkServers(folders.runners, 3600.0, RUNNER)
+    pool = RunnerPool(
+        folders.runners, 1, 3600.0, 2**40, fork_servers=servers, isolation=isolation, sandboxes=sandboxes
+    )
     try:
         yield pool
     finally:
@@ -180,18 +185,12 @@ class Sandboxed(NamedTuple):
     cpu: float  # seconds of its processes meanwhile
 
 
-async def measure_sandboxed(
-    pool: RunnerPool, data: DatasetFile, folder: Path, number: int, *, standby: bool
-) -> Sandboxed:
-    """Start a runner in a sandbox, wait for its first epoch, and end it."""
+async def measure_sandboxed(pool: RunnerPool, data: DatasetFile, folder: Path, number: int) -> Sandboxed:
+    """Start a runner in a sandbox or take a standby, wait for its first epoch, and end it."""
+    # The compile cache is a part of the needs: here it is empty for each runner.
     needs = needs_of(folder, number)
     key = KEY._replace(root=number, sandbox=needs)
-    # The compile cache is a part of the needs: here it is empty for each runner.
-    if standby:
-        assert await pool.standbys.add(key.standby_key(), cache=folder / "cache")
-        before = cpu_of(pool.standbys.all[0].runner)
-    else:
-        before = 0.0
+    before = cpu_of_all()
     task = TrainTask(
         folder="replaced", spec=SPEC, dataset=data, objective=OBJECTIVE, model_name="measured", retrain=None,
         checkpoints=needs.checkpoints, compile_cache=needs.compile_cache, threads=1, code=needs.code,
@@ -214,30 +213,49 @@ async def measure_sandboxed(
     await listener.received.wait()
     wall = time.perf_counter() - began
     assert listener.last["type"] == "points", listener.last
-    cpu = cpu_of(runner) - before
+    cpu = cpu_of_all() - before
     await pool.discard(runner)
     return Sandboxed(begun, wall, cpu)
 
 
-def cpu_of(runner: RunnerProcess) -> float:
-    """Return the CPU seconds of the processes of a sandbox."""
-    times = [psutil.Process(pid).cpu_times() for pid in processes(runner.pid)]
+def cpu_of_all() -> float:
+    """Return the CPU seconds of all processes that this one has started and that run."""
+    times = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
     return sum(each.user + each.system for each in times)
 
 
-async def compare_sandboxed(pairs: int, folder: Path) -> tuple[Level, list[Sandboxed], list[Sandboxed]]:
-    """Return the level, and the costs of runners in sandboxes with a standby and without."""
+async def measure_standby(pool: RunnerPool, data: DatasetFile, folder: Path, number: int) -> Sandboxed:
+    """Measure a runner that has waited for its task."""
+    key = KEY._replace(root=number, sandbox=needs_of(folder, number))
+    assert await pool.standbys.add(key.standby_key(), cache=folder / "cache")
+    return await measure_sandboxed(pool, data, folder, number)
+
+
+async def measure_new(pool: RunnerPool, data: DatasetFile, folder: Path, number: int) -> Sandboxed:
+    """Measure a runner that is a new interpreter."""
+    servers, pool.fork_servers = pool.fork_servers, None
+    try:
+        return await measure_sandboxed(pool, data, folder, number)
+    finally:
+        pool.fork_servers = servers
+
+
+async def compare_sandboxed(rounds: int, folder: Path) -> tuple[Level, Sandboxed, list[list[Sandboxed]]]:
+    """Return the level, the cost of the first run, and those of standbys, forks and new interpreters."""
     folder.mkdir()
     executing = RunnerPool(folder / "profiling", 1, 3600.0, 2**40, SecretMasker())
     data = await profile(executing, folder)
-    ready, started = [], []
+    ways = (measure_standby, measure_sandboxed, measure_new)
+    costs: list[list[Sandboxed]] = [[] for _ in ways]
+    numbers = itertools.count()
     async with sandboxed_pool(folder) as pool:
-        for pair in range(pairs):
-            ready.append(await measure_sandboxed(pool, data, folder, 2 * pair, standby=True))
-            started.append(await measure_sandboxed(pool, data, folder, 2 * pair + 1, standby=False))
+        first = await measure_sandboxed(pool, data, folder, next(numbers))
+        for _ in range(rounds):
+            for measured, way in zip(costs, ways, strict=True):
+                measured.append(await way(pool, data, folder, next(numbers)))
         assert pool.sandboxes is not None
         level = await pool.sandboxes.require(Level.PROCESS)
-    return level, ready, started
+    return level, first, costs
 
 
 async def compare(pairs: int, folder: Path) -> tuple[float, list[Cost], list[Cost]]:
@@ -257,12 +275,12 @@ async def compare(pairs: int, folder: Path) -> tuple[float, list[Cost], list[Cos
     return server, forked, executed
 
 
-def report(heads: Sequence[str], names: Sequence[str], first: Sequence[Row], second: Sequence[Row]) -> None:
-    """Print medians and ratios."""
-    print(f"{'':24}{heads[0]:>10}{heads[1]:>10}{'ratio':>8}")
-    for name, ours, theirs in zip(names, zip(*first, strict=True), zip(*second, strict=True), strict=True):
-        a, b = statistics.median(ours), statistics.median(theirs)
-        print(f"{name:24}{a:10.2f}{b:10.2f}{b / a:8.2f}")
+def report(heads: Sequence[str], names: Sequence[str], costs: Sequence[Sequence[Row]]) -> None:
+    """Print medians, and their ratios to the first ones."""
+    print(f"{'':24}" + "".join(f"{head:>18}" for head in heads))
+    for at, name in enumerate(names):
+        medians = [statistics.median(row[at] for row in rows) for rows in costs]
+        print(f"{name:24}" + "".join(f"{each:10.2f} ({each / medians[0]:5.2f})" for each in medians))
 
 
 def main() -> None:
@@ -279,12 +297,13 @@ def main() -> None:
             server, forked, executed = asyncio.run(compare(pairs, folder))
             print(f"the fork server was ready after {server:.2f} s")
             names = ("wall to first epoch, s", "CPU of the runner, s", "own memory, MiB")
-            report(("forked", "executed"), names, forked, executed)
+            report(("forked", "executed"), names, (forked, executed))
         if options.only != "forked":
-            level, ready, started = asyncio.run(compare_sandboxed(pairs, folder / "sandboxed"))
+            level, first, costs = asyncio.run(compare_sandboxed(pairs, folder / "sandboxed"))
             print(f"in a sandbox of the level {level}")
             names = ("wall to its start, s", "wall to first epoch, s", "CPU meanwhile, s")
-            report(("standby", "new"), names, ready, started)
+            report(("standby", "forked", "new"), names, costs)
+            print(f"the first one, with the start of the fork server: {first}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,6 +23,8 @@ KEPT = {"django_content_type", "auth_permission"}
 _COPIES: dict[Target | None, sqlite3.Connection] = {}
 """The database at versions that tests need, in memory; None is the present one."""
 _MODELS: dict[Target, Any] = {}
+_VERSIONS: dict[Target, str] = {}
+"""The PostgreSQL databases at versions that tests need."""
 _LOCKS: list[TextIO] = []
 TABLES_VARIABLE = "TRAINYARD_TEST_TABLES"
 """The file of the tables of another run, for the tests that a test runs."""
@@ -69,15 +71,38 @@ def upgrade() -> None:
         executor.migrate(latest)
 
 
+def upgrade_rows(target: Target, tables: Sequence[str]) -> None:
+    """Apply the migrations up to a target, and give the rows of `tables` to the present version.
+
+    For tests within `earlier` of rows that later migrations leave as they are: applying those takes seconds.
+    Without SQLite they are applied.
+    """
+    migrate(target)
+    if connection.vendor != "sqlite":
+        upgrade()
+        return
+    kept = {}
+    with connection.cursor() as cursor:
+        for table in tables:
+            cursor.execute(f"SELECT * FROM {table}")
+            kept[table] = [column[0] for column in cursor.description], cursor.fetchall()
+    _restore(None)
+    # The rows that they refer to are not copied.
+    with connection.constraint_checks_disabled(), connection.cursor() as cursor:
+        for table, (columns, rows) in kept.items():
+            places = ", ".join(["%s"] * len(columns))
+            cursor.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
+
+
 @contextmanager
 def earlier(target: Target) -> Iterator[Any]:
     """Give the models of an earlier version; the database has it until the test upgrades, or the block ends.
 
-    Migrating back takes seconds. In SQLite it is done once for each version, and then copied.
+    Migrating back takes seconds: it is done once for each version, which is then copied.
     """
     if connection.vendor != "sqlite":
-        yield migrate(target)
-        upgrade()
+        with _another_database(target):
+            yield _MODELS[target]
         return
     if None not in _COPIES:
         _copy(None)
@@ -89,6 +114,47 @@ def earlier(target: Target) -> Iterator[Any]:
         yield _MODELS[target]
     finally:
         _restore(None)
+
+
+@contextmanager
+def _another_database(target: Target) -> Iterator[None]:
+    """Use a database of its own at an earlier version, on PostgreSQL, until the block ends."""
+    present = connection.settings_dict["NAME"]
+    copy = f"{present}_copy"
+    try:
+        if target not in _VERSIONS:
+            _VERSIONS[target] = f"{present}_{target[1]}"
+            _use(_VERSIONS[target], made_of=present)
+            migrate(target)
+        _use(copy, made_of=_VERSIONS[target])
+        yield
+    finally:
+        _use(present)
+        _change_databases(f'DROP DATABASE IF EXISTS "{copy}" WITH (FORCE)')
+
+
+def _use(name: str, *, made_of: str | None = None) -> None:
+    """Connect to another database from now on, which is created as a copy if `made_of` names one."""
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]
+    if made_of is not None:
+        # PostgreSQL copies no database that is in use, and other threads of a test may have left connections.
+        end = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{made_of}'"
+        _change_databases(end, f'CREATE DATABASE "{name}" TEMPLATE "{made_of}"')
+    connection.settings_dict["NAME"] = name
+
+
+def _change_databases(*statements: str) -> None:
+    with connection._nodb_cursor() as cursor:  # type: ignore[attr-defined]
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def drop_versions() -> None:
+    """Drop the databases at earlier versions."""
+    while _VERSIONS:
+        _, name = _VERSIONS.popitem()
+        _change_databases(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
 def file_of_tables() -> Path:

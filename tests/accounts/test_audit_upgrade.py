@@ -14,10 +14,11 @@ from django.utils.crypto import salted_hmac
 from jobs.actions import audit
 from jobs.models import AuditEvent, AuditHead, Project
 from jobs.queries.audit_verification import ChainState, verify
-from tests.database import earlier, migrate, upgrade
+from tests.database import earlier, migrate, upgrade, upgrade_rows
 
 OLD, NEW = ("jobs", "0026_project_quotas"), ("jobs", "0025_audit_chain")
 ROWS = 7
+TABLES = ("jobs_auditevent", "jobs_audithead")
 
 pytestmark = pytest.mark.django_db(transaction=True)
 # There the migration differs only in its end, with rows or without: a valid chain and a changed row show it.
@@ -105,7 +106,7 @@ def test_a_broken_chain_is_kept_as_it_is_and_reported(old: OldYard, change: str,
     else:
         old.heads.all().delete()
     before = list(old.events.order_by("pk").values("pk", "target", "hash", "previous_hash", "project_id"))
-    upgrade()
+    upgrade_rows(NEW, TABLES)
     kept = AuditEvent.objects.exclude(action="audit.seal").order_by("pk")
     assert list(kept.values("pk", "target", "hash", "previous_hash", "project_id")) == before
     found = verify()
@@ -118,7 +119,7 @@ def test_a_broken_chain_is_kept_as_it_is_and_reported(old: OldYard, change: str,
 @SAME_ON_POSTGRES
 def test_a_broken_chain_is_valid_once_it_is_accepted(old: OldYard) -> None:
     old.events.filter(pk=40).update(target="job:9")
-    upgrade()
+    upgrade_rows(NEW, TABLES)
     call_command("audit", "seal", "--reason", "a test on the wrong database")
     assert verify().holds
     assert "Row 40" in verify().notes[0]
@@ -127,7 +128,7 @@ def test_a_broken_chain_is_valid_once_it_is_accepted(old: OldYard) -> None:
 def test_an_installation_without_rows_gets_none(old: OldYard) -> None:
     old.events.all().delete()
     old.heads.all().delete()
-    upgrade()
+    upgrade_rows(NEW, TABLES)
     assert not AuditEvent.objects.exists()
     assert not AuditHead.objects.exists()
     assert verify().holds

@@ -37,7 +37,8 @@ ABSENT: dict[str, dict[str, set[str]]] = {
 """By the code that runs first: a statement, and the modules that must not be loaded after it."""
 
 FORK_FOR_EACH = """
-import json, os, sys
+import gc, json, os, sys
+gc.disable()
 before, *statements = json.loads(sys.argv[1])
 exec(before)
 for statement in statements:

@@ -19,7 +19,7 @@ LONG = spec(
             {"name": "units", "kind": "int", "min": 8, "max": 64},
         ],
     ),
-    after={"retrain": {"top": 1, "patience": 5, "epochs_cap": 20}, "quantize": {"mode": "int8"}},
+    after={"retrain": {"top": 1, "patience": 5, "epochs_cap": 20}},
     resources={"max_restarts": 100},
 )
 
@@ -41,7 +41,6 @@ def test_a_finished_search_continues_with_its_steps_after_a_kill(kind: str, chao
     assert [(step["kind"], step["state"]) for step in ended["steps"]] == [
         ("search", "completed"),
         ("train", "completed"),
-        ("quantize", "completed"),
     ]
     cursors = [event["cursor"] for event in chaos_yard.events_of(job)]
     assert cursors == list(range(1, len(cursors) + 1)), "an event is missing or repeated"

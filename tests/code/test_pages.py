@@ -16,6 +16,7 @@ from jobs.contracts.base import Frozen
 from jobs.contracts.code import Highlighted
 from jobs.models import CodeFile, CodeVersion
 from tests.code.making import MODEL, zipped
+from tests.code_reading import real_process  # noqa: F401  a fixture
 from tests.markup import squeezed
 from tests.people import People, browser_of, make_person
 from webapp import code_reader
@@ -52,6 +53,7 @@ def test_an_empty_list_names_the_next_step_and_what_code_is_good_for(people: Peo
     assert "You are in no project yet" in new and "Your role only reads." not in new
 
 
+@pytest.mark.usefixtures("real_process")
 def test_a_version_shows_its_source_with_numbers_that_can_be_linked(browser: Client) -> None:
     page = browser.get(store(browser)).content.decode()
     assert '<span class="cd-line" id="L22"><a href="#L22">22</a><span class="cd-k">def</span>' in page
@@ -116,6 +118,7 @@ def test_a_folder_with_its_paths_is_stored(browser: Client) -> None:
     assert sorted(file.path for file in version.files.all()) == ["layers/dense.py", "net.py"]
 
 
+@pytest.mark.usefixtures("real_process")
 def test_two_versions_are_compared_with_the_words_that_differ(browser: Client) -> None:
     old = store(browser, "size = 16\nname = 'a'\n", name="net")
     new = store(browser, "size = 32\nname = 'a'\n", name="net")

@@ -36,7 +36,7 @@ def spec(template, args, fit):
     return spec_of("blobs", template, args=args, fit={**FIT, **fit})
 
 
-def train(prepared, tmp_path, loop):
+def train(prepared, tmp_path, loop, epochs=3):
     """Train; return the best epoch's metrics and all variables."""
     from workers.engine.models.variables import values
     from workers.engine.training.checkpointing import Checkpointer
@@ -45,7 +45,7 @@ def train(prepared, tmp_path, loop):
 
     report = RecordingReport(tmp_path)
     plan = TrainingPlan(
-        model=prepared.model, batches=prepared.batches, loop=loop, epochs=3, best=None, stop=None,
+        model=prepared.model, batches=prepared.batches, loop=loop, epochs=epochs, best=None, stop=None,
         validation=prepared.evaluation_set(prepared.dataset.parts.validation), report=report,
         checkpointer=Checkpointer(tmp_path / "c", report, fence=1, interval=1e9), on_progress=lambda _: None,
     )  # fmt: skip

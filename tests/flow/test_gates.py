@@ -74,6 +74,7 @@ def test_a_model_trained_for_its_auc_under_class_weights_reaches_production(flow
     assert [one["metric"] for one in baseline["alternatives"]] == ["accuracy", "log_loss"]
     assert not any(one["passed"] for one in baseline["alternatives"])
     assert "ask an approver" in baseline["next_step"]
+    assert yard.grace.refused(f"{address}/approve", {"comment": "Anyway."}) == 409
 
     # An approver follows it: the metric is the objective again, with a floor, slices and a ceiling.
     revision = set_rules(yard, RULES)

@@ -1,4 +1,4 @@
-"""Running jobs: pause, stop, retry, kill, pruning, meshes, uploads and memory caps."""
+"""Running jobs: pause, stop, retry, kill, pruning, meshes and memory caps."""
 
 import json
 from collections import Counter
@@ -94,7 +94,6 @@ def test_a_killed_job_stops_at_once(flow_yard: RunningYard) -> None:
     assert (last["state"], last["reason"]) == ("stopped", "killed")
 
 
-DATA_PARALLEL = {"devices": "cpu", "shape": [2], "axis_names": ["data"], "simulate": 2}
 MODEL_PARALLEL = {
     "devices": "cpu",
     "shape": [2, 2],
@@ -107,21 +106,12 @@ MODEL_PARALLEL = {
 }
 
 
-@pytest.mark.parametrize("mesh", [DATA_PARALLEL, MODEL_PARALLEL], ids=["data parallel", "model parallel"])
-def test_trials_run_over_simulated_devices(flow_yard: RunningYard, mesh: dict[str, Any]) -> None:
+def test_a_trial_runs_over_simulated_devices(flow_yard: RunningYard) -> None:
     wanted = search(max_trials=1, executions_per_trial=1)
-    job_id = flow_yard.submit(spec(mesh=mesh, search=wanted, fit={"epochs": 3, "batch_size": 16}))
+    job_id = flow_yard.submit(spec(mesh=MODEL_PARALLEL, search=wanted, fit={"epochs": 3, "batch_size": 16}))
     flow_yard.until_completed(job_id)
     (attempt,) = flow_yard.ada.get(f"/jobs/{job_id}/attempts")["items"]
     assert str(attempt["record"]).count("cpu") >= 1
-
-
-def test_a_csv_is_profiled_by_a_worker(flow_yard: RunningYard) -> None:
-    lines = "".join(f"{n},{n % 7},{'yes' if n % 2 else 'no'}\n" for n in range(60))
-    version = flow_yard.upload("table", "table.csv", b"size,week,bought\n" + lines.encode(), target="bought")
-    assert version["rows"] == 60
-    assert version["schema"]["task"] == "binary"
-    assert version["schema"]["features"] == ["size", "week"]
 
 
 def test_a_run_above_its_memory_cap_is_ended_and_the_cap_is_named(flow_yard: RunningYard) -> None:

@@ -39,7 +39,10 @@ def test_regression_from_grid_to_prediction(flow_yard: RunningYard) -> None:
 
 
 def test_trees_from_a_table_with_gaps_to_a_served_answer(flow_yard: RunningYard) -> None:
-    flow_yard.upload("returns", "returns.csv", table.orders(), target=table.TARGET)
+    version = flow_yard.upload("returns", "returns.csv", table.orders(), target=table.TARGET)
+    assert (version["rows"], version["schema"]["task"]) == (table.ROWS, "binary")
+    assert {"age", "city", "size", "comment"} <= set(version["schema"]["features"])
+    assert table.TARGET not in version["schema"]["features"]
     asked = search(
         metric="val_accuracy",
         executions_per_trial=1,
@@ -72,25 +75,3 @@ def test_a_bayesian_search_runs_to_its_end(flow_yard: RunningYard, watched: Watc
     trials = flow_yard.ada.get(f"/jobs/{watched.job}/trials")["items"]
     assert [trial["state"] for trial in trials] == ["completed"] * TRIALS
     assert len({trial["values"]["learning_rate"] for trial in trials}) == TRIALS
-
-
-def test_shuffled_labels_fail_the_gate(flow_yard: RunningYard) -> None:
-    flow_yard.upload("shuffled", "shuffled.csv", shuffled_iris(), target="species", task="multiclass")
-    body = spec("shuffled", after={"register": {"model": "nonsense", "what": ["best"]}})
-    flow_yard.until_completed(flow_yard.submit(body))
-    address, judged = flow_yard.gated("nonsense", 1)
-    assert judged["state"] == "failed", judged
-    assert any(gate["state"] == "failed" for gate in judged["gates"]), judged["gates"]
-    assert flow_yard.grace.refused(f"{address}/approve", {"comment": "anyway"}) == 409
-
-
-def shuffled_iris() -> bytes:
-    """Return iris as CSV with its labels in an order that has nothing to do with the flowers."""
-    import numpy as np
-    from sklearn.datasets import load_iris
-
-    iris = load_iris()
-    labels = np.random.default_rng(5).permutation(iris.target_names[iris.target])
-    lines = ["a,b,c,d,species"]
-    lines += [",".join([*map(str, row), label]) for row, label in zip(iris.data, labels, strict=True)]
-    return "\n".join(lines).encode()

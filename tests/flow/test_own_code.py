@@ -89,7 +89,8 @@ def test_a_search_with_code_runs_in_the_strongest_sandbox_and_reaches_nothing_el
 ) -> None:
     port = int(flow_yard.urls["web"].rpartition(":")[2])
     digest = upload(flow_yard, "look.py", LOOK_AROUND.format(home=str(flow_yard.home), port=port))
-    wanted = search(space=[{"name": "units", "kind": "int", "min": 4, "max": 8}], metric="val_accuracy")
+    space = [{"name": "units", "kind": "int", "min": 4, "max": 8}]
+    wanted = search(space=space, metric="val_accuracy", executions_per_trial=1, parallel_trials=1)
     job_id = flow_yard.submit(spec(model=model(digest), search=wanted, fit={"epochs": 3, "batch_size": 16}))
     done = flow_yard.until_completed(job_id)
     assert done["sandbox"] == {"level": strongest(flow_yard), "network": False}

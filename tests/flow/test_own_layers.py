@@ -35,9 +35,9 @@ def test_a_model_with_own_layers_and_data_is_searched_by_its_metric_pooled_quant
         data={"dataset": "own-iris"},
         model=model(digest),
         # The code declares the space.
-        search={"max_trials": 2, "executions_per_trial": 2, "parallel_trials": 1, "objective": objective},
-        fit={"epochs": 20, "batch_size": 16},
-        after=whole_line("own-layers"),
+        search={"max_trials": 2, "executions_per_trial": 1, "parallel_trials": 1, "objective": objective},
+        fit={"epochs": 12, "batch_size": 16},
+        after=whole_line("own-layers") | {"retrain": {"top": 2, "epochs_cap": 12}},
     )
     job = flow_yard.until_completed(flow_yard.submit(body))
     trials = flow_yard.ada.get(f"/jobs/{job['id']}/trials")["items"]
@@ -60,13 +60,7 @@ def test_a_model_with_own_layers_and_data_is_searched_by_its_metric_pooled_quant
     processes = [process for replica in replicas for process in replica["processes"]]
     assert {process["sandbox"] for process in processes} == {strongest(flow_yard)}
 
-    # Both have code now. Each is executed in a sandbox of its own, and a third process compares them.
-    _, judged = flow_yard.gated("own-layers", numbers["ensemble"])
-    gates = {gate["name"]: gate for gate in judged["gates"]}
-    assert gates["metric"]["champion"] is not None, gates["metric"]["detail"]
-    assert "in a sandbox" in gates["loads"]["detail"]
-    assert flow_yard.job(judged["gate_job"])["sandbox"] == {"level": strongest(flow_yard), "network": False}
-
+    # It is validated beside the gates.
     file = flow_yard._http.get(
         f"{flow_yard.urls['web']}/api/v1/artifacts/{versions[0]['digest']}", headers=flow_yard.bearer("ada")
     ).content
@@ -78,5 +72,13 @@ def test_a_model_with_own_layers_and_data_is_searched_by_its_metric_pooled_quant
         files={"file": ("m.keras", file)},
     )
     assert made.status_code == 201, made.text
+
+    # Both have code now. Each is executed in a sandbox of its own, and a third process compares them.
+    _, judged = flow_yard.gated("own-layers", numbers["ensemble"])
+    gates = {gate["name"]: gate for gate in judged["gates"]}
+    assert gates["metric"]["champion"] is not None, gates["metric"]["detail"]
+    assert "in a sandbox" in gates["loads"]["detail"]
+    assert flow_yard.job(judged["gate_job"])["sandbox"] == {"level": strongest(flow_yard), "network": False}
+
     imported = wait_for(lambda: validated(flow_yard, "own-layers-import"), "the import to be validated")
     assert (imported["state"], imported["code"]["needed"]) == ("candidate", True)

@@ -26,7 +26,8 @@ QUICK = {
     "TRAINYARD_MIN_FREE_BYTES": "100000000",
     "TRAINYARD_NODE_POLL": "0.5",
     "TRAINYARD_NODE_RETRY_LIMIT": "1",
-    "TRAINYARD_NODE_SILENCE": "15",
+    "TRAINYARD_NODE_RENEW": "2",
+    "TRAINYARD_NODE_SILENCE": "10",
 }
 """Short intervals, so that tests are fast."""
 

@@ -53,7 +53,7 @@ for line in sys.stdin:
 
 
 class Done(NamedTuple):
-    """How a command ended, and what it printed."""
+    """How a command ended, and its output."""
 
     code: int
     stdout: str

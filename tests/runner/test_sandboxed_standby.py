@@ -14,6 +14,7 @@ from tests.runner.tasks import profiled, trial_task
 from tests.supervise.conftest import QUICK
 from tests.supervise.sandboxed_runs import yard
 from workers.sandbox import landlock
+from workers.supervise.fork_servers import ForkServers
 from workers.supervise.launcher import RUNNER
 
 LEVEL = Level.NAMESPACES if os.geteuid() == 0 else Level.LANDLOCK
@@ -26,7 +27,7 @@ async def test_a_standby_in_a_sandbox_resumes_from_the_checkpoint_of_another_run
     if LEVEL is Level.LANDLOCK and not landlock.version():
         pytest.skip("this machine has no Landlock")
     monkeypatch.setenv("TRAINYARD_CHECKPOINT_SECONDS", "0")
-    async with yard(LEVEL, RUNNER) as place:
+    async with yard(LEVEL, RUNNER, ForkServers) as place:
         bench, repository = place.bench, place.bench.repository
         bench.with_timing(first_progress=QUICK.phase, silence=QUICK.phase, grace=30.0)
         root = repository.store.checkpoint_root

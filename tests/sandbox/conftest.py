@@ -15,6 +15,7 @@ import pytest
 from jobs.contracts.fork import Confinement
 from jobs.contracts.sandbox import Level, LevelState
 from tests.sandbox.exercise import Results, exercise
+from tests.sandbox.unprivileged import FORKED
 from workers.isolation import kernel
 from workers.isolation.users import RunnerUser, RunnerUsers, UidRange
 from workers.isolation.view import CODE_ROOT, View
@@ -27,6 +28,8 @@ VARIABLE = "TRAINYARD_REQUIRE_SANDBOXES"
 UIDS = UidRange(60600, 61100)
 WORKERS = ("root", "user")
 CASES = [(worker, level) for worker in WORKERS for level in Level]
+WAYS = ("new", "forked")
+"""How runs begin: as new interpreters, or as forks of a fork server."""
 TIMEOUT = 240
 
 
@@ -35,21 +38,22 @@ class Cases:
     """Finds the levels, and exercises each once, when the first test asks for it."""
 
     users: RunnerUsers
-    _results: dict[tuple[str, Level], Results] = field(default_factory=dict)
+    _results: dict[tuple[str, Level, bool], Results] = field(default_factory=dict)
     _states: dict[str, tuple[LevelState, ...]] = field(default_factory=dict)
 
-    def results(self, worker: str, level: Level) -> Results:
+    def results(self, worker: str, level: Level, *, forked: bool = False) -> Results:
         """Return the results of a level; skip the test if the machine does not offer it."""
         self.require(worker, level)
-        if (worker, level) not in self._results and worker == "user":
-            results = _as_user_without_privileges(*Level, users=self.users)["results"]
+        if (worker, level, forked) not in self._results and worker == "user":
+            way = (FORKED,) if forked else ()
+            results = _as_user_without_privileges(*way, *Level, users=self.users)["results"]
             for each, found in results.items():
-                self._results[worker, Level(each)] = Results.from_json(found)
-        elif (worker, level) not in self._results:
+                self._results[worker, Level(each), forked] = Results.from_json(found)
+        elif (worker, level, forked) not in self._results:
             with claimed(self.users) as user:
                 owner = Owner(user.uid, user.uid)
-                self._results[worker, level] = exercise(level, owner, python())
-        return self._results[worker, level]
+                self._results[worker, level, forked] = exercise(level, owner, python(), forked=forked)
+        return self._results[worker, level, forked]
 
     def require(self, worker: str, level: Level) -> None:
         """Skip the test if the machine does not offer a level."""
@@ -74,9 +78,9 @@ class Cases:
         self._states[worker] = tuple(map(LevelState.model_validate, states))
 
 
-def _as_user_without_privileges(*levels: Level, users: RunnerUsers) -> dict[str, Any]:
+def _as_user_without_privileges(*arguments: str, users: RunnerUsers) -> dict[str, Any]:
     """Return the states of all levels, and the results of an exercise of the given ones."""
-    found: dict[str, Any] = json.loads(as_user("tests.sandbox.unprivileged", *levels, users=users))
+    found: dict[str, Any] = json.loads(as_user("tests.sandbox.unprivileged", *arguments, users=users))
     return found
 
 
@@ -140,10 +144,10 @@ def cases(users: RunnerUsers) -> Cases:
     return Cases(users)
 
 
-@pytest.fixture(params=CASES, ids=lambda case: "-".join(case))
+@pytest.fixture(params=[(*case, way) for case in CASES for way in WAYS], ids="-".join)
 def case(request: pytest.FixtureRequest, cases: Cases) -> Results:
-    worker, level = request.param
-    return cases.results(worker, level)
+    worker, level, way = request.param
+    return cases.results(worker, level, forked=way == "forked")
 
 
 @pytest.fixture

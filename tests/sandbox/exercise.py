@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from jobs.contracts.sandbox import MIB, Level, Limits, SandboxRequest
+from tests.sandbox.fork_server import REFUSE
+from tests.sandbox.forks import Forks
 from workers.sandbox import seccomp
-from workers.sandbox.launch import Owner, Streams, launch_at
+from workers.sandbox.launch import Owner, Starter, Streams, launch_at, spawn
 from workers.sandbox.process import SandboxProcess
 from workers.sandbox.watch import Watch
 
@@ -30,6 +32,8 @@ CLAIM = Callable[[], Owner | None]
 # Seconds, for a busy machine.
 WAIT = 60.0
 OPEN_FILES = 64
+BOMBS = ("memory", "files_in_memory", "hidden", "fork", "disk", "empty_files", "deleted", "flood")
+BOMBS_OF_FORKS = ("memory", "hidden", "fork")
 ROOTS = (Level.BUBBLEWRAP, Level.NAMESPACES)
 """The levels at which a run has a root folder of its own."""
 LIMITS = Limits(
@@ -67,6 +71,7 @@ class Results:
     left: dict[str, int] = field(default_factory=dict)
     statuses: dict[str, int] = field(default_factory=dict)
     temporary_left: bool = False
+    without_joining: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> str:
         """Return it for another process."""
@@ -77,7 +82,7 @@ class Results:
         """Read the results of another process."""
         fields = json.loads(text)
         fields["bombs"] = {name: Bomb(**bomb) for name, bomb in fields["bombs"].items()}
-        fields["harmless"] = Bomb(**fields["harmless"])
+        fields["harmless"] = fields["harmless"] and Bomb(**fields["harmless"])
         return cls(**fields)
 
 
@@ -139,10 +144,11 @@ class Yard:
     def request(self, **changes: Any) -> SandboxRequest:
         return SandboxRequest(
             readable=(str(self.inputs),), writable=(str(self.own),), folder=str(self.own),
-            environment={"GIVEN": "1"}, limits=LIMITS.model_copy(update=changes.pop("limits", {})), **changes,
+            environment={"GIVEN": "1", "PYTHONPATH": str(self.inputs)},
+            limits=LIMITS.model_copy(update=changes.pop("limits", {})), **changes,
         )  # fmt: skip
 
-    def targets(self, level: Level) -> dict[str, Any]:
+    def targets(self, level: Level, python: str) -> dict[str, Any]:
         """Return the targets of the attacks."""
         closed = [self.home, self.inputs, Path(sys.prefix)]
         private = list(self.private)
@@ -152,7 +158,7 @@ class Yard:
             closed.append(self.open_to_all)
             folders.append(self.open_to_all)
             private.append(Path("/etc/shadow"))
-        allowed = {"GIVEN", "PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "LC_CTYPE"}
+        allowed = {"GIVEN", "PYTHONPATH", "PATH", "HOME", "TMPDIR", "USER", "LOGNAME", "LC_CTYPE"}
         column = seccomp.MACHINES[os.uname().machine].column
         return {
             "private": list(map(str, private)), "folders": list(map(str, folders)),
@@ -160,7 +166,7 @@ class Yard:
             "unchangeable": [str(self.inputs / "hostile.py"), str(self.private[0])],
             "ports": [each.getsockname()[1] for each in (self.dashboard, self.broker)],
             "socket": str(self.socket), "datagrams": str(self.datagrams),
-            "abstract": self.abstract, "victim": self.victim.pid,
+            "abstract": self.abstract, "victim": self.victim.pid, "python": python,
             "worker": os.getpid(), "allowed": sorted(allowed), "readable": str(self.inputs / "hostile.py"),
             "calls": {name: each[column] for name, each in seccomp._ALWAYS.items() if each[column]},
             "limits": {"memory": LIMITS.memory_of_all, "open_files": OPEN_FILES},
@@ -176,44 +182,57 @@ def yard(owner: Owner | None) -> Iterator[Yard]:
 
 
 class Exercise:
-    """Starts attacks at one level."""
+    """Starts attacks at one level, in new interpreters or as forks."""
 
-    def __init__(self, yard: Yard, level: Level, python: str) -> None:
-        self.yard, self.level, self.python = yard, level, python
+    def __init__(self, yard: Yard, level: Level, python: str, forks: Forks | None = None) -> None:
+        self.yard, self.level, self.python, self.forks = yard, level, python, forks
 
     def start(
-        self, attack: str, given: object = None, *, output: bool = True, **changes: Any
+        self, attack: str, given: dict[str, Any] | None = None, *, output: bool = True, **changes: Any
     ) -> SandboxProcess:
         """Start an attack."""
-        code = str(self.yard.inputs / "hostile.py")
-        command = [self.python, "-I", "-S", code, attack, json.dumps(given or {})]
-        pipe = subprocess.PIPE if output else subprocess.DEVNULL
-        with (self.yard.home / "release.key").open() as inherited:
+        stdout = subprocess.PIPE if output else subprocess.DEVNULL
+        with (self.yard.home / "release.key").open() as inherited, Path(os.devnull).open() as kept:
+            asked = {"name": self._name(attack), "kept": kept.fileno(), **(given or {})}
+            code = str(self.yard.inputs / "hostile.py")
+            starter: Starter
+            command, starter = [self.python, "-I", "-S", code], spawn
+            streams = Streams(stdout=stdout, stderr=subprocess.STDOUT)
+            if self.forks is not None:
+                command, starter = [sys.executable, "-m", "hostile"], self.forks.starter
+                streams = streams._replace(keep=(kept.fileno(),))
             os.set_inheritable(inherited.fileno(), True)
             os.environ.update(SECRET)
             try:
                 return launch_at(
-                    self.level, self.yard.request(**changes), command, owner=self.yard.owner,
-                    streams=Streams(stdout=pipe, stderr=pipe), scratch=self.yard.root,
+                    self.level, self.yard.request(**changes), [*command, attack, json.dumps(asked)],
+                    owner=self.yard.owner, streams=streams, scratch=self.yard.root, start=starter,
                 )  # fmt: skip
             finally:
                 for name in SECRET:
                     del os.environ[name]
 
-    def run(self, attack: str, given: object = None, **changes: Any) -> tuple[Any, SandboxProcess]:
+    def _name(self, attack: str) -> str:
+        """Return the name of the processes of an attack. The command line of a fork is that of its parent."""
+        return f"{self.yard.root.name[-8:]}{attack[:7]}"
+
+    def run(
+        self, attack: str, given: dict[str, Any] | None = None, **changes: Any
+    ) -> tuple[Any, SandboxProcess]:
         """Run an attack, and return its output."""
         with self.start(attack, given, **changes) as process:
             status = process.wait(WAIT)
             assert process.stdout is not None
-            assert process.stderr is not None
             printed = process.stdout.read()
-            assert status == 0, process.stderr.read().decode()
+            assert status == 0, printed.decode()
         return json.loads(printed), process
 
     def explode(self, attack: str, size: int = 48 * MIB) -> Bomb:
         """Run an attack on a resource until the watch ends it."""
         received: list[bytes] = []
-        with self.start(attack, {"size": size}) as process:
+        # A fork has the memory of its parent, so the limit of each process would end it too early.
+        limits = {} if self.forks is None else {"process_memory": 4 * LIMITS.memory_of_all}
+        with self.start(attack, {"size": size}, limits=limits) as process:
             watch = Watch(process, [str(self.yard.own)], interval=0.05)
             assert process.stdout is not None
             watch.read(process.stdout, received.append)
@@ -230,8 +249,7 @@ class Exercise:
     def remaining(self, attack: str, *, seconds: float = 5.0) -> int:
         """Return how many processes of an attack are left, and kill them."""
         deadline = time.monotonic() + seconds
-        marker = [str(self.yard.inputs / "hostile.py").encode(), attack.encode()]
-        while (found := list(_running(marker))) and time.monotonic() < deadline:
+        while (found := list(_running(self._name(attack)))) and time.monotonic() < deadline:
             time.sleep(0.02)
         for pid in found:
             with suppress(OSError):
@@ -239,46 +257,52 @@ class Exercise:
         return len(found)
 
 
-def _running(marker: list[bytes]) -> Iterator[int]:
-    """Yield the pids of processes with these words in their command lines, without those that have ended."""
+def _running(name: str) -> Iterator[int]:
+    """Yield the pids of processes with a name, without those that have ended."""
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
-            words = (folder / "cmdline").read_bytes().split(b"\0") if folder.name.isdecimal() else []
-            if all(word in words for word in marker) and b"State:\tZ" not in (folder / "status").read_bytes():
+            status = (folder / "status").read_text() if folder.name.isdecimal() else ""
+            if status.startswith(f"Name:\t{name}\n") and "State:\tZ" not in status:
                 yield int(folder.name)
 
 
-def exercise(level: Level, owner: Owner | None, python: str = sys.executable) -> Results:
-    """Run all attacks at a level."""
-    with yard(owner) as place:
-        printed, process = Exercise(place, level, python).run("attacks", place.targets(level))
-    # Another one: at the weakest level, attacks may have deleted its files.
-    with yard(owner) as place:
-        each = Exercise(place, level, python)
+def exercise(
+    level: Level, owner: Owner | None, python: str = sys.executable, *, forked: bool = False
+) -> Results:
+    """Run the attacks at a level, in new interpreters or as forks."""
+    with ExitStack() as stack:
+        with yard(owner) as place:
+            left = _outlive(Exercise(place, level, python), forked=forked)
+        forks = stack.enter_context(Forks()) if forked else None
+        with yard(owner) as place:
+            targets = place.targets(level, python)
+            printed, process = Exercise(place, level, python, forks).run("attacks", targets)
+        # Another one: at the weakest level, attacks may have deleted its files.
+        place = stack.enter_context(yard(owner))
+        each = Exercise(place, level, python, forks)
         allowed, other = (one.getsockname()[1] for one in (place.dashboard, place.broker))
         asked = {"allowed_port": allowed, "port": other, "abstract": place.abstract}
         connections, connected = each.run("connections", asked, network=True, ports=(allowed,))
         threads = {"processes_of_all": 1}
-        forks = each.run("count_forks", {"most": 80}, limits=threads)[0]
+        most = each.run("count_forks", {"most": 80}, limits=threads)[0]
         shared = each.run("shared_memory", {"most": 40})[0] if level in ROOTS else 0
         results = Results(
             process.record.model_dump(mode="json"), printed["succeeded"], printed["own"], printed["facts"],
-            connections, connected.record.model_dump(mode="json"), forks, shared,
+            connections, connected.record.model_dump(mode="json"), most, shared,
         )  # fmt: skip
-        for bomb in (
-            "memory",
-            "files_in_memory",
-            "hidden",
-            "fork",
-            "disk",
-            "empty_files",
-            "deleted",
-            "flood",
-        ):
+        # The others use the same measurements.
+        for bomb in BOMBS_OF_FORKS if forked else BOMBS:
             results.bombs[bomb] = each.explode(bomb)
         results.harmless = each.explode("neglect")
         _end_in_ways(each, results)
+        results.left["its worker"] = left
         results.temporary_left = process.temporary.exists()
+        if forks is not None:
+            results.left["its fork server"] = _outlive_server(each, forks)
+        if forked and level is Level.BUBBLEWRAP:
+            each.forks = stack.enter_context(Forks(REFUSE))
+            targets = place.targets(level, sys.executable)
+            results.without_joining = each.run("attacks", targets)[0]
     return results
 
 
@@ -301,16 +325,17 @@ def _end_in_ways(each: Exercise, results: Results) -> None:
     with each.start("large_file", limits={"file_bytes": MIB}) as process:
         results.statuses["large file"] = process.wait(WAIT)
         results.left["large"] = (each.yard.own / "large").stat().st_size
-    results.left["its worker"] = _outlive(each)
 
 
-def _outlive(each: Exercise) -> int:
+def _outlive(each: Exercise, *, forked: bool) -> int:
     """Kill a worker, and return how many processes of its sandbox are left."""
     reading, writing = os.pipe()
     worker = os.fork()
     if worker == 0:
         os.close(reading)
         try:
+            if forked:
+                each.forks = Forks().__enter__()
             process = each.start("stay")
             assert process.stdout is not None
             os.write(writing, process.stdout.readline())
@@ -325,3 +350,13 @@ def _outlive(each: Exercise) -> int:
         os.kill(worker, signal.SIGKILL)
         os.waitpid(worker, 0)
     return each.remaining("stay")
+
+
+def _outlive_server(each: Exercise, forks: Forks) -> int:
+    """Kill the fork server, and return how many processes of its sandbox are left."""
+    with each.start("stay") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        os.kill(forks.server.pid, signal.SIGKILL)
+        assert process.wait(WAIT) == -signal.SIGKILL
+        return each.remaining("stay")

@@ -3,8 +3,8 @@
 import pytest
 
 from jobs.contracts.sandbox import MIB, Breach, Guarantee, Level, SandboxRecord
-from tests.sandbox.conftest import Cases
-from tests.sandbox.exercise import LIMITS, ROOTS, Results
+from tests.sandbox.conftest import WORKERS, Cases
+from tests.sandbox.exercise import BOMBS_OF_FORKS, LIMITS, ROOTS, Results
 
 ATTACKS = (
     Guarantee.READ, Guarantee.WRITE, Guarantee.NETWORK, Guarantee.SIGNAL, Guarantee.MEMORY_OF_OTHERS,
@@ -64,6 +64,15 @@ def test_code_can_work_in_its_own_folders_and_start_processes_and_threads(case: 
     assert case.own and all(case.own.values()), case.own
 
 
+@pytest.mark.parametrize("worker", WORKERS)
+def test_a_fork_that_may_not_join_bubblewrap_is_a_new_interpreter_there(cases: Cases, worker: str) -> None:
+    case = cases.results(worker, Level.BUBBLEWRAP, forked=True)
+    found = case.without_joining
+    assert case.facts["forked"] and not found["facts"]["forked"]
+    assert found["own"] == case.own
+    assert not any(any(attacks.values()) for attacks in found["succeeded"].values())
+
+
 def test_the_record_is_what_the_run_had(case: Results) -> None:
     found = record(case)
     assert not found.network
@@ -85,16 +94,17 @@ def test_with_network_only_the_asked_port_can_be_reached(case: Results) -> None:
     assert made - (set() if connected.landlock >= 6 else {"abstract socket"}) == {"allowed"}
 
 
-@pytest.mark.parametrize("bomb", BOMBS)
-def test_a_run_that_uses_too_much_is_ended_with_the_cause(case: Results, bomb: str) -> None:
-    found = case.bombs[bomb]
-    assert found.breach == BOMBS[bomb], found
-    assert found.message.startswith("this run was ended: ")
-    assert found.status < 0
-    assert found.left == 0
-    assert found.received <= LIMITS.output_of_all
-    if bomb == "flood":
-        assert found.received == LIMITS.output_of_all
+def test_a_run_that_uses_too_much_is_ended_with_the_cause(case: Results) -> None:
+    # The others are measured in the same way.
+    assert case.bombs.keys() == (set(BOMBS_OF_FORKS) if case.facts["forked"] else BOMBS.keys())
+    for bomb, found in case.bombs.items():
+        assert found.breach == BOMBS[bomb], found
+        assert found.message.startswith("this run was ended: ")
+        assert found.status < 0
+        assert found.left == 0, bomb
+        assert found.received <= LIMITS.output_of_all
+        if bomb == "flood":
+            assert found.received == LIMITS.output_of_all
 
 
 def test_a_run_with_children_that_have_ended_is_not_ended(case: Results) -> None:
@@ -119,12 +129,18 @@ def test_a_file_cannot_be_larger_than_its_limit(case: Results) -> None:
     assert case.left["large"] <= MIB
 
 
-@pytest.mark.parametrize("end", ["its own end", "a kill", "a kill of the process outside", "its worker"])
-def test_no_process_survives(case: Results, end: str) -> None:
-    guarantee = Guarantee.OUTLIVE if end == "its worker" else Guarantee.SURVIVE
+@pytest.mark.parametrize(
+    ("guarantee", "ends"),
+    [
+        (Guarantee.SURVIVE, {"its own end", "a kill", "a kill of the process outside"}),
+        (Guarantee.OUTLIVE, {"its worker", "its fork server"}),
+    ],
+)
+def test_no_process_survives(case: Results, guarantee: Guarantee, ends: set[str]) -> None:
     if not record(case).holds(guarantee):
         pytest.skip("not guaranteed at this level")
-    assert case.left[end] == 0
+    found = {end: left for end, left in case.left.items() if end in ends}
+    assert found == dict.fromkeys(ends - (set() if case.facts["forked"] else {"its fork server"}), 0)
 
 
 def test_the_status_is_that_of_the_command(case: Results) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -231,6 +232,37 @@ def test_a_process_is_hidden_if_only_the_names_of_its_open_files_can_be_read(
         assert not usage.is_hidden([process.pid])
         monkeypatch.setattr(usage.os, "readlink", refuse)
         assert usage.is_hidden([process.pid])
+
+
+DOMAIN = """
+import os
+from workers.sandbox import kernel, landlock
+rules = landlock.create_domain({version})
+kernel.forbid_new_privileges()
+landlock.restrict(rules)
+for name in ("a", "b"):
+    os.mkdir(name)
+os.rename("a", "b/a")
+open("b/file", "w").close()
+os.rename("b/file", "b/a/file")
+try:
+    open(f"/proc/{{os.getppid()}}/mem", "r+b")
+except PermissionError:
+    print("refused")
+"""
+
+
+@pytest.mark.parametrize("version", [2, 6])
+def test_a_domain_of_landlock_refuses_the_memory_of_others_alone(version: int, tmp_path: Path) -> None:
+    if landlock.version() < version:
+        pytest.skip("the kernel has no such version")
+    command = [sys.executable, "-c", DOMAIN.format(version=version)]
+    variables = {"PYTHONPATH": str(view.CODE_ROOT)}
+    printed = subprocess.run(
+        command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+    )
+    assert (printed.stdout, printed.stderr) == ("refused\n", "")
+    assert landlock.create_domain(1) is None
 
 
 def test_threads_are_limited_by_the_kernel_only_where_it_counts_them_for_the_run(

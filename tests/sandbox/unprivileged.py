@@ -1,4 +1,4 @@
-"""Runs attacks as a worker without privileges: `python -m tests.sandbox.unprivileged LEVEL …`.
+"""Runs attacks as a worker without privileges: `python -m tests.sandbox.unprivileged [forked] LEVEL …`.
 
 It prints the levels that it finds and the results of the given ones that are offered, as JSON.
 """
@@ -10,13 +10,17 @@ from jobs.contracts.sandbox import Level
 from tests.sandbox.exercise import exercise
 from workers.sandbox.levels import find_levels
 
+FORKED = "forked"
+
 
 def main() -> None:
     states = find_levels()
+    forked = sys.argv[1:2] == [FORKED]
+    wanted = [Level(each) for each in sys.argv[1 + forked :]]
     results = {
-        state.level: exercise(state.level, None).as_json()
+        state.level: exercise(state.level, None, forked=forked).as_json()
         for state in states
-        if state.offered and state.level in map(Level, sys.argv[1:])
+        if state.offered and state.level in wanted
     }
     sys.stdout.write(
         json.dumps({"states": [state.model_dump(mode="json") for state in states], "results": results})

@@ -36,12 +36,12 @@ def predictions(url: str, model: str, body: bytes = ROW) -> object:
     return answer.json().get("predictions", answer.json().get("error"))
 
 
-def process_of(dashboard: FakeDashboard, model: str, version: int) -> dict:
-    """Return the process of a version in the newest report that has its memory."""
+def process_of(dashboard: FakeDashboard, model: str, version: int, *, known: str = "memory_bytes") -> dict:
+    """Return the process of a version in the newest report, once that has a fact about it."""
 
     def found() -> dict | None:
         processes = dashboard.last_report(model).get("processes", ())
-        return next((each for each in processes if each["version"] == version and each["memory_bytes"]), None)
+        return next((each for each in processes if each["version"] == version and each[known]), None)
 
     return until(found)
 
@@ -278,7 +278,7 @@ def test_a_server_without_privileges_has_the_levels_of_its_machine(
                 ((total, possible),) = predictions(server.url, "own")
                 assert total == 4.0
                 found[level] = possible
-                assert process_of(own, "own", 1)["sandbox"] == level.value
+                assert process_of(own, "own", 1, known="sandbox")["sandbox"] == level.value
             assert not error or "needs the sandbox level" in error
             everything = psutil.Process(server.process.pid).children(recursive=True)
             server.kill()

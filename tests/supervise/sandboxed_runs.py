@@ -11,7 +11,7 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,21 +22,28 @@ from jobs.contracts.task_parts import ModelWithCode, OwnCode, OwnCodeFile
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.store import LocalStore
 from tests.sandbox.conftest import UIDS, python
+from tests.sandbox.fork_server import COMMAND
 from tests.supervise.conftest import FAKE, QUICK, Bench, FakeRepository, until
 from workers.isolation.access import Isolation
 from workers.isolation.check import Folders, parents_of
 from workers.isolation.users import RunnerUsers
 from workers.isolation.view import View
+from workers.runner.environment import Environment
 from workers.sandbox.launch import Owner
 from workers.sandbox.levels import find_levels
 from workers.sandbox.view import CODE_ROOT
 from workers.supervise.attempt import NodeContext
 from workers.supervise.devices import Devices
-from workers.supervise.runner_pool import RunnerPool
+from workers.supervise.environment import runner_environment
+from workers.supervise.fork_server import RunnerForkServer
+from workers.supervise.fork_servers import ForkServers
+from workers.supervise.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.runner_process import RunnerProcess
 from workers.supervise.sandbox_limits import SandboxLimits
 from workers.supervise.sandboxes import Sandboxes
 from workers.supervise.standby import StandbyKey
 
+MODEL = "tests.supervise.fake_model"
 LIMITS = SandboxLimits(processes=20, disk_gib=16 * MIB / 2**30, output_mib=4, file_gib=1)
 MEMORY = 512 * MIB
 
@@ -96,8 +103,32 @@ class Yard:
         }  # fmt: skip
 
 
+class LightForkServers(ForkServers):
+    """Starts fork servers that import little."""
+
+    async def _start(self, _environment: Environment) -> RunnerForkServer:
+        folder = self.folder / f"forkserver-{next(self._numbers)}"
+        folder.mkdir(mode=0o700)
+        server = await RunnerForkServer.spawn(
+            [*COMMAND, self.module, MODEL], variables=runner_environment(folder), cwd=folder,
+            output=folder / "output.log",
+        )  # fmt: skip
+        server.folder, server._module = folder, self.module
+        await server.imported()
+        return server
+
+
+class ForkingPool(RunnerPool):
+    """Forks also the runners of tasks that need no JAX, as those of a fake runner."""
+
+    async def take(self, key: RunnerKey, *, needs_jax: bool = True) -> RunnerProcess:
+        return await super().take(key)
+
+
 @asynccontextmanager
-async def yard(level: Level, module: str = FAKE) -> AsyncIterator[Yard]:
+async def yard(
+    level: Level, module: str = FAKE, fork_servers: type[ForkServers] = LightForkServers
+) -> AsyncIterator[Yard]:
     """A node that offers one level."""
     root = Path(tempfile.mkdtemp(prefix="trainyard-runners-"))
     root.chmod(0o711)
@@ -131,9 +162,9 @@ async def yard(level: Level, module: str = FAKE) -> AsyncIterator[Yard]:
         folders.runners.mkdir(parents=True)
         found = await asyncio.to_thread(find_levels, parent=folders.runners, wanted=(level,))
     sandboxes.states.set_result(found)
-    pool = RunnerPool(
-        folders.runners, 2, 60.0, 2**30, module=module, model_module="tests.supervise.fake_model",
-        isolation=isolation, sandboxes=sandboxes,
+    pool = ForkingPool(
+        folders.runners, 2, 60.0, 2**30, module=module, model_module=MODEL, isolation=isolation,
+        sandboxes=sandboxes, fork_servers=fork_servers(folders.runners, 60.0, module),
     )  # fmt: skip
     context = NodeContext(
         repository, pool, Devices(), replace(QUICK, grace=0.5, first_progress=15.0), *shared,
@@ -148,8 +179,8 @@ async def yard(level: Level, module: str = FAKE) -> AsyncIterator[Yard]:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def left_of(home: Path) -> list[str]:
-    """Return the command lines of processes of users that run for a node."""
+def left_of(home: Path, *, besides: Iterable[int] = ()) -> list[str]:
+    """Return the command lines of processes of users that run for a node, and of its forks."""
     found = []
     for folder in Path("/proc").iterdir():
         try:
@@ -157,7 +188,8 @@ def left_of(home: Path) -> list[str]:
             place = str((folder / "cwd").readlink())
         except OSError:
             continue
-        if folder.name != str(os.getpid()) and (str(home) in words or place.startswith(str(home))):
+        others = not folder.name.isdecimal() or int(folder.name) in (os.getpid(), *besides)
+        if not others and (str(home) in words or place.startswith(str(home))):
             found.append(words)
     return found
 
@@ -228,7 +260,10 @@ async def findings(level: Level) -> dict[str, Any]:
         place.bench.with_timing(first_progress=15.0, silence=10.0)
         await place.run(14, ["escape"])
         await pool._discard_idle(lambda _runner: True)
-        found["left"] = left_of(home)
+        assert pool.fork_servers is not None
+        servers = [server.pid for server in pool.fork_servers.servers().values() if server is not None]
+        found["left"] = left_of(home, besides=servers)
+        await pool.fork_servers.close()
         found["checkpoint folders"] = [
             str(path.relative_to(home / "artifacts" / "checkpoints"))
             for path in (home / "artifacts" / "checkpoints").glob("*/*/*")

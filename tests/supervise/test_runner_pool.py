@@ -11,12 +11,17 @@ from typing import Any, cast
 import psutil
 import pytest
 
+from jobs.contracts.sandbox import Level, LevelState
+from jobs.contracts.task_parts import OwnCode
 from tests.supervise.conftest import FAKE, until
 from workers.isolation.access import Isolation, RunnerAccess
 from workers.runner.environment import Environment
+from workers.supervise.fork_servers import ForkServers
 from workers.supervise.launcher import RunnerStart, SpawnLauncher
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.sandbox_limits import SandboxLimits
+from workers.supervise.sandboxes import Sandboxes, SandboxNeeds
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.standby import StandbyKey, Standbys
 
@@ -45,6 +50,31 @@ async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
     made = RunnerPool(tmp_path / "runners", 2, 60.0, 2**30, SecretMasker(), FAKE)
     yield made
     await made.close()
+
+
+async def test_a_start_in_a_sandbox_that_is_cancelled_during_the_imports_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    asked = asyncio.Event()
+
+    class Importing(ForkServers):
+        async def server_for(self, _environment: Environment) -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+    folder = tmp_path / "runners"
+    sandboxes = Sandboxes(tmp_path / "attempts")
+    sandboxes.states.set_result((LevelState(level=Level.PROCESS, offered=True),))
+    servers = Importing(folder, 60.0, FAKE)
+    pool = RunnerPool(folder, 2, 60.0, 2**30, fork_servers=servers, sandboxes=sandboxes)
+    code = OwnCode(digest="1", minimum=Level.PROCESS, network=False)
+    needs = SandboxNeeds(1, code, checkpoints="", compile_cache="", limits=SandboxLimits().of_run(2**30))
+    taking = asyncio.create_task(pool.take(KEY._replace(devices=None, sandbox=needs)))
+    await asked.wait()
+    taking.cancel()
+    await asyncio.wait({taking})
+    assert not folder.exists()
+    await pool.close()
 
 
 async def test_a_start_that_is_cancelled_gives_its_user_id_back(pool: RunnerPool) -> None:

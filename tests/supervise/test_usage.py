@@ -112,6 +112,11 @@ def test_a_process_that_starts_to_work_counts_from_then_on() -> None:
             process.kill()
 
 
+def test_only_the_named_processes_of_a_tree_are_measured(grandparent: psutil.Popen) -> None:
+    alone = ProcessTree(grandparent.pid, lambda: [grandparent.pid]).measure()
+    assert (alone.processes, alone.memory < 64 * MIB) == (1, True)
+
+
 def test_an_ended_process_uses_no_memory() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()

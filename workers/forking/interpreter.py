@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 PATH = "PYTHONPATH"
+LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str], folder: str) -> int:
@@ -17,7 +18,8 @@ def run_command(command: Sequence[str], environment: Mapping[str, str], folder: 
 
     Args:
         command: an interpreter, maybe `-P`, `-m`, a module, and its arguments. Another interpreter than that
-            of this process belongs to a virtual environment without other versions of what is imported here.
+            of this process belongs to a virtual environment that has no other versions of packages that are
+            imported here.
         environment: all environment variables.
         folder: the working folder.
     """
@@ -45,8 +47,10 @@ def _set_environment(environment: Mapping[str, str], first: Sequence[str]) -> No
     """Replace the variables, and the folders of imports that come from them."""
     # For `python -m`, the first entry is the working folder.
     inherited = {sys.path[0], *_folders(os.environ)}
+    # Python sets it at its start, where nothing else names a locale.
+    coerced = {} if any(environment.get(name) for name in LOCALE) else {LOCALE[1]: os.environ.get(LOCALE[1])}
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update({name: value for name, value in coerced.items() if value} | dict(environment))
     rest = [path for path in sys.path if path not in inherited]
     sys.path[:] = [*first, *_folders(environment), *rest]
 
@@ -77,4 +81,5 @@ def _forget_home() -> None:
     # Private, because Keras has no public function for it.
     keras = sys.modules.get("keras.src.backend.config")
     if keras is not None:
-        vars(keras)["_KERAS_DIR"] = str(Path.home() / ".keras")
+        # `Path.home()` raises an error for a user without a home.
+        vars(keras)["_KERAS_DIR"] = os.path.join(os.path.expanduser("~"), ".keras")  # noqa: PTH111, PTH118

@@ -76,8 +76,8 @@ class SandboxForks:
 
 def _descriptor(stream: Stream, given: ExitStack) -> int:
     """Return the descriptor of a stream."""
-    if stream is None:
-        raise ValueError("a fork has no streams to inherit")
+    if stream is None or stream == subprocess.PIPE:
+        raise ValueError("a fork inherits no streams, and has no pipes but one for its output")
     if stream == subprocess.DEVNULL:
         stream = os.open(os.devnull, os.O_RDWR)
         given.callback(os.close, stream)

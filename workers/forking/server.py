@@ -139,7 +139,8 @@ class Server[Request]:
             os.close(self._waker)
             # Python reseeds only its own generator after a fork: without this, all children draw the same
             # numbers.
-            sys.modules["numpy"].random.seed()
+            if "numpy" in sys.modules:
+                sys.modules["numpy"].random.seed()
             try:
                 status = self._run(request, descriptors, parent)
             finally:

@@ -23,7 +23,7 @@ CANNOT_START, NOT_FOUND = 125, 127
 STREAMS = 3
 
 type Run = Callable[[Plan], NoReturn]
-"""What a confined process does: it executes the command, or calls a function."""
+"""Called in a confined process: executes the command, or does something else."""
 
 
 def main(descriptor: int, stage: str) -> None:
@@ -119,6 +119,8 @@ def _be_first(plan: Plan, run: Run, writing: int) -> NoReturn:
     if not plan.network:
         kernel.enable_loopback()
     mounts.enter(plan.mounts, plan.base, plan.shared_memory)
+    # The run may have its user, and must not write into its memory: nothing restricts or counts this process.
+    kernel.forbid_own_proc()
     command = os.fork()
     if command == 0:
         os.close(writing)
@@ -185,7 +187,7 @@ def become(plan: Plan, run: Run, parent: int | None = None) -> NoReturn:
 
     Args:
         plan: the plan.
-        run: executes the command, or does something else; what it can do is restricted.
+        run: executes the command, or does something else, within these restrictions.
         parent: the pid of a parent with which the process dies; 0 if it is in another PID namespace.
     """
     _close_files(plan.keep)
@@ -194,12 +196,14 @@ def become(plan: Plan, run: Run, parent: int | None = None) -> NoReturn:
     rules = None
     if plan.landlock_version:
         rules = landlock.create(plan.landlock, ports=plan.ports, landlock=plan.landlock_version)
+    if rules is None and plan.domain:
+        rules = landlock.create_domain(plan.domain)
     # Before bubblewrap, or in the first process of the namespaces, there was a reason to stay root.
     if plan.uid is not None and os.geteuid() != plan.uid:
         become_user(plan)
     if sys.platform == "linux":
         kernel.drop_capabilities()
-        # The watch reads them. A new program would allow it in any case.
+        # The watch reads it. A new program would allow it in any case.
         kernel.allow_own_proc()
         if parent is not None:
             kernel.die_with_parent(parent)

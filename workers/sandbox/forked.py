@@ -51,7 +51,7 @@ def _join(plan: Plan, run: Run, holder: socket.socket, outside: int) -> NoReturn
     """Join the namespaces of `hold`, fork the process of the run in them, and report how it ended."""
     kernel.die_with_parent(outside)
     _, handles, _, _ = socket.recv_fds(holder, 1, 1)
-    # Otherwise bubblewrap has failed, and said why.
+    # Otherwise bubblewrap has failed, and printed the reason.
     if handles:
         flags = kernel.NAMESPACES
         if plan.privileged:

@@ -15,6 +15,7 @@ _BELOW_PATH, _PORT = 1, 2
 
 _EXECUTE, _WRITE, _READ, _LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _CHANGES_OF_FOLDERS = sum(1 << bit for bit in range(4, 13))
+_MAKE_BLOCK_DEVICES = 1 << 11
 _REFER, _TRUNCATE, _IOCTL_OF_DEVICES = 1 << 13, 1 << 14, 1 << 15
 _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL_OF_DEVICES
 _BIND, _CONNECT = 1 << 0, 1 << 1
@@ -74,18 +75,36 @@ def create(
         _BIND | _CONNECT if ports is not None and landlock >= 4 else 0,
         _ABSTRACT_SOCKETS | _SIGNALS if landlock >= 6 else 0,
     )
+    return _create(rules, files or (), ports or (), landlock)
+
+
+def create_domain(landlock: int) -> int | None:
+    """Return an open set of rules that restrict no files; None if this version of Landlock has none.
+
+    A process with any rules reaches the memory of no process that lacks them.
+    """
+    if landlock >= 6:
+        return create(None, landlock=landlock)
+    # Something must be restricted. Before version 2, no file could be moved to another folder.
+    rules = _Rules(_REFER | _MAKE_BLOCK_DEVICES if landlock >= 2 else 0, 0, 0)
+    return _create(rules, [("/", _REFER)], (), landlock)
+
+
+def _create(
+    rules: _Rules, files: Iterable[tuple[str, int]], ports: Iterable[int], landlock: int
+) -> int | None:
     if not (rules.files or rules.network or rules.scopes):
         return None
     size = 8 if landlock < 4 else 16 if landlock < 6 else 24
     created = kernel.syscall(_CREATE, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
     ruleset = kernel.check(created, "landlock_create_ruleset")
     try:
-        for path, allowed in files or ():
+        for path, allowed in files:
             # A system does not have all folders.
             with suppress(FileNotFoundError):
                 _add_path(ruleset, path, allowed & rules.files)
         if rules.network:
-            for port in ports or ():
+            for port in ports:
                 _add(ruleset, _PORT, _PortRule(_CONNECT, port))
     except BaseException:
         os.close(ruleset)

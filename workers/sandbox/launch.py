@@ -199,6 +199,7 @@ def _plan(
         ports=list(request.ports) if request.network and request.ports else None,
         landlock=view.landlock_rules(*paths) if level is Level.LANDLOCK else None,
         landlock_version=version if level is Level.LANDLOCK or request.network else 0,
+        domain=version if own_root and owner is None else 0,
         seccomp=None if level is Level.PROCESS else _filter(level, request, owner, version),
         limits=_limits(request.limits, gpus=bool(request.devices)),
         threads=request.limits.threads

@@ -42,6 +42,8 @@ class Plan(NamedTuple):
         ports: the only TCP ports, by Landlock; None if they are not restricted.
         landlock: paths and rights; None if files are not restricted by Landlock.
         landlock_version: the version to use; 0 for none.
+        domain: the version of Landlock that keeps it from the memory of the processes around it, which have
+            the same user; 0 for none.
         seccomp: the fields of `seccomp.Options`; None for no filter.
         limits: the kernel's limits: the name of each, soft and hard.
         threads: the limit of the threads of its user; None if others have the same user.
@@ -65,6 +67,7 @@ class Plan(NamedTuple):
     ports: Sequence[int] | None = None
     landlock: Sequence[tuple[str, int]] | None = None
     landlock_version: int = 0
+    domain: int = 0
     seccomp: dict[str, bool] | None = None
     limits: Sequence[tuple[str, int, int]] = ()
     threads: int | None = None

@@ -19,12 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras.src.saving import object_registration
 
-from jobs.contracts.code_model import CodeModel
-from jobs.contracts.task_parts import OwnCode
 from workers.engine.errors import (
     CodeBuildFailure,
     CodeFailure,
@@ -32,6 +30,11 @@ from workers.engine.errors import (
     EngineError,
     affects_process,
 )
+
+if TYPE_CHECKING:
+    # They take a tenth of a second to import, and model children need neither.
+    from jobs.contracts.code_model import CodeModel
+    from jobs.contracts.task_parts import OwnCode
 
 MAX_TRACE_LINES = 40
 _UNREACHED = (errno.ENETUNREACH, errno.EHOSTUNREACH)
@@ -93,7 +96,7 @@ _KEPT: list[_Loaded] = []
 
 
 @contextmanager
-def using_code(code: OwnCode | None, into: Path | None = None) -> Iterator[None]:
+def using_code(code: "OwnCode | None", into: Path | None = None) -> Iterator[None]:
     """Let models be built and loaded with a version of code. Its imported modules are kept for the next task.
 
     Args:
@@ -134,7 +137,7 @@ def is_active() -> bool:
     return bool(_IN_USE)
 
 
-def _copied(code: OwnCode, into: Path | None) -> Path:
+def _copied(code: "OwnCode", into: Path | None) -> Path:
     if into is None:
         raise ValueError("the files of the code are in no folder")
     folder = into / f"code-{code.digest[:16]}"
@@ -237,7 +240,7 @@ def trace_of(error: BaseException) -> str:
     return "\n".join(["Traceback of the code (most recent call last):", *text])
 
 
-def entry_of(model: CodeModel) -> Any:
+def entry_of(model: "CodeModel") -> Any:
     """Return an instance of the HyperModel class that a model names, or one of its function `build_model`.
 
     Raises:

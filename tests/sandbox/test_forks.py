@@ -1,0 +1,129 @@
+"""Sandboxes that begin as forks: their processes as the worker sees them."""
+
+import asyncio
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from jobs.contracts.sandbox import Level, SandboxRequest
+from tests.sandbox.conftest import Cases
+from tests.sandbox.forks import Forks
+from tests.sandbox.test_launch import LIMITS, folder
+from workers.forking import sandbox_forks
+from workers.sandbox import usage
+from workers.sandbox.forked_process import KILLED, ForkedProcess
+from workers.sandbox.launch import Owner, Streams, launch_at
+from workers.sandbox.process import SandboxProcess
+
+__all__ = ["folder"]
+# Also without a reader of its output.
+WAITING = """
+import os, time
+try:
+    os.write(1, b"1\\n")
+finally:
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks() as started:
+        yield started
+
+
+def start(forks: Forks, level: Level, folder: Path, owner: Owner | None) -> SandboxProcess:
+    """Start a run that waits."""
+    (folder / "waiting.py").write_text(WAITING)
+    (folder / "waiting.py").chmod(0o644)
+    request = SandboxRequest(writable=(str(folder),), folder=str(folder), limits=LIMITS)
+    with Path(os.devnull).open() as kept:
+        streams = Streams(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, keep=(kept.fileno(),))
+        command = [sys.executable, "-m", "waiting"]
+        process = launch_at(level, request, command, owner=owner, streams=streams, start=forks.starter)
+    assert process.stdout is not None
+    printed = process.stdout.readline()
+    assert printed == b"1\n", printed + process.stdout.read()
+    return process
+
+
+def is_gone(pid: int) -> bool:
+    """Wait until a process has been reaped."""
+    deadline = time.monotonic() + 20
+    while (present := Path(f"/proc/{pid}").exists()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not present
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_a_signal_reaches_the_process_of_the_run_alone(
+    level: Level, cases: Cases, forks: Forks, folder: Path, owner: Owner | None
+) -> None:
+    cases.require("user" if owner is None else "root", level)
+    with start(forks, level, folder, owner) as process:
+        assert len(process.processes()) == 1
+        process.send_signal(signal.SIGUSR1)
+        assert process.wait(60) == -signal.SIGUSR1
+
+
+def test_a_run_ends_with_the_process_that_has_joined_bubblewrap(
+    cases: Cases, forks: Forks, folder: Path, owner: Owner | None
+) -> None:
+    cases.require("user" if owner is None else "root", Level.BUBBLEWRAP)
+    with start(forks, Level.BUBBLEWRAP, folder, owner) as process:
+        (run,) = process.processes()
+        (joined,) = (pid for pid in usage.children(process.pid) if run in usage.children(pid))
+        os.kill(joined, signal.SIGKILL)
+        assert process.wait(60) == -signal.SIGKILL
+        assert is_gone(run)
+
+
+def test_a_fork_that_cannot_be_watched_ends_before_another_process_replaces_it(
+    forks: Forks, folder: Path, owner: Owner | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids: list[int] = []
+
+    def fail(pid: int, *_: Any) -> NoReturn:
+        pids.append(pid)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(sandbox_forks, "ForkedProcess", fail)
+
+    def replace(*_: object) -> NoReturn:
+        assert is_gone(pids[0])
+        raise InterruptedError
+
+    monkeypatch.setattr(sandbox_forks, "spawn", replace)
+    with pytest.raises(InterruptedError):
+        start(forks, Level.PROCESS, folder, owner)
+
+
+async def test_the_status_of_a_fork_is_that_of_the_message_of_its_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    process = ForkedProcess(child.pid, ended)
+    assert process.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.01)
+    process.kill()
+    # In the event loop, which receives the message, it does not wait for it.
+    with monkeypatch.context() as patch:
+        patch.setattr(process._reported, "wait", lambda _: pytest.fail("it would wait for itself"))
+        assert process.wait(60) == KILLED
+    waiting = asyncio.create_task(asyncio.to_thread(process.wait))
+    await asyncio.sleep(0)
+    ended.set_result(3)
+    assert await waiting == process.returncode == process.wait() == 3
+    child.wait()
+    # Nothing happens to a process that has the same pid now.
+    process.kill()
