@@ -18,6 +18,9 @@ def imported_model(file: Path) -> bytes:
 
 def main(path: str) -> None:
     """Save the model."""
+    from workers.runner.libraries import import_keras
+
+    import_keras()
     import keras
 
     low = keras.layers.Dense(8, activation="relu", name="low")

@@ -40,8 +40,12 @@ FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
     *("--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--process-per-site",
+    "--js-flags=--no-opt --no-maglev",
 ]
-"""One renderer process for all pages of a context: its compiled scripts serve the next page, too."""
+"""One renderer process for all pages of a context: its compiled scripts serve the next page, too.
+
+The scripts of a page run for a fraction of a second: optimizing them costs more than it saves.
+"""
 START_SECONDS = 60
 PAGE_TIMEOUT = 60_000  # ms, for each wait
 

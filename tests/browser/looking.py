@@ -13,7 +13,7 @@ from pathlib import Path
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, ViewportSize
 
-from tests.browser.same_look import USE_MARKS, mark_same_looks, remember_good_looks
+from tests.browser.same_look import USE_MARKS, mark_same_looks, remember_known_looks
 
 SCREENS = Path(__file__).resolve().parents[2] / "test-results" / "screens"
 WIDE: ViewportSize = {"width": 1440, "height": 900}
@@ -22,16 +22,20 @@ SCREENSHOTS = os.environ.get("TRAINYARD_SCREENSHOTS") == "1"
 Look = Callable[[Page, str], None]
 """Checks a page, and takes screenshots of it under a name if they are asked for."""
 
-SHOW = """async theme => {
-    document.documentElement.dataset.bsTheme = theme;
+SET_THEME = """theme => {
+    const {dataset} = document.documentElement;
+    if (dataset.bsTheme === theme) return;
+    dataset.bsTheme = theme;
     document.dispatchEvent(new CustomEvent("ty:theme", {detail: theme}));
+}"""
+UNTIL_DRAWN = """async () => {
     await document.fonts.ready;
     for (let frames = 0; frames < 2; frames++) await new Promise(requestAnimationFrame);
     const {scrollHeight} = document.documentElement;
     if (scrollHeight <= innerHeight) return null;
     return {x: 0, y: 0, width: innerWidth, height: scrollHeight, scale: 1};
 }"""
-"""Two frames: charts measure themselves in the first, are drawn in the second.
+"""Waits for two frames: charts measure themselves in the first, are drawn in the second.
 
 Returns the whole page's rectangle if the screen cuts it."""
 
@@ -46,7 +50,7 @@ axe.configure({{
 Without `noHtml` axe serializes each element that it checks, with everything inside it.
 """
 RUN_AXE = """async rules => {
-    const options = {resultTypes: ["violations"], reporter: "good-looks"};
+    const options = {resultTypes: ["violations"], reporter: "known-looks"};
     if (rules) options.runOnly = rules;
     const {violations} = await axe.run(options);
     return violations
@@ -71,10 +75,13 @@ def look_at(page: Page, name: str) -> None:
     show(page, name, WIDE, "dark")
     check_accessibility(page, "dark", COLOUR_RULES)
     assert_fits(page, name)
-    page.set_viewport_size(NARROW)
     if SCREENSHOTS:
+        page.set_viewport_size(NARROW)
         grow(page, NARROW)
         show(page, name, NARROW, "dark")
+    # Before the change of the width, so that charts are drawn once for both.
+    page.evaluate(SET_THEME, "light")
+    page.set_viewport_size(NARROW)
     show(page, name, NARROW, "light")
     assert_fits(page, name)
     page.set_viewport_size(WIDE)
@@ -95,7 +102,8 @@ def page_height(page: Page) -> int:
 
 def show(page: Page, name: str, size: ViewportSize, theme: str) -> None:
     """Switch to a theme, and take a screenshot if they are asked for."""
-    clip = page.evaluate(SHOW, theme)
+    page.evaluate(SET_THEME, theme)
+    clip = page.evaluate(UNTIL_DRAWN)
     if not SCREENSHOTS:
         return
     options: dict[str, object] = {"format": "png", "optimizeForSpeed": True}
@@ -114,7 +122,7 @@ def check_accessibility(page: Page, theme: str, rules: list[str] | None) -> None
         page.evaluate(PREPARE_AXE)
     mark_same_looks(page)
     found = [f"{theme}: {line}" for line in page.evaluate(RUN_AXE, rules)]
-    remember_good_looks(page)
+    remember_known_looks(page)
     assert not found, "\n".join(found)
 
 

@@ -9,19 +9,22 @@ from playwright.sync_api import Page
 
 MARK = "data-same-look"
 CONTRAST = "color-contrast"
-REPORTER = "good-looks"
-_good: dict[str, None] = {}
-"""Hashes of the looks that axe has found good on any page of this run."""
+REPORTER = "known-looks"
+_known: dict[str, None] = {}
+"""Hashes of the looks that axe has judged, and not found bad, on any page of this run."""
 
 # The class decides about pseudo-elements and their backgrounds. axe leaves out labels of disabled fields, and
 # texts of one character or of symbols alone: another text must not be left out because it looks like one of
-# those. An element with an id may be a label, too. Texts that are not displayed have no contrast.
-MARK_SAME_LOOKS = """([mark, good]) => {
+# those. Texts that are not displayed have no contrast.
+MARK_SAME_LOOKS = """([mark, known]) => {
     const STYLES = [
         "color", "backgroundColor", "backgroundImage", "fontSize", "fontWeight", "textShadow", "opacity",
         "visibility", "display", "position", "zIndex", "filter", "mixBlendMode", "clipPath", "transform",
     ];
     const FIELDS = new Set(["INPUT", "SELECT", "TEXTAREA"]);
+    const OFF = ":disabled, [aria-disabled]";
+    const labels = new Set([...document.querySelectorAll("[aria-labelledby]")].flatMap(
+        (element) => (element.matches(OFF) ? element.getAttribute("aria-labelledby").split(/\\s+/) : [])));
     const hashes = new Map();
     const hashOf = (text) => {
         let found = hashes.get(text);
@@ -39,7 +42,7 @@ MARK_SAME_LOOKS = """([mark, good]) => {
     };
     const textOf = ({childNodes}) => [...childNodes].map(
         ({nodeType, data}) => (nodeType === Node.TEXT_NODE ? data.trim() : "")).join("");
-    const seen = new Set(good.split(" "));
+    const seen = new Set(known.split(" "));
     const judged = new Map();
     const visit = (element, around) => {
         const style = getComputedStyle(element);
@@ -48,8 +51,8 @@ MARK_SAME_LOOKS = """([mark, good]) => {
             return;
         }
         const look = hashOf([
-            around, element.tagName, element.id, element.getAttribute("class"), element.type,
-            element.matches(":disabled, [aria-disabled]"), element.control?.disabled,
+            around, element.tagName, element.getAttribute("class"), element.type, labels.has(element.id),
+            element.matches(OFF), element.control?.disabled,
             ...STYLES.map((name) => style[name]),
         ].join("\\n"));
         element.removeAttribute(mark);
@@ -71,22 +74,24 @@ MARK_SAME_LOOKS = """([mark, good]) => {
 USE_MARKS = f"""
 axe.configure({{rules: [{{id: "{CONTRAST}", selector: ":not([{MARK}])"}}]}});
 axe.addReporter("{REPORTER}", (results, options, callback) => {{
-    const hasContrast = ({{any}}) => any.some(({{data}}) => data?.contrastRatio);
-    window.goodLooks = results.filter(({{id}}) => id === "{CONTRAST}").flatMap(({{passes}}) =>
-        passes.filter(hasContrast).map(({{node}}) => judgedLooks.get(node.element)));
+    const isKnown = ({{any}}) => any.some(
+        ({{data}}) => data?.contrastRatio || ["bgImage", "bgGradient"].includes(data?.messageKey));
+    window.knownLooks = results.filter(({{id}}) => id === "{CONTRAST}").flatMap(({{passes, incomplete}}) =>
+        [...passes, ...incomplete].filter(isKnown).map(({{node}}) => judgedLooks.get(node.element)));
     axe.getReporter("v2")(results, options, callback);
 }});"""
 """The reporter keeps the looks of all texts with enough contrast; axe's own report names one for each rule.
 
-A text whose contrast axe cannot compute, such as one that is scrolled out of sight, is not among them.
+It also keeps texts on a picture or gradient, which axe can compute on no page, but not those that it cannot
+compute here, such as a text that is scrolled out of sight.
 """
 
 
 def mark_same_looks(page: Page) -> None:
     """Mark texts of a page whose contrast axe need not compute, in its present theme."""
-    page.evaluate(MARK_SAME_LOOKS, [MARK, " ".join(_good)])
+    page.evaluate(MARK_SAME_LOOKS, [MARK, " ".join(_known)])
 
 
-def remember_good_looks(page: Page) -> None:
-    """Do not compute the contrast of looks again that the last run of axe found good."""
-    _good.update(dict.fromkeys(page.evaluate("goodLooks")))
+def remember_known_looks(page: Page) -> None:
+    """Do not compute the contrast of looks again that the last run of axe has judged, and found none bad."""
+    _known.update(dict.fromkeys(page.evaluate("knownLooks")))

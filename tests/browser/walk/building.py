@@ -17,6 +17,7 @@ def upload_data(who: Visitor) -> None:
     page.get_by_label("File", exact=True).set_input_files(
         {"name": "gauges.csv", "mimeType": "text/csv", "buffer": f"left,right,level\n{rows}\n".encode()}
     )
+    expect(page.locator("[data-preview] th").first).to_be_visible()  # the first rows move the button
     page.get_by_label("Target", exact=True).fill("level")
     page.get_by_role("main").get_by_role("button", name="Upload").click()
     page.wait_for_url("**/datasets/gauges/**")
