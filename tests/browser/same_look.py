@@ -77,13 +77,14 @@ axe.addReporter("{REPORTER}", (results, options, callback) => {{
     const isKnown = ({{any}}) => any.some(
         ({{data}}) => data?.contrastRatio || ["bgImage", "bgGradient"].includes(data?.messageKey));
     window.knownLooks = results.filter(({{id}}) => id === "{CONTRAST}").flatMap(({{passes, incomplete}}) =>
-        [...passes, ...incomplete].filter(isKnown).map(({{node}}) => judgedLooks.get(node.element)));
+        [...passes, ...incomplete].filter(isKnown).map(({{node}}) => judgedLooks.get(node.element)))
+        .filter(Boolean);
     axe.getReporter("v2")(results, options, callback);
 }});"""
 """The reporter keeps the looks of all texts with enough contrast; axe's own report names one for each rule.
 
 It also keeps texts on a picture or gradient, which axe can compute on no page, but not those that it cannot
-compute here, such as a text that is scrolled out of sight.
+compute here, such as a text that is scrolled out of sight, or that the page has drawn again meanwhile.
 """
 
 

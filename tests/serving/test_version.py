@@ -22,10 +22,11 @@ class _BrokenCache:
 
 async def test_an_unforeseen_failure_of_a_load_is_a_failed_load(tmp_path: Path) -> None:
     command = ChildCommand(tmp_path)
+    starter = ChildStarter(command, forks=False)
     context = VersionContext(
         artifacts=_BrokenCache(),
-        child_starter=ChildStarter(command, forks=False),
-        sandboxes=Sandboxes(tmp_path, command, 2**30, tmp_path),
+        child_starter=starter,
+        sandboxes=Sandboxes(tmp_path, command, 2**30, tmp_path, starter.fork_server),
         limits=Limits(),
         metrics=Metrics(),
         traffic=Traffic(1),

@@ -14,6 +14,7 @@ import { draggedRange, formatMark, horizontal, LEAST_DRAG, LONE, WHOLE } from ".
 import { cursorOfPage, follow } from "./live.js";
 
 const HEIGHT = 220;
+const DOUBLE_CLICK = 500; // ms between two clicks, as most systems have it
 
 /** @typedef {(number | null)[]} Values */
 /**
@@ -44,6 +45,8 @@ export class Chart extends HTMLElement {
   at;
   /** Where the pointer went down, as x of the window. */
   pressed = 0;
+  /** The first click of what may become two. */
+  clickedAt = { time: -DOUBLE_CLICK, x: 0 };
   height = HEIGHT;
 
   begin() {}
@@ -169,12 +172,24 @@ export class Chart extends HTMLElement {
     this.chart = new uPlot(options, /** @type {AlignedData} */ (picture.columns), this);
     this.chart.over.addEventListener("pointerdown", (event) => (this.pressed = event.clientX));
     this.chart.over.addEventListener("click", (event) => {
-      if (Math.abs(event.clientX - this.pressed) < LEAST_DRAG) this.clicked();
+      if (Math.abs(event.clientX - this.pressed) < LEAST_DRAG) this.onClick(event);
     });
-    this.chart.over.addEventListener("dblclick", () => this.key && settings.set(this.keyOf("x"), { xrange: null }));
     this.legend = legendOf(this.chart, picture.legend);
     if (this.legend) this.append(this.legend);
     this.append(this.note);
+  }
+
+  /**
+   * Act on a click; the second one of two shows the whole x axis again.
+   * @param {MouseEvent} event
+   */
+  onClick({ timeStamp, clientX }) {
+    // The browser reports no double click if the first one has made it draw again.
+    const isSecond =
+      timeStamp - this.clickedAt.time < DOUBLE_CLICK && Math.abs(clientX - this.clickedAt.x) < LEAST_DRAG;
+    this.clickedAt = { time: isSecond ? -DOUBLE_CLICK : timeStamp, x: clientX };
+    this.clicked();
+    if (isSecond && this.key) settings.set(this.keyOf("x"), { xrange: null });
   }
 
   /**
