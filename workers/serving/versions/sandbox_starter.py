@@ -9,13 +9,11 @@ import hashlib
 import logging
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from subprocess import PIPE, STDOUT
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from jobs.contracts.release import ReleasedCode
 from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
@@ -34,14 +32,14 @@ from workers.forking.sandbox_forks import SandboxForks
 from workers.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange
 from workers.sandbox.launch import Owner, SandboxRefused, Starter, Streams, launch, spawn
 from workers.sandbox.levels import find_levels, wanted_levels
-from workers.sandbox.process import END_TIMEOUT, PAUSE, SandboxProcess
-from workers.sandbox.usage import Unmeasurable, children, processes
+from workers.sandbox.process import SandboxProcess
 from workers.sandbox.view import CODE_ROOT, PACKAGES
 from workers.sandbox.watch import Watch
 from workers.serving.errors import plain_text
 from workers.serving.versions.child_process import SEND_BUFFER_BYTES, ChildCommand, child_environment
 from workers.serving.versions.child_starter import FORK_SECONDS
 from workers.serving.versions.code_packages import PackagesMissing, install
+from workers.serving.versions.orphans import Orphans, reaping
 from workers.serving.versions.sandboxed_child import SandboxedChild
 from workers.serving.versions.sandboxed_model import SandboxedModel
 
@@ -117,9 +115,7 @@ class SandboxStarter:
         loop = asyncio.get_running_loop()
         states = await loop.run_in_executor(self._starter, self._levels)
         try:
-            held = await asyncio.to_thread(
-                install, version.name, version.code, self._environments, states, self._claimed, self._closing
-            )
+            held = await asyncio.to_thread(self._install, version, states)
         except PackagesMissing as error:
             raise CodeRefused(str(error)) from error
         try:
@@ -161,9 +157,15 @@ class SandboxStarter:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
+    def _install(self, version: SandboxedModel, states: tuple[LevelState, ...]) -> Held | None:
+        with reaping():
+            return install(
+                version.name, version.code, self._environments, states, self._claimed, self._closing
+            )
+
     def _levels(self) -> tuple[LevelState, ...]:
         if self._states is None:
-            with _reaping():
+            with reaping():
                 self._states = self._find_levels()
         return self._states
 
@@ -195,7 +197,7 @@ class SandboxStarter:
             watch.read(process.stdout, lines.receive)
             undo.pop_all()
         logger.info("%s runs in a sandbox of the level %s", version.name, process.record.level)
-        return _Started(process, watch, lines, run, model, held, _Orphans(process))
+        return _Started(process, watch, lines, run, model, held, Orphans(process))
 
     def _find_levels(self) -> tuple[LevelState, ...]:
         try:
@@ -307,7 +309,7 @@ class _Started(NamedTuple):
     run: _Run
     model: Path
     held: Held | None
-    orphans: "_Orphans"
+    orphans: Orphans
 
     def follow(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[int]":
         """Wait for the end in a thread, and remove everything. Return the exit status that it will have."""
@@ -350,83 +352,6 @@ class _Started(NamedTuple):
                 return self.watch.wait(EARLY_LOOK_SECONDS if early else LOOK_SECONDS)
             except subprocess.TimeoutExpired:
                 early = max(0, early - 1)
-
-
-@contextmanager
-def _reaping() -> Iterator[None]:
-    """Reap the processes that the trial of a level leaves: bubblewrap ends before those inside."""
-    before = set(_own_children())
-    yield
-    for pid in set(_own_children()) - before:
-        # Processes that run, such as new forks of the fork server, are left alone.
-        with suppress(ChildProcessError):
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
-
-
-def _own_children() -> list[int]:
-    try:
-        return list(children(os.getpid()))
-    except (Unmeasurable, OSError):
-        return []
-
-
-class _Orphans:
-    """The processes of a sandbox, below the one outside of it.
-
-    If the process outside is killed, some of them become children of the server, which adopts forks of its
-    fork server, and have to be reaped. At the end of the block they have been killed already.
-    """
-
-    def __init__(self, process: SandboxProcess) -> None:
-        self._process = process
-        self._handles: dict[int, int] = {}
-        self._looking = threading.Lock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._looking:
-            deadline = time.monotonic() + END_TIMEOUT
-            # Each may be the child of another one that has not ended yet.
-            while self._forget_gone() and time.monotonic() < deadline:
-                time.sleep(PAUSE)
-            for handle in self._handles.values():
-                os.close(handle)
-            self._handles.clear()
-
-    def look(self) -> None:
-        """Find the processes of now."""
-        if not hasattr(os, "pidfd_open"):
-            return
-        with self._looking, suppress(Unmeasurable, OSError):
-            self._forget_gone()
-            # Its pid may be that of another process soon.
-            if self._process.poll() is not None:
-                return
-            for pid in (*children(self._process.pid), *processes(self._process.pid)):
-                if pid not in self._handles:
-                    self._handles[pid] = os.pidfd_open(pid)
-
-    def _forget_gone(self) -> bool:
-        """Forget the processes that have been reaped; return whether there are others."""
-        for pid in [pid for pid, handle in self._handles.items() if _is_gone(handle)]:
-            os.close(self._handles.pop(pid))
-        return bool(self._handles)
-
-
-def _is_gone(handle: int) -> bool:
-    """Return whether nothing is left of a process. If it has ended as a child of this one, it is reaped."""
-    with suppress(ChildProcessError):
-        return os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOHANG) is not None
-    try:
-        signal.pidfd_send_signal(handle, 0)
-    except ProcessLookupError:
-        return True
-    # It is there, and has another user.
-    except PermissionError:
-        pass
-    return False
 
 
 class _Lines:
