@@ -6,7 +6,7 @@
 ARGS =
 PYTHON =
 RUN = .venv/bin/python
-PYTEST = $(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --no-loadscope-reorder
+PYTEST = $(RUN) -m pytest --numprocesses=auto --no-loadscope-reorder
 
 help:
 	@echo 'make setup   install into .venv'

@@ -1,4 +1,5 @@
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,7 @@ LONG = ("jobs", "supervise", "ops", "runner", "engine", "chief")
 """Folders with files that take many seconds. The longest come first and pages last, so that no worker is left
 alone with a long file when the others have ended."""
 
+MAX_PROCESSES = 4
 RUNS_IN_STACK_MEMORY = pytest.StashKey[bool]()
 
 database.install()
@@ -39,6 +41,11 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
         return None
     config.stash[RUNS_IN_STACK_MEMORY] = True
     return stack_memory.call(config.hook.pytest_cmdline_main, config=config)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Use one process more than there are processors: tests of running installations often wait."""
+    return min(MAX_PROCESSES, (os.cpu_count() or 1) + 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
