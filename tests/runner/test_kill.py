@@ -1,7 +1,9 @@
 """A training that is killed at any point resumes from its last checkpoint and ends with identical bits."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +43,15 @@ UNDER_CHAOS = (
     "checkpoint.renamed:9",
 )
 CHAOS = pytest.mark.skipif("TRAINYARD_CHAOS" not in os.environ, reason="many kills: set TRAINYARD_CHAOS=1")
-POINTS = (*ALWAYS, *(pytest.param(point, marks=[pytest.mark.chaos, CHAOS]) for point in UNDER_CHAOS))
+
+
+def also(*points: str) -> Iterator[Any]:
+    """Yield points that only the long run kills at."""
+    return (pytest.param(point, marks=[pytest.mark.chaos, CHAOS]) for point in points)
+
+
+POINTS = (*ALWAYS, *also(*UNDER_CHAOS))
+TREE_POINTS = ("epoch:4", *also("epoch:1", "epoch:9", "checkpoint.renamed:3"))
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +124,7 @@ TREES = {
 }
 
 
-@pytest.mark.parametrize("point", ["epoch:1", "epoch:4", "epoch:9", "checkpoint.renamed:3"])
+@pytest.mark.parametrize("point", TREE_POINTS)
 def test_trees_that_are_killed_are_grown_again_and_end_with_the_same_predictions(point, base, iris, server):
     whole = base / "trees"
     if not whole.exists():
