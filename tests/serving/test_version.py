@@ -10,6 +10,7 @@ from workers.serving.settings import Limits
 from workers.serving.traffic import Traffic
 from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.child_starter import ChildStarter
+from workers.serving.versions.sandboxed_model import SandboxSettings
 from workers.serving.versions.sandboxes import Sandboxes
 from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.version import LoadedVersion, VersionContext
@@ -26,7 +27,7 @@ async def test_an_unforeseen_failure_of_a_load_is_a_failed_load(tmp_path: Path) 
     context = VersionContext(
         artifacts=_BrokenCache(),
         child_starter=starter,
-        sandboxes=Sandboxes(tmp_path, command, 2**30, tmp_path, starter.fork_server),
+        sandboxes=Sandboxes(SandboxSettings(tmp_path, command, 2**30, tmp_path, starter.fork_server)),
         limits=Limits(),
         metrics=Metrics(),
         traffic=Traffic(1),

@@ -36,6 +36,7 @@ from workers.serving.settings import Settings
 from workers.serving.traffic import Traffic, next_run
 from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.child_starter import ChildStarter
+from workers.serving.versions.sandboxed_model import SandboxSettings
 from workers.serving.versions.sandboxes import Sandboxes
 from workers.serving.versions.seen_sizes import SeenSizesFolder
 from workers.serving.versions.version import LoadedVersion, VersionContext
@@ -209,13 +210,14 @@ async def serve(settings: Settings, command: ChildCommand, child_starter: ChildS
         max_per_address=limits.connections_per_address,
         trusted=limits.trusted_proxies,
     )
-    sandboxes = Sandboxes(
+    in_sandboxes = SandboxSettings(
         settings.home,
         command,
         limits.code_memory_bytes,
         settings.environment_folder,
         child_starter.fork_server,
     )
+    sandboxes = Sandboxes(in_sandboxes)
     router = Router(settings, child_starter, sandboxes)
     protocol.predictions = router.predictions
     config = uvicorn.Config(

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -27,7 +27,6 @@ from typing import NamedTuple
 from jobs.contracts.release import ReleasedCode
 from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
 from workers.environments.folder import Held
-from workers.forking.client import ForkServer
 from workers.forking.sandbox_forks import SandboxForks
 from workers.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange
 from workers.sandbox.launch import Owner, SandboxRefused, Starter, Streams, launch, spawn
@@ -36,12 +35,12 @@ from workers.sandbox.process import SandboxProcess
 from workers.sandbox.view import CODE_ROOT, PACKAGES
 from workers.sandbox.watch import Watch
 from workers.serving.errors import plain_text
-from workers.serving.versions.child_process import SEND_BUFFER_BYTES, ChildCommand, child_environment
+from workers.serving.versions.child_process import SEND_BUFFER_BYTES, child_environment
 from workers.serving.versions.child_starter import FORK_SECONDS
 from workers.serving.versions.code_packages import PackagesMissing, install
 from workers.serving.versions.orphans import Orphans, reaping
 from workers.serving.versions.sandboxed_child import SandboxedChild
-from workers.serving.versions.sandboxed_model import SandboxedModel
+from workers.serving.versions.sandboxed_model import SandboxedModel, SandboxSettings
 
 logger = logging.getLogger("trainyard.serving")
 code_logger = logging.getLogger("trainyard.serving.code")
@@ -78,26 +77,10 @@ class _Run:
 
 
 class SandboxStarter:
-    """Starts children in sandboxes; see `Sandboxes`.
+    """Starts children in sandboxes; see `Sandboxes`."""
 
-    Args:
-        home: the folder of the server's state.
-        command: the settings of ordinary children.
-        memory_bytes: of each version, all its processes together.
-        environments: the folder of the environments with packages of code.
-        fork_server: returns the fork server of ordinary children; None if there is none.
-    """
-
-    def __init__(
-        self,
-        home: Path,
-        command: ChildCommand,
-        memory_bytes: int,
-        environments: Path,
-        fork_server: Callable[[], Awaitable[ForkServer | None]],
-    ) -> None:
-        self._home, self._command, self._memory = home, command, memory_bytes
-        self._environments, self._fork_server = environments, fork_server
+    def __init__(self, settings: SandboxSettings) -> None:
+        self._home, self._command, self._memory, self._environments, self._fork_server = settings
         self._closing = threading.Event()
         # A sandbox that is not forked ends with the thread that started it, so one thread starts all and
         # lives as long as this process.

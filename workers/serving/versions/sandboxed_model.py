@@ -1,10 +1,12 @@
-"""Declares the files of a version that needs code of users."""
+"""Declares what the start of a version that needs code of users depends on: its files, and settings."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from jobs.contracts.release import ReleasedCode
+from workers.forking.client import ForkServer
+from workers.serving.versions.child_process import ChildCommand
 
 
 class SandboxedModel(NamedTuple):
@@ -21,3 +23,21 @@ class SandboxedModel(NamedTuple):
     model: Path
     code: ReleasedCode
     files: Sequence[tuple[str, Path]]
+
+
+class SandboxSettings(NamedTuple):
+    """The settings of all children in sandboxes.
+
+    Attributes:
+        home: the folder of the server's state.
+        command: the settings of ordinary children.
+        memory_bytes: of each version, all its processes together.
+        environments: the folder of the environments with packages of code.
+        fork_server: returns the fork server of ordinary children; None if there is none.
+    """
+
+    home: Path
+    command: ChildCommand
+    memory_bytes: int
+    environments: Path
+    fork_server: Callable[[], Awaitable[ForkServer | None]]

@@ -2,13 +2,11 @@
 
 import asyncio
 import importlib
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workers.forking.client import ForkServer
-from workers.serving.versions.child_process import ChildCommand, ChildProcess
-from workers.serving.versions.sandboxed_model import SandboxedModel
+from workers.serving.versions.child_process import ChildProcess
+from workers.serving.versions.sandboxed_model import SandboxedModel, SandboxSettings
 
 if TYPE_CHECKING:
     from workers.serving.versions.sandbox_starter import SandboxStarter
@@ -17,25 +15,10 @@ _STARTER = "workers.serving.versions.sandbox_starter"
 
 
 class Sandboxes:
-    """Starts children in sandboxes.
+    """Starts children in sandboxes."""
 
-    Args:
-        home: the folder of the server's state.
-        command: the settings of ordinary children.
-        memory_bytes: of each version, all its processes together.
-        environments: the folder of the environments with packages of code.
-        fork_server: returns the fork server of ordinary children; None if there is none.
-    """
-
-    def __init__(
-        self,
-        home: Path,
-        command: ChildCommand,
-        memory_bytes: int,
-        environments: Path,
-        fork_server: Callable[[], Awaitable[ForkServer | None]],
-    ) -> None:
-        self._settings = home, command, memory_bytes, environments, fork_server
+    def __init__(self, settings: SandboxSettings) -> None:
+        self._settings = settings
         self._starter: SandboxStarter | None = None
 
     async def start(self, version: SandboxedModel) -> tuple[ChildProcess, Path]:
@@ -47,7 +30,7 @@ class Sandboxes:
         if self._starter is None:
             module = await asyncio.to_thread(importlib.import_module, _STARTER)
             # Another version may have been faster.
-            self._starter = self._starter or module.SandboxStarter(*self._settings)
+            self._starter = self._starter or module.SandboxStarter(self._settings)
         return await self._starter.start(version)
 
     async def close(self) -> None:
