@@ -1,4 +1,4 @@
-"""Declares what the start of a version that needs code of users depends on: its files, and settings."""
+"""Declares a version that needs code of users, and the settings of all of them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
