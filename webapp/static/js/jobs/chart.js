@@ -14,7 +14,11 @@ import { draggedRange, formatMark, horizontal, LEAST_DRAG, LONE, WHOLE } from ".
 import { cursorOfPage, follow } from "./live.js";
 
 const HEIGHT = 220;
-const DOUBLE_CLICK = 500; // ms between two clicks, as most systems have it
+
+/** Where the pointer went down, as x of the window. */
+let pressed = 0;
+// On the page: a click may begin before its chart is drawn again, and end in the new one.
+document.addEventListener("mousedown", ({ clientX }) => (pressed = clientX), { capture: true });
 
 /** @typedef {(number | null)[]} Values */
 /**
@@ -43,10 +47,6 @@ export class Chart extends HTMLElement {
   ignoreSettings = () => {};
   /** The place on the x axis that the keyboard has reached. @type {number | undefined} */
   at;
-  /** Where the pointer went down, as x of the window. */
-  pressed = 0;
-  /** The first click of what may become two. */
-  clickedAt = { time: -DOUBLE_CLICK, x: 0 };
   height = HEIGHT;
 
   begin() {}
@@ -170,10 +170,7 @@ export class Chart extends HTMLElement {
     if (!picture) return;
     const options = this.options(picture);
     this.chart = new uPlot(options, /** @type {AlignedData} */ (picture.columns), this);
-    this.chart.over.addEventListener("pointerdown", (event) => (this.pressed = event.clientX));
-    this.chart.over.addEventListener("click", (event) => {
-      if (Math.abs(event.clientX - this.pressed) < LEAST_DRAG) this.onClick(event);
-    });
+    this.chart.over.addEventListener("mouseup", (event) => this.onRelease(event));
     this.legend = legendOf(this.chart, picture.legend);
     if (this.legend) this.append(this.legend);
     this.append(this.note);
@@ -181,15 +178,14 @@ export class Chart extends HTMLElement {
 
   /**
    * Act on a click; the second one of two shows the whole x axis again.
+   *
+   * The browser reports neither click nor double click if the chart was drawn again meanwhile, but counts the clicks.
    * @param {MouseEvent} event
    */
-  onClick({ timeStamp, clientX }) {
-    // The browser reports no double click if the first one has made it draw again.
-    const isSecond =
-      timeStamp - this.clickedAt.time < DOUBLE_CLICK && Math.abs(clientX - this.clickedAt.x) < LEAST_DRAG;
-    this.clickedAt = { time: isSecond ? -DOUBLE_CLICK : timeStamp, x: clientX };
+  onRelease({ button, clientX, detail: clicks }) {
+    if (button !== 0 || Math.abs(clientX - pressed) >= LEAST_DRAG) return;
     this.clicked();
-    if (isSecond && this.key) settings.set(this.keyOf("x"), { xrange: null });
+    if (clicks === 2 && this.key) settings.set(this.keyOf("x"), { xrange: null });
   }
 
   /**

@@ -32,8 +32,11 @@ const TIME_AXIS = {
 };
 
 export class Curves extends Chart {
-  /** The lines, once the element is on the page. */
+  /** The lines, once their points were loaded. */
   lines = new CurveLines({ job: 0, names: [], trial: null, title: null });
+  isLoaded = false;
+  /** The lines that were requested last. */
+  loading = this.lines;
   /** @type {LiveEvent[] | null} */
   waiting = [];
   /** How many of the points are left out on an axis of times, which would have too many places. */
@@ -60,10 +63,22 @@ export class Curves extends Chart {
     const names = (this.getAttribute("names") ?? "").split(",");
     const title = this.getAttribute("label");
     const only = this.getAttribute("trials")?.split(",");
-    this.lines = new CurveLines({ job: this.job, names, trial: this.getAttribute("trial"), only, title });
-    this.waiting = [];
     this.setAttribute("aria-label", `Curves of ${title ?? names.join(" and ")}. Use the arrow keys.`);
-    this.load();
+    this.load(new CurveLines({ job: this.job, names, trial: this.getAttribute("trial"), only, title }));
+  }
+
+  /**
+   * Draw the lines of other trials as soon as their points are there; until then, the chart stays as it is.
+   * @param {Record<string, string>} attributes
+   * @returns {boolean} false if they differ in more than the trials, or this element is not on the page
+   */
+  show({ trials, ...others }) {
+    if (Object.entries(others).some(([name, value]) => this.getAttribute(name) !== value)) return false;
+    if (this.getAttribute("trials") === trials) return true;
+    if (!this.stop) return false;
+    this.setAttribute("trials", trials);
+    this.begin();
+    return true;
   }
 
   /** @override */
@@ -73,22 +88,40 @@ export class Curves extends Chart {
     super.end();
   }
 
-  async load() {
-    const query = this.lines.query;
+  /** @param {CurveLines} lines */
+  async load(lines) {
+    this.loading = lines;
+    this.waiting = [];
+    const { query } = lines;
     query.set("max_points", String(MAX_POINTS));
     const response = await fetch(`/api/v1/jobs/${this.job}/metrics?${query}`).catch(() => null);
-    if (!this.stop) return; // it was removed meanwhile
+    if (this.isOutdated(lines)) return;
     if (!response?.ok) {
+      this.isLoaded = false;
+      this.clear();
       this.note.textContent = "The curves could not be loaded; reload the page to try again.";
       return;
     }
     /** @type {{ series: MetricSeries[] }} */
     const body = await response.json();
-    this.change(() => this.lines.read(body.series));
+    if (this.isOutdated(lines)) return;
+    this.change(() => {
+      this.lines = lines;
+      lines.read(body.series);
+    });
+    this.isLoaded = true;
     const early = this.waiting;
     this.waiting = null;
     if (early) this.onEvents(early);
     this.rebuild();
+  }
+
+  /**
+   * Return whether this element was removed, or other lines were requested later.
+   * @param {CurveLines} lines
+   */
+  isOutdated(lines) {
+    return !this.stop || this.loading !== lines;
   }
 
   /**
@@ -200,7 +233,7 @@ export class Curves extends Chart {
    * @returns {Drawing | null}
    */
   picture() {
-    if (this.waiting) return null; // still loading
+    if (!this.isLoaded) return null;
     const { labels, columns } = this.data();
     this.drawn = labels.join();
     const lines = this.lines.ordered.map(([, line]) => line);

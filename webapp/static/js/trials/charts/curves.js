@@ -1,18 +1,17 @@
 // Learning curves of the selected trials, or of the best of those that fit the filters.
 
 /** @import { Chart } from "../types.js" */
-/** @import { Curves } from "../../jobs/curves.js" */
 import { acrossOptions, curveOffer, curveTable, timeNote } from "../../charts/curve-chart.js";
+import { Curves } from "../../jobs/curves.js";
 import { el } from "../dom.js";
 import { grouped, trials } from "../words.js";
 import { curveNames, drawn, needsTrials } from "./shared.js";
-import "../../jobs/curves.js";
 
 const BEST = 8;
 const MOST = 20;
 const FOOT = "Select trials in the table (x) to show their curves instead. Every point is in the metrics CSV.";
-/** The element of the last drawing, which is kept while it shows the same curves. */
-let shown = { key: "", element: /** @type {HTMLElement} */ (document.createElement("div")) };
+/** The element of the last drawing, which is kept while it shows the same metric. */
+let element = new Curves();
 
 /** @type {Chart} */
 export const curves = {
@@ -20,7 +19,7 @@ export const curves = {
   title: "Learning curves",
   controls: [
     { name: "metric", label: "Metric", options: curveNames, first: ({ store }) => store.objective.metric },
-    { name: "x", label: "Across", options: () => acrossOptions(/** @type {Partial<Curves>} */ (shown.element)) },
+    { name: "x", label: "Across", options: () => acrossOptions(element) },
   ],
   missing: needsTrials(1),
   offer: () => curveOffer("curves"),
@@ -31,18 +30,16 @@ export const curves = {
     const ranked = [...found].sort((a, b) => (store.better(score[a], score[b]) ? -1 : 1));
     const selected = [...view.selected].filter((trial) => store.place.has(trial)).slice(0, MOST);
     const numbers = selected.length ? selected : ranked.slice(0, BEST).map((index) => store.number[index]);
-    const key = `${job} ${axes.metric} ${numbers.join()}`;
-    if (shown.key !== key)
-      shown = { key, element: el("ty-curves", { job, key: "curves", names: axes.metric, trials: numbers.join() }) };
-    const { element } = shown;
-    /** @type {Curves} */ (element).pick = (trial) => view.toggleSelected(trial);
+    const wanted = { job: String(job), key: "curves", names: axes.metric, trials: numbers.join() };
+    if (!element.show(wanted)) element = /** @type {Curves} */ (el("ty-curves", wanted));
+    element.pick = (trial) => view.toggleSelected(trial);
     return {
       element,
       note: selected.length
         ? `${trials(selected.length)} selected of ${grouped(all.length)} with a score`
         : `the best ${numbers.length} of ${trials(found.length)}`,
       foot: `${FOOT} ${timeNote("curves")}`.trimEnd(),
-      table: () => curveTable(/** @type {Curves} */ (element)),
+      table: () => curveTable(element),
     };
   },
 };
