@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from jobs.contracts.fork import STREAMS, ForkRequest
+from workers.runner import forkserver
 from workers.runner.environment import Environment
 from workers.runner.forkserver import runner_server
 from workers.supervise import fork_servers as fork_servers_module
@@ -129,6 +130,8 @@ def test_a_failed_fork_is_reported_and_the_server_continues(monkeypatch: pytest.
         raise BlockingIOError(errno.EAGAIN, "too many processes")
 
     monkeypatch.setattr(os, "fork", no_fork)
+    # The flag would last beyond this test, and this process does not wait for orphans.
+    monkeypatch.setattr(forkserver, "become_subreaper", lambda: True)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs, Path(os.devnull).open() as null:
         server = runner_server(theirs)
