@@ -15,9 +15,10 @@ from jobs.contracts.release import ReleasedVersion
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.serving.app import ServingApp
 from workers.serving.asgi import Receive, Request
+from workers.serving.bodies import pool
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.memory import FREE_BYTES
-from workers.serving.bodies.pool import BodyWorkers
+from workers.serving.bodies.pool import BodyWorkerCommand, BodyWorkers
 from workers.serving.errors import BadRequest, DeadlineExceeded, NotFound, Saturated, Unavailable
 from workers.serving.metrics import Metrics
 from workers.serving.protocols import oip, tfs_predict
@@ -39,9 +40,9 @@ ROWS = json.dumps({"instances": VALUES.tolist()}).encode()
 
 @pytest.fixture
 async def workers() -> AsyncIterator[BodyWorkers]:
-    pool = BodyWorkers(1)
-    yield pool
-    await pool.close()
+    workers = BodyWorkers(1)
+    yield workers
+    await workers.close()
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def codec(workers: BodyWorkers) -> BodyCodec:
 
 def processes() -> list[psutil.Process]:
     children = psutil.Process().children()
-    return [child for child in children if "workers.serving.bodies" in child.cmdline()]
+    return [child for child in children if "workers.serving.bodies" in " ".join(child.cmdline())]
 
 
 class _Version:
@@ -183,6 +184,35 @@ async def test_a_worker_that_was_killed_is_replaced(codec: BodyCodec) -> None:
     np.testing.assert_array_equal((await parsing).arrays[0], VALUES)
     (successor,) = processes()
     assert successor.pid != worker.pid
+
+
+async def test_a_worker_that_ended_while_it_was_idle_costs_no_request(
+    codec: BodyCodec, workers: BodyWorkers
+) -> None:
+    await codec.parse_predict(ROWS, ONE, soon())
+    workers._idle[0]._transport.close()
+    assert (await codec.parse_predict(ROWS, ONE, soon())).rows
+
+
+class _SmallWorkerCommand(BodyWorkerCommand):
+    """Body workers that may grow to 256 MiB."""
+
+    def arguments(self, descriptor: int) -> list[str]:
+        python, _, module, *options = super().arguments(descriptor)
+        script = f"from {module} import __main__, worker; worker._MAX_RESIDENT_BYTES = 2**28; __main__.main()"
+        return [python, "-c", script, *options]
+
+
+async def test_a_worker_that_a_large_process_has_started_is_kept(
+    codec: BodyCodec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "BodyWorkerCommand", _SmallWorkerCommand)
+    large = np.ones(2**28, np.uint8)
+    await codec.parse_predict(ROWS, ONE, soon())
+    del large
+    (worker,) = processes()
+    await codec.parse_predict(ROWS, ONE, soon())
+    assert processes() == [worker]
 
 
 async def test_a_worker_that_was_stopped_costs_one_request_and_is_replaced(codec: BodyCodec) -> None:

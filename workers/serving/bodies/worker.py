@@ -1,7 +1,6 @@
 """Runs in a body worker: parses requests to arrays and encodes arrays to responses."""
 
 import logging
-import resource
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 
 from jobs.contracts.signature import Signature
 from workers.features.pipeline import Pipeline
@@ -40,7 +40,7 @@ def serve(connection: socket.socket) -> None:
         ConnectionError: the router closed the connection inside a frame.
         InvalidFrame: the stream contains invalid data.
     """
-    frames = FrameReader(connection)
+    frames, itself = FrameReader(connection), psutil.Process()
     while (frame := frames.read()) is not None:
         try:
             answer = _answer(frame)
@@ -57,7 +57,8 @@ def serve(connection: socket.socket) -> None:
         else:
             write_frame(connection, {"op": "outputs", **answer.fields}, answer.tensors)
             del answer
-        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > _MAX_RESIDENT_BYTES:
+        # Not `ru_maxrss`, which a process inherits from the one that started it.
+        if itself.memory_info().rss > _MAX_RESIDENT_BYTES:
             return
 
 

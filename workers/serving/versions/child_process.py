@@ -256,7 +256,8 @@ class ChildProcess(asyncio.Protocol):
         assert self._answered is None, "a child handles one request at a time"  # noqa: S101
         # First: a request that cannot be encoded must not leave the child waiting for its answer.
         frame = encode({**header, "id": self._requests + 1}, tensors)
-        if self.ended.done():
+        # A transport that closes refuses to write; `connection_lost` is called in a later turn of the loop.
+        if self.ended.done() or self._transport.is_closing():
             answered(ChildExited("the child has ended"))
             return
         self._answered = answered
