@@ -18,14 +18,18 @@ from tests.people import People, make_people
 from webapp.api import throttle
 
 SHARED = {"chaos": "yard", "flow": "yard", "upgrade": "yard", "browser": "browser", "serving": "serving"}
-"""Folders whose tests share a slow fixture: one pytest-xdist worker runs the whole group.
+"""Folders whose tests share a slow fixture: one pytest-xdist worker runs the whole group."""
+FIRST = (
+    *("chaos", "flow", "upgrade", "browser", "jobs", "supervise", "serving", "sandbox", "engine", "ops"),
+    *("runner", "environments", "fetching", "chief", "tutorials", "web", "registry", "api"),
+)
+"""Folders in the order of their tests; those of all others follow.
 
 The kills come before the flows, which take many models to production: each of them would start again whenever
-the prediction server is killed.
+the prediction server is killed. Tests that often wait (`chaos`, `supervise`, `serving`, `sandbox`) do not all
+run at the same time, so that others keep the processors busy. Folders with long files come before those with
+short ones, so that no worker is left alone with a long file when the others have ended.
 """
-LONG = ("jobs", "supervise", "ops", "runner", "engine", "chief")
-"""Folders with files that take many seconds. The longest come first and pages last, so that no worker is left
-alone with a long file when the others have ended."""
 
 MAX_PROCESSES = 4
 RUNS_IN_STACK_MEMORY = pytest.StashKey[bool]()
@@ -49,8 +53,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    order = [*SHARED, *LONG]
-    items.sort(key=lambda item: order.index(name) if (name := _folder(item.nodeid)) in order else len(order))
+    items.sort(key=lambda item: FIRST.index(name) if (name := _folder(item.nodeid)) in FIRST else len(FIRST))
 
 
 @pytest.hookimpl(wrapper=True)
