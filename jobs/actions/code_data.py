@@ -70,6 +70,10 @@ def request(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: 
     if (known := code_data.known(version, payload, ended=not again)) is not None:
         return known
     with transaction.atomic():
+        # Locked, so that of two requests at the same time the second finds the job of the first.
+        quotas.locked(project)
+        if (known := code_data.known(version, payload, ended=not again)) is not None:
+            return known
         quotas.require_room_for_job(project)
         job = submit.queue(
             CODE_DATA,

@@ -12,6 +12,7 @@ from jobs.contracts.resources import Resources
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion, Experiment, Job, Project, User
 from jobs.queries import workers
+from jobs.queries.experiments import newest_names
 
 RESOURCES = Resources()
 """Those of the search, which chooses none."""
@@ -68,10 +69,9 @@ def find_model(
     room = workers.row_memory(RESOURCES)
     spec = spec_for(slug, version.number, profile, budget, room)
     reasons = streamed_out(profile, room)
+    name = name or names.free(names.search_of_templates(slug), newest_names(project))
     with transaction.atomic():
-        experiment = experiments.create(
-            project, name=name or names.search_of_templates(slug), by=by, spec=spec
-        )
+        experiment = experiments.create(project, name=name, by=by, spec=spec)
         job = experiments.submit(experiment, by=by) if submitted else None
         if job is not None:
             for reason in reasons:

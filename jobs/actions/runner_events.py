@@ -186,11 +186,16 @@ class _Recorder:
         attempt = self.attempt
         attempt.record, attempt.resumed_from = event.record, event.resumed_from
         attempt.save(update_fields=["record", "resumed_from"])
-        for job in (attempt.job, attempt.job.root or attempt.job):
+        self._begin(clock.now())
+
+    def _begin(self, moment: dt.datetime) -> None:
+        for job in (self.attempt.job, self.attempt.job.root or self.attempt.job):
             if job.state == JobState.STARTING:
-                move(job, JobState.RUNNING, started=job.started or clock.now())
+                move(job, JobState.RUNNING, started=job.started or moment)
 
     def _phase(self, event: contract.Phase) -> None:
+        if self.attempt.job.facts.installs_packages:
+            self._begin(self._moment(event))
         # Read again: an event of the same batch may have written it.
         job = Job.objects.only("progress").get(pk=self.attempt.job_id)
         Job.objects.filter(pk=job.pk).update(progress={**job.progress, "phase": event.name})

@@ -163,6 +163,8 @@ class Facts:
         report: The model of the kind's JSON artifact with the role `report`, if it writes one.
         registered_as: The role under which the job's model is registered.
         keeps_result: Whether the result is stored in the job's row. If not, another row stores it.
+        installs_packages: Whether the job begins with the installation of its packages, which is its work,
+            and not with its runner.
         usual_starts: The usual duration in multiples of a runner's start time. None if epochs are counted.
         tabs: The tabs of the job's page, in order.
         listed: Whether the list of jobs shows the kind by default.
@@ -188,6 +190,7 @@ class Facts:
     report: type[ModelReport] | None = None
     registered_as: Registered | None = None
     keeps_result: bool = True
+    installs_packages: bool = False
     usual_starts: float | None = None
     tabs: tuple[Tab, ...] = TABS
     listed: bool = True

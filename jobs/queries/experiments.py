@@ -13,6 +13,8 @@ from jobs.contracts.answers.experiments import BestOut, ExperimentOut, RevisionO
 from jobs.models import AuditEvent, Experiment, Job, Project, Revision, Trial, User
 from jobs.queries.outcomes import objective_of
 
+NEWEST_NAMES = 1000
+"""How many names a proposed name must differ from."""
 SORTS = {"name": "name", "created": "created", "updated": "updated", "state": "last_state", "id": "pk"}
 
 
@@ -137,6 +139,12 @@ def shown_revision(revision: Revision) -> RevisionOut:
         created_by=revision.created_by.username,
         created=revision.created,
     )
+
+
+def newest_names(project: Project) -> list[str]:
+    """Return the names of a project's newest experiments, with deleted ones, which may be restored."""
+    rows = Experiment.everything.filter(project=project).order_by("-pk")
+    return list(rows.values_list("name", flat=True)[:NEWEST_NAMES])
 
 
 def tags_in(user: User, project: Project) -> list[str]:

@@ -178,8 +178,36 @@ def test_the_curves_of_a_training_are_a_grid_whose_charts_are_enlarged_by_link(
     assert page.locator("[data-chart=loss] ty-curves").evaluate("({chart}) => chart.scales.y.distr") == 3
     page.get_by_role("button", name="Table").click()
     expect(page.locator(".ty-chart-table tbody tr")).to_have_count(2)
+    page.reload()
+    expect(page.locator(".ty-chart-table tbody tr")).to_have_count(2)
+    page.get_by_role("button", name="Table").click()
+    expect(page.locator("[data-chart=loss] canvas")).to_be_visible()
     page.go_back()
     expect(page.locator(".ty-enlarged")).to_have_count(0)
+
+
+def test_a_table_of_curves_follows_selection_and_points_and_loads_each_curve_once(
+    people: People, open_as: Open
+) -> None:
+    search = seed_search(people.project, by=people.owner, trials=9, executions=1)
+    page = charts_of(search, people, open_as, "&chart=curves&as=table&pick=5")
+    chart, loaded = tile(page, "curves"), []
+    rows = chart.locator(".ty-chart-table tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("trial 5")
+    expect(chart.locator("canvas")).to_be_hidden()
+    points = int(rows.locator("td").nth(1).inner_text())
+    event = {"type": "metric", "job": search.pk, "trial": 5, "execution": 1, "attempt": 1, "x": "epoch"}
+    event["points"] = [["val_accuracy", 1000, 0.123, 5000]]
+    chart.locator("ty-curves").evaluate("(curves, event) => curves.onEvents([event])", event)
+    expect(rows.locator("td").nth(1)).to_have_text(str(points + 1))
+    expect(rows).to_contain_text("0.1230")
+    page.on("request", lambda request: loaded.append(request.url) if "/metrics?" in request.url else None)
+    page.locator(".ty-chart-shared .ty-chip").get_by_role("button").click()
+    expect(rows).to_have_count(8)
+    chart.get_by_role("button", name="Table").click()
+    expect(chart.locator("canvas")).to_be_visible()
+    assert len(loaded) == 1
 
 
 def test_the_curves_of_a_retraining_are_named_in_words(people: People, open_as: Open) -> None:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Dialog, Page, expect
 
 from jobs.contracts.experiment import ExperimentSpec
-from jobs.models import DatasetVersion, Job, Membership
+from jobs.models import DatasetVersion, Experiment, Job, Membership
 from tests import own_code
 from tests.browser.conftest import Watch
 from tests.browser.looking import Look
@@ -237,10 +237,22 @@ def test_another_data_set_changes_the_objective_that_does_not_suit_it(form: Page
     assert spec(page)["search"]["objective"] == {"metric": "val_loss", "direction": "min"}
 
 
-def test_the_proposed_name_follows_the_data_set_until_the_user_writes_one(form: Page) -> None:
+def test_the_proposed_name_follows_data_model_and_algorithm_until_the_user_writes_one(
+    people: People, form: Page
+) -> None:
+    Experiment.objects.create(project=people.project, name="diabetes mlp", created_by=people.owner)
     page, name = form, form.locator("[name=name]")
+    page.reload()
+    expect(name).to_have_value(re.compile("^digits .+, random search$"))
     at(page, "/data/dataset").select_option(label="diabetes")
-    expect(name).to_have_value("diabetes model")
+    step(page, "Model")
+    at(page, "/model/template").select_option(label="Multilayer perceptron")
+    step(page, "Search")
+    at(page, "/search/algorithm").select_option(value=json.dumps("keras_tuner_bayesian"))
+    expect(name).to_have_value("diabetes mlp, keras tuner bayesian search")
+    at(page, "/search").uncheck()
+    expect(name).to_have_value("diabetes mlp 2")
+    step(page, "Data")
     name.fill("sugar")
     at(page, "/data/dataset").select_option(label="iris")
     expect(name).to_have_value("sugar")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import attempt_end, deletions, schedule, tasks
+from jobs.actions import attempt_end, deletions, quotas, schedule, tasks
 from jobs.contracts.events import ArtifactWritten
 from jobs.models import Dataset, DatasetVersion, Job, Project
 from jobs.states import Outcome
@@ -96,6 +96,24 @@ def test_the_rows_of_the_code_become_a_version_that_is_read_like_an_upload(
     assert again.json()["code"]["digest"] == code
     page = squeezed(api.get("/datasets/waves/versions/1?project=yard").content.decode())
     assert f'href="/code/{code}?project=yard#data"' in page and version.request["file"] not in page
+
+
+def test_of_two_equal_requests_at_the_same_time_the_second_finds_the_job_of_the_first(
+    api: Client, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Project.objects.update(max_jobs=1)
+    lock, first = quotas.locked, []
+
+    def locked_later(project: Project) -> Project:
+        # Another request gets the lock before this one.
+        monkeypatch.setattr(quotas, "locked", lock)
+        first.append(load(api, code).json()["job"])
+        return lock(project)
+
+    monkeypatch.setattr(quotas, "locked", locked_later)
+    answer = load(api, code)
+    assert (answer.status_code, answer.json()["job"]) == (202, first[0])
+    assert Job.objects.filter(kind="code_data").count() == 1
 
 
 def test_a_lost_worker_leaves_no_version_and_the_job_begins_again(

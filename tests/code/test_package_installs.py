@@ -1,5 +1,6 @@
 """Packages of code: installing them ahead of runs, and the versions that later runs get."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from django.test import Client
 from jobs.actions import attempt_end, package_sets, schedule
 from jobs.actions.tasks import task_for
 from jobs.contracts.environments import InstalledPackage, InstalledSet, PackageChoice
+from jobs.contracts.events import Phase, Started
 from jobs.contracts.packages import digest_of
 from jobs.errors import StaleFence
 from jobs.kinds.install.payload import InstallTask
@@ -102,6 +104,17 @@ def test_packages_are_installed_once_and_runs_that_need_them_wait(
         "Install packages"
         in api.get(f"/code/{code}?part=environments", headers={"HX-Request": "true"}).content.decode()
     )
+
+
+def test_the_duration_of_an_installation_is_that_of_its_installer(api: Client, worker: PretendWorker) -> None:
+    job = install(api, stored(api)).json()["id"]
+    attempt = claimed(worker)
+    worker.report(attempt, Phase(time=time.time() - 100, name="installing packages"))
+    assert api.get(f"/api/v1/jobs/{job}").json()["state"] == "running"
+    # The runner, which only finds the packages, starts and ends at once.
+    worker.report(attempt, Started(time=time.time()))
+    attempt_end.finish(attempt.pk, Outcome.COMPLETED, result={})
+    assert 100 <= api.get(f"/api/v1/jobs/{job}").json()["seconds"] < 110
 
 
 @pytest.mark.parametrize(

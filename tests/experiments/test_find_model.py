@@ -30,6 +30,14 @@ def test_the_form_can_open_the_experiment_without_starting_it(world: World) -> N
     assert not Job.objects.filter(kind="search").exists()
 
 
+def test_each_search_without_a_name_gets_another_one(world: World) -> None:
+    for _ in range(3):
+        world.client(world.owner).post(PAGE, FORM | {"do": "edit"})
+    names = list(Experiment.objects.order_by("pk").values_list("name", flat=True))
+    first = "A good model for digits"
+    assert names == [first, f"{first} 2", f"{first} 3"]
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -30,6 +30,16 @@ def take(browser: Client, spec: Any, do: str, path: str = f"{HOME}/new", **field
     return browser.post(path, form)
 
 
+def test_the_name_of_a_new_experiment_tells_the_template_and_is_not_taken(browser: Client) -> None:
+    names = []
+    for template in ("mlp", "mlp", "linear"):
+        given = browser.get(f"{HOME}/new?dataset=digits&template={template}").context["given"]
+        names.append(given["name"])
+        take(browser, given["spec"], "draft", name=given["name"])
+    first = "digits mlp, random search"
+    assert names == [first, f"{first} 2", "digits linear, random search"]
+
+
 def test_an_empty_list_says_what_to_do(browser: Client) -> None:
     page = browser.get(HOME).content.decode()
     assert "No experiment yet" in page

@@ -53,6 +53,12 @@ def entries(page: Any) -> dict[str, Any]:
     return {name: "" if value is None else value for name, value in fields.items()}
 
 
+def test_a_script_that_is_run_again_gets_another_name(browser: Client, code: CodeVersion) -> None:
+    proposed = entries(browser.get(address(code)))["name"]
+    browser.post(address(code), entries(browser.get(address(code))) | {"do": "draft"})
+    assert (proposed, entries(browser.get(address(code)))["name"]) == ("train", "train 2")
+
+
 def row_of(fields: dict[str, Any], argument: str) -> str:
     """Return the prefix of the fields of an argument."""
     name = next(name for name, value in fields.items() if name.endswith("-name") and value == argument)

@@ -97,6 +97,9 @@ def test_an_open_page_of_a_request_follows_its_approval(filled: Yard) -> None:
     waiting = PromotionRequest.objects.latest("pk")
     browser, path = browser_of(filled.owner), f"/approvals/{waiting.pk}"
     page = browser.get(path).content.decode()
+    before_card, card = page.split("<main")[1].split('aria-label="Decide"')
+    assert "expires" not in before_card.lower(), "it would stay there after the decision"
+    assert "expires" in card
 
     def part(name: str, was: str) -> Any:
         query = {"part": name, "was": was}
@@ -111,6 +114,7 @@ def test_an_open_page_of_a_request_follows_its_approval(filled: Yard) -> None:
     assert "approved" in gates.content.decode()
     assert "well done" in thread.content.decode()
     assert "Released as generation" in outcome.content.decode()
+    assert "expires" not in outcome.content.decode()
     assert "This request is now approved." in outcome.headers["HX-Trigger"]
 
 

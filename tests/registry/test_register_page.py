@@ -118,10 +118,14 @@ def test_a_project_at_its_quota_of_unfinished_jobs_registers_nothing(
 @pytest.mark.parametrize(
     ("name", "model"),
     [
+        ("iris mlp, keras tuner bayesian search", "iris"),
+        ("iris HyperResNet 12", "iris"),
+        ("birds fine-tuned, random search 2", "birds-fine-tuned"),
         ("iris model", "iris"),
         ("A good model for iris", "iris"),
         ("iris search", "iris"),
         ("Iris v3", "iris-v3"),
+        ("iris 3", "iris-3"),
     ],
 )
 def test_a_model_of_an_experiment_with_a_proposed_name_is_named_after_its_data(

@@ -59,6 +59,21 @@ def test_a_lost_worker_has_no_warm_processes(browser: Client) -> None:
     assert "No standby process" in browser.get(f"/workers/{row.pk}").content.decode()
 
 
+def test_the_open_page_of_a_worker_that_left_is_reloaded_and_leads_to_the_others(browser: Client) -> None:
+    left = worker(name="oak", state=Worker.State.GONE)
+    address = f"/workers/{left.pk}"
+    answer = browser.get(address, headers={"HX-Request": "true"})
+    assert (answer.status_code, answer["HX-Refresh"]) == (204, "true")
+    page = browser.get(address)
+    assert page.status_code == 404
+    assert "This worker is gone" in text_of(page)
+    assert 'href="/workers"' in page.content.decode().split("<main")[1]
+    assert "hx-get" not in page.content.decode().split("<main")[1]
+    again = worker(name="oak")
+    assert f'href="/workers/{again.pk}"' in browser.get(address).content.decode()
+    assert browser.get("/workers/999").status_code == 404
+
+
 def test_a_gpu_is_shown_with_its_model_and_uuid(browser: Client) -> None:
     gpu = {
         "name": "gpu:3",

@@ -64,7 +64,7 @@ def new(request: Request, project: str) -> HttpResponse:
         spec = start.spec_of_code(slug, number, profile, digest, request.GET.get("entry", ""))
     else:
         spec = start.starting_spec(slug, number, profile, request.GET.get("template", ""), base)
-    name = names.experiment(slug) if base is None else names.fine_tuning(base.model.name)
+    name = names.free(names.experiment(spec), queries.newest_names(home))
     return _show(request, home, None, {"name": name, "spec": _text(spec)})
 
 

@@ -13,11 +13,12 @@ from django.urls import path
 from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
+from jobs.contracts import names
 from jobs.contracts.code import CodeEntry
 from jobs.errors import Forbidden, StaleState
 from jobs.models import CodeVersion, Experiment, Project
 from jobs.queries import code as code_queries
-from jobs.queries import datasets
+from jobs.queries import datasets, experiments
 from webapp.forms.experiment import conflict
 from webapp.forms.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
 from webapp.forms.script.script import ScriptForm, initial_values, part, spec_from
@@ -62,6 +63,7 @@ def new(request: Request, project: str, code: str) -> HttpResponse:
     spec = {"model": {"kind": "script", "digest": version.digest, "entry": entry}}
     # Pasted code has no name of a file of its own.
     name = version.name if entry == PASTED else entry.rpartition("/")[2].removesuffix(".py")
+    name = names.free(name, experiments.newest_names(home))
     return _edit(request, version, None, {"name": name, "tags": "", "notes": "", "spec": spec})
 
 

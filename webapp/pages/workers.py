@@ -1,15 +1,16 @@
 """Shows pools, workers, slots and devices, and drains and enables workers."""
 
+from http import HTTPStatus
+
 from django.http import HttpResponse
 from django.urls import path, reverse
 
 from jobs import access
 from jobs.actions import workers as actions
-from jobs.errors import NotFound
 from jobs.models import Worker
 from jobs.queries import environments
 from jobs.queries import workers as query
-from webapp.pages.shortcuts import Request, action, crumbs, notify, page, redirect_back, render
+from webapp.pages.shortcuts import Request, action, crumbs, is_partial, notify, page, redirect_back, render
 
 
 @page
@@ -21,11 +22,10 @@ def workers(request: Request) -> HttpResponse:
 @page
 def worker(request: Request, worker_id: int) -> HttpResponse:
     """Show one worker: its attempts, devices and library versions."""
-    view = next(
-        (v for pool in query.pools(request.user) for v in pool.workers if v.worker.pk == worker_id), None
-    )
+    views = [view for pool in query.pools(request.user) for view in pool.workers]
+    view = next((each for each in views if each.worker.pk == worker_id), None)
     if view is None:
-        raise NotFound(f"There is no worker {worker_id}. Workers that left the installation are not listed.")
+        return _gone(request, worker_id, views)
     built = list(environments.on_worker(view.worker))
     context = {
         "view": view,
@@ -34,6 +34,19 @@ def worker(request: Request, worker_id: int) -> HttpResponse:
         "crumbs": crumbs(("Workers", reverse("workers")), view.worker.name),
     }
     return render(request, "workers/one.html", context, partial="live")
+
+
+def _gone(request: Request, worker_id: int, others: list[query.WorkerView]) -> HttpResponse:
+    """Show that a worker has left the installation; an open page of it is reloaded and asks no more."""
+    if is_partial(request):
+        return HttpResponse(status=HTTPStatus.NO_CONTENT, headers={"HX-Refresh": "true"})
+    row = query.get(worker_id)
+    context = {
+        "worker": row,
+        "restarted": next((each.worker for each in others if each.worker.name == row.name), None),
+        "crumbs": crumbs(("Workers", reverse("workers")), row.name),
+    }
+    return render(request, "workers/gone.html", context, status=HTTPStatus.NOT_FOUND)
 
 
 @action

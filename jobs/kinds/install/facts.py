@@ -8,5 +8,6 @@ INSTALL = Facts(
     task=InstallTask,
     engine="workers.engine.tasks.install.run",
     needs_jax=False,
+    installs_packages=True,
     usual_starts=1.0,
 )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobs import access
-from jobs.contracts import measures, names
+from jobs.contracts import measures
 from jobs.contracts.code_model import CODE, CODE_ENTRIES
 from jobs.contracts.columns import SPLIT_ROLES
 from jobs.contracts.data import Task
@@ -18,6 +18,7 @@ from jobs.contracts.version_model import VERSION
 from jobs.models import CodeVersion, Dataset, DatasetVersion, ModelVersion, Project, User
 from jobs.queries import code, code_data, datasets, dry_builds
 from jobs.queries.datasets import READY
+from jobs.queries.experiments import newest_names
 from webapp.forms.experiment import fine_tuning
 from webapp.forms.experiment.rows import FIT_RANGES
 from webapp.forms.experiment.schema import VARIANTS, Variant, options_of
@@ -116,6 +117,7 @@ def context_for_browser(user: User, project: Project) -> Json:
     loaded = code_data.newest_versions(project)
     return {
         "project": project.slug,
+        "names": newest_names(project),
         "datasets": [
             _dataset(dataset) for dataset in datasets.listed(user, project, profiles=True).order_by("slug")
         ],
@@ -214,7 +216,6 @@ def _dataset(dataset: Dataset) -> Json:
     return {
         "slug": dataset.slug,
         "name": dataset.name,
-        "experiment": names.experiment(dataset.slug),
         "versions": [
             {"number": version.number, "state": version.state, **_profile_facts(version.profile)}
             for version in dataset.versions.all()

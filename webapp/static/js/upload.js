@@ -31,7 +31,19 @@ class UploadForm {
       if (this.#transfer && !this.#isPaused) event.preventDefault();
     });
     this.input.addEventListener("change", () => this.#order());
+    addEventListener("pageshow", ({ persisted }) => this.#comeBack(persisted));
     this.#acceptDrops(find(form, "[data-drop]", HTMLElement));
+  }
+
+  /**
+   * Follow the files that the browser restores after Back. It reports no change, also not if the same ones are chosen again.
+   * @param {boolean} isKept whether the page is as it was left
+   */
+  #comeBack(isKept) {
+    if (isKept) {
+      const isSent = !this.#transfer && find(this.form, "[data-send]", HTMLButtonElement).disabled;
+      if (isSent) location.reload();
+    } else if (this.#files.length) this.input.dispatchEvent(new Event("change"));
   }
 
   get #files() {

@@ -52,10 +52,11 @@ export const curveOffer = (chart) => ({
  * @param {Partial<Curves>} curves whose element may not be defined yet
  * @returns {Table}
  */
-export const curveTable = ({ rows = [] }) => ({
+export const curveTable = ({ rows = [], note }) => ({
   head: [
     { label: "curve" },
     ...["points", "first", "least", "greatest", "last", "training time"].map((label) => ({ label, num: true })),
   ],
   rows,
+  note: note?.textContent ?? "",
 });

@@ -32,6 +32,10 @@ export class Tile {
   foot = el("p", { class: "text-secondary ty-small ty-chart-foot" });
   /** @type {Picture | null} */
   picture = null;
+  /** The table of the last drawing, kept so that its focus and scroll position stay. @type {HTMLElement | null} */
+  table = null;
+  /** Return the content of the table. @type {() => Table} */
+  figures = () => ({ head: [], rows: [] });
 
   /** @param {{ id: string, title: string, wide?: boolean }} chart */
   constructor({ id, title, wide = false }) {
@@ -56,6 +60,9 @@ export class Tile {
       this.body,
       this.foot,
     );
+    this.body.addEventListener("ty:rows", () => {
+      if (this.table?.isConnected) this.fillTable(this.table);
+    });
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && this.enlarged) this.resize(event);
     });
@@ -101,7 +108,7 @@ export class Tile {
     this.note.title = this.note.textContent;
     setText(this.foot, isMissing || !this.enlarged ? "" : (content.drawing.foot ?? ""));
     if (isMissing) this.setBody(empty(content.missing.title, content.missing.hint, "chart-dots"));
-    else if (this.enlarged && settings.asTable) this.setBody(this.asTable(content.drawing.table()));
+    else if (this.enlarged && settings.asTable) this.drawTable(content.drawing);
     else this.drawChart(content.drawing);
   }
 
@@ -127,6 +134,7 @@ export class Tile {
     const wanted = "option" in drawing ? (drawing.height ?? LARGE) : LARGE;
     const height = this.enlarged ? wanted : Math.min(wanted, SMALL);
     if ("element" in drawing) {
+      drawing.element.hidden = false;
       this.setBody(drawing.element);
       drawing.element.resizeTo?.(height);
       return;
@@ -137,28 +145,44 @@ export class Tile {
     this.picture.draw(drawing, height);
   }
 
-  /** @param {HTMLElement} element */
-  setBody(element) {
-    if (this.body.firstElementChild !== element) this.body.replaceChildren(element);
+  /**
+   * Show the figures as a table. An element that draws itself stays on the page: there it follows its job.
+   * @param {Drawing} drawing
+   */
+  drawTable(drawing) {
+    this.table ??= el("div", {
+      class: "table-responsive ty-chart-table",
+      tabindex: "0",
+      role: "region",
+      "aria-label": `${this.title} as a table`,
+    });
+    this.figures = drawing.table;
+    if ("element" in drawing) {
+      drawing.element.hidden = true;
+      this.setBody(this.table, drawing.element);
+    } else this.setBody(this.table);
+    this.fillTable(this.table);
   }
 
-  /** @param {Table} table */
-  asTable({ head, rows }) {
+  /** @param {HTMLElement[]} elements */
+  setBody(...elements) {
+    const { children } = this.body;
+    if (children.length !== elements.length || elements.some((element, at) => children[at] !== element))
+      this.body.replaceChildren(...elements);
+  }
+
+  /** @param {HTMLElement} table */
+  fillTable(table) {
+    const { head, rows, note } = this.figures();
     const cells = (/** @type {(string | number)[]} */ row) =>
       row.map((value, index) => el("td", { class: index && head[index].num ? "num" : null }, String(value ?? "–")));
     const names = head.map(({ label, num }) => el("th", { scope: "col", class: num ? "num" : null }, label));
     const lines = rows.slice(0, ROWS).map((row) => el("tr", {}, cells(row)));
     const cut = `The first ${ROWS} of ${grouped(rows.length)} rows; all are in the CSV.`;
-    return el(
-      "div",
-      {
-        class: "table-responsive ty-chart-table",
-        tabindex: "0",
-        role: "region",
-        "aria-label": `${this.title} as a table`,
-      },
+    const notes = [note, rows.length > ROWS ? cut : ""].filter(Boolean).join(" ");
+    table.replaceChildren(
       el("table", { class: "table" }, el("thead", {}, el("tr", {}, names)), el("tbody", {}, lines)),
-      rows.length > ROWS ? el("p", { class: "text-secondary ty-small ty-chart-foot" }, cut) : "",
+      notes ? el("p", { class: "text-secondary ty-small ty-chart-foot" }, notes) : "",
     );
   }
 }

@@ -126,7 +126,6 @@ export class Fields {
    * @param {string} slug
    */
   onDataset(slug) {
-    this.renameTo(slug);
     this.sheet.edit((spec) => {
       const { split } = spec.data ?? {};
       spec.data = { ...spec.data, dataset: slug };
@@ -158,17 +157,6 @@ export class Fields {
       const fitting = this.sheet.known.templates.find((one) => this.sheet.takes(one));
       if (fitting) this.setKind(spec, TEMPLATE, fitting.name);
     });
-  }
-
-  /**
-   * A proposed name of a new experiment has the name of its data set; a name that the user wrote stays.
-   * @param {string} slug
-   */
-  renameTo(slug) {
-    const { experiment, datasets } = this.sheet.known;
-    const name = find(this.form, "[name=name]", HTMLInputElement);
-    if (experiment !== null || name.value !== this.sheet.dataset?.experiment) return;
-    name.value = datasets.find((one) => one.slug === slug)?.experiment ?? name.value;
   }
 
   /**

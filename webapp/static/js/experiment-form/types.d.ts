@@ -34,6 +34,7 @@ export interface Rule {
 }
 
 export interface Search {
+  algorithm?: string;
   space?: Parameter[];
   objective?: Objective;
   objectives?: Objective[];
@@ -162,8 +163,9 @@ export interface DryBuild {
 export interface Known {
   project: string;
   experiment: number | null;
-  /** `experiment` is the name that is proposed for an experiment with the data set. */
-  datasets: { slug: string; experiment: string; versions: Version[] }[];
+  /** The names of other experiments, from which a proposed name differs. */
+  names: string[];
+  datasets: { slug: string; versions: Version[] }[];
   tasks: Record<string, Task>;
   variants: Record<string, Variant>;
   fitFields: string[];

@@ -36,7 +36,7 @@ document.addEventListener("mousedown", ({ clientX }) => (pressed = clientX), { c
 export class Chart extends HTMLElement {
   job = 0;
   note = Object.assign(document.createElement("div"), { className: "ty-chart-note" });
-  resize = new ResizeObserver(() => this.chart?.setSize({ width: this.clientWidth, height: this.chart.height }));
+  resize = new ResizeObserver(() => this.fitWidth());
   theme = new MutationObserver(() => this.rebuild());
   /** @type {uPlot | null} */
   chart = null;
@@ -186,6 +186,11 @@ export class Chart extends HTMLElement {
     if (button !== 0 || Math.abs(clientX - pressed) >= LEAST_DRAG) return;
     this.clicked();
     if (clicks === 2 && this.key) settings.set(this.keyOf("x"), { xrange: null });
+  }
+
+  fitWidth() {
+    // A hidden chart, in whose place a table is shown, has no width.
+    if (this.chart && this.clientWidth) this.chart.setSize({ width: this.clientWidth, height: this.chart.height });
   }
 
   /**

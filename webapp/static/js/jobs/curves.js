@@ -100,6 +100,7 @@ export class Curves extends Chart {
       this.isLoaded = false;
       this.clear();
       this.note.textContent = "The curves could not be loaded; reload the page to try again.";
+      this.reportRows();
       return;
     }
     /** @type {{ series: MetricSeries[] }} */
@@ -114,6 +115,7 @@ export class Curves extends Chart {
     this.waiting = null;
     if (early) this.onEvents(early);
     this.rebuild();
+    this.reportRows();
   }
 
   /**
@@ -137,8 +139,14 @@ export class Curves extends Chart {
       this.frame = requestAnimationFrame(() => {
         this.frame = 0;
         this.draw();
+        this.reportRows();
       });
     }
+  }
+
+  /** Report other figures, for a table in place of the chart. */
+  reportRows() {
+    this.dispatchEvent(new Event("ty:rows", { bubbles: true }));
   }
 
   /**
@@ -160,7 +168,7 @@ export class Curves extends Chart {
 
   /** The figures of each curve, for a table. */
   get rows() {
-    return this.lines.figures;
+    return this.isLoaded ? this.lines.figures : [];
   }
 
   /** Whether the x axis is the time of training. */

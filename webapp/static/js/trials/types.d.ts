@@ -120,6 +120,8 @@ export interface Scene {
 export interface Table {
   head: { label: string; num?: boolean }[];
   rows: (string | number)[][];
+  /** A sentence about the rows, or why there are none. */
+  note?: string;
 }
 
 /** A place in a chart that the keyboard can reach. */
