@@ -86,6 +86,15 @@ class _Running:
         last = self.lines.last
         return f"its process ended {how}" + (f"; its last line: {last}" if last else "")
 
+    def close(self) -> None:
+        """End all its processes, and delete its temporary folder. Call it in a thread."""
+        self.process.kill()
+        try:
+            # Before its output is closed: the last lines may not have been read yet.
+            self.watch.stop()
+        finally:
+            self.process.close()
+
 
 @dataclass
 class ModelProcesses:
@@ -181,7 +190,7 @@ class ModelProcesses:
                     await asyncio.to_thread(running.watch.stop)
                     await loop.sock_sendall(connection, json.dumps({"ended": running.cause(status)}).encode())
                 finally:
-                    await asyncio.shield(asyncio.to_thread(_close, running))
+                    await asyncio.shield(asyncio.to_thread(running.close))
         finally:
             await asyncio.shield(_removed(preparing, folder))
 
@@ -335,11 +344,6 @@ def _linked(file: Path, folder: Path) -> Path:
     except OSError:
         shutil.copyfile(file, link)
     return link
-
-
-def _close(running: _Running) -> None:
-    running.process.close()
-    running.watch.stop()
 
 
 async def _removed(preparing: "asyncio.Future[_Prepared]", folder: Path) -> None:
