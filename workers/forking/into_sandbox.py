@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
+from workers.forking import plan_file
 from workers.forking.interpreter import run_command
 from workers.runner.parent_death import set_process_name
 from workers.sandbox.enter import fail
@@ -32,6 +33,8 @@ def enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
     # That of the processes outside. The module in the sandbox sets its own.
     set_process_name("ty-sandbox")
     file, *given = descriptors
+    if not plan_file.claim(file):
+        fail(TimeoutError("another process was started, since this one was forked too late"))
     plan = Plan.read(file)._replace(parent=parent)
     os.close(file)
     kept = take_streams(given)
