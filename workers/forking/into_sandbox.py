@@ -1,13 +1,11 @@
 """Has a fork carry out the plan of a sandbox. `sandbox_forks` requests it."""
 
 import os
-import sys
-import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
 from workers.forking import plan_file
-from workers.forking.interpreter import run_command
+from workers.forking.interpreter import run_and_exit
 from workers.runner.parent_death import set_process_name
 from workers.sandbox.enter import fail
 from workers.sandbox.forked import enter_forked
@@ -50,12 +48,4 @@ def enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
 
 
 def _run_in_sandbox(plan: Plan) -> NoReturn:
-    status = 1
-    try:
-        status = run_command(plan.command, plan.environment, plan.folder)
-    except BaseException:  # noqa: BLE001  as the interpreter does
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+    run_and_exit(plan.command, plan.environment, plan.folder)
