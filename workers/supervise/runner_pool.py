@@ -232,7 +232,7 @@ class RunnerPool:
             )
         # As below.
         except BaseException:
-            await asyncio.shield(_close_prepared(preparing))
+            await asyncio.shield(_close_prepared(preparing, folder))
             raise
 
     async def sandbox_starter(self, environment: Environment) -> Starter:
@@ -279,11 +279,12 @@ class RunnerPool:
         await asyncio.to_thread(shutil.rmtree, runner.folder, ignore_errors=True)
 
 
-async def _close_prepared(preparing: "asyncio.Future[SandboxLauncher]") -> None:
-    """Withdraw the access of a runner in a sandbox that was not started."""
+async def _close_prepared(preparing: "asyncio.Future[SandboxLauncher]", folder: Path) -> None:
+    """Withdraw the access of a runner in a sandbox that was not started, and delete its folders."""
     await asyncio.wait({preparing})
     if preparing.exception() is None:
         await asyncio.to_thread(preparing.result().close)
+    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 async def _close_access(creating: "asyncio.Future[RunnerAccess]") -> None:

@@ -366,13 +366,14 @@ class SandboxLauncher:
     start: Starter
 
     def close(self) -> None:
-        """Withdraw the access of a runner that was not started."""
+        """Withdraw the access of a runner that was not started, and remove its folder for tasks."""
         if self.packages is not None:
             self.packages.release()
         if self.checkpoints is not None:
             self.checkpoints.close()
         if self.access is not None:
             self.access.close()
+        remove_if_empty(self.folders.work)
 
     async def launch(self, start: RunnerStart, descriptors: RunnerDescriptors) -> SandboxedChild:
         """Start the runner. Its folder and its environment are those of the request.
