@@ -37,7 +37,8 @@ from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.line_splitter import LineSplitter
 from workers.supervise.log_file import level_of
 from workers.supervise.runner_pool import RunnerPool
-from workers.supervise.sandboxes import Sandboxes, end_of, put_code, started_in
+from workers.supervise.sandbox_folders import ENTER, FOR_ALL, put_code
+from workers.supervise.sandboxes import Sandboxes, end_of, started_in
 
 MAX_ROWS = 64
 """Rows of the largest batch that it computes."""
@@ -45,7 +46,6 @@ DISK_BYTES = 256 * MIB
 """A model computes, and has no reason to write."""
 MAX_LINES = 1000
 MAX_LINE_BYTES = 4000
-_FOR_ALL, _ENTER = 0o755, 0o711
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -203,7 +203,7 @@ class ModelProcesses:
             for each in folders[1:]:
                 each.mkdir()
                 # Only this process can enter the folder around them.
-                each.chmod(_ENTER if each == folders.scratch else _FOR_ALL)
+                each.chmod(ENTER if each == folders.scratch else FOR_ALL)
             self._sandboxes.link_program(folders.program)
             put_code(code, folders.code)
             stored = _linked(file, folders.inputs) if access is None else access.read_only(file)

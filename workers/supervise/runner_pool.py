@@ -18,7 +18,9 @@ from workers.supervise.environment import runner_environment
 from workers.supervise.fork_servers import ForkOrSpawnLauncher, ForkServers
 from workers.supervise.launcher import MODEL, RUNNER, Launcher, RunnerStart, SpawnLauncher
 from workers.supervise.runner_process import RunnerProcess
-from workers.supervise.sandboxes import Sandboxes, SandboxLauncher, SandboxNeeds, remove_if_empty
+from workers.supervise.runner_sandbox import SandboxNeeds
+from workers.supervise.sandbox_folders import remove_if_empty
+from workers.supervise.sandboxes import Sandboxes, SandboxLauncher
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.standby import StandbyKey, Standbys, share_devices
 
