@@ -128,6 +128,8 @@ def test_a_fork_that_comes_after_its_replacement_does_not_enter_the_sandbox(
     with pytest.raises(InterruptedError):
         start(forks, Level.PROCESS, folder, owner)
     assert forks.run(end_of(*late)) == CANNOT_START
+    # So does one whose plan cannot be read.
+    assert forks.run(end_of(late[0], late[1][1:])) == CANNOT_START
     for each in late[1]:
         os.close(each)
 

@@ -31,20 +31,25 @@ def enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
     # That of the processes outside. The module in the sandbox sets its own.
     set_process_name("ty-sandbox")
     file, *given = descriptors
-    if not plan_file.claim(file):
-        fail(TimeoutError("another process was started, since this one was forked too late"))
-    plan = Plan.read(file)._replace(parent=parent)
-    os.close(file)
-    kept = take_streams(given)
-    # The command names the number that the descriptor has in the process that made the plan.
-    (named,) = plan.keep
-    if kept != named:
-        os.dup2(kept, named)
-        os.close(kept)
     try:
+        plan = _claimed_plan(file)._replace(parent=parent)
+        kept = take_streams(given)
+        # The command names the number that the descriptor has in the process that made the plan.
+        (named,) = plan.keep
+        if kept != named:
+            os.dup2(kept, named)
+            os.close(kept)
         enter_forked(plan, _run_in_sandbox)
     except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
         fail(error)
+
+
+def _claimed_plan(file: int) -> Plan:
+    if not plan_file.claim(file):
+        raise TimeoutError("another process was started, since this one was forked too late")
+    plan = Plan.read(file)
+    os.close(file)
+    return plan
 
 
 def _run_in_sandbox(plan: Plan) -> NoReturn:

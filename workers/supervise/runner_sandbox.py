@@ -1,4 +1,4 @@
-"""The sandbox of one runner with code of users: what it needs, and the files that its tasks get."""
+"""The sandbox of one runner with code of users: its needs, its processes, and the files of its tasks."""
 
 import os
 import shutil

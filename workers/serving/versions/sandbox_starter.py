@@ -82,7 +82,7 @@ class SandboxStarter:
         except PackagesMissing as error:
             raise CodeRefused(str(error)) from error
         except asyncio.CancelledError:
-            # The thread goes on, maybe for minutes.
+            # The thread continues, maybe for minutes.
             installing.add_done_callback(_release)
             raise
 

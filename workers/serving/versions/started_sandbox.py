@@ -47,12 +47,12 @@ class Lines:
 
 
 class StartedSandbox(NamedTuple):
-    """A started child, and what it has.
+    """A started child, and its files.
 
     Attributes:
         process: its processes.
         watch: measures them.
-        lines: what it prints.
+        lines: its output.
         files: its folder and its user.
         model: its model file.
         packages: keeps the packages of its code; None if it has none.
