@@ -55,9 +55,9 @@ class ForkServer:
         self._output = output
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
+        # A queue: the server answers requests in their order.
         self._pending: deque[asyncio.Future[Child]] = deque()
         self._children: dict[int, asyncio.Future[int]] = {}
-        # `_pending` is a queue: the server answers requests in their order.
         self._loop.add_reader(connection, self._on_message)
 
     @classmethod
