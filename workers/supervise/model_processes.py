@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -188,9 +188,11 @@ class ModelProcesses:
                     status = await asyncio.shield(running.ended)
                     # Its last line may explain the end.
                     await asyncio.to_thread(running.watch.stop)
+                    running.lines.end()
                     await loop.sock_sendall(connection, json.dumps({"ended": running.cause(status)}).encode())
                 finally:
                     await asyncio.shield(asyncio.to_thread(running.close))
+                    running.lines.end()
         finally:
             await asyncio.shield(_removed(preparing, folder))
 
@@ -285,7 +287,14 @@ class _Lines:
         return self._last[0][:500] if self._last else ""
 
     def receive(self, chunk: bytes) -> None:
-        for line in self._splitter.feed(chunk):
+        self._record(self._splitter.feed(chunk))
+
+    def end(self) -> None:
+        """Record the last line if it has no newline."""
+        self._record([self._splitter.rest()])
+
+    def _record(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
             text = line.decode(errors="replace").replace("\0", "\ufffd").strip()
             if text:
                 self._last.append(text)
