@@ -43,8 +43,9 @@ from workers.supervise.fork_servers import ForkServers
 from workers.supervise.launcher import RUNNER
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.runner_sandbox import SandboxNeeds
 from workers.supervise.sandbox_limits import SandboxLimits
-from workers.supervise.sandboxes import Sandboxes, SandboxNeeds
+from workers.supervise.sandboxes import Sandboxes
 from workers.supervise.secret_masking import SecretMasker
 
 SPEC = ExperimentSpec.model_validate(

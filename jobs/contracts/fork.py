@@ -38,8 +38,8 @@ class ForkIntoSandbox(BaseModel):
     """A request for a process that enters a sandbox, and runs a module there as a new interpreter would.
 
     Its `workers.sandbox.plan.Plan` is in a file, so that the fork server, whose memory later forks have, does
-    not read it. The command of the plan is an interpreter with `-m`, a module and arguments, and it keeps one
-    descriptor.
+    not read it; see `workers.forking.plan_file`. The command of the plan is an interpreter with `-m`, a
+    module and arguments, and it keeps one descriptor.
     """
 
     into_sandbox: Literal[True] = True

@@ -16,12 +16,9 @@ from workers.sandbox.view import CODE_ROOT
 PARENT = """
 import json, os, sys, tempfile
 import numpy
-from workers.forking.interpreter import run_command
+from workers.forking.interpreter import run_and_exit
 tempfile.gettempdir()
-status = run_command(*json.loads(sys.argv[1]))
-sys.stdout.flush()
-sys.stderr.flush()
-os._exit(status)
+run_and_exit(*json.loads(sys.argv[1]))
 """
 FACTS = """
 import json, os, site, sys, tempfile
@@ -105,7 +102,17 @@ def test_a_fork_has_the_packages_of_a_virtual_environment(program: Program, tmp_
     assert forked["path"].index(str(packages)) < forked["path"].index(own[0])
 
 
-@pytest.mark.parametrize("end", ["", "sys.exit(3)", "sys.exit('a text')", "sys.exit((1, 2))", "1 / 0"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",
+        "sys.exit(3)",
+        "sys.exit('a text')",
+        "sys.exit((1, 2))",
+        "1 / 0",
+        "sys.stdout.close(); sys.stderr = None; sys.exit(3)",
+    ],
+)
 def test_a_fork_ends_as_a_new_interpreter(program: Program, end: str) -> None:
     (program.given / "program.py").write_text(f"import sys\n{end}\n")
     command = (sys.executable, "-m", "program")

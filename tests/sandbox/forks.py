@@ -26,7 +26,7 @@ class Forks:
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        self.server, self.starter = self._run(self._start())
+        self.server, self.starter = self.run(self._start())
         return self
 
     async def _start(self) -> tuple[ForkServer, SandboxForks]:
@@ -37,8 +37,9 @@ class Forks:
         return server, SandboxForks(server)
 
     def __exit__(self, *_: object) -> None:
-        self._run(self.server.end())
+        self.run(self.server.end())
         self._loop.call_soon_threadsafe(self._loop.stop)
 
-    def _run[T](self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def run[T](self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the event loop of the fork server's client."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,8 +17,9 @@ from jobs.contracts.sandbox import Level, SandboxRequest
 from tests.sandbox.conftest import Cases
 from tests.sandbox.forks import Forks
 from tests.sandbox.test_launch import LIMITS, folder
-from workers.forking import sandbox_forks
+from workers.forking import plan_file, sandbox_forks
 from workers.sandbox import usage
+from workers.sandbox.enter import CANNOT_START
 from workers.sandbox.forked_process import KILLED, ForkedProcess
 from workers.sandbox.launch import Owner, Streams, launch_at
 from workers.sandbox.process import SandboxProcess
@@ -103,6 +104,46 @@ def test_a_fork_that_cannot_be_watched_ends_before_another_process_replaces_it(
 
     monkeypatch.setattr(sandbox_forks, "spawn", replace)
     with pytest.raises(InterruptedError):
+        start(forks, Level.PROCESS, folder, owner)
+
+
+def test_a_fork_that_comes_after_its_replacement_does_not_enter_the_sandbox(
+    forks: Forks, folder: Path, owner: Owner | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork = forks.server.fork
+    late: list[Any] = []
+
+    async def fork_late(request: bytes, descriptors: Sequence[int], **_: Any) -> NoReturn:
+        late.extend((request, [os.dup(each) for each in descriptors]))
+        raise TimeoutError
+
+    async def end_of(request: bytes, descriptors: Sequence[int]) -> int:
+        return await (await fork(request, descriptors)).ended
+
+    def replace(*_: object) -> NoReturn:
+        raise InterruptedError
+
+    monkeypatch.setattr(forks.server, "fork", fork_late)
+    monkeypatch.setattr(sandbox_forks, "spawn", replace)
+    with pytest.raises(InterruptedError):
+        start(forks, Level.PROCESS, folder, owner)
+    assert forks.run(end_of(*late)) == CANNOT_START
+    # So does one whose plan cannot be read.
+    assert forks.run(end_of(late[0], late[1][1:])) == CANNOT_START
+    for each in late[1]:
+        os.close(each)
+
+
+def test_a_fork_that_is_in_its_sandbox_without_a_report_is_not_replaced(
+    forks: Forks, folder: Path, owner: Owner | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fork_unseen(_: bytes, descriptors: Sequence[int], **__: Any) -> NoReturn:
+        assert plan_file.claim(descriptors[0])
+        raise TimeoutError
+
+    monkeypatch.setattr(forks.server, "fork", fork_unseen)
+    monkeypatch.setattr(sandbox_forks, "spawn", lambda *_: pytest.fail("two would have one user"))
+    with pytest.raises(OSError, match="may be in the sandbox"):
         start(forks, Level.PROCESS, folder, owner)
 
 

@@ -49,7 +49,8 @@ def main() -> None:
             continue
         text = body.decode()
         if text == EXIT:
-            sys.stdout.write("bye\n")
+            # A line without an end counts, too.
+            sys.stdout.write("bye")
             sys.stdout.flush()
             os._exit(3)
         found = connects(int(text)) if text.isdecimal() else can_read(Path(text))

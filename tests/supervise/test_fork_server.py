@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -201,7 +202,7 @@ async def mute() -> AsyncIterator[tuple[client.ForkServer, socket.socket]]:
         yield client.ForkServer(process, ours, None), theirs
 
 
-async def test_a_fork_that_is_no_longer_awaited_leaves_no_error_behind(
+async def test_a_fork_that_is_no_longer_awaited_is_ended_and_leaves_no_error_behind(
     unheard: list[str], mute: tuple[client.ForkServer, socket.socket]
 ) -> None:
     server, theirs = mute
@@ -212,6 +213,10 @@ async def test_a_fork_that_is_no_longer_awaited_leaves_no_error_behind(
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await server.fork(b"{}", [])
+    late = [subprocess.Popen(["sleep", "60"]) for _ in range(2)]
+    for child in late:
+        theirs.send(json.dumps({"forked": child.pid}).encode())
+    await until(lambda: all(child.poll() is not None for child in late))
     theirs.close()
     await until(lambda: not server.alive)
     gc.collect()

@@ -18,9 +18,11 @@ from workers.node.inventory import Inventory
 from workers.sandbox.gpus import GpuAccess, SandboxGpu
 from workers.supervise.devices import Devices
 from workers.supervise.environment import runner_environment
+from workers.supervise.runner_sandbox import SandboxNeeds
+from workers.supervise.sandbox_folders import SandboxFolders
 from workers.supervise.sandbox_gpus import SandboxGpus
 from workers.supervise.sandbox_limits import GIB, SandboxLimits
-from workers.supervise.sandboxes import Sandboxes, SandboxFolders, SandboxNeeds
+from workers.supervise.sandboxes import Sandboxes
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOT = uuid.uuid4().hex

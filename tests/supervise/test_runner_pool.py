@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import psutil
 import pytest
@@ -16,12 +16,14 @@ from jobs.contracts.task_parts import OwnCode
 from tests.supervise.conftest import FAKE, until
 from workers.isolation.access import Isolation, RunnerAccess
 from workers.runner.environment import Environment
+from workers.supervise import sandboxes
 from workers.supervise.fork_servers import ForkServers
 from workers.supervise.launcher import RunnerStart, SpawnLauncher
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.runner_sandbox import SandboxNeeds
 from workers.supervise.sandbox_limits import SandboxLimits
-from workers.supervise.sandboxes import Sandboxes, SandboxNeeds
+from workers.supervise.sandboxes import Sandboxes
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.standby import StandbyKey, Standbys
 
@@ -52,6 +54,18 @@ async def pool(tmp_path: Path) -> AsyncIterator[RunnerPool]:
     await made.close()
 
 
+def pool_with_sandboxes(home: Path, fork_servers: ForkServers | None = None) -> RunnerPool:
+    offered = Sandboxes(home / "attempts", have_own_users=False)
+    offered.states.set_result((LevelState(level=Level.PROCESS, offered=True),))
+    return RunnerPool(home / "runners", 2, 60.0, 2**30, fork_servers=fork_servers, sandboxes=offered)
+
+
+def key_with_code() -> RunnerKey:
+    code = OwnCode(digest="1", minimum=Level.PROCESS, network=False)
+    needs = SandboxNeeds(1, code, checkpoints="", compile_cache="", limits=SandboxLimits().of_run(2**30))
+    return KEY._replace(devices=None, sandbox=needs)
+
+
 async def test_a_start_in_a_sandbox_that_is_cancelled_during_the_imports_leaves_nothing(
     tmp_path: Path,
 ) -> None:
@@ -62,18 +76,26 @@ async def test_a_start_in_a_sandbox_that_is_cancelled_during_the_imports_leaves_
             asked.set()
             await asyncio.Event().wait()
 
-    folder = tmp_path / "runners"
-    sandboxes = Sandboxes(tmp_path / "attempts")
-    sandboxes.states.set_result((LevelState(level=Level.PROCESS, offered=True),))
-    servers = Importing(folder, 60.0, FAKE)
-    pool = RunnerPool(folder, 2, 60.0, 2**30, fork_servers=servers, sandboxes=sandboxes)
-    code = OwnCode(digest="1", minimum=Level.PROCESS, network=False)
-    needs = SandboxNeeds(1, code, checkpoints="", compile_cache="", limits=SandboxLimits().of_run(2**30))
-    taking = asyncio.create_task(pool.take(KEY._replace(devices=None, sandbox=needs)))
+    pool = pool_with_sandboxes(tmp_path, Importing(tmp_path / "runners", 60.0, FAKE))
+    taking = asyncio.create_task(pool.take(key_with_code()))
     await asked.wait()
     taking.cancel()
     await asyncio.wait({taking})
-    assert not folder.exists()
+    assert not (tmp_path / "runners").exists()
+    await pool.close()
+
+
+async def test_a_start_in_a_sandbox_that_fails_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(sandboxes, "launch", fail)
+    pool = pool_with_sandboxes(tmp_path)
+    with pytest.raises(BlockingIOError):
+        await pool.take(key_with_code())
+    assert [*tmp_path.glob("runners/*"), *tmp_path.glob("attempts/own-code/*")] == []
     await pool.close()
 
 

@@ -11,7 +11,7 @@ from jobs.states import Outcome
 from workers.runner.failures import describe_exit
 from workers.sandbox.enter import CANNOT_START
 from workers.sandbox.levels import wanted_levels
-from workers.supervise import sandboxes
+from workers.supervise import sandbox_folders
 from workers.supervise.sandbox_end import CODES, end_of_breach, end_of_process
 from workers.supervise.sandbox_limits import SandboxLimits
 
@@ -81,4 +81,4 @@ def test_no_file_of_code_is_put_outside_of_its_folder(path: str, tmp_path: Path)
     files = (OwnCodeFile(path=path, place=str(tmp_path / "source")),)
     code = OwnCode(digest="c" * 64, files=files, minimum=Level.PROCESS, network=False)
     with pytest.raises(ValueError, match="cannot have the path"):
-        sandboxes.put_code(code, tmp_path / "code")
+        sandbox_folders.put_code(code, tmp_path / "code")

@@ -21,8 +21,8 @@ from workers.runner.environment import Environment
 from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.devices import Devices
 from workers.supervise.runner_pool import RunnerPool
+from workers.supervise.runner_sandbox import SandboxNeeds
 from workers.supervise.sandbox_limits import SandboxLimits
-from workers.supervise.sandboxes import SandboxNeeds
 from workers.supervise.standby import StandbyKey
 from workers.supervise.timing import Timing
 

@@ -55,9 +55,9 @@ class ForkServer:
         self._output = output
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
+        # A queue: the server answers requests in their order.
         self._pending: deque[asyncio.Future[Child]] = deque()
         self._children: dict[int, asyncio.Future[int]] = {}
-        # `_pending` is a queue: the server answers requests in their order.
         self._loop.add_reader(connection, self._on_message)
 
     @classmethod
@@ -189,12 +189,16 @@ class ForkServer:
     def _on_forked(self, pid: int) -> None:
         forked = self._pending.popleft()
         try:
-            _resolve(forked, self._watch_child(pid))
+            child = self._watch_child(pid)
         # No descriptor is free to watch it by, so its end would not be noticed.
         except OSError as error:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            _kill_child(pid)
             _reject(forked, error)
+            return
+        # Its caller was cancelled, or has started another process after the timeout.
+        if forked.done():
+            _kill_child(pid)
+        _resolve(forked, child)
 
     def _watch_child(self, pid: int) -> Child:
         """Watch a child by its pidfd, which stays valid even if its pid is reused."""
@@ -245,6 +249,11 @@ class ForkServer:
         _reject(self._ready, gone)
         while self._pending:
             _reject(self._pending.popleft(), gone)
+
+
+def _kill_child(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def _own_status(handle: int) -> int | None:

@@ -6,11 +6,29 @@ import runpy
 import site
 import sys
 import tempfile
+import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 PATH = "PYTHONPATH"
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")
+
+
+def run_and_exit(command: Sequence[str], environment: Mapping[str, str], folder: str) -> NoReturn:
+    """Run a module as `run_command` does, and end this process as an interpreter ends."""
+    status = 1
+    try:
+        status = run_command(command, environment, folder)
+    except BaseException:  # noqa: BLE001  as the interpreter does
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            # The module may have closed or replaced it.
+            with suppress(Exception):
+                stream.flush()
+        os._exit(status)
 
 
 def run_command(command: Sequence[str], environment: Mapping[str, str], folder: str) -> int:

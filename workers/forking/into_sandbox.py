@@ -1,12 +1,11 @@
 """Has a fork carry out the plan of a sandbox. `sandbox_forks` requests it."""
 
 import os
-import sys
-import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from workers.forking.interpreter import run_command
+from workers.forking import plan_file
+from workers.forking.interpreter import run_and_exit
 from workers.runner.parent_death import set_process_name
 from workers.sandbox.enter import fail
 from workers.sandbox.forked import enter_forked
@@ -32,27 +31,26 @@ def enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
     # That of the processes outside. The module in the sandbox sets its own.
     set_process_name("ty-sandbox")
     file, *given = descriptors
-    plan = Plan.read(file)._replace(parent=parent)
-    os.close(file)
-    kept = take_streams(given)
-    # The command names the number that the descriptor has in the process that made the plan.
-    (named,) = plan.keep
-    if kept != named:
-        os.dup2(kept, named)
-        os.close(kept)
     try:
+        plan = _claimed_plan(file)._replace(parent=parent)
+        kept = take_streams(given)
+        # The command names the number that the descriptor has in the process that made the plan.
+        (named,) = plan.keep
+        if kept != named:
+            os.dup2(kept, named)
+            os.close(kept)
         enter_forked(plan, _run_in_sandbox)
     except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
         fail(error)
 
 
+def _claimed_plan(file: int) -> Plan:
+    if not plan_file.claim(file):
+        raise TimeoutError("another process was started, since this one was forked too late")
+    plan = Plan.read(file)
+    os.close(file)
+    return plan
+
+
 def _run_in_sandbox(plan: Plan) -> NoReturn:
-    status = 1
-    try:
-        status = run_command(plan.command, plan.environment, plan.folder)
-    except BaseException:  # noqa: BLE001  as the interpreter does
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+    run_and_exit(plan.command, plan.environment, plan.folder)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from jobs.contracts.fork import ForkIntoSandbox
+from workers.forking import plan_file
 from workers.forking.client import ForkServer
 from workers.sandbox.forked_process import ForkedProcess
 from workers.sandbox.launch import Stream, Streams, spawn
@@ -17,6 +18,10 @@ from workers.sandbox.plan import Plan
 from workers.sandbox.process import Started
 
 log = logging.getLogger(__name__)
+
+
+class _ForkedUnseen(OSError):
+    """A fork has begun to carry out the plan, but its fork server has not reported it."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +40,16 @@ class SandboxForks:
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     def __call__(self, plan: Plan, streams: Streams) -> Started:
-        """Start the process outside of a sandbox. It has no pipe for its standard input."""
+        """Start the process outside of a sandbox. It has no pipe for its standard input.
+
+        Raises:
+            OSError: it could not be started, or a process may run whose pid is unknown.
+        """
         try:
             return self._forked(plan, streams)
+        # A second process would share its user, folders and connection.
+        except _ForkedUnseen:
+            raise
         except OSError as error:
             log.warning("a sandbox was started without the fork server, which is slower: %s", error)
             return spawn(plan, streams)
@@ -53,17 +65,24 @@ class SandboxForks:
             stderr = stdout if streams.stderr == subprocess.STDOUT else streams.stderr
             # The server closes its copies after the fork.
             descriptors = [_descriptor(each, given) for each in (streams.stdin, stdout, stderr)]
-            file = os.memfd_create("plan")
+            file = plan_file.create(plan)
             given.callback(os.close, file)
-            plan.write(file)
-            started = self._start((file, *descriptors, *streams.keep), output)
+            started = self._start(file, (*descriptors, *streams.keep), output)
             process = asyncio.run_coroutine_threadsafe(started, self._loop).result()
             undo.pop_all()
         return process
 
-    async def _start(self, descriptors: tuple[int, ...], output: IO[bytes] | None) -> ForkedProcess:
+    async def _start(
+        self, file: int, descriptors: tuple[int, ...], output: IO[bytes] | None
+    ) -> ForkedProcess:
         request = ForkIntoSandbox().model_dump_json().encode()
-        child = await self.server.fork(request, descriptors, timeout=self.timeout)
+        try:
+            child = await self.server.fork(request, (file, *descriptors), timeout=self.timeout)
+        except OSError as error:
+            # A later fork then finds that the plan is claimed, and ends.
+            if plan_file.claim(file):
+                raise
+            raise _ForkedUnseen(f"a process may be in the sandbox without a report: {error}") from error
         try:
             return ForkedProcess(child.pid, child.ended, output)
         except OSError:

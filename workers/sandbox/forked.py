@@ -2,7 +2,8 @@
 
 At most levels it makes its borders itself, as a new process does. Bubblewrap, a program of its own, starts a
 process that waits (`hold`); then a second fork joins the namespaces of that one (setns(2)) and confines
-itself like any command. So a run has the same borders, whether it was forked or not.
+itself like any command. So a run has the same borders, whether it was forked or not. docs/sandbox.md shows
+the processes of each level.
 """
 
 import os
@@ -111,10 +112,11 @@ def hold(descriptor: int) -> NoReturn:
 def _close_to_the_run(descriptor: int) -> None:
     """Keep this process from use by a run that has the same user."""
     kernel.drop_capabilities()
-    # Joining needed it. The run could write into the memory of this process, which the watch does not count.
+    # The run could write into the memory of this process, which the watch does not count. Not earlier: only a
+    # process whose files in /proc are open can be joined.
     kernel.forbid_own_proc()
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    # The streams of the run close when it ends.
+    # Otherwise the streams of the run would stay open after its end.
     monitor.close_all_but(descriptor)
 
 

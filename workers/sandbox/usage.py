@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _HELPERS = 2
-"""How many generations of processes, beginning with the started one, are not the command's."""
+"""How many generations of processes, beginning with the started one, are not the command's; docs/sandbox.md
+shows them."""
 _BLOCK = 512
 _CHILDREN = "children"
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108  only its size is read

@@ -37,10 +37,11 @@ from workers.supervise.quota_watch import QuotaWatch
 from workers.supervise.rival_curves import RivalCurveSender
 from workers.supervise.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.runner_process import RunnerProcess
+from workers.supervise.runner_sandbox import SandboxNeeds
 from workers.supervise.runner_session import RunnerSession
+from workers.supervise.sandbox_folders import remove_tree
 from workers.supervise.sandbox_gpus import SandboxGpus
 from workers.supervise.sandbox_limits import SandboxLimits
-from workers.supervise.sandboxes import SandboxNeeds, remove_tree
 from workers.supervise.spool import Spool
 from workers.supervise.stop_request import StopRequest
 from workers.supervise.timing import Timing

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,8 @@ from workers.supervise.event_recorder import EventRecorder
 from workers.supervise.line_splitter import LineSplitter
 from workers.supervise.log_file import level_of
 from workers.supervise.runner_pool import RunnerPool
-from workers.supervise.sandboxes import Sandboxes, end_of, put_code, started_in
+from workers.supervise.sandbox_folders import ENTER, FOR_ALL, put_code
+from workers.supervise.sandboxes import Sandboxes, end_of, started_in
 
 MAX_ROWS = 64
 """Rows of the largest batch that it computes."""
@@ -45,7 +46,6 @@ DISK_BYTES = 256 * MIB
 """A model computes, and has no reason to write."""
 MAX_LINES = 1000
 MAX_LINE_BYTES = 4000
-_FOR_ALL, _ENTER = 0o755, 0o711
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -85,6 +85,15 @@ class _Running:
         how = f"by {signal_name(-status)}" if status < 0 else f"with status {status}"
         last = self.lines.last
         return f"its process ended {how}" + (f"; its last line: {last}" if last else "")
+
+    def close(self) -> None:
+        """End all its processes, and delete its temporary folder. Call it in a thread."""
+        self.process.kill()
+        try:
+            # Before its output is closed: the last lines may not have been read yet.
+            self.watch.stop()
+        finally:
+            self.process.close()
 
 
 @dataclass
@@ -179,9 +188,11 @@ class ModelProcesses:
                     status = await asyncio.shield(running.ended)
                     # Its last line may explain the end.
                     await asyncio.to_thread(running.watch.stop)
+                    running.lines.end()
                     await loop.sock_sendall(connection, json.dumps({"ended": running.cause(status)}).encode())
                 finally:
-                    await asyncio.shield(asyncio.to_thread(_close, running))
+                    await asyncio.shield(asyncio.to_thread(running.close))
+                    running.lines.end()
         finally:
             await asyncio.shield(_removed(preparing, folder))
 
@@ -194,7 +205,7 @@ class ModelProcesses:
             for each in folders[1:]:
                 each.mkdir()
                 # Only this process can enter the folder around them.
-                each.chmod(_ENTER if each == folders.scratch else _FOR_ALL)
+                each.chmod(ENTER if each == folders.scratch else FOR_ALL)
             self._sandboxes.link_program(folders.program)
             put_code(code, folders.code)
             stored = _linked(file, folders.inputs) if access is None else access.read_only(file)
@@ -276,7 +287,14 @@ class _Lines:
         return self._last[0][:500] if self._last else ""
 
     def receive(self, chunk: bytes) -> None:
-        for line in self._splitter.feed(chunk):
+        self._record(self._splitter.feed(chunk))
+
+    def end(self) -> None:
+        """Record the last line if it has no newline."""
+        self._record([self._splitter.rest()])
+
+    def _record(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
             text = line.decode(errors="replace").replace("\0", "\ufffd").strip()
             if text:
                 self._last.append(text)
@@ -335,11 +353,6 @@ def _linked(file: Path, folder: Path) -> Path:
     except OSError:
         shutil.copyfile(file, link)
     return link
-
-
-def _close(running: _Running) -> None:
-    running.process.close()
-    running.watch.stop()
 
 
 async def _removed(preparing: "asyncio.Future[_Prepared]", folder: Path) -> None:

@@ -18,7 +18,9 @@ from workers.supervise.environment import runner_environment
 from workers.supervise.fork_servers import ForkOrSpawnLauncher, ForkServers
 from workers.supervise.launcher import MODEL, RUNNER, Launcher, RunnerStart, SpawnLauncher
 from workers.supervise.runner_process import RunnerProcess
-from workers.supervise.sandboxes import Sandboxes, SandboxLauncher, SandboxNeeds, remove_if_empty
+from workers.supervise.runner_sandbox import SandboxNeeds
+from workers.supervise.sandbox_folders import remove_if_empty
+from workers.supervise.sandboxes import Sandboxes, SandboxLauncher
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.standby import StandbyKey, Standbys, share_devices
 
@@ -232,7 +234,7 @@ class RunnerPool:
             )
         # As below.
         except BaseException:
-            await asyncio.shield(_close_prepared(preparing))
+            await asyncio.shield(_close_prepared(preparing, folder))
             raise
 
     async def sandbox_starter(self, environment: Environment) -> Starter:
@@ -279,11 +281,12 @@ class RunnerPool:
         await asyncio.to_thread(shutil.rmtree, runner.folder, ignore_errors=True)
 
 
-async def _close_prepared(preparing: "asyncio.Future[SandboxLauncher]") -> None:
-    """Withdraw the access of a runner in a sandbox that was not started."""
+async def _close_prepared(preparing: "asyncio.Future[SandboxLauncher]", folder: Path) -> None:
+    """Withdraw the access of a runner in a sandbox that was not started, and delete its folders."""
     await asyncio.wait({preparing})
     if preparing.exception() is None:
         await asyncio.to_thread(preparing.result().close)
+    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 async def _close_access(creating: "asyncio.Future[RunnerAccess]") -> None:

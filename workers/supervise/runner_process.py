@@ -16,7 +16,7 @@ from workers.supervise.launcher import Launcher, RunnerDescriptors, RunnerStart
 from workers.supervise.line_splitter import LineSplitter
 from workers.supervise.log_file import LogFile
 from workers.supervise.pid_file import remove_pid_file, write_pid_file
-from workers.supervise.sandboxes import Sandbox, SandboxedChild
+from workers.supervise.runner_sandbox import Sandbox, SandboxedChild
 from workers.supervise.secret_masking import SecretMasker
 from workers.supervise.spool import MAX_LINE_BYTES
 from workers.supervise.usage import ProcessTree

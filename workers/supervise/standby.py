@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from jobs.contracts.control import Rehearse
 from workers.runner.environment import Environment
 from workers.supervise.runner_process import RunnerProcess
-from workers.supervise.sandboxes import SandboxNeeds
+from workers.supervise.runner_sandbox import SandboxNeeds
 
 log = logging.getLogger(__name__)
 

@@ -5,24 +5,19 @@ environment of ordinary children, and gets no secret, so a fork begins with noth
 """
 
 import asyncio
-import hashlib
 import logging
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from subprocess import PIPE, STDOUT
-from typing import NamedTuple
 
 from jobs.contracts.release import ReleasedCode
 from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
@@ -31,49 +26,23 @@ from workers.forking.sandbox_forks import SandboxForks
 from workers.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange
 from workers.sandbox.launch import Owner, SandboxRefused, Starter, Streams, launch, spawn
 from workers.sandbox.levels import find_levels, wanted_levels
-from workers.sandbox.process import SandboxProcess
-from workers.sandbox.view import CODE_ROOT, PACKAGES
 from workers.sandbox.watch import Watch
-from workers.serving.errors import plain_text
+from workers.serving.versions.child_folder import ChildFolder, shared_folder
 from workers.serving.versions.child_process import SEND_BUFFER_BYTES, child_environment
 from workers.serving.versions.child_starter import FORK_SECONDS
 from workers.serving.versions.code_packages import PackagesMissing, install
 from workers.serving.versions.orphans import Orphans, reaping
 from workers.serving.versions.sandboxed_child import SandboxedChild
-from workers.serving.versions.sandboxed_model import SandboxedModel, SandboxSettings
+from workers.serving.versions.sandboxed_model import CodeRefused, SandboxedModel, SandboxSettings
+from workers.serving.versions.started_sandbox import Lines, StartedSandbox
 
 logger = logging.getLogger("trainyard.serving")
-code_logger = logging.getLogger("trainyard.serving.code")
 GIB = 2**30
 # Beside the memory in use, JAX and the allocator reserve memory that they never touch.
 RESERVED = GIB
 WATCH_SECONDS = 0.25
 """The time between two measurements: more often takes a share of a core for each version."""
-MAX_LINE = 1000
-EARLY_LOOKS, EARLY_LOOK_SECONDS, LOOK_SECONDS = 80, 0.25, 2.0
-"""The times between two looks for the processes inside a sandbox, which an early end could leave behind."""
 _PASSED = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "XLA_FLAGS", "PYTHONUNBUFFERED")
-
-
-class CodeRefused(OSError):
-    """Code of users cannot be started here. The text is the reason."""
-
-
-@dataclass
-class _Run:
-    """The folder of one child, and its user if the server is root."""
-
-    folder: Path
-    user: RunnerUser | None
-
-    @property
-    def owner(self) -> Owner | None:
-        return None if self.user is None else Owner(self.user.uid, self.user.uid)
-
-    def close(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        if self.user is not None and self.user.end_processes():
-            self.user.release()
 
 
 class SandboxStarter:
@@ -97,41 +66,60 @@ class SandboxStarter:
         """
         loop = asyncio.get_running_loop()
         states = await loop.run_in_executor(self._starter, self._levels)
+        packages = await self._packages_of(version, states)
         try:
-            held = await asyncio.to_thread(self._install, version, states)
-        except PackagesMissing as error:
-            raise CodeRefused(str(error)) from error
-        try:
-            return await self._start_in(held, version)
+            return await self._start_with(packages, version)
         except BaseException:
-            if held is not None:
-                held.release()
+            if packages is not None:
+                packages.release()
             raise
 
-    async def _start_in(self, held: Held | None, version: SandboxedModel) -> tuple[SandboxedChild, Path]:
-        """Start a child in an environment, which is released at its end."""
+    async def _packages_of(self, version: SandboxedModel, states: tuple[LevelState, ...]) -> Held | None:
+        """Return the packages of the code, which are installed if they are missing; None if it has none."""
+        installing = asyncio.ensure_future(asyncio.to_thread(self._install, version, states))
+        try:
+            return await asyncio.shield(installing)
+        except PackagesMissing as error:
+            raise CodeRefused(str(error)) from error
+        except asyncio.CancelledError:
+            # The thread continues, maybe for minutes.
+            installing.add_done_callback(_release)
+            raise
+
+    async def _start_with(
+        self, packages: Held | None, version: SandboxedModel
+    ) -> tuple[SandboxedChild, Path]:
+        """Start a child. Its packages are released at its end."""
         loop = asyncio.get_running_loop()
         server = await self._fork_server()
         starter = spawn if server is None else SandboxForks(server, FORK_SECONDS)
         router_socket, child_socket = socket.socketpair()
         router_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        with child_socket, ExitStack() as undo:
+        with ExitStack() as undo:
             undo.callback(router_socket.close)
-            starting = loop.run_in_executor(
-                self._starter, partial(self._start, held, version, child_socket.fileno(), starter)
-            )
+            with child_socket:
+                start = partial(self._start, packages, version, child_socket.fileno(), starter)
+                started = await self._in_starter(start)
             try:
-                started = await asyncio.shield(starting)
-            except asyncio.CancelledError:
-                # The thread uses the socket until then.
-                await asyncio.wait({starting})
-                if starting.exception() is None:
-                    await asyncio.to_thread(starting.result().abandon)
+                _, child = await loop.create_unix_connection(SandboxedChild, sock=router_socket)
+            except BaseException:
+                await asyncio.shield(asyncio.to_thread(started.abandon))
                 raise
             undo.pop_all()
-        _, child = await loop.create_unix_connection(SandboxedChild, sock=router_socket)
         child.attach(started.process, started.watch, started.lines.last, started.follow(loop), started.end)
         return child, started.model
+
+    async def _in_starter(self, start: Callable[[], StartedSandbox]) -> StartedSandbox:
+        """Call a function in the thread that starts all sandboxes."""
+        starting = asyncio.get_running_loop().run_in_executor(self._starter, start)
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # The thread uses the socket until then.
+            await asyncio.wait({starting})
+            if starting.exception() is None:
+                await asyncio.to_thread(starting.result().abandon)
+            raise
 
     async def close(self) -> None:
         """End the thread. All children must have ended."""
@@ -153,34 +141,35 @@ class SandboxStarter:
         return self._states
 
     def _start(
-        self, held: Held | None, version: SandboxedModel, descriptor: int, starter: Starter
-    ) -> "_Started":
+        self, packages: Held | None, version: SandboxedModel, descriptor: int, starter: Starter
+    ) -> StartedSandbox:
         with ExitStack() as undo:
-            run = _Run(self._new_folder(), self._claim())
-            undo.callback(run.close)
-            code, model = _put_files(run, version)
-            request = self._request(version.code, (code, model, _put_program(run)), held)
+            files = self._new_files()
+            undo.callback(files.close)
+            code, model = files.put_files(version)
+            request = self._request(version.code, (code, model, files.put_program()), packages)
             streams = Streams(stdout=PIPE, stderr=STDOUT, keep=(descriptor,))
+            python = sys.executable if packages is None else packages.python
             try:
                 process = launch(
                     request,
-                    self._command_line(sys.executable if held is None else held.python, descriptor, code),
+                    self._command_line(python, descriptor, code),
                     self._levels(),
-                    owner=run.owner,
+                    owner=files.owner,
                     streams=streams,
-                    scratch=run.folder,
+                    scratch=files.folder,
                     start=starter,
                 )
             except SandboxRefused as error:
                 raise CodeRefused(str(error)) from error
             undo.callback(process.close)
-            lines = _Lines(version.name)
+            lines = Lines(version.name)
             watch = Watch(process, request.writable, interval=WATCH_SECONDS).start()
             assert process.stdout is not None  # noqa: S101  it is a pipe
             watch.read(process.stdout, lines.receive)
             undo.pop_all()
         logger.info("%s runs in a sandbox of the level %s", version.name, process.record.level)
-        return _Started(process, watch, lines, run, model, held, Orphans(process))
+        return StartedSandbox(process, watch, lines, files, model, packages, Orphans(process))
 
     def _find_levels(self) -> tuple[LevelState, ...]:
         try:
@@ -228,15 +217,20 @@ class SandboxStarter:
             if user.end_processes():
                 user.release()
 
-    def _new_folder(self) -> Path:
-        """Return a new folder for a child, in one that other users may enter but not list."""
-        run = Path(tempfile.mkdtemp(prefix="run-", dir=self._place()))
-        run.chmod(0o711)
-        return run
+    def _new_files(self) -> ChildFolder:
+        """Return a new folder for a child, in one that other users may enter but not list, with its user."""
+        files = ChildFolder(Path(tempfile.mkdtemp(prefix="run-", dir=self._place())))
+        try:
+            files.folder.chmod(0o711)
+            files.user = self._claim()
+        except BaseException:
+            files.close()
+            raise
+        return files
 
     def _place(self) -> Path:
         if self._folder is None:
-            self._folder = _shared_folder(self._home)
+            self._folder = shared_folder(self._home)
         return self._folder
 
     def _request(
@@ -285,129 +279,9 @@ def limits_of(memory: int) -> Limits:
     )
 
 
-class _Started(NamedTuple):
-    process: SandboxProcess
-    watch: Watch
-    lines: "_Lines"
-    run: _Run
-    model: Path
-    held: Held | None
-    orphans: Orphans
-
-    def follow(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[int]":
-        """Wait for the end in a thread, and remove everything. Return the exit status that it will have."""
-        ended: asyncio.Future[int] = loop.create_future()
-
-        def wait() -> None:
-            status = self._remove()
-            # The server may have ended meanwhile.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(ended.set_result, status)
-
-        threading.Thread(target=wait, name=f"end of {self.process.pid}", daemon=True).start()
-        return ended
-
-    def end(self) -> None:
-        """End it, and wait until it has ended."""
-        self.orphans.look()
-        self.process.kill()
-
-    def abandon(self) -> None:
-        """End it and remove everything."""
-        self.end()
-        self._remove()
-
-    def _remove(self) -> int:
-        with self.orphans:
-            try:
-                return self._wait()
-            finally:
-                self.process.close()
-                self.run.close()
-                if self.held is not None:
-                    self.held.release()
-
-    def _wait(self) -> int:
-        early = EARLY_LOOKS
-        while True:
-            self.orphans.look()
-            try:
-                return self.watch.wait(EARLY_LOOK_SECONDS if early else LOOK_SECONDS)
-            except subprocess.TimeoutExpired:
-                early = max(0, early - 1)
-
-
-class _Lines:
-    """Logs the lines that a child prints, and keeps the last one."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self._rest = name, b""
-        self._lines: deque[str] = deque(maxlen=1)
-
-    def receive(self, chunk: bytes) -> None:
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        # A line without an end must not be kept for ever.
-        if len(self._rest) > MAX_LINE:
-            lines, self._rest = [*lines, self._rest], b""
-        for line in lines:
-            text = plain_text(line.decode(errors="replace"), limit=MAX_LINE)
-            if text.strip():
-                self._lines.append(text)
-                code_logger.info("%s: %s", self._name, text)
-
-    def last(self) -> str:
-        return self._rest.decode(errors="replace").strip() or (self._lines[0] if self._lines else "")
-
-
-def _put_files(run: _Run, version: SandboxedModel) -> tuple[Path, Path]:
-    """Copy the code into the folder of a run; return its place, and that of the model file."""
-    code = run.folder / "code"
-    code.mkdir(mode=0o755)
-    code.chmod(0o755)
-    for name, source in version.files:
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or not path.parts:
-            raise CodeRefused(f"a file of code cannot have the path {name[:100]!r}")
-        for parent in reversed(path.parents[:-1]):
-            (code / parent).mkdir(exist_ok=True)
-            (code / parent).chmod(0o755)
-        _copy(source, code / path)
-    if run.user is None:
-        return code, version.model
-    # The cache is closed to other users.
-    model = run.folder / version.model.name
-    _copy(version.model, model)
-    return code, model
-
-
-def _put_program(run: _Run) -> Path:
-    """Return a folder from which this program's packages are imported: theirs has other things beside."""
-    program = run.folder / "program"
-    program.mkdir(mode=0o755)
-    program.chmod(0o755)
-    for name in PACKAGES:
-        (program / name).symlink_to(CODE_ROOT / name)
-    return program
-
-
-def _copy(source: Path, target: Path) -> None:
-    shutil.copyfile(source, target)
-    target.chmod(0o444)
-
-
-def _shared_folder(home: Path) -> Path:
-    """Return an empty folder outside of the home, which is closed to the users of children.
-
-    The files of a killed server in it are deleted.
-    """
-    digest = hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:12]
-    folder = Path(tempfile.gettempdir()) / f"trainyard-serving-{os.geteuid()}-{digest}"
-    folder.mkdir(mode=0o711, exist_ok=True)
-    found = folder.lstat()
-    # Anyone can create a folder there.
-    if folder.is_symlink() or not folder.is_dir() or found.st_uid != os.geteuid():
-        return Path(tempfile.mkdtemp(prefix="trainyard-serving-"))
-    folder.chmod(0o711)
-    for left in folder.iterdir():
-        shutil.rmtree(left, ignore_errors=True)
-    return folder
+def _release(installing: "asyncio.Future[Held | None]") -> None:
+    """Release packages for which no child waits any more."""
+    if installing.cancelled() or installing.exception() is not None:
+        return
+    if (packages := installing.result()) is not None:
+        packages.release()

@@ -9,6 +9,10 @@ from workers.forking.client import ForkServer
 from workers.serving.versions.child_process import ChildCommand
 
 
+class CodeRefused(OSError):
+    """Code of users cannot be started here. The text is the reason."""
+
+
 class SandboxedModel(NamedTuple):
     """A version to load: its verified files on this machine.
 

@@ -1,0 +1,53 @@
+"""The processes of models with code of users, beside a task."""
+
+import select
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sandbox.conftest import owner, users
+from tests.sandbox.test_launch import folder, start
+from workers.sandbox.launch import Owner
+from workers.sandbox.watch import Watch
+from workers.supervise.model_processes import _Running
+
+__all__ = ["folder", "owner", "users"]
+PRINTING = "echo first; until [ -e go ]; do sleep 0.01; done; echo last; exec sleep 60"
+
+
+def test_all_lines_of_a_model_are_read_before_its_output_is_closed(
+    folder: Path, owner: Owner | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received: list[bytes] = []
+    reading, goes_on = threading.Event(), threading.Event()
+
+    def receive(chunk: bytes) -> None:
+        received.append(chunk)
+        reading.set()
+        # As on a busy machine, where this thread gets no time.
+        assert goes_on.wait(60)
+
+    process = start(folder, owner, "sh", "-c", PRINTING)
+    assert process.stdout is not None
+    watch = Watch(process, [str(folder)])
+    watch.read(process.stdout, receive)
+    assert reading.wait(60)
+    (folder / "go").touch()
+    assert select.select([process.stdout], [], [], 60)[0]
+    close, stop = process.close, watch.stop
+
+    def close_first() -> None:
+        close()
+        goes_on.set()
+
+    def stop_first() -> None:
+        goes_on.set()
+        stop()
+
+    monkeypatch.setattr(process, "close", close_first)
+    monkeypatch.setattr(watch, "stop", stop_first)
+    unused: Any = None
+    _Running(process, watch, unused, unused).close()
+    assert b"".join(received) == b"first\nlast\n"
