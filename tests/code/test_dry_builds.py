@@ -139,7 +139,8 @@ def test_a_failed_dry_build_is_repeated_on_request_only(
     assert again["state"] == "queued" and again["job"] != first
     assert created(api, spec_of(code)).status_code == 201
     # It has no result and no checkpoint, and can be stopped before it begins.
-    assert "The job ends. If it resumes, it begins again." in api.get(f"/jobs/{again['job']}").content.decode()
+    page = api.get(f"/jobs/{again['job']}").content.decode()
+    assert "The job ends. If it resumes, it begins again." in page
     assert api.post(f"/api/v1/jobs/{again['job']}/stop").json()["state"] == "stopped"
     assert ask(api, code).json()["state"] == "stopped"
 
