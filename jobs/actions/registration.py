@@ -13,6 +13,7 @@ from jobs.actions.registry import create_model, model_for
 from jobs.actions.tasks import data_of
 from jobs.contracts.after import Registered
 from jobs.contracts.problems import Problem
+from jobs.contracts.script_model import MODEL_FILE
 from jobs.contracts.signature import Signature
 from jobs.errors import BadInput, BadSpec, Conflict, NotFound
 from jobs.kinds import kinds_that
@@ -255,7 +256,7 @@ def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> M
         return made
     source = job.artifacts.filter(role="model").select_related("artifact", "job__revision__experiment")
     if (artifact := source.order_by("-pk").first()) is None:
-        raise NotFound(f"job {job.pk} ({job.public_kind}) produced no model", code="no_model")
+        raise NotFound(_no_model(job), code="no_model")
     return _create_numbered(
         model,
         artifact=artifact.artifact,
@@ -267,6 +268,12 @@ def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> M
         packages=package_sets.of_training(job),
         created_by=root.created_by,
     )
+
+
+def _no_model(job: Job) -> str:
+    if job.revision is not None and job.revision.spec.model.info.trains_itself:
+        return f"the script of job {job.pk} left no file {MODEL_FILE} in its folder of outputs"
+    return f"job {job.pk} ({job.public_kind}) produced no model"
 
 
 def _source_job(root: Job, what: Registered) -> Job:

@@ -66,7 +66,9 @@ class AfterSpec(Frozen):
     @model_validator(mode="after")
     def _check_inputs(self) -> Self:
         if self.ensemble is not None and (self.retrain is None or self.retrain.top < 2):
-            raise ValueError("an ensemble needs at least two retrained models: set retrain.top to 2 or more")
+            raise ValueError(
+                "ensemble: an ensemble needs at least two retrained models: set retrain.top to 2 or more"
+            )
         if self.register_ is not None:
             have = {
                 "best": True,

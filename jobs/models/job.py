@@ -254,8 +254,11 @@ class Job(models.Model):
 
     @property
     def results(self) -> Result:
-        """Return the typed results of its kind."""
+        """Return the typed results of its kind, or those without any field while a kind requires some."""
         model = self.facts.result if self.facts.keeps_result else Result
+        # A dry build that has not completed has no model, which its result requires.
+        if not self.results_json and any(field.is_required() for field in model.model_fields.values()):
+            model = Result
         return model.model_validate(self.results_json)
 
     @property

@@ -130,6 +130,7 @@ def test_a_failed_dry_build_is_repeated_on_request_only(
     finish(worker, None, error={"code": "code_build", "message": "building the model failed: no"})
     failed = ask(api, code).json()
     assert (failed["state"], failed["job"], failed["error"]["code"]) == ("failed", first, "code_build")
+    assert "building the model failed: no" in text_of(api.get(f"/jobs/{first}"))
     refused = created(api, spec_of(code))
     assert pointers(refused) == ["/spec/model/entry"]
     (problem,) = refused.json()["errors"]
@@ -137,6 +138,11 @@ def test_a_failed_dry_build_is_repeated_on_request_only(
     again = ask(api, code, again=True).json()
     assert again["state"] == "queued" and again["job"] != first
     assert created(api, spec_of(code)).status_code == 201
+    # It has no result and no checkpoint, and can be stopped before it begins.
+    page = api.get(f"/jobs/{again['job']}").content.decode()
+    assert "The job ends. If it resumes, it begins again." in page
+    assert api.post(f"/api/v1/jobs/{again['job']}/stop").json()["state"] == "stopped"
+    assert ask(api, code).json()["state"] == "stopped"
 
 
 def test_a_wrong_request_names_its_field(api: Client, code: str) -> None:

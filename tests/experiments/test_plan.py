@@ -151,6 +151,7 @@ OVERRIDE = "/spec/precision/overrides/0"
         ("model", {"args": {}}, "/spec/model/template"),
         ("mesh", {"shape": [3], "axis_names": ["data"]}, "/spec/fit/batch_size"),
         ("after", {"register": {"model": "m", "what": ["ensemble"]}}, "/spec/after/register"),
+        ("after", {"ensemble": {}}, "/spec/after/ensemble"),
         ("resources", {"priority": "high"}, "/spec/resources/priority"),
         ("resources", {"hosts": 2}, "/spec/resources/hosts"),
         ("model", {"kind": "code", "digest": "a", "entry": "build"}, "/spec/model/digest"),

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from jobs.actions import ensembles, own_code, submit, trials
-from jobs.actions.registration import add_to_new_model
+from jobs.actions.registration import add_to_new_model, register_outputs
 from jobs.actions.tasks import origin_of
-from jobs.errors import Conflict, Forbidden, StaleState
+from jobs.errors import Conflict, Forbidden, NotFound, StaleState
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload
 from jobs.models import Artifact, CodeFile, CodeVersion, Experiment, Job
@@ -88,6 +88,8 @@ def test_a_retrained_trial_is_one_more_run_of_the_script(search: Job, people: Pe
     assert (spec.search, spec.after.retrain) == (None, None)
     assert spec.model.args == {"epochs": 3, **trial.values}
     assert spec.after.register_.model == "net"
+    with pytest.raises(NotFound, match=r"left no file model\.keras in its folder"):
+        register_outputs(job)
 
 
 def test_the_model_of_a_script_is_treated_as_a_file_from_outside(search: Job, people: People) -> None:

@@ -148,6 +148,7 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "runs_script": runs_script,
         "unit": "step" if runs_script else "epoch",
         "lost_work": lost_work.of_pause(row) if may_write else None,
+        "has_checkpoints": row.facts.has_trials or row.facts.trains,
         "has_begun": row.started is not None,
         "place": queue.place_of(row),
         "later_steps": list(dict.fromkeys(step.kind for step in detail.steps if step.state is None)),

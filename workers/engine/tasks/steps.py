@@ -22,7 +22,7 @@ class Steps:
         Raises:
             TaskInterrupted: a pause or stop was requested; a resumed task starts from its first step.
         """
-        self._report.progress(self._started, self._total, "step")
+        self._report.progress(self._started, self._total, "steps")
         request = self._report.request()
         if request in ("pause", "stop"):
             raise TaskInterrupted(request)
@@ -32,4 +32,4 @@ class Steps:
 
     def done(self) -> None:
         """Report that the last step is done."""
-        self._report.progress(self._total, self._total, "step")
+        self._report.progress(self._total, self._total, "steps")

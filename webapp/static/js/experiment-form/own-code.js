@@ -31,6 +31,12 @@ function typed(text) {
   }
 }
 
+/** @param {number | null} job */
+function linkTo(job) {
+  if (job === null) return "no job yet";
+  return Object.assign(document.createElement("a"), { href: `/jobs/${job}`, textContent: `job ${job}` });
+}
+
 export class OwnCode {
   timer = 0;
   /** The request whose answer is shown, as JSON. */
@@ -242,11 +248,12 @@ export class OwnCode {
       );
       this.accept(found);
     } else if (ENDED.includes(state)) {
-      const place = `on “${this.sheet.spec.data?.dataset}”, job ${job}`;
-      this.show(`The dry build (${place}) ${error ? `failed: ${error.message}` : `is ${state}`}`);
+      const data = this.sheet.spec.data?.dataset;
+      const end = error ? `failed: ${error.message}` : `is ${state}`;
+      this.show([`The dry build (on “${data}”, `, linkTo(job), `) ${end}`]);
       this.again.hidden = false;
     } else {
-      this.show(`Building the model in a sandbox (job ${job}, ${state})… ${found.why_waiting}`);
+      this.show(["Building the model in a sandbox (", linkTo(job), `, ${state})… ${found.why_waiting}`]);
       this.timer = setTimeout(() => this.ask(false), AGAIN);
     }
   }
@@ -277,11 +284,14 @@ export class OwnCode {
   }
 
   /**
-   * @param {string} text
+   * @param {string | (string | Node)[]} text
    * @param {string[]} notes
    */
   show(text, notes = []) {
-    this.state.textContent = text;
+    const parts = [text].flat();
+    const words = parts.map((part) => (typeof part === "string" ? part : part.textContent)).join("");
+    // The same words stay in place: a link that is replaced while it is pressed is not followed.
+    if (words !== this.state.textContent) this.state.replaceChildren(...parts);
     this.again.hidden = true;
     this.notes.replaceChildren(
       ...notes.map((note) => Object.assign(document.createElement("li"), { textContent: note })),
