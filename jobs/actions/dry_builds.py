@@ -42,12 +42,13 @@ def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool
     access.require(by, project, access.Action.RUN_CODE)
     if found := list(dry_builds.model_problems(project, payload.model)):
         raise BadInput(found[0].message, [Problem(each.pointer, each.message) for each in found])
-    rows = dry_builds.jobs_of(project, payload)
-    if rows.filter(state=JobState.COMPLETED).exists() or rows.exclude(state__in=FINAL).exists():
-        return
-    if rows.exists() and not again:
+    if _is_known(project, payload, again=again):
         return
     with transaction.atomic():
+        # Locked, so that of two requests at the same time the second finds the job of the first.
+        quotas.locked(project)
+        if _is_known(project, payload, again=again):
+            return
         quotas.require_room_for_job(project)
         job = submit.queue(
             DRY_BUILD,
@@ -59,6 +60,14 @@ def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool
             created_by=by,
         )
         audit.record("code.dry_build", f"job:{job.pk}", by=by, project=project, code=payload.model.digest)
+
+
+def _is_known(project: Project, payload: DryBuildPayload, *, again: bool) -> bool:
+    """Return whether a dry build has been completed or is open, or has failed and must not be repeated."""
+    rows = dry_builds.jobs_of(project, payload)
+    if rows.filter(state=JobState.COMPLETED).exists() or rows.exclude(state__in=FINAL).exists():
+        return True
+    return not again and rows.exists()
 
 
 def _title(payload: DryBuildPayload) -> str:

@@ -1,7 +1,6 @@
 """Requests installations of the packages of code, before a run needs them."""
 
 import re
-from typing import Any
 
 from django.db import transaction
 
@@ -13,7 +12,7 @@ from jobs.contracts.resources import POOL
 from jobs.errors import BadInput, Conflict
 from jobs.kinds.install.facts import INSTALL
 from jobs.kinds.install.payload import InstallPayload
-from jobs.models import CodeVersion, Job, PackageResolution, User
+from jobs.models import CodeVersion, Job, User
 from jobs.queries import environments, package_installs
 
 PRIORITY = 60
@@ -48,11 +47,9 @@ def request(version: CodeVersion, *, by: User, use: str = "", pool: str = "defau
         raise BadInput(problems[0], [Problem("/code", each) for each in problems])
     digest = digest_of(packages.requirements)
     payload = InstallPayload(code=version.digest, requirements=digest, for_engine=for_engine)
-    key: dict[str, Any] = {"project": project, "requirements_digest": digest}
     with transaction.atomic():
-        PackageResolution.objects.get_or_create(**key)
         # Locked, so that of two requests at the same time the second finds the job of the first.
-        PackageResolution.objects.select_for_update().get(**key)
+        quotas.locked(project)
         rows = package_installs.open_jobs(version, for_engine=for_engine).filter(pool=pool)
         if (job := rows.first()) is not None:
             return job

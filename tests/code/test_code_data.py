@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import attempt_end, deletions, quotas, schedule, tasks
+from jobs.actions import attempt_end, deletions, schedule, tasks
 from jobs.contracts.events import ArtifactWritten
 from jobs.models import Dataset, DatasetVersion, Job, Project
 from jobs.states import Outcome
 from jobs.store import store
 from tests import factories
+from tests.code.same_time import before_lock
 from tests.code.test_dry_builds import created, pointers, spec_of, stored, worker  # noqa: F401
 from tests.jobs.yard import PretendWorker
 from tests.markup import squeezed
@@ -102,15 +103,8 @@ def test_of_two_equal_requests_at_the_same_time_the_second_finds_the_job_of_the_
     api: Client, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Project.objects.update(max_jobs=1)
-    lock, first = quotas.locked, []
-
-    def locked_later(project: Project) -> Project:
-        # Another request gets the lock before this one.
-        monkeypatch.setattr(quotas, "locked", lock)
-        first.append(load(api, code).json()["job"])
-        return lock(project)
-
-    monkeypatch.setattr(quotas, "locked", locked_later)
+    first: list[int] = []
+    before_lock(monkeypatch, lambda: first.append(load(api, code).json()["job"]))
     answer = load(api, code)
     assert (answer.status_code, answer.json()["job"]) == (202, first[0])
     assert Job.objects.filter(kind="code_data").count() == 1

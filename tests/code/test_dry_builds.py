@@ -13,6 +13,7 @@ from jobs.contracts.values import apply_values
 from jobs.models import CodeVersion, Job, Trial
 from jobs.states import Outcome
 from tests import factories, own_code
+from tests.code.same_time import before_lock
 from tests.jobs.yard import PretendWorker
 from tests.markup import text_of
 from tests.next_steps import has_next_step
@@ -106,6 +107,15 @@ def created(api: Client, spec: dict[str, Any]) -> Any:
 def pointers(answer: Any) -> list[str]:
     assert answer.status_code == 422, answer.content
     return [each["pointer"] for each in answer.json()["errors"]]
+
+
+def test_of_two_equal_requests_at_the_same_time_the_second_finds_the_job_of_the_first(
+    api: Client, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first: list[int] = []
+    before_lock(monkeypatch, lambda: first.append(ask(api, code).json()["job"]))
+    assert ask(api, code).json()["job"] == first[0]
+    assert Job.objects.filter(kind="dry_build").count() == 1
 
 
 def test_a_dry_build_is_done_once_and_its_result_is_used_again(

@@ -19,6 +19,7 @@ from jobs.kinds.install.payload import InstallTask
 from jobs.models import Attempt, CodeVersion, Job, PackageResolution, PackageSet, RecordedPackages
 from jobs.states import Outcome
 from tests import factories
+from tests.code.same_time import before_lock
 from tests.jobs.yard import PretendWorker
 from tests.markup import squeezed
 from tests.people import People, browser_of
@@ -104,6 +105,15 @@ def test_packages_are_installed_once_and_runs_that_need_them_wait(
         "Install packages"
         in api.get(f"/code/{code}?part=environments", headers={"HX-Request": "true"}).content.decode()
     )
+
+
+def test_of_two_equal_requests_at_the_same_time_the_second_finds_the_job_of_the_first(
+    api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, first = stored(api), []
+    before_lock(monkeypatch, lambda: first.append(install(api, code).json()["id"]))
+    assert install(api, code).json()["id"] == first[0]
+    assert Job.objects.filter(kind="install").count() == 1
 
 
 def test_the_duration_of_an_installation_is_that_of_its_installer(api: Client, worker: PretendWorker) -> None:
