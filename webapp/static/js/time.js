@@ -18,8 +18,7 @@ export function relative(seconds) {
   const size = Math.abs(seconds);
   if (size < 10) return "just now";
   const [step, unit] = STEPS.find(([length]) => size >= length) ?? [1, "s"];
-  const text = `${Math.floor(size / step)} ${unit}`;
-  return seconds > 0 ? `${text} ago` : `in ${text}`;
+  return seconds > 0 ? `${Math.floor(size / step)} ${unit} ago` : `in ${Math.round(size / step)} ${unit}`;
 }
 
 /** @param {ParentNode} within */
