@@ -69,6 +69,24 @@ def test_a_runner_imports_keras_without_scikit_learn_and_pandas():
     assert done.stdout.strip() == "['keras', 'jax']"
 
 
+def test_a_fork_server_imports_keras_tuner_for_the_first_task_with_code():
+    program = (
+        "import os, sys; from jobs.contracts.fork import ForkIntoSandbox, ForkRequest;"
+        "from workers.runner.forkserver import prepare;"
+        "prepare(ForkRequest(folder='/', environment={}, module='m')); print('keras_tuner' in sys.modules);"
+        "prepare(ForkIntoSandbox()); prepare(ForkIntoSandbox()); print('keras_tuner' in sys.modules);"
+        # A fork has none of the other threads of its parent.
+        "print(len(os.listdir('/proc/self/task')))"
+    )
+    variables = {"KERAS_BACKEND": "jax", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **variables, "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["False", "True", "1"]
+
+
 def test_a_profile_starts_and_ends_without_devices(warm, base):
     events = warm.run(ProfileTask(folder=str(base / "p"), source="bundled", bundled="wine"))
     assert [events[0].type, events[-1].type] == ["started", "result"]

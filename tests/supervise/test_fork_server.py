@@ -53,11 +53,12 @@ async def pool(tmp_path: Path, servers: ForkServers) -> AsyncIterator[RunnerPool
 
 def facts(pid: int) -> dict[str, object]:
     process = psutil.Process(pid)
+    files = "".join(part.path for part in process.memory_maps())
     return {
         "name": process.name(),
         "session": os.getsid(pid),
         "home": process.cwd(),
-        "has_keras": any("jaxlib" in part.path for part in process.memory_maps()),
+        "has": [name for name in ("jaxlib", "pyarrow", "pandas", "sklearn") if f"/{name}/" in files],
         "parent": process.ppid(),
     }
 
@@ -67,12 +68,14 @@ async def test_forked_runners_have_their_imports_and_their_own_sessions(pool: Ru
     first, second = await asyncio.gather(pool.take(KEY), pool.take(KEY))
     server = psutil.Process(first.pid).ppid()
     assert psutil.Process(server).name() == "ty-forkserver"
+    # A fork has none of the other threads of its parent.
+    assert psutil.Process(server).num_threads() == 1
     for runner in (first, second):
         assert facts(runner.pid) == {
             "name": "ty-runner",
             "session": runner.pid,
             "home": str(runner.folder),
-            "has_keras": True,
+            "has": ["jaxlib", "pyarrow", "pandas"],
             "parent": server,
         }
     # So do the processes of models with code, beside a task with the same environment.

@@ -6,7 +6,6 @@ A fork server does the imports of its children once, which takes 2 to 3 seconds 
 """
 
 import errno
-import gc
 import json
 import os
 import select
@@ -35,6 +34,7 @@ class Server[Request]:
         streams: int,
         parse: Callable[[bytes], Request],
         run: Callable[[Request, Sequence[int], int], int],
+        prepare: Callable[[Request], None] = lambda _: None,
         detached: bool = False,
     ) -> None:
         """Create a server.
@@ -45,10 +45,13 @@ class Server[Request]:
             parse: reads a request; raises ValueError if it is invalid.
             run: runs in the child, with the request, its descriptors and the pid of its parent, and returns
                 the exit status.
+            prepare: runs in this process before it forks for a request, for imports that later children need
+                as well.
             detached: whether the children belong to the parent of this process.
         """
         self._connection = connection
         self._streams, self._parse, self._run, self._detached = streams, parse, run, detached
+        self._prepare = prepare
         # Python writes a byte to `_waker` for each signal, so that `select` returns when a child has ended.
         self._woken, self._waker = os.pipe()
         # `set_wakeup_fd` requires this: a full pipe must not block a signal handler.
@@ -78,7 +81,9 @@ class Server[Request]:
             # The kernel drops descriptors that this process may not open, without an error.
             if flags & socket.MSG_CTRUNC:
                 raise OSError(errno.EMFILE, "not all descriptors were received")
-            self._send(forked=self._fork(self._parse(message), descriptors))
+            request = self._parse(message)
+            self._prepare(request)
+            self._send(forked=self._fork(request, descriptors))
         # A failed fork must not end the server, which would end its other children.
         except (OSError, ValueError) as error:
             self._send(failed=getattr(error, "errno", None) or errno.EIO)
@@ -182,8 +187,8 @@ def fork_for_parent() -> int:
     return 0
 
 
-def prepare_to_fork() -> None:
-    """Check that no JAX backend runs, and keep the memory of all objects shared with the children.
+def check_forkable() -> None:
+    """Check that no JAX backend runs.
 
     Raises:
         RuntimeError: an import has started a JAX backend, whose threads children would lack.
@@ -192,6 +197,3 @@ def prepare_to_fork() -> None:
     # Private, because JAX has no public function that answers this without starting a backend.
     if xla_bridge.backends_are_initialized():
         raise RuntimeError("an import started a JAX backend, so its children cannot be forked")
-    gc.collect()
-    # Garbage collection writes to the objects that it visits, so children would copy the shared pages.
-    gc.freeze()

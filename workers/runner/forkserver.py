@@ -18,7 +18,7 @@ from jobs import stack_memory
 from jobs.contracts.fork import FORK_REQUEST, MOST_DESCRIPTORS, ForkIntoSandbox, ForkRequest
 from workers.forking.interpreter import run_command
 from workers.forking.into_sandbox import enter_sandbox, take_streams
-from workers.forking.server import Server, prepare_to_fork
+from workers.forking.server import Server, check_forkable
 from workers.isolation.confine import confine
 from workers.runner.environment import Environment
 from workers.runner.parent_death import become_subreaper, die_with_parent, set_process_name
@@ -30,6 +30,9 @@ _FURTHER = (
     "workers.engine.tasks.warmup",
     # Executes models with code of users beside a task.
     "workers.serving.child.serve",
+    # Reads the file of a data set version. It imports pandas when it converts for the first time.
+    "pyarrow.compute",
+    "pandas",
     # JAX imports it when it compiles for the first time.
     "jaxlib.mlir.dialects.mhlo",
 )
@@ -52,7 +55,17 @@ def runner_server(connection: socket.socket) -> Server[ForkRequest | ForkIntoSan
     """Return the server that forks runners for the requests of `connection`."""
     # Otherwise the end of a sandbox would wait until the machine's first process has noticed its orphans.
     become_subreaper()
-    return Server(connection, streams=MOST_DESCRIPTORS, parse=FORK_REQUEST.validate_json, run=run)
+    return Server(
+        connection, streams=MOST_DESCRIPTORS, parse=FORK_REQUEST.validate_json, run=run, prepare=prepare
+    )
+
+
+def prepare(request: ForkRequest | ForkIntoSandbox) -> None:
+    """Import what tasks with code of users need, before the first of them."""
+    if isinstance(request, ForkIntoSandbox):
+        from workers.runner.libraries import import_for_code
+
+        import_for_code()
 
 
 def preload(environment: Environment) -> None:
@@ -62,17 +75,21 @@ def preload(environment: Environment) -> None:
         RuntimeError: the imports started a JAX backend, whose threads forks would lack.
     """
     environment.apply()
-    from workers.runner.libraries import import_keras
+    # Otherwise pyarrow starts a thread when it is imported, which forks would lack.
+    os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
+    from workers.runner.libraries import import_keras, lasting_imports
 
-    import_keras()
-    importlib.import_module("workers.runner.serve")
-    for module in (*modules_with_jax(), *_FURTHER):
-        importlib.import_module(module)
-    # Their results are cached, and forks inherit the caches.
-    importlib.import_module("workers.engine.compiled.aot").static_fingerprint()
-    versions()
-    cpu_model()
-    prepare_to_fork()
+    # Garbage collection writes to the objects that it visits, so forks would copy the shared pages.
+    with lasting_imports():
+        import_keras()
+        importlib.import_module("workers.runner.serve")
+        for module in (*modules_with_jax(), *_FURTHER):
+            importlib.import_module(module)
+        # Their results are cached, and forks inherit the caches.
+        importlib.import_module("workers.engine.compiled.aot").static_fingerprint()
+        versions()
+        cpu_model()
+    check_forkable()
 
 
 def main() -> None:

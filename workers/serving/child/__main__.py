@@ -21,8 +21,8 @@ os.environ["KERAS_BACKEND"] = "jax"
 
 from jobs import stack_memory
 from workers.engine.errors import EngineError
-from workers.forking.server import Server, prepare_to_fork
-from workers.runner.libraries import import_keras
+from workers.forking.server import Server, check_forkable
+from workers.runner.libraries import import_for_code, import_keras, lasting_imports
 from workers.runner.parent_death import die_with_parent, lead_group_of_session, set_process_name
 from workers.serving.child.connection import Connection
 from workers.serving.errors import plain_text
@@ -73,16 +73,29 @@ def _serve_forks(connection: socket.socket, given: argparse.Namespace) -> int:
         die_with_parent(parent)
         return _serve_model(socket.socket(fileno=descriptors[0]), given)
 
+    def prepare(request: dict[str, bool]) -> None:
+        if "into_sandbox" in request:
+            import_for_code()
+
     set_process_name("ty-modelforks")
-    for module in _NEEDED:
-        importlib.import_module(module)
+    # Garbage collection writes to the objects that it visits, so forks would copy the shared pages.
+    with lasting_imports():
+        for module in _NEEDED:
+            importlib.import_module(module)
     from jobs.contracts.fork import MOST_DESCRIPTORS
     from workers.forking.into_sandbox import enter_sandbox
 
-    prepare_to_fork()
+    check_forkable()
     # The router has closed the connection.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        Server(connection, streams=MOST_DESCRIPTORS, parse=json.loads, run=run, detached=True).serve()
+        Server(
+            connection,
+            streams=MOST_DESCRIPTORS,
+            parse=json.loads,
+            run=run,
+            prepare=prepare,
+            detached=True,
+        ).serve()
     return 0
 
 
