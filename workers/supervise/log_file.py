@@ -108,8 +108,8 @@ class LogFile:
         # A progress bar writes its states one over another: keep the last one.
         text = text.rsplit("\r", 1)[-1]
         # Secrets first: cutting one would leave a part that no pattern matches.
-        printable = "".join(c if c.isprintable() or c == "\t" else "�" for c in self._masker.mask(text))
-        return printable[:MAX_LINE_CHARACTERS]
+        text = self._masker.mask(text)[:MAX_LINE_CHARACTERS]
+        return "".join(c if c.isprintable() or c == "\t" else "�" for c in text)
 
 
 def level_of(line: str) -> Level:
