@@ -41,17 +41,19 @@ PAGES = (
 )
 
 
-@pytest.mark.parametrize("path", PAGES)
+def statuses(user: User, *paths: str) -> dict[str, int]:
+    latest = PromotionRequest.objects.latest("pk").pk
+    return {path: see(user, path.replace("/3", f"/{latest}")).status_code for path in paths}
+
+
 @pytest.mark.parametrize("who", ["owner", "member", "approver", "viewer"])
-def test_everyone_in_the_project_sees_every_page(filled: Yard, path: str, who: str) -> None:
-    path = path.replace("/3", f"/{PromotionRequest.objects.latest('pk').pk}")
-    assert see(getattr(filled, who), path).status_code == 200
+def test_everyone_in_the_project_sees_every_page(filled: Yard, who: str) -> None:
+    assert statuses(getattr(filled, who), *PAGES) == dict.fromkeys(PAGES, 200)
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if path.count("/") > 1])
-def test_a_stranger_finds_none_of_them(filled: Yard, path: str) -> None:
-    path = path.replace("/3", f"/{PromotionRequest.objects.latest('pk').pk}")
-    assert see(filled.stranger, path).status_code == 404
+def test_a_stranger_finds_no_page_of_the_project(filled: Yard) -> None:
+    of_project = [path for path in PAGES if path.count("/") > 1]
+    assert statuses(filled.stranger, *of_project) == dict.fromkeys(of_project, 404)
 
 
 @pytest.mark.parametrize("path", ["/models", "/approvals", "/endpoints"])
