@@ -3,7 +3,7 @@
 import gc
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 def configure_jax(compile_cache: str | None, matmul: str) -> None:
@@ -66,8 +66,9 @@ def import_keras() -> None:
 def import_for_code() -> None:
     """Import KerasTuner, which models of users are written with.
 
-    It needs scikit-learn, so it takes a third of the time of Keras.
+    It needs scikit-learn, so it takes a third of the time of Keras. An error is left to the process of the
+    task, which imports it again: a fork server must survive it.
     """
     if "keras_tuner" not in sys.modules:
-        with lasting_imports():
+        with lasting_imports(), suppress(ImportError):
             import keras_tuner  # noqa: F401
