@@ -87,6 +87,21 @@ def test_a_fork_server_imports_keras_tuner_for_the_first_task_with_code():
     assert done.stdout.split() == ["False", "True", "1"]
 
 
+def test_a_fork_server_leaves_an_error_of_that_import_to_the_task(tmp_path):
+    (tmp_path / "keras_tuner.py").write_text("raise ImportError('broken')")
+    program = (
+        "import sys; from jobs.contracts.fork import ForkIntoSandbox;"
+        "from workers.runner.forkserver import prepare;"
+        "prepare(ForkIntoSandbox()); print('keras_tuner' in sys.modules)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "False"
+
+
 def test_a_profile_starts_and_ends_without_devices(warm, base):
     events = warm.run(ProfileTask(folder=str(base / "p"), source="bundled", bundled="wine"))
     assert [events[0].type, events[-1].type] == ["started", "result"]

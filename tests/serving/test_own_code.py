@@ -75,6 +75,10 @@ def test_a_version_that_needs_code_answers_from_a_sandbox(
     inside = outer.children(recursive=True)
     # A fork has the command line of its fork server.
     assert any("--fork-server" in each.cmdline() for each in inside)
+    # Which has imported KerasTuner, and so scikit-learn, for this model and later ones.
+    forks = server.fork_server()
+    assert forks is not None
+    assert any("/sklearn/" in part.path for part in forks.memory_maps())
     ended(dashboard, "own", 2)
     _, alive = psutil.wait_procs([outer, *inside], timeout=30)
     assert alive == []
