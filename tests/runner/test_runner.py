@@ -78,8 +78,9 @@ def test_a_fork_server_imports_keras_tuner_for_the_first_task_with_code():
         # A fork has none of the other threads of its parent.
         "print(len(os.listdir('/proc/self/task')))"
     )
-    variables = {"KERAS_BACKEND": "jax", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    environment = {**os.environ, **variables, "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+    environment = {
+        **os.environ, "KERAS_BACKEND": "jax", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=ROOT, env=environment, capture_output=True, text=True, check=True,

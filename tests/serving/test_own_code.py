@@ -79,6 +79,8 @@ def test_a_version_that_needs_code_answers_from_a_sandbox(
     forks = server.fork_server()
     assert forks is not None
     assert any("/sklearn/" in part.path for part in forks.memory_maps())
+    threads = {path.read_text().strip() for path in Path(f"/proc/{forks.pid}/task").glob("*/comm")}
+    assert threads == {"ty-modelforks"}  # a fork would lack a thread of pyarrow
     ended(dashboard, "own", 2)
     _, alive = psutil.wait_procs([outer, *inside], timeout=30)
     assert alive == []

@@ -75,10 +75,9 @@ def preload(environment: Environment) -> None:
         RuntimeError: the imports started a JAX backend, whose threads forks would lack.
     """
     environment.apply()
-    # Otherwise pyarrow starts a thread when it is imported, which forks would lack.
-    os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
-    from workers.runner.libraries import import_keras, lasting_imports
+    from workers.runner.libraries import import_keras, keep_arrow_from_threads, lasting_imports
 
+    keep_arrow_from_threads()
     # Garbage collection writes to the objects that it visits, so forks would copy the shared pages.
     with lasting_imports():
         import_keras()

@@ -1,6 +1,7 @@
 """Imports and configures JAX and Keras. The process environment must be set before."""
 
 import gc
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -63,6 +64,11 @@ def import_keras() -> None:
     host_values.install()
 
 
+def keep_arrow_from_threads() -> None:
+    """Have pyarrow, which pandas imports, start no thread when it is imported: forks would lack it."""
+    os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
+
+
 def import_for_code() -> None:
     """Import KerasTuner, which models of users are written with.
 
@@ -70,5 +76,6 @@ def import_for_code() -> None:
     task, which imports it again: a fork server must survive it.
     """
     if "keras_tuner" not in sys.modules:
+        keep_arrow_from_threads()
         with lasting_imports(), suppress(ImportError):
             import keras_tuner  # noqa: F401
