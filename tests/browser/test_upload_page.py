@@ -108,6 +108,27 @@ def test_an_upload_is_cancelled_paused_and_continued_after_a_reload(
     assert_received(orders)
 
 
+def test_a_file_that_has_arrived_is_not_sent_again_after_its_page_was_left(
+    people: People, open_as: Open, server: str, watch: Watch, orders: Path
+) -> None:
+    page = open_as(people.member, "/datasets/new")
+    page.route(
+        "**/datasets/new",
+        lambda route: route.abort() if route.request.method == "POST" else route.continue_(),
+    )
+    choose(page, orders)
+    page.get_by_role("button", name="Upload", exact=True).click()
+    expect(page.get_by_text("The connection was lost. Press Upload again.")).to_be_visible()
+    page.unroute_all()
+    page.goto(f"{server}/datasets/new")
+    choose(page, orders)
+    page.get_by_role("button", name="Upload", exact=True).click()
+    expect(page.get_by_role("heading", name="orders v1")).to_be_visible()
+    watch.ignore("ERR_FAILED")
+    assert_received(orders)
+    assert page.evaluate("Object.keys(localStorage).filter((key) => key.startsWith('tus::'))") == []
+
+
 def test_leaving_in_the_middle_asks_first_and_the_upload_can_be_continued_afterwards(
     people: People, open_as: Open, server: str, watch: Watch, orders: Path
 ) -> None:

@@ -20,7 +20,7 @@ const STALL_MILLISECONDS = 60_000;
  * @property {(sent: number, total: number) => void} progress
  * @property {(why: string) => void} interrupted the connection is lost; `start` tries again
  * @property {(why: string) => void} refused the server does not accept the file
- * @property {(id: string) => void} arrived
+ * @property {(transfer: Transfer) => void} arrived
  */
 
 export class Transfer {
@@ -45,7 +45,6 @@ export class Transfer {
       metadata: { filename: file.name, project },
       headers: { "X-CSRFToken": token },
       fingerprint: async () => ["trainyard", project, file.name, file.size, file.lastModified].join("/"),
-      removeFingerprintOnSuccess: true,
       onShouldRetry: (error) => navigator.onLine && mayPass(error),
       onProgress: (sent, total) => {
         this.#watch();
@@ -55,7 +54,7 @@ export class Transfer {
       onError: (error) => this.#fail(error),
       onSuccess: () => {
         this.#stop();
-        report.arrived(this.#upload.url?.split("/").at(-1) ?? "");
+        report.arrived(this);
       },
     });
   }
@@ -70,6 +69,18 @@ export class Transfer {
     this.#watch();
     if (earlier.length) this.#upload.resumeFromPreviousUpload(earlier[earlier.length - 1]);
     this.#upload.start();
+  }
+
+  /** The id of the upload. */
+  get id() {
+    return this.#upload.url?.split("/").at(-1) ?? "";
+  }
+
+  /** Note that a version has the file. Until then the browser finds the upload again, also if the page is left. */
+  async forget() {
+    for (const { uploadUrl, urlStorageKey } of await this.#upload.findPreviousUploads()) {
+      if (uploadUrl === this.#upload.url) await tus.defaultOptions.urlStorage.removeUpload(urlStorageKey);
+    }
   }
 
   /** Begin again if nothing moves from now on. */

@@ -12,7 +12,7 @@ class UploadForm {
   /** @type {Transfer | null} */ #transfer = null;
   #isPaused = false;
   #project = "";
-  /** @type {Map<File, string>} The ids of files that have arrived, and are in no version yet. */
+  /** @type {Map<File, Transfer>} The files that have arrived, and are in no version yet. */
   #arrived = new Map();
 
   /** @param {HTMLFormElement} form */
@@ -85,7 +85,7 @@ class UploadForm {
     const files = this.#files;
     const file = files.find((each) => !this.#arrived.has(each));
     if (!file) {
-      this.#post(files.map((each) => this.#arrived.get(each) ?? ""));
+      this.#post(files.map((each) => this.#arrived.get(each)?.id ?? ""));
       return;
     }
     const before = files.slice(0, files.indexOf(file)).reduce((sum, each) => sum + each.size, 0);
@@ -96,8 +96,8 @@ class UploadForm {
       progress: (sent) => this.bar.show(before + sent, total),
       interrupted: (why) => this.#interrupt(why),
       refused: (why) => this.#end(files.length > 1 ? `${file.name}: ${why}` : why),
-      arrived: (id) => {
-        this.#arrived.set(file, id);
+      arrived: (transfer) => {
+        this.#arrived.set(file, transfer);
         this.#sendNext();
       },
     });
@@ -187,8 +187,9 @@ class UploadForm {
    * Show the response: the page of the new version, or this form with its errors.
    * @param {XMLHttpRequest} request
    */
-  #arrive(request) {
+  async #arrive(request) {
     if (request.responseURL && request.responseURL !== location.href) {
+      await Promise.all([...this.#arrived.values()].map((transfer) => transfer.forget()));
       location.assign(request.responseURL);
       return;
     }
