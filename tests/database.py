@@ -5,6 +5,7 @@ and permissions of all models again, each time. Here only tables with rows are e
 """
 
 import fcntl
+import gc
 import os
 import shutil
 import sqlite3
@@ -57,7 +58,8 @@ def install() -> None:
 
 def migrate(target: Target) -> Any:
     """Migrate to a target; return the models of that time."""
-    MigrationExecutor(connection).migrate([target])
+    with _without_collections():
+        MigrationExecutor(connection).migrate([target])
     if target not in _MODELS:
         _MODELS[target] = MigrationExecutor(connection).loader.project_state([target]).apps
     return _MODELS[target]
@@ -68,7 +70,18 @@ def upgrade() -> None:
     executor = MigrationExecutor(connection)
     latest = executor.loader.graph.leaf_nodes()
     if executor.migration_plan(latest):
-        executor.migrate(latest)
+        with _without_collections():
+            executor.migrate(latest)
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Look for no garbage: a migration makes many models, and most of them are needed until its end."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def upgrade_rows(target: Target, tables: Sequence[str]) -> None:
@@ -98,7 +111,8 @@ def upgrade_rows(target: Target, tables: Sequence[str]) -> None:
 def earlier(target: Target) -> Iterator[Any]:
     """Give the models of an earlier version; the database has it until the test upgrades, or the block ends.
 
-    Migrating back takes seconds: it is done once for each version, which is then copied.
+    Migrating back takes seconds: it is done once for each version, which is then copied, and begins at the
+    last one that was made.
     """
     if connection.vendor != "sqlite":
         with _another_database(target):
@@ -107,6 +121,7 @@ def earlier(target: Target) -> Iterator[Any]:
     if None not in _COPIES:
         _copy(None)
     if target not in _COPIES:
+        _restore(next(reversed(_COPIES)))
         migrate(target)
         _copy(target)
     _restore(target)
@@ -123,8 +138,9 @@ def _another_database(target: Target) -> Iterator[None]:
     copy = f"{present}_copy"
     try:
         if target not in _VERSIONS:
+            last = next(reversed(_VERSIONS.values()), present)
             _VERSIONS[target] = f"{present}_{target[1]}"
-            _use(_VERSIONS[target], made_of=present)
+            _use(_VERSIONS[target], made_of=last)
             migrate(target)
         _use(copy, made_of=_VERSIONS[target])
         yield
