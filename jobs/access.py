@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import BigIntegerField, Q, QuerySet
 
 from jobs import clock
 from jobs.errors import Forbidden, NotFound
@@ -39,6 +39,7 @@ from jobs.models import (
     User,
 )
 from jobs.models.job import JobQuerySet
+from jobs.prepared import Parameter, PreparedQuery
 
 
 class Action(StrEnum):
@@ -67,6 +68,9 @@ SECOND_FACTOR = "second_factor_required"
 """The code of the error for who lacks one."""
 NEEDS_SECOND_FACTOR = frozenset({A.APPROVE, A.SERVE, A.MANAGE})
 """Actions that take a second factor where the installation requires one."""
+
+_OF_USER = Parameter("user", BigIntegerField())
+_ROLES = PreparedQuery(lambda: Membership.objects.filter(user=_OF_USER).values_list("project", "role"))
 
 
 def roles_allowing(action: Action) -> list[Role]:
@@ -118,8 +122,8 @@ def roles_in(user: User, projects: Sequence[Project]) -> dict[int, Role]:
         return {}
     if user.is_superuser:
         return {project.pk: Role.ADMIN for project in projects}
-    memberships = Membership.objects.filter(user=user, project__in=projects)
-    return {key: Role(role) for key, role in memberships.values_list("project", "role")}
+    wanted = {project.pk for project in projects}
+    return {key: Role(role) for key, role in _ROLES.rows(user=user.pk) if key in wanted}
 
 
 def can(user: User, project: Project | None, action: Action) -> bool:

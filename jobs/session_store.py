@@ -5,9 +5,17 @@ from typing import Any
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.db.models import CharField, DateTimeField
 
 from jobs import clock
 from jobs.models.sessions import Session, stored_key
+from jobs.prepared import Parameter, PreparedQuery
+
+_UNEXPIRED = PreparedQuery(
+    lambda: Session.objects.filter(
+        session_key=Parameter("key", CharField()), expire_date__gt=Parameter("now", DateTimeField())
+    )
+)
 
 
 class SessionStore(DatabaseStore):
@@ -31,8 +39,7 @@ class SessionStore(DatabaseStore):
         """Return the data of the session; without a row, empty data under a new key."""
         row = None
         if (key := self.session_key) is not None:
-            unexpired = Session.objects.filter(expire_date__gt=clock.estimate())
-            row = unexpired.filter(session_key=stored_key(key)).first()
+            row = _UNEXPIRED.first(key=stored_key(key), now=clock.estimate())
         if row is None:
             # A key that a client has chosen is never used.
             self._session_key = None

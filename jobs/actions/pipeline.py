@@ -20,8 +20,8 @@ from jobs.actions.transition import move, move_trials
 from jobs.errors import Conflict, NotFound, StaleState
 from jobs.kinds import PIPELINE
 from jobs.models import Attempt, Job, TrialDecision
+from jobs.prepared import Parameter, PreparedQuery
 from jobs.queries import outcomes, steps
-from jobs.queries.prepared import Parameter, PreparedQuery
 from jobs.states import (
     FINAL,
     OPEN,

@@ -21,9 +21,9 @@ from jobs.actions.job_locks import lock_root
 from jobs.actions.transition import move
 from jobs.errors import StaleState
 from jobs.models import Attempt, Job, Trial, Worker
+from jobs.prepared import Parameter, PreparedQuery
 from jobs.queries import batches, installation, open_attempts, package_installs, quotas
 from jobs.queries.devices import fitting_workers, no_worker, why_none_fits, with_needs
-from jobs.queries.prepared import Parameter, PreparedQuery
 from jobs.queries.sandboxes import Minimum
 from jobs.queries.waiting import BUILDING_FIRST, CHOOSING_FAILED, CHOOSING_TRIALS, at_limit, slots_of
 from jobs.states import OPEN, WAITING, Desired, JobState

@@ -19,9 +19,9 @@ from jobs.contracts.suggest import Answer, Suggestion
 from jobs.errors import StaleFence
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
+from jobs.prepared import Parameter, PreparedQuery
 from jobs.queries import batches, outcomes, trial_totals, warm_start
 from jobs.queries.devices import fitting_workers
-from jobs.queries.prepared import Parameter, PreparedQuery
 from jobs.queries.waiting import CHOOSING_FAILED
 from jobs.states import FINAL, TRIAL_FINAL, Desired, TrialState
 

@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import CharField, DateTimeField, Q
 
 from jobs import access, clock, hints
 from jobs.actions import audit
 from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Forbidden, NotFound
 from jobs.models import ApiToken, User
+from jobs.prepared import Parameter, PreparedQuery
 
 PREFIX = "ty_"
 SECRET_BYTES = 32
@@ -25,6 +26,14 @@ UNAVAILABLE_SCOPES = frozenset({"worker"})
 OFFERED_SCOPES = tuple(scope for scope in SCOPES if scope not in UNAVAILABLE_SCOPES)
 USED_RESOLUTION = timedelta(minutes=1)
 SERVICE_NAME = "installation"
+
+_UNEXPIRED = PreparedQuery(
+    lambda: ApiToken.objects.select_related("user").filter(
+        Q(expires=None) | Q(expires__gt=Parameter("now", DateTimeField())),
+        digest=Parameter("digest", CharField()),
+        user__is_active=True,
+    )
+)
 
 
 def create(
@@ -144,13 +153,8 @@ def authenticate(raw: str) -> ApiToken | None:
     if not raw.startswith(PREFIX):
         return None
     now = clock.estimate()
-    unexpired = Q(expires=None) | Q(expires__gt=now)
     # Looking up the hash leaks nothing through timing: an attacker would have to invert a guessed hash.
-    token = (
-        ApiToken.objects.select_related("user")
-        .filter(unexpired, digest=digest_of(raw), user__is_active=True)
-        .first()
-    )
+    token = _UNEXPIRED.first(digest=digest_of(raw), now=now)
     if token is not None:
         token.user.login_issuers = frozenset(token.login_issuers)
     # The time of the last use is written at most once a minute, so that most reads write nothing.

@@ -7,7 +7,7 @@ from statistics import median_low
 from django.db.models import BigIntegerField, QuerySet
 
 from jobs.models import Job, Trial
-from jobs.queries.prepared import Parameter, PreparedQuery
+from jobs.prepared import Parameter, PreparedQuery
 from jobs.states import TrialState
 
 TARGET_SECONDS = 3.0

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from jobs.kinds import kinds_that
 from jobs.models import Attempt
-from jobs.queries.prepared import PreparedQuery
+from jobs.prepared import PreparedQuery
 
 _OPEN = PreparedQuery(
     lambda: Attempt.objects.open().values_list("worker_id", "job_id", "job__project_id", "job__kind", "slots")

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 
-from django.db.models import Max, Prefetch, QuerySet
+from django.db.models import BigIntegerField, Max, Prefetch, QuerySet
 
 from jobs import access
 from jobs.contracts.answers.people import MeOut, PersonOut, ProjectRoleOut
 from jobs.errors import NotFound
 from jobs.models import Membership, User
+from jobs.prepared import Parameter, PreparedQuery
+
+_ACTIVE = PreparedQuery(lambda: User.objects.filter(pk=Parameter("pk", BigIntegerField()), is_active=True))
 
 
 def accounts() -> QuerySet[User]:
@@ -41,7 +44,7 @@ def issuers_of(user: User) -> list[User]:
 
 def active_user(user_id: int) -> User | None:
     """Return the account with this id, a person's or a service's; None if it is not active."""
-    return User.objects.filter(pk=user_id, is_active=True).first()
+    return _ACTIVE.first(pk=user_id)
 
 
 def people() -> QuerySet[User]:

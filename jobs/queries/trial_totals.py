@@ -3,7 +3,7 @@
 from django.db.models import BigIntegerField, Count, QuerySet
 
 from jobs.models import Job, Trial
-from jobs.queries.prepared import Parameter, PreparedQuery
+from jobs.prepared import Parameter, PreparedQuery
 
 _OF_SEARCH = Parameter("search", BigIntegerField())
 

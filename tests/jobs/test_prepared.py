@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs import clock
 from jobs.models import Job, Worker
+from jobs.prepared import Parameter, PreparedQuery
 from jobs.queries.devices import with_needs
-from jobs.queries.prepared import Parameter, PreparedQuery
 from jobs.states import WAITING
 from tests.jobs.yard import PretendWorker, Yard
 
@@ -39,6 +39,13 @@ def test_each_call_passes_its_own_parameters_and_reads_the_database_again(yard: 
     Job.objects.filter(pk=first.pk).update(state="running")
     assert query.rows(state="running") == [(first.pk, "train")]
     assert query.rows(state="queued") == [(second.pk, "train")]
+
+
+def test_the_first_row_is_returned_or_none(yard: Yard) -> None:
+    query = PreparedQuery(in_state)
+    assert query.first(state="queued") is None
+    first, _ = yard.submit(), yard.submit()
+    assert query.first(state="queued") == (first.pk, "train")
 
 
 def test_the_sql_is_compiled_once(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:

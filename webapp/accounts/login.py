@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from jobs import clock
 from jobs.actions import logins
 from jobs.models import LoginLink, User
+from jobs.queries.people import active_user
 
 LINK_ISSUERS = "login_link_issuer"
 """Key in the session: the ids of the issuers of the link that it came from, or of the session in which the
@@ -42,6 +43,10 @@ class Backend(AuthenticationBackend):  # type: ignore[misc] # allauth has no typ
             if user is not None:
                 attempt.succeed()
         return user
+
+    def get_user(self, user_id: int) -> User | None:
+        """Return the user of a session; None if the account is not active."""
+        return active_user(user_id)
 
 
 def address_of(request: HttpRequest | None) -> str:

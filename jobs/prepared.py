@@ -73,6 +73,14 @@ class PreparedQuery[M: Model, Row]:
         vars(fresh).update((name, vars(queryset)[name]) for name in ("_iterable_class", "_fields"))
         return list(fresh)
 
+    def first(self, **values: object) -> Row | None:
+        """Run the query, and return its first row; None without rows. It adds neither an order nor a limit.
+
+        Raises:
+            TypeError, TransactionManagementError: as by `rows`.
+        """
+        return next(iter(self.rows(**values)), None)
+
     def _get(self) -> _Compiled[M, Row]:
         vendor = connection.vendor
         # Two threads may both compile it; the results are equal.
