@@ -71,6 +71,8 @@ NEEDS_SECOND_FACTOR = frozenset({A.APPROVE, A.SERVE, A.MANAGE})
 
 _OF_USER = Parameter("user", BigIntegerField())
 _ROLES = PreparedQuery(lambda: Membership.objects.filter(user=_OF_USER).values_list("project", "role"))
+_ALL_PROJECTS = PreparedQuery(lambda: Project.objects.order_by("name"))
+_PROJECTS = PreparedQuery(lambda: _with_member(_OF_USER, Action.VIEW).order_by("name"))
 
 
 def roles_allowing(action: Action) -> list[Role]:
@@ -108,6 +110,17 @@ def projects_of(user: User, wanted: Action = Action.VIEW) -> QuerySet[Project]:
         return Project.objects.none()
     if user.is_superuser:
         return Project.objects.all()
+    return _with_member(user, wanted)
+
+
+def visible_projects(user: User) -> list[Project]:
+    """Return the projects that `user` may see, by name: those of `projects_of`, as every page shows them."""
+    if not user.is_active:
+        return []
+    return _ALL_PROJECTS.rows() if user.is_superuser else _PROJECTS.rows(user=user.pk)
+
+
+def _with_member(user: User | Parameter, wanted: Action) -> QuerySet[Project]:
     return Project.objects.filter(memberships__user=user, memberships__role__in=roles_allowing(wanted))
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils.safestring import mark_safe
 
 from webapp import navigation as nav
 from webapp.templatetags.states import LOOKS
+from webapp.templatetags.trainyard import icon
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "webapp" / "static"
@@ -62,3 +64,8 @@ def test_every_icon_in_use_is_in_the_sprite() -> None:
         named |= {direct or argument for direct, argument in found}
     missing = named - drawn
     assert not missing, f"add to scripts/icons.txt and run scripts/vendor.py: {sorted(missing)}"
+
+
+def test_a_text_that_is_safe_does_not_make_an_equal_one_safe() -> None:
+    assert "<b>" in icon("box", label=mark_safe("<b>"))
+    assert "<b>" not in icon("box", label="<b>")

@@ -6,6 +6,7 @@ Templates need no `{% load %}`, because the settings list this module as built-i
 import datetime as dt
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from django import template
@@ -29,7 +30,10 @@ DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 SPRITE = "vendor/tabler-icons-3.51.0/sprite.svg"
 
 
+# A page has tens of icons, most of them on every page. Labels may be words of users, so old ones are dropped.
+# By type too, because a text that is safe and one that must be escaped can be equal.
 @register.simple_tag
+@lru_cache(maxsize=1024, typed=True)
 def icon(name: str, css: str = "", label: str = "") -> SafeString:
     """Show an icon of the sprite. Without a `label` it is hidden from screen readers."""
     attributes = (
