@@ -1,7 +1,7 @@
-"""Runs hostile tasks on runners in sandboxes: `python -m tests.supervise.sandboxed_runs LEVEL`.
+"""Runs hostile tasks on runners in sandboxes: `python -m tests.supervise.sandboxed_runs LEVEL...`.
 
-It prints the findings as JSON. Tests start it as root, and as a user without privileges; `hold` as a second
-argument starts two runs and waits to be killed.
+It prints the findings of each level as JSON. Tests start it as root, and as a user without privileges; `hold`
+before a level starts two runs and waits to be killed.
 """
 
 import asyncio
@@ -295,11 +295,11 @@ async def hold(level: Level) -> None:
 
 
 def main() -> None:
-    level = Level(sys.argv[1])
-    if sys.argv[2:] == ["hold"]:
-        asyncio.run(hold(level))
+    if sys.argv[1] == "hold":
+        asyncio.run(hold(Level(sys.argv[2])))
     else:
-        sys.stdout.write(json.dumps(asyncio.run(findings(level))))
+        # In one process, since each would import for a second.
+        sys.stdout.write(json.dumps({name: asyncio.run(findings(Level(name))) for name in sys.argv[1:]}))
 
 
 if __name__ == "__main__":

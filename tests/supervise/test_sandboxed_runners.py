@@ -29,21 +29,24 @@ def found(request: pytest.FixtureRequest, cases: Cases, users: RunnerUsers) -> F
     worker, level = request.param
     if (worker, level) not in _found:
         cases.require(worker, level)
-        _found[worker, level] = json.loads(run(worker, level, users))
+        _found.update({(worker, Level(name)): each for name, each in run(worker, users).items()})
     if "missing" in _found[worker, level]:
         pytest.fail(_found[worker, level]["missing"])
     return _found[worker, level]
 
 
-def run(worker: str, level: Level, users: RunnerUsers) -> str:
+def run(worker: str, users: RunnerUsers) -> dict[str, Found]:
+    """Return the findings of all levels; those that the machine does not offer say what is missing."""
     if worker == "user":
-        return as_user(MODULE, level, users=users)
+        found: dict[str, Found] = json.loads(as_user(MODULE, *Level, users=users))
+        return found
     ended = subprocess.run(
-        [sys.executable, "-m", MODULE, level], cwd=CODE_ROOT, capture_output=True, text=True, check=False,
+        [sys.executable, "-m", MODULE, *Level], cwd=CODE_ROOT, capture_output=True, text=True, check=False,
         timeout=240,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    found = json.loads(ended.stdout)
+    return found
 
 
 def record(found: Found) -> SandboxRecord:
@@ -156,7 +159,7 @@ def test_nothing_is_left_of_runs_that_ended(found: Found) -> None:
 def test_nothing_is_left_of_runs_whose_node_was_killed(level: Level, cases: Cases) -> None:
     worker = "root" if os.geteuid() == 0 else "user"
     cases.require(worker, level)
-    command = [sys.executable, "-m", MODULE, level, "hold"]
+    command = [sys.executable, "-m", MODULE, "hold", level]
     with subprocess.Popen(command, cwd=CODE_ROOT, stdout=subprocess.PIPE, text=True) as node:
         assert node.stdout is not None
         home = Path(node.stdout.readline().strip())
