@@ -189,7 +189,7 @@ class UploadForm {
    */
   async #arrive(request) {
     if (request.responseURL && request.responseURL !== location.href) {
-      await Promise.all([...this.#arrived.values()].map((transfer) => transfer.forget()));
+      await Promise.allSettled([...this.#arrived.values()].map((transfer) => transfer.forget()));
       location.assign(request.responseURL);
       return;
     }
