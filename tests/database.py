@@ -77,11 +77,13 @@ def upgrade() -> None:
 @contextmanager
 def _without_collections() -> Iterator[None]:
     """Look for no garbage: a migration makes many models, and most of them are needed until its end."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()
 
 
 def upgrade_rows(target: Target, tables: Sequence[str]) -> None:
@@ -139,9 +141,9 @@ def _another_database(target: Target) -> Iterator[None]:
     try:
         if target not in _VERSIONS:
             last = next(reversed(_VERSIONS.values()), present)
-            _VERSIONS[target] = f"{present}_{target[1]}"
-            _use(_VERSIONS[target], made_of=last)
+            _use(name := f"{present}_{target[1]}", made_of=last)
             migrate(target)
+            _VERSIONS[target] = name
         _use(copy, made_of=_VERSIONS[target])
         yield
     finally:

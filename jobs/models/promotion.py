@@ -86,7 +86,7 @@ class PromotionRequest(models.Model):
     objects = PromotionRequestQuerySet.as_manager()
 
     class Meta:
-        # Few requests of all are open, and every page asks for them.
+        # Few requests of all are pending, and every page asks for them.
         indexes = [models.Index(fields=["state"], name="promotions_by_state")]
 
     def __str__(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from allauth.account.auth_backends import AuthenticationBackend
 from allauth.account.internal.flows.login import get_authentication_records
 from allauth.account.utils import perform_login
+from django.contrib.auth.backends import BaseBackend
 from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse
 
@@ -47,6 +48,9 @@ class Backend(AuthenticationBackend):  # type: ignore[misc] # allauth has no typ
     def get_user(self, user_id: int) -> User | None:
         """Return the user of a session; None if the account is not active."""
         return active_user(user_id)
+
+    # That of Django's backend has a query of its own; this calls the method above in a thread.
+    aget_user = BaseBackend.aget_user
 
 
 def address_of(request: HttpRequest | None) -> str:

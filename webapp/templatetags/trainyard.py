@@ -30,8 +30,8 @@ DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 SPRITE = "vendor/tabler-icons-3.51.0/sprite.svg"
 
 
-# A page has tens of icons, most of them on every page. Labels may be words of users, so old ones are dropped.
-# By type too, because a text that is safe and one that must be escaped can be equal.
+# A page has tens of icons, most of them on every page. Bounded, because a template may pass any label; by
+# type too, because a text that is safe and one that must be escaped can be equal.
 @register.simple_tag
 @lru_cache(maxsize=1024, typed=True)
 def icon(name: str, css: str = "", label: str = "") -> SafeString:

@@ -13,6 +13,7 @@ const RETRY_DELAYS = [0, 1000, 3000, 5000, 10000, 20000, 30000, 30000];
 const LOCKED = 423;
 // A network that vanishes without notice reports no error for many minutes.
 const STALL_MILLISECONDS = 60_000;
+const SAMPLE_BYTES = 64 * 1024;
 
 /**
  * The parts of a page that show a transfer.
@@ -20,12 +21,13 @@ const STALL_MILLISECONDS = 60_000;
  * @property {(sent: number, total: number) => void} progress
  * @property {(why: string) => void} interrupted the connection is lost; `start` tries again
  * @property {(why: string) => void} refused the server does not accept the file
- * @property {(transfer: Transfer) => void} arrived
+ * @property {(id: string) => void} arrived
  */
 
 export class Transfer {
   /** @type {Upload} */ #upload;
   #report;
+  #taken;
   #isWanted = false;
   #hasBegun = false;
   #watchdog = 0;
@@ -35,16 +37,19 @@ export class Transfer {
    * @param {string} project
    * @param {string} token the CSRF token of the page
    * @param {Report} report
+   * @param {string[]} taken the ids of uploads that are other files of the form, and may look the same
    */
-  constructor(file, project, token, report) {
+  constructor(file, project, token, report, taken) {
     this.#report = report;
+    this.#taken = taken;
     this.#upload = new tus.Upload(file, {
       endpoint: ADDRESS,
       chunkSize: PART_BYTES,
       retryDelays: RETRY_DELAYS,
       metadata: { filename: file.name, project },
       headers: { "X-CSRFToken": token },
-      fingerprint: async () => ["trainyard", project, file.name, file.size, file.lastModified].join("/"),
+      fingerprint: async () =>
+        ["trainyard", project, file.name, file.size, file.lastModified, await sampleOf(file)].join("/"),
       onShouldRetry: (error) => navigator.onLine && mayPass(error),
       onProgress: (sent, total) => {
         this.#watch();
@@ -54,7 +59,7 @@ export class Transfer {
       onError: (error) => this.#fail(error),
       onSuccess: () => {
         this.#stop();
-        report.arrived(this);
+        report.arrived(idOf(this.#upload.url));
       },
     });
   }
@@ -62,25 +67,14 @@ export class Transfer {
   /** Send the file, or the rest of it if a part was sent before. */
   async start() {
     this.#isWanted = true;
-    const earlier = this.#hasBegun ? [] : await this.#upload.findPreviousUploads();
+    const found = this.#hasBegun ? [] : await this.#upload.findPreviousUploads();
+    const earlier = found.filter(({ uploadUrl }) => !this.#taken.includes(idOf(uploadUrl)));
     // It may have been paused or cancelled meanwhile.
     if (!this.#isWanted) return;
     this.#hasBegun = true;
     this.#watch();
     if (earlier.length) this.#upload.resumeFromPreviousUpload(earlier[earlier.length - 1]);
     this.#upload.start();
-  }
-
-  /** The id of the upload. */
-  get id() {
-    return this.#upload.url?.split("/").at(-1) ?? "";
-  }
-
-  /** Note that a version has the file. Until then the browser finds the upload again, also if the page is left. */
-  async forget() {
-    for (const { uploadUrl, urlStorageKey } of await this.#upload.findPreviousUploads()) {
-      if (uploadUrl === this.#upload.url) await tus.defaultOptions.urlStorage.removeUpload(urlStorageKey);
-    }
   }
 
   /** Begin again if nothing moves from now on. */
@@ -116,6 +110,37 @@ export class Transfer {
     const answer = "originalResponse" in error ? error.originalResponse : null;
     if (answer && !mayPass(error)) this.#report.refused(sentenceOf(answer));
     else this.#report.interrupted(answer ? sentenceOf(answer) : "The connection was lost.");
+  }
+}
+
+/**
+ * Return the id of an upload, by its address.
+ * @param {string | null} address
+ */
+const idOf = (address) => address?.split("/").at(-1) ?? "";
+
+/**
+ * Return a hash (FNV-1a) of the first, middle and last bytes of a file. Files of one export can have equal names,
+ * sizes and times. Browsers offer better hashes over HTTPS alone.
+ * @param {File} file
+ */
+async function sampleOf(file) {
+  let hash = 0x811c9dc5;
+  for (const start of [0, Math.floor(file.size / 2), Math.max(0, file.size - SAMPLE_BYTES)]) {
+    const bytes = new Uint8Array(await file.slice(start, start + SAMPLE_BYTES).arrayBuffer());
+    for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193);
+  }
+  return (hash >>> 0).toString(16);
+}
+
+/**
+ * Remove uploads from the browser's list, so that the same files begin new ones.
+ * @param {string[]} ids
+ */
+export async function forgetUploads(ids) {
+  const { urlStorage } = tus.defaultOptions;
+  for (const { uploadUrl, urlStorageKey } of await urlStorage.findAllUploads()) {
+    if (ids.includes(idOf(uploadUrl))) await urlStorage.removeUpload(urlStorageKey);
   }
 }
 
@@ -161,5 +186,7 @@ export async function deleteUpload(id, token) {
   const headers = { "X-CSRFToken": token, "Tus-Resumable": "1.0.0" };
   const answer = await fetch(`${ADDRESS}/${id}`, { method: "DELETE", headers }).catch(() => null);
   if (!answer) return "The server did not answer. Try again.";
-  return answer.ok || answer.status === 404 ? "" : refusalOf(await answer.text(), answer.status);
+  if (!answer.ok && answer.status !== 404) return refusalOf(await answer.text(), answer.status);
+  await forgetUploads([id]);
+  return "";
 }

@@ -3,7 +3,7 @@ import { showSampleOf } from "./dataset-sample.js";
 import { find, findAll } from "./elements.js";
 import { toast } from "./toasts.js";
 import { ProgressBar } from "./upload-progress.js";
-import { deleteUpload, Transfer } from "./upload-transfer.js";
+import { deleteUpload, forgetUploads, Transfer } from "./upload-transfer.js";
 
 /** @param {HTMLFormElement} form */
 const tokenOf = (form) => find(form, "[name=csrfmiddlewaretoken]", HTMLInputElement).value;
@@ -12,7 +12,7 @@ class UploadForm {
   /** @type {Transfer | null} */ #transfer = null;
   #isPaused = false;
   #project = "";
-  /** @type {Map<File, Transfer>} The files that have arrived, and are in no version yet. */
+  /** @type {Map<File, string>} The ids of files that have arrived, and are in no version yet. */
   #arrived = new Map();
 
   /** @param {HTMLFormElement} form */
@@ -85,22 +85,24 @@ class UploadForm {
     const files = this.#files;
     const file = files.find((each) => !this.#arrived.has(each));
     if (!file) {
-      this.#post(files.map((each) => this.#arrived.get(each)?.id ?? ""));
+      this.#post(files.map((each) => this.#arrived.get(each) ?? ""));
       return;
     }
     const before = files.slice(0, files.indexOf(file)).reduce((sum, each) => sum + each.size, 0);
     const total = files.reduce((sum, each) => sum + each.size, 0);
     this.bar.show(before, total);
     this.bar.announce(files.length > 1 ? `Sending ${file.name}.` : "Sending the file.");
-    this.#transfer = new Transfer(file, this.#project, tokenOf(this.form), {
-      progress: (sent) => this.bar.show(before + sent, total),
-      interrupted: (why) => this.#interrupt(why),
-      refused: (why) => this.#end(files.length > 1 ? `${file.name}: ${why}` : why),
-      arrived: (transfer) => {
-        this.#arrived.set(file, transfer);
+    const report = {
+      progress: (/** @type {number} */ sent) => this.bar.show(before + sent, total),
+      interrupted: (/** @type {string} */ why) => this.#interrupt(why),
+      refused: (/** @type {string} */ why) => this.#end(files.length > 1 ? `${file.name}: ${why}` : why),
+      arrived: (/** @type {string} */ id) => {
+        this.#arrived.set(file, id);
         this.#sendNext();
       },
-    });
+    };
+    const taken = [...this.#arrived.values()];
+    this.#transfer = new Transfer(file, this.#project, tokenOf(this.form), report, taken);
     this.#transfer.start();
   }
 
@@ -177,7 +179,7 @@ class UploadForm {
     if (uploads.length) fields.delete("upload");
     for (const upload of uploads) fields.append("upload", upload);
     const request = new XMLHttpRequest();
-    request.addEventListener("load", () => this.#arrive(request));
+    request.addEventListener("load", () => this.#arrive(request, fields.getAll("upload").map(String)));
     request.addEventListener("error", () => this.#end("The connection was lost. Press Upload again."));
     request.open("POST", this.form.action);
     request.send(fields);
@@ -186,10 +188,14 @@ class UploadForm {
   /**
    * Show the response: the page of the new version, or this form with its errors.
    * @param {XMLHttpRequest} request
+   * @param {string[]} uploads the ids of the files that were sent
    */
-  async #arrive(request) {
-    if (request.responseURL && request.responseURL !== location.href) {
-      await Promise.allSettled([...this.#arrived.values()].map((transfer) => transfer.forget()));
+  async #arrive(request, uploads) {
+    // A response has no fragment; this page has one after a link to a field.
+    if (request.responseURL && request.responseURL !== location.href.split("#")[0]) {
+      // The login of an expired session has made no version: the files are found again after it.
+      const isVersion = request.status === 200 && !new URL(request.responseURL).pathname.startsWith("/accounts/");
+      if (isVersion) await forgetUploads(uploads).catch(() => null);
       location.assign(request.responseURL);
       return;
     }
