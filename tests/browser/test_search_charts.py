@@ -23,6 +23,12 @@ def tile(page: Page, chart: str) -> Locator:
     return page.locator(f"[data-chart='{chart}']")
 
 
+def wait_until_enlarged(page: Page, chart: str) -> None:
+    """Wait for the frame that draws a chart enlarged: until then, the page shows the one before it."""
+    expect(page.locator(f".ty-enlarged[data-chart='{chart}']")).to_have_count(1)
+    expect(page.locator(".ty-enlarged")).to_have_count(1)
+
+
 def all_drawn(page: Page) -> None:
     """Wait until every chart on the screen is drawn."""
     expect(page.locator(".ty-tile:not(:has(canvas, .empty))")).to_have_count(0)
@@ -48,6 +54,7 @@ def test_every_chart_is_in_the_grid_and_enlarged_is_read_by_keyboard_and_as_a_ta
     expect(page.locator(".ty-tile")).to_have_count(len(BY_ECHARTS) + len(BY_UPLOT))
     for name in BY_ECHARTS:
         page.locator(f"[data-enlarge={name}]").click()
+        wait_until_enlarged(page, name)
         chart = tile(page, name).locator(".ty-echart")
         expect(chart.locator("canvas").first).to_be_visible()
         expect(tile(page, name).locator("[data-note]")).to_have_text(re.compile(r"\d+ trials"))
@@ -62,6 +69,7 @@ def test_every_chart_is_in_the_grid_and_enlarged_is_read_by_keyboard_and_as_a_ta
         assert "as=table" in page.url
     for name in BY_UPLOT:
         page.locator(f".ty-chart-nav a[href*='chart={name}']").click()
+        wait_until_enlarged(page, name)
         expect(tile(page, name).locator("canvas").first).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(".ty-enlarged")).to_have_count(1)  # the focus is on the list of charts
@@ -141,6 +149,7 @@ def test_small_charts_show_the_numbers_of_their_colours(people: People, open_as:
     for chart in ("pareto", "importance", "timeline"):
         expect(tile(page, chart).locator(".ty-scale")).to_be_hidden()
     page.locator("[data-enlarge=heat]").click()
+    wait_until_enlarged(page, "heat")
     expect(page.locator(".ty-enlarged .ty-scale")).to_be_hidden()  # the picture has one beside it
 
 
