@@ -6,7 +6,7 @@ from typing import Any
 from playwright.sync_api import Locator, Page, expect
 
 from jobs.models import Job
-from tests.browser.test_search_charts import Open, charts_of, tile
+from tests.browser.test_search_charts import Open, charts_of, tile, wait_until_enlarged
 from tests.people import People
 from tests.seeded import seed_search
 
@@ -90,8 +90,10 @@ def test_each_chart_keeps_its_own_axes_when_another_is_enlarged(people: People, 
     across = page.locator("ty-charts").get_by_label("Across")
     across.select_option("h.learning_rate")
     page.locator("[data-enlarge=rank]").click()
+    wait_until_enlarged(page, "rank")
     expect(page.locator("ty-charts").get_by_label("Up")).to_be_visible()
     page.locator("[data-enlarge=slice]").click()
+    wait_until_enlarged(page, "slice")
     expect(across).to_have_value("h.learning_rate")
     expect(page.get_by_label("x axis, logarithmic")).to_be_checked()  # it is sampled so
 

@@ -25,8 +25,7 @@ def tile(page: Page, chart: str) -> Locator:
 
 def wait_until_enlarged(page: Page, chart: str) -> None:
     """Wait for the frame that draws a chart enlarged: until then, the page shows the one before it."""
-    expect(page.locator(f".ty-enlarged[data-chart='{chart}']")).to_have_count(1)
-    expect(page.locator(".ty-enlarged")).to_have_count(1)
+    expect(page.locator(".ty-enlarged")).to_have_attribute("data-chart", chart)
 
 
 def all_drawn(page: Page) -> None:

@@ -16,6 +16,7 @@ const cancelQuiet = (/** @type {number} */ id) =>
   "cancelIdleCallback" in globalThis ? cancelIdleCallback(id) : clearTimeout(id);
 
 export class Grid {
+  /** The frame that draws the first charts; 0 when it has. */
   frame = 0;
   quiet = 0;
   rest = 0;
@@ -80,6 +81,7 @@ export class Grid {
 
   /** Draw the enlarged chart and those that change their size, or else the chart under the pointer or in focus. */
   drawFirst() {
+    this.frame = 0;
     const first = this.tiles.filter(
       ({ dirty, enlarged, element }) => dirty && (enlarged || element.matches(".ty-enlarged")),
     );
@@ -120,7 +122,8 @@ export class Grid {
       tile.visible = shown.get(tile.element) ?? tile.visible;
       tile.element.setAttribute("aria-busy", String(tile.dirty && tile.visible));
     }
-    this.drawRest();
+    // Until then, a chart could be drawn enlarged beside the one that was.
+    if (!this.frame) this.drawRest();
   }
 
   /**
