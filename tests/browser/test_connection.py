@@ -70,6 +70,11 @@ def notice(page: Page, text: str | re.Pattern[str]) -> None:
     expect(page.get_by_role("alert").filter(has_text=text)).to_be_visible()
 
 
+def wait_until_checked(page: Page) -> None:
+    """Wait for the answer about the experiment of a form: if it were refused later, the page would ask for the login."""
+    expect(page.locator("#experiment-form:is([data-verdict=ok], [data-verdict=bad])")).to_be_attached()
+
+
 def leave(page: Page, watch: Watch) -> None:
     """Close a page before its server ends, or after it: the browser's console reports each failed request."""
     page.close()
@@ -168,6 +173,7 @@ def test_a_form_that_is_sent_after_the_session_has_ended_stays_and_is_sent_after
     bundle()
     page = open_as(people.owner, "/p/yard/experiments/new")
     page.locator("[name=name]").fill("typed by hand")
+    wait_until_checked(page)
     end_sessions(people.owner)
     page.get_by_role("button", name="Save draft").click()
     notice(page, "You are logged out")
@@ -195,6 +201,7 @@ def test_columns_that_are_asked_for_after_the_end_of_the_session_appear_after_a_
     held = Held(page, "**/experiments/columns?*")
     page.goto("/p/yard/experiments/new")
     columns = held.next()
+    wait_until_checked(page)
     end_sessions(people.owner)
     columns.continue_()
     notice(page, "You are logged out")
@@ -204,6 +211,21 @@ def test_columns_that_are_asked_for_after_the_end_of_the_session_appear_after_a_
     log_in(page, people.owner)
     page.get_by_role("button", name="Try now").click()
     expect(rows).to_have_text("The columns of arrays are used as they are.")
+    watch.ignore("401")
+
+
+def test_a_check_that_was_refused_before_a_login_is_asked_again(
+    people: People, open_as: Open, watch: Watch
+) -> None:
+    bundle()
+    page = open_as(people.owner, "/p/yard/experiments/new")
+    wait_until_checked(page)
+    held = Held(page, "**/experiments/validate")
+    page.locator("[name=name]").fill("typed by hand")
+    held.next().fulfill(status=401, json={"detail": "Log in."})  # late: there is a new session
+    held.next().continue_()
+    wait_until_checked(page)
+    expect(page.get_by_text("Log in.")).to_have_count(0)
     watch.ignore("401")
 
 
@@ -225,6 +247,7 @@ def test_a_page_sends_nothing_after_a_login_as_another_person_and_goes_on_after_
     page.goto("/p/yard/experiments/new")
     page.locator("[name=name]").fill("typed by hand")
     columns = held.next()
+    wait_until_checked(page)
     log_in(page, people.member)
     page.get_by_role("button", name="Save draft").click()
     notice(page, "You are logged in as member now")
@@ -241,7 +264,6 @@ def test_a_page_sends_nothing_after_a_login_as_another_person_and_goes_on_after_
     page.wait_for_url("**/edit*")
     made = Experiment.objects.get()
     assert (made.name, made.created_by) == ("typed by hand", people.owner)
-    # The form may be sending a check with the session that the login ends.
     watch.ignore("401")
 
 

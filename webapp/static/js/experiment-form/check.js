@@ -42,8 +42,11 @@ export class Check extends EventTarget {
     try {
       const response = await fetch(ADDRESS, { method: "POST", headers, body, signal: this.running.signal });
       const result = await response.json();
-      if (response.status === 401 && !(await askLogin())) this.notify({ state: "away" });
-      else if (response.status === 429) this.schedule(1000 * Number(response.headers.get("Retry-After") ?? 1));
+      if (response.status === 401) {
+        this.notify({ state: "away" });
+        // Perhaps a login in another tab has replaced the session with which it was asked.
+        if (await askLogin()) this.schedule();
+      } else if (response.status === 429) this.schedule(1000 * Number(response.headers.get("Retry-After") ?? 1));
       else if (response.ok) this.notify({ ...result, state: result.valid ? "ok" : "bad" });
       else
         this.notify({
