@@ -1,6 +1,9 @@
 """Watches a sandbox and ends it above its limits. The kernel has limits for each process, but not for all."""
 
 import logging
+import math
+import os
+import select
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -20,6 +23,8 @@ WALK_PAUSES = 10
 HIDDEN_MEASUREMENTS = 10
 """After so many measurements in sequence, a process that cannot be measured is one that hides."""
 CHUNK = 2**16
+DRAIN_SECONDS = 1.0
+"""Seconds without output after the end of a run, until a stream that is still open is left."""
 STOP_TIMEOUT = 30.0
 """Seconds until the rest of the output is read, and until a measurement ends, after the end of a run."""
 
@@ -59,6 +64,7 @@ class Watch:
         if not waits:
             self._begun.set()
         self._readers: list[threading.Thread] = []
+        self._read_until = math.inf
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._follow, name=f"watch of {process.pid}", daemon=True)
         self.ended: Ended | None = None
@@ -95,12 +101,9 @@ class Watch:
         Raises:
             BaseException: see `wait`.
         """
-        deadline = time.monotonic() + STOP_TIMEOUT
+        self._read_until = time.monotonic() + STOP_TIMEOUT
         for reader in self._readers:
-            # At the level `process`, a process that has left may keep the stream open.
-            reader.join(max(0.0, deadline - time.monotonic()))
-            if reader.is_alive():
-                log.warning("the output of a run was not closed %.0f s after its end", STOP_TIMEOUT)
+            reader.join(STOP_TIMEOUT)
         self._stopped.set()
         self._begun.set()
         if self._thread.is_alive():
@@ -116,7 +119,10 @@ class Watch:
             receive: is called with each part, in that thread. If it raises, the sandbox is ended, and `wait`
                 and `stop` raise the same.
         """
-        reader = threading.Thread(target=self._read, args=(stream, receive), daemon=True)
+        # A descriptor of its own: whoever closes the stream does not wait for the reader, and a file that is
+        # opened then cannot have its number.
+        descriptor = os.dup(stream.fileno())
+        reader = threading.Thread(target=self._read, args=(descriptor, receive), daemon=True)
         self._readers.append(reader)
         reader.start()
 
@@ -193,17 +199,31 @@ class Watch:
         self._begun.wait(WAITING_INTERVAL)
         return self._stopped.wait(self._interval)
 
-    def _read(self, stream: IO[bytes], receive: Callable[[bytes], object]) -> None:
-        # Until its end, also above the limit: the sandbox must not wait for a reader when it is ended.
-        while chunk := stream.read1(CHUNK):  # type: ignore[attr-defined]
-            allowed = self.count_output(len(chunk))
-            if not allowed or self._failure is not None:
-                continue
-            try:
-                receive(chunk[:allowed])
-            except BaseException as error:  # noqa: BLE001  raised in the thread that waits
-                self._failure = error
-                self._process.kill()
+    def _read(self, descriptor: int, receive: Callable[[bytes], object]) -> None:
+        with open(descriptor, "rb", buffering=0) as stream:
+            # Until its end, also above the limit: the sandbox must not wait for a reader when it is ended.
+            while chunk := self._next_chunk(stream):
+                allowed = self.count_output(len(chunk))
+                if not allowed or self._failure is not None:
+                    continue
+                try:
+                    receive(chunk[:allowed])
+                except BaseException as error:  # noqa: BLE001  raised in the thread that waits
+                    self._failure = error
+                    self._process.kill()
+
+    def _next_chunk(self, stream: IO[bytes]) -> bytes:
+        """Wait for output. Return none at its end, or if it stays open after that of the run."""
+        output = select.poll()
+        output.register(stream, select.POLLIN)
+        while time.monotonic() < self._read_until:
+            if output.poll(DRAIN_SECONDS * 1000):
+                return stream.read(CHUNK)
+            if self._read_until < math.inf:
+                break
+        # At the level `process`, a process that has left may keep it open.
+        log.warning("the output of a run was not closed after its end")
+        return b""
 
     def _end(self, breach: Breach, used: int, limit: int, message: str | None = None) -> None:
         with self._lock:
