@@ -170,7 +170,9 @@ class Held:
 
     def next(self) -> Route:
         """Wait for the next request."""
+        deadline = time.monotonic() + PAGE_TIMEOUT / 1000
         while not self.waiting:
+            assert time.monotonic() < deadline, "the page has not sent it"
             self._page.wait_for_timeout(10)  # the browser's messages are read only meanwhile
         return self.waiting.pop(0)
 

@@ -71,7 +71,7 @@ def notice(page: Page, text: str | re.Pattern[str]) -> None:
 
 
 def wait_until_checked(page: Page) -> None:
-    """Wait for the answer about the experiment of a form: if it were refused later, the page would ask for the login."""
+    """Wait for the answer about the experiment of a form: a late refusal would ask who is logged in."""
     expect(page.locator("#experiment-form:is([data-verdict=ok], [data-verdict=bad])")).to_be_attached()
 
 
@@ -226,6 +226,18 @@ def test_a_check_that_was_refused_before_a_login_is_asked_again(
     held.next().continue_()
     wait_until_checked(page)
     expect(page.get_by_text("Log in.")).to_have_count(0)
+    watch.ignore("401")
+
+
+def test_a_check_that_is_refused_twice_shows_why(people: People, open_as: Open, watch: Watch) -> None:
+    bundle()
+    page = open_as(people.owner, "/p/yard/experiments/new")
+    wait_until_checked(page)
+    held = Held(page, "**/experiments/validate")
+    page.locator("[name=name]").fill("typed by hand")
+    for _ in range(2):
+        held.next().fulfill(status=401, json={"detail": "The token of the session is missing."})
+    expect(page.locator("#json-problems li")).to_contain_text("The token of the session is missing.")
     watch.ignore("401")
 
 

@@ -30,8 +30,7 @@ from tests.browser.walk.training import (
     look_at_the_experiment,
     look_at_the_job,
     watch_it_end,
-    watch_the_log_grow,
-    watch_trials_come,
+    watch_it_run,
 )
 from tests.flow.yard import RunningYard
 
@@ -45,9 +44,7 @@ def test_from_data_to_a_served_model_and_back(yard: RunningYard, cast: Cast) -> 
     upload_data(cast.ada)
     look_at_bundled_data(cast.ada)
     job = build_and_submit(cast.ada)
-    watch_the_log_grow(cast.ada)
-    cast.ada.tab("Overview")
-    watch_trials_come(cast.ada)
+    watch_it_run(cast.ada)
     look_at_a_busy_yard(cast.root)
     watch_it_end(cast.ada)
     look_at_the_job(cast.ada)

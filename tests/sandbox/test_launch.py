@@ -194,11 +194,12 @@ def test_an_output_that_stays_open_does_not_stop_the_worker(
         watch.read(process.stdout, received.put)
         assert received.get(timeout=60) == b"x\n"
         # As a process that has left the sandbox keeps it open, at a level that does not end those.
-        left = Path(f"/proc/{process.processes()[0]}/fd/1").open("wb")  # noqa: SIM115  closed last
+        left = Path(f"/proc/{process.processes()[0]}/fd/1").open("wb", buffering=0)  # noqa: SIM115  closed last
         process.kill()
         assert watch.wait(60) < 0
-    left.close()
-    assert "the output of a run was not closed" in caplog.text
+    with left, pytest.raises(BrokenPipeError):
+        left.write(b"without a reader")
+    assert "was not closed at its end" in caplog.text
 
 
 def test_nothing_acts_on_the_ids_of_a_run_after_its_end(

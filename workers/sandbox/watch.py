@@ -96,7 +96,7 @@ class Watch:
         return status
 
     def stop(self) -> None:
-        """End watching, after all output of the sandbox is read.
+        """End watching, after the output of the sandbox is read: for `STOP_TIMEOUT`, or until it is silent.
 
         Raises:
             BaseException: see `wait`.
@@ -119,12 +119,16 @@ class Watch:
             receive: is called with each part, in that thread. If it raises, the sandbox is ended, and `wait`
                 and `stop` raise the same.
         """
-        # A descriptor of its own: whoever closes the stream does not wait for the reader, and a file that is
-        # opened then cannot have its number.
-        descriptor = os.dup(stream.fileno())
-        reader = threading.Thread(target=self._read, args=(descriptor, receive), daemon=True)
+        # A descriptor of its own: closing the stream does not wait for the reader, and a file that is opened
+        # then cannot have its number.
+        own = os.fdopen(os.dup(stream.fileno()), "rb", buffering=0)
+        reader = threading.Thread(target=self._read, args=(own, receive), daemon=True)
+        try:
+            reader.start()
+        except BaseException:
+            own.close()
+            raise
         self._readers.append(reader)
-        reader.start()
 
     def count_output(self, size: int) -> int:
         """Count bytes that the sandbox has printed; return how many of them are within the limit."""
@@ -199,8 +203,8 @@ class Watch:
         self._begun.wait(WAITING_INTERVAL)
         return self._stopped.wait(self._interval)
 
-    def _read(self, descriptor: int, receive: Callable[[bytes], object]) -> None:
-        with open(descriptor, "rb", buffering=0) as stream:
+    def _read(self, stream: IO[bytes], receive: Callable[[bytes], object]) -> None:
+        with stream:
             # Until its end, also above the limit: the sandbox must not wait for a reader when it is ended.
             while chunk := self._next_chunk(stream):
                 allowed = self.count_output(len(chunk))
@@ -216,13 +220,15 @@ class Watch:
         """Wait for output. Return none at its end, or if it stays open after that of the run."""
         output = select.poll()
         output.register(stream, select.POLLIN)
-        while time.monotonic() < self._read_until:
+        # Read before each wait: the silence begins after the end of the run.
+        while time.monotonic() < (until := self._read_until):
             if output.poll(DRAIN_SECONDS * 1000):
                 return stream.read(CHUNK)
-            if self._read_until < math.inf:
-                break
-        # At the level `process`, a process that has left may keep it open.
-        log.warning("the output of a run was not closed after its end")
+            if until < math.inf:
+                # At the level `process`, a process that has left may keep it open.
+                log.warning("the output of the run %d was not closed at its end", self._process.pid)
+                return b""
+        log.warning("the output of the run %d was not read in %.0f s", self._process.pid, STOP_TIMEOUT)
         return b""
 
     def _end(self, breach: Breach, used: int, limit: int, message: str | None = None) -> None:

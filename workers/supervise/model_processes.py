@@ -90,7 +90,7 @@ class _Running:
         """End all its processes, and delete its temporary folder. Call it in a thread."""
         self.process.kill()
         try:
-            # Before its output is closed: the last lines may not have been read yet.
+            # All lines have been received when this returns.
             self.watch.stop()
         finally:
             self.process.close()
@@ -265,11 +265,15 @@ class ModelProcesses:
 
         process = await started_in(self._sandboxes.starter, start)
         lines = _Lines(name, self.recorder)
-        watch = Watch(process, prepared.request.writable).start()
-        assert process.stdout is not None  # noqa: S101  it is a pipe
-        receive = partial(_in_loop, asyncio.get_running_loop(), lines.receive)
-        watch.read(process.stdout, receive)
-        return _Running(process, watch, lines, end_of(process))
+        try:
+            watch = Watch(process, prepared.request.writable).start()
+            assert process.stdout is not None  # noqa: S101  it is a pipe
+            receive = partial(_in_loop, asyncio.get_running_loop(), lines.receive)
+            watch.read(process.stdout, receive)
+            return _Running(process, watch, lines, end_of(process))
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(process.close))
+            raise
 
 
 class _Lines:

@@ -13,22 +13,28 @@ LOOKED_AT_ELSEWHERE = ("Trials", "Charts")
 OF_SOME_POINTS = re.compile(r"^[1-9][\d,]* of [\d,]+ points")
 
 
-def watch_the_log_grow(who: Visitor) -> None:
+def watch_it_run(who: Visitor) -> None:
+    """Watch the trials on the page that opened with the job, and the log in another one."""
     page = who.page
-    who.tab("Logs")
     who.mark()
-    expect(page.locator("ty-log [data-count]")).to_have_text(SOME, timeout=JOB_TIMEOUT)
-    shown = page.locator("ty-log [data-count]").inner_text()
-    expect(page.locator("ty-log [data-count]")).not_to_have_text(shown, timeout=JOB_TIMEOUT)
-    who.assert_not_reloaded()
-
-
-def watch_trials_come(who: Visitor) -> None:
-    who.mark()
-    page = who.page
+    log = Visitor(page.context.new_page(), who.look)
+    log.page.goto(page.url)
+    watch_the_log_grow(log)
+    log.page.close()
     expect(who.card("Trials").locator("tbody tr").first).to_be_visible(timeout=JOB_TIMEOUT)
     expect(page.locator("ty-curves .ty-chart-note").first).to_have_text(OF_SOME_POINTS, timeout=JOB_TIMEOUT)
     who.assert_not_reloaded()
+
+
+def watch_the_log_grow(who: Visitor) -> None:
+    count = who.page.locator("ty-log [data-count]")
+    who.tab("Logs")
+    who.mark()
+    expect(count).to_have_text(SOME, timeout=JOB_TIMEOUT)
+    shown = count.inner_text()
+    expect(count).not_to_have_text(shown, timeout=JOB_TIMEOUT)
+    who.assert_not_reloaded()
+    who.see("job-logs")
 
 
 def watch_it_end(who: Visitor) -> None:
@@ -44,7 +50,7 @@ def watch_it_end(who: Visitor) -> None:
 def look_at_the_job(who: Visitor) -> None:
     page = who.page
     overview = page.url
-    for tab in ("Trials", "Charts", "Evaluation", "System", "Logs", "Artifacts", "Attempts", "Spec"):
+    for tab in ("Trials", "Charts", "Evaluation", "System", "Artifacts", "Attempts", "Spec"):
         who.tab(tab)
         who.until_drawn()
         if tab not in LOOKED_AT_ELSEWHERE:

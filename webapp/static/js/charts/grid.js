@@ -16,7 +16,7 @@ const cancelQuiet = (/** @type {number} */ id) =>
   "cancelIdleCallback" in globalThis ? cancelIdleCallback(id) : clearTimeout(id);
 
 export class Grid {
-  /** The frame that draws the first charts; 0 when it has. */
+  /** The frame that will draw the first charts; 0 if none is awaited. */
   frame = 0;
   quiet = 0;
   rest = 0;
@@ -122,7 +122,7 @@ export class Grid {
       tile.visible = shown.get(tile.element) ?? tile.visible;
       tile.element.setAttribute("aria-busy", String(tile.dirty && tile.visible));
     }
-    // Until then, a chart could be drawn enlarged beside the one that was.
+    // Before that frame, a chart could be drawn enlarged beside the one that was.
     if (!this.frame) this.drawRest();
   }
 

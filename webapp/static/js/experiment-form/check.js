@@ -27,26 +27,35 @@ export class Check extends EventTarget {
     this.schedule(0);
   }
 
-  schedule(wait = WAIT) {
+  /** Forget the check that is scheduled, and the answer of the one that runs. */
+  cancel() {
     clearTimeout(this.timer);
     this.running?.abort();
+  }
+
+  schedule(wait = WAIT) {
+    this.cancel();
     this.notify({ state: "busy" });
     this.timer = setTimeout(() => this.validate(), wait);
   }
 
-  async validate() {
+  /** @param {boolean} isAgain whether the same check was refused before */
+  async validate(isAgain = false) {
     this.running = new AbortController();
+    const { signal } = this.running;
     const { project, experiment } = this.sheet.known;
     const body = JSON.stringify({ project, experiment, name: this.name.value, spec: this.sheet.spec });
     const headers = { "Content-Type": "application/json", "X-CSRFToken": csrfToken() };
     try {
-      const response = await fetch(ADDRESS, { method: "POST", headers, body, signal: this.running.signal });
-      const result = await response.json();
-      if (response.status === 401) {
+      const response = await fetch(ADDRESS, { method: "POST", headers, body, signal });
+      if (response.status === 401 && !isAgain) {
         this.notify({ state: "away" });
         // Perhaps a login in another tab has replaced the session with which it was asked.
-        if (await askLogin()) this.schedule();
-      } else if (response.status === 429) this.schedule(1000 * Number(response.headers.get("Retry-After") ?? 1));
+        if ((await askLogin()) && !signal.aborted) await this.validate(true);
+        return;
+      }
+      const result = await response.json();
+      if (response.status === 429) this.schedule(1000 * Number(response.headers.get("Retry-After") ?? 1));
       else if (response.ok) this.notify({ ...result, state: result.valid ? "ok" : "bad" });
       else
         this.notify({

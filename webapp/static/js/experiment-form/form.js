@@ -61,7 +61,7 @@ check.addEventListener("verdict", (event) => {
 sheet.addEventListener("broken", (event) => {
   const { message } = /** @type {CustomEvent<{ message: string }>} */ (event).detail;
   const errors = [{ pointer: "/spec", message }];
-  clearTimeout(check.timer);
+  check.cancel();
   last = { state: "bad", errors, plan: null };
   form.dataset.verdict = "bad";
   plan.show(last);

@@ -209,9 +209,10 @@ export class OwnCode {
 
   /**
    * @param {boolean} again
+   * @param {boolean} wasRefused whether the same request was refused before
    * @returns {Promise<void>}
    */
-  async ask(again) {
+  async ask(again, wasRefused = false) {
     const { digest, body } = this.request();
     this.running = new AbortController();
     const { signal } = this.running;
@@ -222,7 +223,7 @@ export class OwnCode {
         body: JSON.stringify({ ...body, again }),
         signal,
       });
-      if (response.status === 401 && (await askLogin())) return this.ask(again);
+      if (response.status === 401 && !wasRefused && (await askLogin())) return this.ask(again, true);
       const result = await response.json();
       if (!response.ok) return this.show(`The model cannot be built: ${result.errors?.[0]?.message ?? result.detail}`);
       this.take(result);
