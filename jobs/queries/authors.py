@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from django.db.models import Q, QuerySet
 
 from jobs.models import Artifact, JobArtifact, ModelVersion, User
+from jobs.prepared import Parameter
 
 
 def of_version(version: ModelVersion) -> set[int]:
@@ -19,13 +20,13 @@ def of_version(version: ModelVersion) -> set[int]:
     return {person for person in found if person is not None}
 
 
-def accounts_of(people: Iterable[int]) -> QuerySet[User]:
+def accounts_of(people: Iterable[int | Parameter]) -> QuerySet[User]:
     """Return the accounts in whose name these people may act: their own, and those that they made."""
-    ids = list(people)
-    return User.objects.filter(Q(pk__in=ids) | Q(password_issuers__in=ids)).distinct()
+    own = User.objects.filter(pk__in=list(people))
+    return User.objects.filter(Q(pk__in=own) | Q(password_issuers__in=own)).distinct()
 
 
-def files_of(people: Iterable[int]) -> QuerySet[Artifact]:
+def files_of(people: Iterable[int | Parameter]) -> QuerySet[Artifact]:
     """Return the files that the accounts of these people made or registered."""
     accounts = accounts_of(people).values("pk")
     made, registered = Q(uses__job__created_by__in=accounts), Q(versions__created_by__in=accounts)

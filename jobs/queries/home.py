@@ -1,14 +1,14 @@
 """Reads the contents of the home page, and the counts in the navigation."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import BigIntegerField, Count, Q, QuerySet
 
 from jobs import access, clock
 from jobs.models import ApiToken, Job, Project, PromotionRequest, Trial, User
-from jobs.prepared import PreparedQuery
+from jobs.prepared import Parameter, PreparedQuery
 from jobs.queries import outcomes, progress
 from jobs.queries.authors import files_of
 from jobs.states import ACTIVE, FINAL, JobState
@@ -22,37 +22,54 @@ EXPIRES_WITHIN = timedelta(days=7)
 SPARK_POINTS = 60
 """A sparkline has the scores of this many of the newest trials."""
 
-_A_PENDING_REQUEST = PreparedQuery(
-    lambda: PromotionRequest.objects.filter(state=PromotionRequest.State.PENDING).values_list("pk")[:1]
-)
+_OF_USER = Parameter("user", BigIntegerField())
+# Every page asks for one of these counts, and building the statement takes longer than all others of a page.
+_WAITING_FOR_ADMIN = PreparedQuery(lambda: _counted(_to_decide(_OF_USER, is_admin=True)))
+_WAITING_FOR_MEMBER = PreparedQuery(lambda: _counted(_to_decide(_OF_USER, is_admin=False)))
 
 
 def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
     """Return the pending promotion requests that `user` may decide: as an approver, and not their own."""
-    pending = access.visible_promotions(user).filter(state=PromotionRequest.State.PENDING)
-    own = _concerns([user.pk])
-    others = pending.filter(Q(single_person=True) | ~own).exclude(requested_by_issuers=user)
-    if issuers := user.login_issuers:
-        # A session from a login link decides nothing of the people who made it.
-        others = others.exclude(_concerns(issuers)).exclude(requested_by_issuers__in=issuers)
-    if user.is_superuser:
-        return others
-    roles = access.roles_allowing(access.Action.APPROVE)
-    # One filter with both conditions, since they must apply to the same membership.
-    return others.filter(
-        model__project__in=Project.objects.filter(memberships__user=user, memberships__role__in=roles)
-    )
-
-
-def _concerns(people: Iterable[int]) -> Q:
-    """Return a filter for the requests of these people, and for those of versions that they made."""
-    return Q(requested_by__in=people) | Q(version__artifact__in=files_of(people))
+    if not user.is_active:
+        return PromotionRequest.objects.none()
+    found = _to_decide(user.pk, is_admin=user.is_superuser)
+    # A session from a login link decides nothing of the people who made it.
+    return _without(found, user.login_issuers) if user.login_issuers else found
 
 
 def approvals_waiting(user: User) -> int:
     """Return the number of requests that `user` may decide."""
-    # Every page asks, often none waits, and building the whole query takes longer than all others of a page.
-    return approvals_to_decide(user).count() if _A_PENDING_REQUEST.rows() else 0
+    if user.login_issuers or not user.is_active:
+        return approvals_to_decide(user).count()
+    waiting = _WAITING_FOR_ADMIN if user.is_superuser else _WAITING_FOR_MEMBER
+    return sum(count for _, count in waiting.rows(user=user.pk))
+
+
+def _to_decide(person: int | Parameter, *, is_admin: bool) -> QuerySet[PromotionRequest]:
+    pending = PromotionRequest.objects.filter(state=PromotionRequest.State.PENDING, version__deletion=None)
+    others = pending.filter(Q(single_person=True) | ~_concerns([person])).exclude(requested_by_issuers=person)
+    if is_admin:
+        return others
+    roles = access.roles_allowing(access.Action.APPROVE)
+    # One filter with both conditions, since they must apply to the same membership.
+    return others.filter(
+        model__project__in=Project.objects.filter(memberships__user=person, memberships__role__in=roles)
+    )
+
+
+def _without(requests: QuerySet[PromotionRequest], people: Collection[int]) -> QuerySet[PromotionRequest]:
+    return requests.exclude(_concerns(people)).exclude(requested_by_issuers__in=people)
+
+
+def _concerns(people: Iterable[int | Parameter]) -> Q:
+    """Return a filter for the requests of these people, and for those of versions that they made."""
+    ids = list(people)
+    own = Q(requested_by__in=User.objects.filter(pk__in=ids))
+    return own | Q(version__artifact__in=files_of(ids))
+
+
+def _counted(requests: QuerySet[PromotionRequest]) -> QuerySet[PromotionRequest, tuple[str, int]]:
+    return requests.order_by().values_list("state").annotate(Count("pk"))
 
 
 @dataclass(frozen=True)

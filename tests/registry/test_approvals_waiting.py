@@ -1,0 +1,58 @@
+"""The number of approvals in the navigation is that of the requests in the inbox, whoever asks."""
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from jobs.actions import promotions
+from jobs.models import Membership, PromotionRequest, Role, User
+from jobs.queries import home
+from tests.registry.conftest import GOOD_GATES, Yard, judge
+
+
+@pytest.fixture
+def people(yard: Yard) -> dict[str, User]:
+    """Three requests: of the member, of the owner, and of the member for a version of an administrator."""
+    root = User.objects.create_superuser("root")
+    yard.pending()
+    for maker, by in ((yard.owner, yard.owner), (root, yard.member)):
+        judge(promotions.request(yard.version(by=maker), stage="staging", by=by), GOOD_GATES)
+    return {
+        "root": root,
+        **{name: getattr(yard, name) for name in ("owner", "member", "approver", "viewer", "stranger")},
+    }
+
+
+WAITING = {"root": 2, "owner": 2, "member": 0, "approver": 3, "viewer": 0, "stranger": 0}
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_it_counts_what_the_inbox_lists(
+    people: dict[str, User], name: str, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    user = people[name]
+    assert home.approvals_to_decide(user).count() == WAITING[name]
+    with django_assert_num_queries(1):
+        assert home.approvals_waiting(user) == WAITING[name]
+
+
+def test_it_follows_the_roles_and_the_requests(people: dict[str, User], yard: Yard) -> None:
+    Membership.objects.filter(user=yard.approver).update(role=Role.VIEWER)
+    assert home.approvals_waiting(yard.approver) == 0
+    Membership.objects.filter(user=yard.viewer).update(role=Role.APPROVER)
+    assert home.approvals_waiting(yard.viewer) == 3
+    PromotionRequest.objects.filter(requested_by=yard.owner).update(single_person=True)
+    assert home.approvals_waiting(yard.owner) == 3
+    PromotionRequest.objects.filter(requested_by=yard.member).update(state="rejected")
+    assert home.approvals_waiting(yard.viewer) == 1
+
+
+def test_a_login_link_counts_nothing_of_the_person_who_made_it(people: dict[str, User], yard: Yard) -> None:
+    user = yard.approver
+    user.login_issuers = frozenset({yard.member.pk})
+    assert home.approvals_waiting(user) == home.approvals_to_decide(user).count() == 1
+
+
+def test_an_account_that_was_switched_off_has_none(people: dict[str, User]) -> None:
+    for name in ("owner", "root"):
+        people[name].is_active = False
+        assert home.approvals_waiting(people[name]) == home.approvals_to_decide(people[name]).count() == 0
