@@ -38,7 +38,7 @@ from workers.node.settings import NodeSettings
 from workers.node.standby_manager import EnvironmentHistory, StandbyManager
 from workers.node.suggestion_process import SuggestionProcess
 from workers.node.suggestions import Suggestions
-from workers.node.warm_processes import list_warm_processes, with_memory
+from workers.node.warm_processes import WarmMemory, list_warm_processes
 from workers.runner.environment import Environment
 from workers.sandbox.gpus import SandboxGpu
 from workers.supervise.attempt import NodeContext, in_memory_bytes, row_memory
@@ -216,6 +216,7 @@ class Membership:
             send_canary=self._send_canary,
             timing=self._timing,
         )
+        self._warm_memory = WarmMemory()
         self.lost = asyncio.Event()
 
     def handle_hint(self, hint: Hint) -> None:
@@ -266,7 +267,7 @@ class Membership:
 
     async def _heartbeat(self) -> None:
         devices, info = self._resources.inventory.devices(), self._info()
-        warm = await asyncio.to_thread(with_memory, list_warm_processes(self._resources.pool))
+        warm = await asyncio.to_thread(self._warm_memory.of, list_warm_processes(self._resources.pool))
         info["warm"] = [process.model_dump() for process in warm]
         registered = await self._resources.database.call(
             lambda: workers.heartbeat(self.worker_id, devices=devices, info=info),

@@ -1,6 +1,7 @@
 """Lists the fork servers and standby runners of a node for the workers page."""
 
 import contextlib
+import time
 
 from jobs.contracts.sandbox import Level
 from jobs.contracts.warm_processes import Warm
@@ -9,6 +10,10 @@ from workers.sandbox.usage import processes as processes_of
 from workers.supervise.runner_pool import RunnerPool
 from workers.supervise.standby import Standby
 from workers.supervise.usage import proportional_memory
+
+# The kernel walks all pages of a process to sum up its memory.
+_MEMORY_SECONDS = 30.0
+type _Key = tuple[int, float, str]
 
 
 def list_warm_processes(pool: RunnerPool) -> list[Warm]:
@@ -47,9 +52,26 @@ def _level(standby: Standby) -> Level | None:
     return None if sandbox is None else sandbox.process.record.level
 
 
-def with_memory(processes: list[Warm]) -> list[Warm]:
-    """Return the processes with their memory in bytes. Reads /proc: call it in a thread."""
-    return [each.model_copy(update={"memory_bytes": _memory(each)}) for each in processes]
+class WarmMemory:
+    """The memory of warm processes: read every 30 s, and at once of one that is new or became ready."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Key, int] = {}
+        self._read_at = float("-inf")
+
+    def of(self, processes: list[Warm]) -> list[Warm]:
+        """Return the processes with their memory in bytes. Reads /proc: call it in a thread."""
+        if time.monotonic() - self._read_at > _MEMORY_SECONDS:
+            self._known, self._read_at = {}, time.monotonic()
+        known, self._known = self._known, {}
+        for process in processes:
+            key = _key(process)
+            self._known[key] = known[key] if key in known else _memory(process)
+        return [each.model_copy(update={"memory_bytes": self._known[_key(each)]}) for each in processes]
+
+
+def _key(process: Warm) -> _Key:
+    return process.pid, process.since, process.state
 
 
 def _memory(process: Warm) -> int:

@@ -1,0 +1,52 @@
+import os
+
+import pytest
+
+from jobs.contracts.warm_processes import Warm
+from workers.node import warm_processes
+from workers.node.warm_processes import WarmMemory
+
+
+class Readings:
+    """Counts how often the memory of a process is read; every reading is one byte larger."""
+
+    def __init__(self) -> None:
+        self.pids: list[int] = []
+
+    def read(self, pid: int) -> int:
+        self.pids.append(pid)
+        return len(self.pids)
+
+
+@pytest.fixture
+def readings(monkeypatch: pytest.MonkeyPatch) -> Readings:
+    found = Readings()
+    monkeypatch.setattr(warm_processes, "proportional_memory", found.read)
+    return found
+
+
+def standby(pid: int = 77, **changes: object) -> Warm:
+    fields = {"kind": "standby", "state": "ready", "threads": 2, "pid": pid, "since": 1.0}
+    return Warm.model_validate(fields | changes)
+
+
+def test_heartbeats_read_the_memory_of_a_process_once_in_thirty_seconds(
+    readings: Readings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, now = WarmMemory(), 1000.0
+    monkeypatch.setattr(warm_processes.time, "monotonic", lambda: now)
+    assert [memory.of([standby()])[0].memory_bytes for _ in range(3)] == [1, 1, 1]
+    now += 31
+    assert memory.of([standby()])[0].memory_bytes == 2
+
+
+def test_a_new_process_and_one_that_became_ready_are_read_at_once(readings: Readings) -> None:
+    memory = WarmMemory()
+    memory.of([standby(77, state="preparing")])
+    memory.of([standby(77), standby(78)])
+    memory.of([standby(77, since=2.0), standby(78)])
+    assert readings.pids == [77, 77, 78, 77]
+
+
+def test_the_memory_of_a_real_process_is_known() -> None:
+    assert WarmMemory().of([standby(os.getpid())])[0].memory_bytes > 2**20
