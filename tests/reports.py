@@ -1,5 +1,6 @@
 """Makes reports about models, as the engine writes them, without training any model."""
 
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -57,6 +58,7 @@ def predictions(task: Task, noise: float, seed: int = 7, rows: int = 240) -> tup
     return labels, powers / powers.sum(axis=1, keepdims=True)
 
 
+@cache
 def evaluation_report(task: Task = "binary", noise: float = 1.0) -> EvaluationReport:
     """Return the evaluation of a plausible model."""
     truth, guess = predictions(task, noise)
@@ -64,6 +66,7 @@ def evaluation_report(task: Task = "binary", noise: float = 1.0) -> EvaluationRe
     return evaluate(task, truth, guess, labels)
 
 
+@cache
 def ensemble_report(
     noises: tuple[float, ...] = (1.0, 1.2, 1.5),
     *,

@@ -25,7 +25,7 @@ Schema = dict[str, Any]
 
 
 def document() -> str:
-    return json.dumps(api.get_openapi_schema(path_prefix="/api/v1/"), indent=1, sort_keys=True) + "\n"
+    return json.dumps(api.get_openapi_schema(), indent=1, sort_keys=True) + "\n"
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,17 @@
 """Three known people stand ready: an owner, a viewer and a stranger."""
 
+from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from django.test import Client
+from pytest_django import DjangoDbBlocker
 
 from jobs.models import Membership, Project, User
 from tests.datasets.making import bundle
+from tests.kept_rows import kept
 
 SPEC: dict[str, Any] = {
     "version": 1,
@@ -40,8 +44,7 @@ class World:
         return client
 
 
-@pytest.fixture
-def world(db: None) -> World:
+def make_world() -> World:
     owner, viewer, stranger = (User.objects.create(username=name) for name in ("olga", "vera", "sam"))
     project = Project.objects.create(slug="yard", name="Yard", created_by=owner)
     Membership.objects.create(project=project, user=owner, role="member")
@@ -50,6 +53,17 @@ def world(db: None) -> World:
     Membership.objects.create(project=elsewhere, user=stranger, role="admin")
     bundle()
     return World(owner, viewer, stranger, project)
+
+
+@pytest.fixture(scope="module")
+def kept_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    with kept(django_db_blocker, make_world) as world:
+        yield world
+
+
+@pytest.fixture
+def world(kept_world: World, db: None) -> World:
+    return deepcopy(kept_world)
 
 
 @pytest.fixture

@@ -1,28 +1,46 @@
 import re
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
 
 from jobs.actions import gate_rules, promotions
 from jobs.contracts.gates import GateRules
 from jobs.models import PromotionRequest, User
 from tests import factories
+from tests.kept_rows import kept
 from tests.markup import one_line, text_of
 from tests.people import browser_of
-from tests.registry.conftest import OPEN_GATES, Yard, judge
+from tests.registry.conftest import OPEN_GATES, Yard, judge, make_yard
 
 
-@pytest.fixture
-def filled(yard: Yard) -> Yard:
+def make_filled(folder: Path) -> Yard:
     """Release two versions and request the promotion of a third."""
+    yard = make_yard(folder)
     yard.live()
     yard.live()
     yard.pending()
     return yard
+
+
+@pytest.fixture(scope="module")
+def kept_filled(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Yard]:
+    folder = tmp_path_factory.mktemp("versions")
+    with kept(django_db_blocker, lambda: make_filled(folder)) as yard:
+        yield yard
+
+
+@pytest.fixture
+def filled(kept_filled: Yard, db: None) -> Yard:
+    return deepcopy(kept_filled)
 
 
 def see(user: User, path: str, **query: Any) -> Any:
@@ -54,12 +72,6 @@ def test_everyone_in_the_project_sees_every_page(filled: Yard, who: str) -> None
 def test_a_stranger_finds_no_page_of_the_project(filled: Yard) -> None:
     of_project = [path for path in PAGES if path.count("/") > 1]
     assert statuses(filled.stranger, *of_project) == dict.fromkeys(of_project, 404)
-
-
-@pytest.mark.parametrize("path", ["/models", "/approvals", "/endpoints"])
-def test_empty_lists_show_the_next_step(db: None, path: str) -> None:
-    page = see(User.objects.create_user("newcomer"), path)
-    assert b"empty-title" in page.content
 
 
 @pytest.mark.parametrize("tab", ["overview", "evaluation", "model", "try", "use", "card", "files"])
@@ -346,38 +358,3 @@ def test_a_request_shows_its_rules_each_comparison_and_the_next_step(filled: Yar
     assert "revision 2 applies to later requests" in text
     assert "log_loss 0.4300 against 0.4900: gain 0.0600 (0.0300 to 0.0900), passes" in text
     assert "Next: Choose a smaller model or quantize it." in text
-
-
-def test_a_page_of_a_version_reloads_itself_once_it_is_validated(yard: Yard) -> None:
-    version = yard.version()
-    type(version).objects.filter(pk=version.pk).update(state="validating")
-    path = f"/models/digits/versions/{version.number}"
-    page = see(yard.member, path).content.decode()
-    assert f'hx-get="{path}?part=state"' in page
-    assert 'hx-get="' not in see(yard.member, path, tab="card").content.decode(), "a text is typed there"
-    waiting = see(yard.member, path, part="state")
-    assert (waiting.status_code, waiting.get("HX-Refresh")) == (204, None)
-    type(version).objects.filter(pk=version.pk).update(state="candidate")
-    assert see(yard.member, path, part="state")["HX-Refresh"] == "true"
-    assert f"{path}?part=state" not in see(yard.member, path).content.decode()
-    assert see(yard.stranger, path, part="state").status_code == 404
-
-
-def test_an_empty_inbox_shows_a_request_as_soon_as_it_can_be_decided(yard: Yard) -> None:
-    request = yard.request()
-    page = one_line(see(yard.approver, "/approvals"))
-    assert 'hx-get="/approvals" hx-trigger="every 5s"' in page
-    judge(request, OPEN_GATES)
-    browser = browser_of(yard.approver)
-    part = browser.get("/approvals", HTTP_HX_REQUEST="true").content.decode()
-    assert f"/approvals/{request.pk}" in part
-    assert "<html" not in part
-    assert "hx-get" not in part, "the chosen row would be lost"
-
-
-def test_the_overview_of_a_version_names_the_columns_that_it_takes(yard: Yard) -> None:
-    version = yard.version()
-    version.signature = {**version.signature, "columns": [{"name": "city", "type": "category"}]}
-    version.save()
-    page = text_of(see(yard.viewer, f"/models/digits/versions/{version.number}"))
-    assert "Columns of one row: city category" in page
