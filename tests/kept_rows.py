@@ -11,8 +11,8 @@ from pytest_django import DjangoDbBlocker
 def kept[T](blocker: DjangoDbBlocker, make: Callable[[], T]) -> Iterator[T]:
     """Make rows, give what `make` returns, and remove the rows at the end of the block.
 
-    For fixtures of the scope "module", in modules whose tests all use them and do not commit. What a test
-    writes ends with its own transaction; the returned objects it must copy, by `copy.deepcopy`.
+    For fixtures of the scope "module", in modules whose tests all use them and do not commit. The writes of
+    a test end with its own transaction; the returned objects it must copy, by `copy.deepcopy`.
     """
     with blocker.unblock(), transaction.atomic():
         made = make()

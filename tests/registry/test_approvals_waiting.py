@@ -1,4 +1,4 @@
-"""The number of approvals in the navigation is that of the requests in the inbox, whoever asks."""
+"""The number of approvals in the navigation is that of the requests in the inbox, for every person."""
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
