@@ -120,7 +120,7 @@ def visible_projects(user: User) -> list[Project]:
     return _ALL_PROJECTS.rows() if user.is_superuser else _PROJECTS.rows(user=user.pk)
 
 
-def _with_member(user: User | Parameter, wanted: Action) -> QuerySet[Project]:
+def _with_member(user: User | int | Parameter, wanted: Action) -> QuerySet[Project]:
     return Project.objects.filter(memberships__user=user, memberships__role__in=roles_allowing(wanted))
 
 
@@ -282,7 +282,21 @@ def visible_versions(user: User) -> QuerySet[ModelVersion]:
 
 def visible_promotions(user: User) -> QuerySet[PromotionRequest]:
     """Return the promotion requests that `user` may see."""
-    return PromotionRequest.objects.filter(_visible(user, "model__project"), version__deletion=None)
+    return _promotions().filter(_visible(user, "model__project"))
+
+
+def promotions_for_approvers(person: int | Parameter, *, is_admin: bool) -> QuerySet[PromotionRequest]:
+    """Return the promotion requests in projects where an active person, given by key, approves.
+
+    An installation admin approves in all. The rules about own requests are those of `queries.deciders`.
+    """
+    if is_admin:
+        return _promotions()
+    return _promotions().filter(model__project__in=_with_member(person, Action.APPROVE))
+
+
+def _promotions() -> QuerySet[PromotionRequest]:
+    return PromotionRequest.objects.filter(version__deletion=None)
 
 
 def visible_endpoints(user: User) -> QuerySet[Endpoint]:

@@ -22,6 +22,7 @@ def of_version(version: ModelVersion) -> set[int]:
 
 def accounts_of(people: Iterable[int | Parameter]) -> QuerySet[User]:
     """Return the accounts in whose name these people may act: their own, and those that they made."""
+    # A relation with `__in` takes no parameter, but `pk__in` does.
     own = User.objects.filter(pk__in=list(people))
     return User.objects.filter(Q(pk__in=own) | Q(password_issuers__in=own)).distinct()
 

@@ -1,13 +1,13 @@
 """Reads the contents of the home page, and the counts in the navigation."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db.models import BigIntegerField, Count, Q, QuerySet
 
 from jobs import access, clock
-from jobs.models import ApiToken, Job, Project, PromotionRequest, Trial, User
+from jobs.models import ApiToken, Job, PromotionRequest, Trial, User
 from jobs.prepared import Parameter, PreparedQuery
 from jobs.queries import outcomes, progress
 from jobs.queries.authors import files_of
@@ -33,42 +33,39 @@ def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
     if not user.is_active:
         return PromotionRequest.objects.none()
     found = _to_decide(user.pk, is_admin=user.is_superuser)
-    # A session from a login link decides nothing of the people who made it.
-    return _without(found, user.login_issuers) if user.login_issuers else found
+    if issuers := user.login_issuers:
+        # A session from a login link decides nothing of the people who made it.
+        found = found.exclude(_concerns(issuers)).exclude(requested_by_issuers__in=issuers)
+    return found
 
 
 def approvals_waiting(user: User) -> int:
     """Return the number of requests that `user` may decide."""
-    if user.login_issuers or not user.is_active:
-        return approvals_to_decide(user).count()
+    if not user.is_active:
+        return 0
     waiting = _WAITING_FOR_ADMIN if user.is_superuser else _WAITING_FOR_MEMBER
-    return sum(count for _, count in waiting.rows(user=user.pk))
+    count = sum(of_state for _, of_state in waiting.rows(user=user.pk))
+    # Issuers of the login only leave requests out.
+    return approvals_to_decide(user).count() if count and user.login_issuers else count
 
 
 def _to_decide(person: int | Parameter, *, is_admin: bool) -> QuerySet[PromotionRequest]:
-    pending = PromotionRequest.objects.filter(state=PromotionRequest.State.PENDING, version__deletion=None)
-    others = pending.filter(Q(single_person=True) | ~_concerns([person])).exclude(requested_by_issuers=person)
-    if is_admin:
-        return others
-    roles = access.roles_allowing(access.Action.APPROVE)
-    # One filter with both conditions, since they must apply to the same membership.
-    return others.filter(
-        model__project__in=Project.objects.filter(memberships__user=person, memberships__role__in=roles)
+    pending = access.promotions_for_approvers(person, is_admin=is_admin).filter(
+        state=PromotionRequest.State.PENDING
     )
+    others = pending.filter(Q(single_person=True) | ~_concerns([person]))
+    return others.exclude(requested_by_issuers=person)
 
 
-def _without(requests: QuerySet[PromotionRequest], people: Collection[int]) -> QuerySet[PromotionRequest]:
-    return requests.exclude(_concerns(people)).exclude(requested_by_issuers__in=people)
-
-
-def _concerns(people: Iterable[int | Parameter]) -> Q:
+def _concerns(people: Collection[int | Parameter]) -> Q:
     """Return a filter for the requests of these people, and for those of versions that they made."""
-    ids = list(people)
-    own = Q(requested_by__in=User.objects.filter(pk__in=ids))
-    return own | Q(version__artifact__in=files_of(ids))
+    # A relation with `__in` takes no parameter, but `pk__in` does.
+    own = Q(requested_by__in=User.objects.filter(pk__in=list(people)))
+    return own | Q(version__artifact__in=files_of(people))
 
 
 def _counted(requests: QuerySet[PromotionRequest]) -> QuerySet[PromotionRequest, tuple[str, int]]:
+    # By their state, which is the same: `count()` returns a number and no query.
     return requests.order_by().values_list("state").annotate(Count("pk"))
 
 

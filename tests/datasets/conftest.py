@@ -1,1 +1,2 @@
-from tests.experiments.conftest import *  # noqa: F403
+from tests.experiments.conftest import spec  # noqa: F401  a fixture
+from tests.world import world  # noqa: F401  a fixture

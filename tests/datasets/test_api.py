@@ -22,7 +22,7 @@ from jobs.queries import disk_use
 from jobs.store import LocalStore, StoredFile, store
 from tests import factories
 from tests.datasets.making import DIABETES, SHOP, make_ready
-from tests.experiments.conftest import World
+from tests.world import World
 
 CSV = b"age,bmi,progression\n59,32.1,151\n48,21.6,75\n"
 

@@ -11,7 +11,7 @@ from jobs.errors import QuotaReached
 from jobs.models import Artifact, DatasetVersion, Job, Project, RegisteredModel
 from jobs.queries import disk_use, storage
 from tests.datasets.test_api import CSV, send
-from tests.experiments.conftest import World
+from tests.world import World
 
 SIZE = len(CSV)
 

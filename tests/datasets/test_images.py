@@ -12,9 +12,9 @@ from django.test import Client
 
 from jobs.models import Artifact, DatasetVersion, Job, JobArtifact
 from tests.datasets.making import PETS, make_ready
-from tests.experiments.conftest import World
 from tests.images import folders, tarred, zipped
 from tests.markup import squeezed
+from tests.world import World
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from jobs.models import DatasetVersion, Job, ResumableUpload
 from jobs.queries.devices import no_worker
 from tests.datasets.making import DIABETES, DIGITS, SHOP, make_ready
 from tests.datasets.test_api import CSV
-from tests.experiments.conftest import World
 from tests.factories import make_dataset, profile
 from tests.markup import squeezed, text_of
+from tests.world import World
 from webapp.pages.pictures import histogram_bars, png_uri
 from workers.engine.data.encode import array_types
 from workers.engine.data.table import Table

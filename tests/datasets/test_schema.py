@@ -27,8 +27,8 @@ from jobs.queries import datasets as queries
 from jobs.store import store
 from tests.datasets.making import DIGITS, PETS, SHOP, make_ready
 from tests.datasets.test_api import send
-from tests.experiments.conftest import World
 from tests.markup import squeezed
+from tests.world import World
 from webapp.report_figures.overview import SECTION_TITLES, pending_titles
 
 PLACE = "/datasets/people/versions/1?project=yard"

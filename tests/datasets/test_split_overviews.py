@@ -19,8 +19,8 @@ from jobs.store import store
 from tests.datasets.making import SHOP, make_ready
 from tests.datasets.test_api import send
 from tests.datasets.test_schema import grouped
-from tests.experiments.conftest import World
 from tests.markup import squeezed
+from tests.world import World
 
 PLACE = "/api/v1/datasets/people/versions/1/split-overview"
 PAGE = "/datasets/people/versions/1"

@@ -19,7 +19,7 @@ from jobs.models import DatasetVersion, Project, UploadReservation
 from jobs.queries import disk_use, quotas
 from tests.datasets.test_api import CSV, call_while_storing, send
 from tests.datasets.test_disk_quota import limit
-from tests.experiments.conftest import World
+from tests.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = len(CSV)

@@ -1,17 +1,12 @@
-"""Three known people stand ready: an owner, a viewer and a stranger."""
+"""Specs of experiments, and the world with rows that are made once for each module."""
 
-from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from django.test import Client
-from pytest_django import DjangoDbBlocker
 
-from jobs.models import Membership, Project, User
-from tests.datasets.making import bundle
-from tests.kept_rows import kept
+from tests.module_rows import ModuleRows
+from tests.world import World, make_world
 
 SPEC: dict[str, Any] = {
     "version": 1,
@@ -28,42 +23,14 @@ SEARCH: dict[str, Any] = {
 }
 
 
-@dataclass
-class World:
-    """A project with its people, beside the bundled data sets."""
-
-    owner: User
-    viewer: User
-    stranger: User
-    project: Project
-
-    def client(self, user: User) -> Client:
-        """Return a browser in which `user` is logged in."""
-        client = Client()
-        client.force_login(user)
-        return client
-
-
-def make_world() -> World:
-    owner, viewer, stranger = (User.objects.create(username=name) for name in ("olga", "vera", "sam"))
-    project = Project.objects.create(slug="yard", name="Yard", created_by=owner)
-    Membership.objects.create(project=project, user=owner, role="member")
-    Membership.objects.create(project=project, user=viewer, role="viewer")
-    elsewhere = Project.objects.create(slug="elsewhere", name="Elsewhere", created_by=stranger)
-    Membership.objects.create(project=elsewhere, user=stranger, role="admin")
-    bundle()
-    return World(owner, viewer, stranger, project)
-
-
 @pytest.fixture(scope="module")
-def kept_world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
-    with kept(django_db_blocker, make_world) as world:
-        yield world
+def module_world(module_rows: ModuleRows) -> World:
+    return module_rows(make_world)
 
 
 @pytest.fixture
-def world(kept_world: World, db: None) -> World:
-    return deepcopy(kept_world)
+def world(module_world: World, db: None) -> World:
+    return deepcopy(module_world)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from jobs.actions import experiments
 from jobs.errors import StaleState
 from jobs.models import Experiment, Job
-from tests.experiments.conftest import World
 from tests.experiments.test_plan import documented
+from tests.world import World
 
 
 @pytest.fixture

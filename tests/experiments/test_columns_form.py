@@ -9,8 +9,8 @@ from jobs.contracts.columns import ColumnOptions
 from jobs.contracts.features import plan_column
 from jobs.contracts.profile import Column, Profile
 from tests.datasets.making import SHOP, make_ready
-from tests.experiments.conftest import World
 from tests.factories import make_dataset
+from tests.world import World
 from webapp.forms.experiment.preprocessing import choice_of, choices
 
 PLACE = "/p/yard/experiments/columns?dataset=shop"

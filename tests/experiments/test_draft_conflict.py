@@ -9,7 +9,7 @@ from django.test import Client
 
 from jobs.actions import experiments
 from jobs.models import Experiment, Job, Membership
-from tests.experiments.conftest import World
+from tests.world import World
 from webapp.forms.experiment.conflict import Choice, choices, merged
 
 HOME = "/p/yard/experiments"

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from jobs.models import Experiment, Job
-from tests.experiments.conftest import World
 from tests.experiments.test_api import post
+from tests.world import World
 
 PAGE = "/p/yard/find-model"
 FORM = {"dataset": "digits:1", "amount": "5", "unit": "minutes", "name": ""}

@@ -11,8 +11,8 @@ from jobs.errors import QuotaReached
 from jobs.models import DatasetVersion, Job, Project
 from jobs.states import JobState
 from tests.datasets.test_api import send
-from tests.experiments.conftest import World
 from tests.experiments.test_api import make, post
+from tests.world import World
 
 
 @pytest.fixture

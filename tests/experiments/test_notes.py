@@ -7,8 +7,8 @@ from django.test import Client
 
 from jobs.actions import experiments
 from jobs.models import Experiment
-from tests.experiments.conftest import World
 from tests.markup import one_line, text_of
+from tests.world import World
 
 HOME = "/p/yard/experiments"
 MINE = {"notes": "it overfits after epoch 9", "tags": "overfits"}

@@ -9,7 +9,7 @@ from django.test import Client
 from jobs.actions import experiments
 from jobs.models import Experiment, Job, Trial
 from jobs.queries.experiments import Difference, differences
-from tests.experiments.conftest import World
+from tests.world import World
 
 HOME = "/p/yard/experiments"
 

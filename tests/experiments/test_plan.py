@@ -13,8 +13,8 @@ from jobs.contracts.search_space import FloatParameter
 from jobs.contracts.values import apply_values
 from jobs.models import CodeVersion
 from jobs.queries import duration_history, plan
-from tests.experiments.conftest import World
 from tests.factories import make_code, make_dataset, make_experiment, make_job, make_trials, make_worker
+from tests.world import World
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "experiment-spec.md"
 

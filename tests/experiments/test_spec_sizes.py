@@ -15,7 +15,8 @@ from jobs.contracts.values import apply_values
 from jobs.contracts.variables import rules_for
 from jobs.errors import BadSpec
 from jobs.queries import plan
-from tests.experiments.conftest import SEARCH, SPEC, World
+from tests.experiments.conftest import SEARCH, SPEC
+from tests.world import World
 
 MESH = {"devices": "cpu", "shape": [2, 2], "axis_names": ["data", "model"]}
 HUGE = 10**4000

@@ -9,9 +9,9 @@ from jobs.contracts import events as contract
 from jobs.models import Attempt, DatasetVersion, Job, Membership, Project
 from jobs.queries import disk_use, quotas
 from tests.datasets.test_api import send
-from tests.experiments.conftest import World
 from tests.experiments.test_api import post
 from tests.jobs.yard import PretendWorker
+from tests.world import World
 
 LEAST: dict[str, int] = {"slots": 1, "bytes": 1, "jobs": 1, "uploads": 1, "events": 1}
 

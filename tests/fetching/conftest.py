@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.conftest import *  # noqa: F403
+from tests.world import world  # noqa: F401  a fixture
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from jobs.actions.fetch_attempts import Claimed
 from jobs.contracts.fetching import FetchRequest
 from jobs.fetching.download import run
 from jobs.models import DatasetVersion, Fetch, Membership, User
-from tests.experiments.conftest import World
+from tests.world import World
 
 CSV = b"age,bmi,progression\n59,32.1,151\n48,21.6,75\n"
 

@@ -8,9 +8,9 @@ from django.test import Client
 
 from jobs.actions import fetch_attempts
 from jobs.models import DatasetVersion, Fetch
-from tests.experiments.conftest import World
 from tests.fetching.making import CSV, ask, claim, fetch, row_of
 from tests.fetching.servers import file, serving
+from tests.world import World
 
 URL = "https://example.org/data/people.csv?sig=53cr37"
 

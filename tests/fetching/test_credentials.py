@@ -9,8 +9,8 @@ from django.db import connection
 from django.test import Client
 
 from jobs.models import AuditEvent, Credential, User
-from tests.experiments.conftest import World
 from tests.fetching.making import make_admin
+from tests.world import World
 
 SECRET = "t0p-s3cr3t-v4lue"
 PATH = "/api/v1/projects/yard/credentials"

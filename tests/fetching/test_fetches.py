@@ -25,9 +25,9 @@ from jobs.queries import disk_use
 from jobs.sources.base import Source
 from jobs.store import store
 from tests.datasets.test_disk_quota import limit
-from tests.experiments.conftest import World
 from tests.fetching.making import CSV, ask, claim, error_of, fetch, make_admin, row_of
 from tests.fetching.servers import Answer, Exchange, endless, file, serving
+from tests.world import World
 
 State = Fetch.State
 

@@ -14,9 +14,9 @@ from jobs import clock
 from jobs.actions import fetches
 from jobs.fetching import lease
 from jobs.models import Fetch
-from tests.experiments.conftest import World
 from tests.fetching.making import CSV, ask, fetch, row_of
 from tests.fetching.servers import file, serving
+from tests.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)  # two connections
 State = Fetch.State

@@ -15,9 +15,9 @@ from jobs.actions import fetch_attempts, fetches
 from jobs.fetching.launcher import Launcher, command, environment
 from jobs.models import Artifact, DatasetVersion, Fetch
 from jobs.store import store
-from tests.experiments.conftest import World
 from tests.fetching.making import CSV, ask, error_of, row_of
 from tests.fetching.servers import Exchange, Server, file, serving
+from tests.world import World
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),  # other processes write

@@ -12,9 +12,9 @@ from jobs.actions.datasets import Roles
 from jobs.models import DatasetVersion, Fetch
 from jobs.queries import disk_use, references
 from tests.datasets.making import SHOP, make_ready
-from tests.experiments.conftest import World
 from tests.fetching.making import CSV, ask, error_of, fetch, row_of
 from tests.fetching.servers import Server, file, serving
+from tests.world import World
 
 DIGEST = hashlib.sha256(CSV).hexdigest()
 

@@ -25,6 +25,7 @@ from jobs.models import (
     Role,
     User,
 )
+from jobs.queries import home
 from jobs.store import store
 
 SIGNATURE = {
@@ -51,6 +52,13 @@ def judge(promotion: PromotionRequest, result: dict[str, Any]) -> None:
     assert promotion.gate_job is not None
     promotions.record_gates(promotion.gate_job, GateResult(**result))
     promotion.refresh_from_db()
+
+
+def in_inbox(promotion: PromotionRequest, user: User) -> bool:
+    """Return whether `user` may decide a request; the number in the navigation must agree with the inbox."""
+    listed = list(home.approvals_to_decide(user))
+    assert home.approvals_waiting(user) == len(listed)
+    return promotion in listed
 
 
 @dataclass

@@ -7,8 +7,7 @@ from jobs.actions.gates import AUTHORSHIP
 from jobs.contracts.gates import GateRules
 from jobs.errors import Forbidden
 from jobs.models import Artifact, Job, JobArtifact, ModelVersion, PromotionRequest, Role, User
-from jobs.queries import home
-from tests.registry.conftest import GOOD_GATES, Yard, judge
+from tests.registry.conftest import GOOD_GATES, Yard, in_inbox, judge
 
 
 def trained(yard: Yard, by: User) -> Artifact:
@@ -37,10 +36,10 @@ def requested(yard: Yard, version: ModelVersion) -> PromotionRequest:
 
 def test_whose_job_made_it_does_not_decide(yard: Yard) -> None:
     promotion = requested(yard, registered(yard, trained(yard, by=yard.owner), by=yard.member))
-    assert promotion not in home.approvals_to_decide(yard.owner)
+    assert not in_inbox(promotion, yard.owner)
     with pytest.raises(Forbidden, match="a job of yours made its file"):
         promotions.approve(promotion, by=yard.owner)
-    assert promotion in home.approvals_to_decide(yard.approver)
+    assert in_inbox(promotion, yard.approver)
     promotions.approve(promotion, by=yard.approver)
 
 
@@ -48,7 +47,7 @@ def test_who_registered_it_before_does_not_decide(yard: Yard) -> None:
     artifact = trained(yard, by=yard.member)
     registered(yard, artifact, by=yard.owner)
     promotion = requested(yard, registered(yard, artifact, by=yard.member))
-    assert promotion not in home.approvals_to_decide(yard.owner)
+    assert not in_inbox(promotion, yard.owner)
     with pytest.raises(Forbidden, match="Another person must decide"):
         promotions.reject(promotion, by=yard.owner)
 
@@ -56,7 +55,7 @@ def test_who_registered_it_before_does_not_decide(yard: Yard) -> None:
 def test_an_account_that_they_made_does_not_decide(yard: Yard) -> None:
     promotion = requested(yard, registered(yard, trained(yard, by=yard.owner), by=yard.member))
     yard.approver.login_issuers = frozenset({yard.owner.pk})
-    assert promotion not in home.approvals_to_decide(yard.approver)
+    assert not in_inbox(promotion, yard.approver)
     with pytest.raises(Forbidden, match="login link"):
         promotions.approve(promotion, by=yard.approver)
 
@@ -81,14 +80,14 @@ def puppet(yard: Yard) -> User:
 
 def test_an_account_of_theirs_made_it(yard: Yard, puppet: User) -> None:
     promotion = requested(yard, registered(yard, trained(yard, by=puppet), by=yard.member))
-    assert promotion not in home.approvals_to_decide(yard.owner)
+    assert not in_inbox(promotion, yard.owner)
     with pytest.raises(Forbidden, match="from a login link of yours"):
         promotions.approve(promotion, by=yard.owner)
     yard.second_approver.login_issuers = frozenset({yard.owner.pk})
-    assert promotion not in home.approvals_to_decide(yard.second_approver)
+    assert not in_inbox(promotion, yard.second_approver)
     with pytest.raises(Forbidden, match="Let another person decide"):
         promotions.approve(promotion, by=yard.second_approver)
-    assert promotion in home.approvals_to_decide(yard.approver)
+    assert in_inbox(promotion, yard.approver)
     promotions.approve(promotion, by=yard.approver)
 
 

@@ -8,10 +8,9 @@ from django.test import Client
 
 from jobs.actions import people, promotions, tokens
 from jobs.models import AuditEvent, Project, PromotionRequest, Role, User
-from jobs.queries import home
 from tests.markup import one_line
 from tests.people import browser_of
-from tests.registry.conftest import GOOD_GATES, Yard, judge
+from tests.registry.conftest import GOOD_GATES, Yard, in_inbox, judge
 from webapp.accounts.login import LINK_ISSUERS, issuers_of
 
 State = PromotionRequest.State
@@ -93,15 +92,15 @@ def test_the_maker_of_the_link_does_not_decide_what_was_requested_through_it(yar
     browser_of(yard.approver).post(f"/approvals/{promotion.pk}/approve", {})
     promotion.refresh_from_db()
     assert promotion.state == State.PENDING
-    assert promotion not in home.approvals_to_decide(yard.approver)
-    assert promotion in home.approvals_to_decide(yard.second_approver)
+    assert not in_inbox(promotion, yard.approver)
+    assert in_inbox(promotion, yard.second_approver)
 
 
 def test_it_does_not_list_what_it_may_not_decide(yard: Yard) -> None:
     promotion = yard.pending()
-    assert promotion in home.approvals_to_decide(yard.approver)
+    assert in_inbox(promotion, yard.approver)
     yard.approver.login_issuers = frozenset({yard.member.pk})
-    assert promotion not in home.approvals_to_decide(yard.approver)
+    assert not in_inbox(promotion, yard.approver)
 
 
 def test_it_does_not_switch_the_single_person_rule_on(yard: Yard) -> None:
@@ -148,7 +147,7 @@ class Alone:
 
     def is_refused(self, browser: Client) -> bool:
         """Return whether the request cannot be approved with a browser."""
-        listed = self.promotion in home.approvals_to_decide(seen_by(browser))
+        listed = in_inbox(self.promotion, seen_by(browser))
         answer = browser.post(f"/approvals/{self.promotion.pk}/approve", {})
         self.promotion.refresh_from_db()
         return (answer.status_code, self.promotion.state, listed) == (403, State.PENDING, False)

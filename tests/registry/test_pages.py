@@ -1,5 +1,4 @@
 import re
-from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -8,14 +7,14 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
+from pytest_django import DjangoAssertNumQueries
 
 from jobs.actions import gate_rules, promotions
 from jobs.contracts.gates import GateRules
 from jobs.models import PromotionRequest, User
 from tests import factories
-from tests.kept_rows import kept
 from tests.markup import one_line, text_of
+from tests.module_rows import ModuleRows
 from tests.people import browser_of
 from tests.registry.conftest import OPEN_GATES, Yard, judge, make_yard
 
@@ -30,17 +29,14 @@ def make_filled(folder: Path) -> Yard:
 
 
 @pytest.fixture(scope="module")
-def kept_filled(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Yard]:
+def module_yard(module_rows: ModuleRows, tmp_path_factory: pytest.TempPathFactory) -> Yard:
     folder = tmp_path_factory.mktemp("versions")
-    with kept(django_db_blocker, lambda: make_filled(folder)) as yard:
-        yield yard
+    return module_rows(lambda: make_filled(folder))
 
 
 @pytest.fixture
-def filled(kept_filled: Yard, db: None) -> Yard:
-    return deepcopy(kept_filled)
+def filled(module_yard: Yard, db: None) -> Yard:
+    return deepcopy(module_yard)
 
 
 def see(user: User, path: str, **query: Any) -> Any:

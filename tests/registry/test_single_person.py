@@ -8,9 +8,8 @@ from django.core.management import CommandError, call_command
 from jobs.actions import people, promotions
 from jobs.errors import Forbidden
 from jobs.models import AuditEvent, Project, PromotionRequest, User
-from jobs.queries import home
 from tests.people import browser_of
-from tests.registry.conftest import GOOD_GATES, Yard, judge
+from tests.registry.conftest import GOOD_GATES, Yard, in_inbox, judge
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ def test_a_request_that_was_open_before_needs_another_person(yard: Yard, root: U
     before = asked_by_owner(yard)
     switch(yard, True, root)
     before = PromotionRequest.objects.get(pk=before.pk)
-    assert before not in home.approvals_to_decide(yard.owner)
+    assert not in_inbox(before, yard.owner)
     with pytest.raises(Forbidden):
         promotions.approve(before, by=yard.owner)
 
@@ -66,7 +65,7 @@ def test_a_request_keeps_the_rule_that_it_was_opened_under(yard: Yard, root: Use
     switch(yard, True, root)
     promotion = asked_by_owner(yard)
     switch(yard, False, root)
-    assert promotion in home.approvals_to_decide(yard.owner)
+    assert in_inbox(promotion, yard.owner)
     promotions.approve(promotion, by=yard.owner)
     with pytest.raises(Forbidden):
         promotions.approve(asked_by_owner(yard), by=yard.owner)

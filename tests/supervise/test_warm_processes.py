@@ -30,23 +30,22 @@ def standby(pid: int = 77, **changes: object) -> Warm:
     return Warm.model_validate(fields | changes)
 
 
-def test_heartbeats_read_the_memory_of_a_process_once_in_thirty_seconds(
+def test_heartbeats_read_the_memory_of_a_process_once_until_the_interval_has_passed(
     readings: Readings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory, now = WarmMemory(), 1000.0
-    monkeypatch.setattr(warm_processes.time, "monotonic", lambda: now)
-    assert [memory.of([standby()])[0].memory_bytes for _ in range(3)] == [1, 1, 1]
-    now += 31
-    assert memory.of([standby()])[0].memory_bytes == 2
+    memory = WarmMemory()
+    assert [memory.added_to([standby()])[0].memory_bytes for _ in range(3)] == [1, 1, 1]
+    monkeypatch.setattr(warm_processes, "_MEMORY_SECONDS", -1.0)
+    assert memory.added_to([standby()])[0].memory_bytes == 2
 
 
 def test_a_new_process_and_one_that_became_ready_are_read_at_once(readings: Readings) -> None:
     memory = WarmMemory()
-    memory.of([standby(77, state="preparing")])
-    memory.of([standby(77), standby(78)])
-    memory.of([standby(77, since=2.0), standby(78)])
+    memory.added_to([standby(77, state="preparing")])
+    memory.added_to([standby(77), standby(78)])
+    memory.added_to([standby(77, since=2.0), standby(78)])
     assert readings.pids == [77, 77, 78, 77]
 
 
 def test_the_memory_of_a_real_process_is_known() -> None:
-    assert WarmMemory().of([standby(os.getpid())])[0].memory_bytes > 2**20
+    assert WarmMemory().added_to([standby(os.getpid())])[0].memory_bytes > 2**20

@@ -6,8 +6,9 @@ import sys
 from typing import Any
 
 from jobs.contracts.suggest import SuggestRequest
-from tests.experiments.conftest import SEARCH, SPEC, World, world  # noqa: F401  a fixture
+from tests.experiments.conftest import SEARCH, SPEC
 from tests.tutorials.checks_template import judged
+from tests.world import World, world  # noqa: F401  a fixture
 
 HALTON: dict[str, Any] = {**SEARCH, "algorithm": "halton", "options": {"skip": 7}}
 IN_A_CHILD = """

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from jobs.models import Project
-from tests.experiments.conftest import World, world  # noqa: F401  a fixture
+from tests.world import World, world  # noqa: F401  a fixture
 
 SPEC: dict[str, Any] = {
     "version": 1,

@@ -13,7 +13,6 @@ from workers.supervise.usage import proportional_memory
 
 # The kernel walks all pages of a process to sum up its memory.
 _MEMORY_SECONDS = 30.0
-type _Key = tuple[int, float, str]
 
 
 def list_warm_processes(pool: RunnerPool) -> list[Warm]:
@@ -53,25 +52,27 @@ def _level(standby: Standby) -> Level | None:
 
 
 class WarmMemory:
-    """The memory of warm processes: read every 30 s, and at once of one that is new or became ready."""
+    """The memory of warm processes: read every 30 s, and at once of one that is new or became ready.
+
+    In between, the value is old, also that of a process that is preparing and still grows.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[_Key, int] = {}
+        # By process id, start and state.
+        self._known: dict[tuple[int, float, str], int] = {}
         self._read_at = float("-inf")
 
-    def of(self, processes: list[Warm]) -> list[Warm]:
+    def added_to(self, processes: list[Warm]) -> list[Warm]:
         """Return the processes with their memory in bytes. Reads /proc: call it in a thread."""
         if time.monotonic() - self._read_at > _MEMORY_SECONDS:
             self._known, self._read_at = {}, time.monotonic()
         known, self._known = self._known, {}
+        found = []
         for process in processes:
-            key = _key(process)
+            key = process.pid, process.since, process.state
             self._known[key] = known[key] if key in known else _memory(process)
-        return [each.model_copy(update={"memory_bytes": self._known[_key(each)]}) for each in processes]
-
-
-def _key(process: Warm) -> _Key:
-    return process.pid, process.since, process.state
+            found.append(process.model_copy(update={"memory_bytes": self._known[key]}))
+        return found
 
 
 def _memory(process: Warm) -> int:
