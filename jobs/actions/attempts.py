@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from django.db import transaction
+from django.db.models import BigIntegerField
 
 from jobs import clock, store
 from jobs.actions import events, fence, runner_events
@@ -11,13 +12,22 @@ from jobs.contracts.events import RunnerEvent
 from jobs.contracts.lease import LEASE_SECONDS
 from jobs.kinds import payload_of
 from jobs.models import Attempt
+from jobs.prepared import Parameter, PreparedQuery
 from jobs.states import AttemptState, Desired
+
+# Each worker asks for them all the time.
+_ASSIGNED = PreparedQuery(
+    lambda: (
+        Attempt.objects.filter(worker=Parameter("worker", BigIntegerField()), state=AttemptState.ASSIGNED)
+        .select_related("job")
+        .order_by("assigned")
+    )
+)
 
 
 def assigned_to(worker_id: int) -> list[Attempt]:
     """List the attempts placed on a worker that it has not claimed yet, oldest first."""
-    rows = Attempt.objects.filter(worker_id=worker_id, state=AttemptState.ASSIGNED)
-    return list(rows.select_related("job").order_by("assigned"))
+    return _ASSIGNED.rows(worker=worker_id)
 
 
 def claim(attempt_id: int, *, worker_id: int) -> Attempt | None:

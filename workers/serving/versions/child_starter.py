@@ -8,8 +8,12 @@ from workers.runner.parent_death import become_subreaper
 from workers.serving.versions.child_process import ChildCommand, ChildProcess
 
 logger = logging.getLogger("trainyard.serving")
-FORK_SECONDS = 5.0
-"""A fork takes 0.02 s. A fork server that needs longer than this is replaced."""
+FORK_SECONDS = 15.0
+"""A fork takes 0.02 s. A fork server that needs longer than this is replaced.
+
+On a machine with eight runnable processes for each core it took more than 5 s. Replacing it there costs more
+than waiting: another import, and a child that shares no memory.
+"""
 
 
 class ChildStarter:
