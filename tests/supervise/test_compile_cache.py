@@ -44,7 +44,7 @@ def test_unused_programs_and_partial_files_of_killed_runners_are_deleted(tmp_pat
 def test_a_link_that_a_runner_left_is_neither_followed_nor_counted(tmp_path: Path) -> None:
     precious = program(tmp_path, "home/database", size=100, age=UNUSED_SECONDS + DAY)
     caches = tmp_path / "caches"
-    program(caches, "project-1/used")
+    program(caches, "project-1/used", age=DAY)  # before the links, whose paths are longer than the limit
     (caches / "project-1" / "elsewhere").symlink_to(tmp_path / "home")
     (caches / "project-1" / "database").symlink_to(precious)
     evict(caches, 50)
