@@ -67,7 +67,7 @@ def _programs(caches: Path) -> Iterator[CachedProgram]:
                 status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
             except OSError:
                 continue  # another process deleted it first
-            # A runner may have left a link, which holds no program: its size is the length of its target's path.
+            # A runner may have left a link: no program, and its size is the length of its target's path.
             size = status.st_size if stat.S_ISREG(status.st_mode) else 0
             path = str(Path(folder, name).relative_to(caches))
             yield CachedProgram(status.st_mtime, size, path)

@@ -42,7 +42,8 @@ class ForkIntoSandbox(BaseModel):
     module and arguments, and it keeps one descriptor.
     """
 
-    into_sandbox: Literal[True] = True
+    # Without a default, or an invalid `ForkRequest` would be one of these.
+    into_sandbox: Literal[True]
 
 
 class ForkRequest(BaseModel):

@@ -27,6 +27,7 @@ from jobs.models import (
 )
 from jobs.queries import home
 from jobs.store import store
+from tests.people import browser_of
 
 SIGNATURE = {
     "inputs": [{"name": "features", "dtype": "float32", "shape": [64]}],
@@ -52,6 +53,11 @@ def judge(promotion: PromotionRequest, result: dict[str, Any]) -> None:
     assert promotion.gate_job is not None
     promotions.record_gates(promotion.gate_job, GateResult(**result))
     promotion.refresh_from_db()
+
+
+def see(user: User, path: str, **query: Any) -> Any:
+    """Return the answer to a request of a page."""
+    return browser_of(user).get(path, query)
 
 
 def in_inbox(promotion: PromotionRequest, user: User) -> bool:

@@ -16,7 +16,7 @@ from tests import factories
 from tests.markup import one_line, text_of
 from tests.module_rows import ModuleRows
 from tests.people import browser_of
-from tests.registry.conftest import OPEN_GATES, Yard, judge, make_yard
+from tests.registry.conftest import OPEN_GATES, Yard, judge, make_yard, see
 
 
 def make_filled(folder: Path) -> Yard:
@@ -37,10 +37,6 @@ def module_yard(module_rows: ModuleRows, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 def filled(module_yard: Yard, db: None) -> Yard:
     return deepcopy(module_yard)
-
-
-def see(user: User, path: str, **query: Any) -> Any:
-    return browser_of(user).get(path, query)
 
 
 PAGES = (

@@ -1,17 +1,11 @@
 """Pages of the registry before anything is released."""
 
-from typing import Any
-
 import pytest
 
 from jobs.models import User
 from tests.markup import one_line, text_of
 from tests.people import browser_of
-from tests.registry.conftest import OPEN_GATES, Yard, judge
-
-
-def see(user: User, path: str, **query: Any) -> Any:
-    return browser_of(user).get(path, query)
+from tests.registry.conftest import OPEN_GATES, Yard, judge, see
 
 
 @pytest.mark.parametrize("path", ["/models", "/approvals", "/endpoints"])

@@ -74,7 +74,8 @@ def test_a_fork_server_imports_keras_tuner_for_the_first_task_with_code():
         "import os, sys; from jobs.contracts.fork import ForkIntoSandbox, ForkRequest;"
         "from workers.runner.forkserver import prepare;"
         "prepare(ForkRequest(folder='/', environment={}, module='m')); print('keras_tuner' in sys.modules);"
-        "prepare(ForkIntoSandbox()); prepare(ForkIntoSandbox()); print('keras_tuner' in sys.modules);"
+        "into_sandbox = ForkIntoSandbox(into_sandbox=True);"
+        "prepare(into_sandbox); prepare(into_sandbox); print('keras_tuner' in sys.modules);"
         # A fork has none of the other threads of its parent.
         "print(len(os.listdir('/proc/self/task')))"
     )
@@ -93,7 +94,7 @@ def test_a_fork_server_leaves_an_error_of_that_import_to_the_task(tmp_path):
     program = (
         "import sys; from jobs.contracts.fork import ForkIntoSandbox;"
         "from workers.runner.forkserver import prepare;"
-        "prepare(ForkIntoSandbox()); print('keras_tuner' in sys.modules)"
+        "prepare(ForkIntoSandbox(into_sandbox=True)); print('keras_tuner' in sys.modules)"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(

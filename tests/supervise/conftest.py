@@ -64,7 +64,7 @@ class FakeRepository:
     desired: dict[int, Desired] = field(default_factory=dict)
     tries: int = 0
     tasks: dict[int, Task] = field(default_factory=dict)
-    """The task of an attempt, instead of its script."""
+    """The task of an attempt, instead of its script. Each attempt gets a folder of its own."""
     ended: dict[int, tuple[Curve, ...]] = field(default_factory=dict)
     """The learning curves of ended trials by number."""
     queries: list[Collection[int]] = field(default_factory=list)
@@ -98,7 +98,7 @@ class FakeRepository:
     async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
         self._check()
         if attempt in self.tasks:
-            return self.tasks[attempt]
+            return self.tasks[attempt].model_copy(update={"folder": str(folder)})
         return ProfileTask(
             folder=str(folder),
             checkpoints=str(self.store.checkpoint_root / "job-1"),

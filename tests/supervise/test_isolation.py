@@ -83,11 +83,10 @@ def reported(bench: Bench, attempt: int = 1) -> list[str]:
     return [line.line for line in bench.repository.lines(attempt)]
 
 
-def task_reading(bench: Bench, digest: str, *script: list[object], attempt: int) -> Task:
+def task_reading(bench: Bench, digest: str, *script: list[object]) -> Task:
     """Return a task that is given an artifact."""
-    folder = bench.node.attempts / str(attempt) / "work"
     path = str(LocalStore(bench.node.checkpoints.parent).path(digest))
-    return ProfileTask(folder=str(folder), source="bundled", path=path, bundled=json.dumps(script))
+    return ProfileTask(folder="replaced", source="bundled", path=path, bundled=json.dumps(script))
 
 
 @needs_mounts
@@ -149,7 +148,7 @@ async def test_a_runner_reads_the_files_of_its_task_and_cannot_change_them(
     bench: Bench, folders: Folders
 ) -> None:
     stored = next(folders.store.glob("[0-9a-f][0-9a-f]/*"))
-    task = task_reading(bench, stored.name, ["describe"], attempt=1)
+    task = task_reading(bench, stored.name, ["describe"])
     bench.repository.tasks[1] = task
     run = bench.start(["unused"])
     await until(lambda: bench.pids)

@@ -96,9 +96,8 @@ def test_only_tasks_that_read_uploads_are_limited() -> None:
 async def test_an_upload_that_needs_too_much_memory_fails_with_the_limit(
     bench: Bench, steps: list[list[Any]]
 ) -> None:
-    folder = bench.node.attempts / "1"
     bench.repository.tasks[1] = ProfileTask(
-        folder=str(folder), source="csv", path="upload.csv", bundled=json.dumps(steps)
+        folder="replaced", source="csv", path="upload.csv", bundled=json.dumps(steps)
     )
     bench.node = replace(bench.node, limits=TaskLimits(memory_gib=0.1))
     ending = await bench.run()
@@ -124,9 +123,8 @@ def test_the_remedy_for_too_little_memory_is_that_of_the_smaller_limit(cap: int,
 
 
 async def test_a_runner_with_limits_serves_no_other_task(bench: Bench) -> None:
-    folder = bench.node.attempts / "1"
     bench.repository.tasks[1] = ProfileTask(
-        folder=str(folder), source="csv", path="upload.csv", bundled=json.dumps([["points", 0, 5]])
+        folder="replaced", source="csv", path="upload.csv", bundled=json.dumps([["points", 0, 5]])
     )
     ending = await bench.run()
     assert ending is not None
@@ -138,9 +136,8 @@ async def test_a_runner_with_limits_serves_no_other_task(bench: Bench) -> None:
 async def test_a_runner_gets_limits_with_a_task_that_reads_an_upload_and_with_no_other(
     bench: Bench, source: Any
 ) -> None:
-    folder = bench.node.attempts / "1"
     script = json.dumps([["limits"]])
-    bench.repository.tasks[1] = ProfileTask(folder=str(folder), source=source, path="a.csv", bundled=script)
+    bench.repository.tasks[1] = ProfileTask(folder="replaced", source=source, path="a.csv", bundled=script)
     await bench.run()
     sent = json.loads(bench.repository.lines(1)[0].line)
     assert sent is None if source == "bundled" else sent["file_bytes"] == 8 * GIB

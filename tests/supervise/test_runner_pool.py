@@ -177,3 +177,15 @@ async def test_a_start_without_free_descriptors_keeps_none(
             tmp_path, SpawnLauncher(FAKE), start=RunnerStart(tmp_path, {}), masker=SecretMasker()
         )
     assert {file.name for file in descriptors.iterdir()} == before
+
+
+async def test_a_runner_that_could_not_be_started_leaves_no_folder(
+    pool: RunnerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="Too many open files"):
+        patch.setattr(os, "pipe", fail)
+        await pool.take(KEY)
+    assert list(pool.folder.iterdir()) == []

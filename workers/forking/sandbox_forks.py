@@ -75,7 +75,7 @@ class SandboxForks:
     async def _start(
         self, file: int, descriptors: tuple[int, ...], output: IO[bytes] | None
     ) -> ForkedProcess:
-        request = ForkIntoSandbox().model_dump_json().encode()
+        request = ForkIntoSandbox(into_sandbox=True).model_dump_json().encode()
         try:
             child = await self.server.fork(request, (file, *descriptors), timeout=self.timeout)
         except OSError as error:

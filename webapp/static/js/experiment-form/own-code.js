@@ -223,7 +223,11 @@ export class OwnCode {
         body: JSON.stringify({ ...body, again }),
         signal,
       });
-      if (response.status === 401 && !wasRefused && (await askLogin())) return this.ask(again, true);
+      if (response.status === 401 && !wasRefused && (await askLogin())) {
+        // Another model may have been chosen until the login.
+        if (signal.aborted) return;
+        return this.ask(again, true);
+      }
       const result = await response.json();
       if (!response.ok) return this.show(`The model cannot be built: ${result.errors?.[0]?.message ?? result.detail}`);
       this.take(result);
