@@ -193,6 +193,21 @@ def test_a_form_that_is_sent_after_the_session_has_ended_stays_and_is_sent_after
     watch.ignore("401")
 
 
+def test_a_check_after_the_end_of_the_session_is_repeated_after_a_login(
+    people: People, open_as: Open, watch: Watch
+) -> None:
+    bundle()
+    page = open_as(people.owner, "/p/yard/experiments/new")
+    wait_until_checked(page)
+    end_sessions(people.owner)
+    page.locator("[name=name]").fill("typed by hand")
+    expect(page.locator("#experiment-form [data-verdict]")).to_have_text("logged out")
+    log_in(page, people.owner)
+    page.get_by_role("button", name="Try now").click()
+    wait_until_checked(page)
+    watch.ignore("401")
+
+
 def test_columns_that_are_asked_for_after_the_end_of_the_session_appear_after_a_login(
     people: People, open_as: Open, watch: Watch
 ) -> None:

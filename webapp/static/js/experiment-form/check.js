@@ -49,7 +49,7 @@ export class Check extends EventTarget {
     try {
       const response = await fetch(ADDRESS, { method: "POST", headers, body, signal });
       if (response.status === 401 && !isAgain) {
-        this.notify({ state: "away" });
+        this.notify({ state: "logged-out" });
         // Perhaps a login in another tab has replaced the session with which it was asked.
         if ((await askLogin()) && !signal.aborted) await this.validate(true);
         return;

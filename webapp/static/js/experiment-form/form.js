@@ -50,7 +50,7 @@ check.addEventListener("verdict", (event) => {
   last = detail;
   form.dataset.verdict = detail.state;
   plan.show(detail);
-  if (detail.state === "busy" || detail.state === "away") return;
+  if (detail.state !== "ok" && detail.state !== "bad") return;
   if (errors.length) forgetRefusal(); // the same problems are now at their fields
   problems.show(errors);
   json.showProblems(errors);
@@ -70,7 +70,8 @@ sheet.addEventListener("broken", (event) => {
 
 for (const type of ["ty:server", "ty:session"])
   document.addEventListener(type, () => {
-    if (answers() && isLoggedIn() && last.state === "away") check.schedule(0);
+    const { state } = last;
+    if (answers() && isLoggedIn() && (state === "away" || state === "logged-out")) check.schedule(0);
   });
 
 sheet.addEventListener("rebuilt", () => check.schedule(0));

@@ -141,7 +141,7 @@ export class PlanView {
   show({ state, plan, errors = [] }) {
     const badge = find(document, `template[data-icon="${state}"]`, HTMLTemplateElement).content.cloneNode(true);
     this.verdict.replaceChildren(badge);
-    if (state === "busy" || state === "away") return;
+    if (state !== "ok" && state !== "bad") return;
     this.foot.replaceChildren(...(plan ? pairs(figures(plan)) : []));
     this.review("facts").replaceChildren(...(plan ? pairs([...figures(plan), ...details(plan)]) : []));
     this.review("warnings").replaceChildren(...(plan?.warnings ?? []).map((warning) => this.note(warning)));

@@ -250,9 +250,9 @@ export interface Plan {
   fine_tuning: FineTuning | null;
 }
 
-/** The state of the check, and its result once there is one. */
+/** The state of the check, and its result if that is "ok" or "bad". */
 export interface Verdict {
-  state: "busy" | "ok" | "bad" | "away";
+  state: "busy" | "ok" | "bad" | "away" | "logged-out";
   errors?: Problem[];
   plan?: Plan | null;
 }
