@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from jobs.contracts.answers.code import DryBuildOut
 from jobs.contracts.code import CodeArgument, CodeEntry
@@ -22,6 +23,32 @@ from jobs.states import FINAL, WAITING, JobState
 
 NONE = "none"
 """The state of a dry build that was not requested."""
+
+
+class DryBuild(NamedTuple):
+    """The dry build that a job does.
+
+    Attributes:
+        request: its payload.
+        code: the version of code; None if it was deleted.
+        version: the data for whose shape the model is built; None if they were deleted.
+        built: the model; None before the job is completed.
+    """
+
+    request: DryBuildPayload
+    code: CodeVersion | None
+    version: DatasetVersion | None
+    built: BuiltModel | None
+
+
+def of_job(job: Job) -> DryBuild | None:
+    """Return the dry build of a job; None for jobs of other kinds."""
+    if not isinstance(payload := job.payload, DryBuildPayload):
+        return None
+    code = CodeVersion.objects.filter(project=job.project, digest=payload.model.digest).first()
+    versions = DatasetVersion.objects.filter(pk=payload.dataset_version or 0, dataset__deletion=None)
+    version = versions.select_related("dataset__project").defer("profile_json").first()
+    return DryBuild(payload, code, version, result_of(job) if job.state == JobState.COMPLETED else None)
 
 
 def model_problems(project: Project, model: CodeModel) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from jobs.states import Outcome
 from tests import factories, own_code
 from tests.code.same_time import before_lock
 from tests.jobs.yard import PretendWorker
-from tests.markup import text_of
+from tests.markup import one_line, text_of
 from tests.next_steps import has_next_step
 from tests.people import People, browser_of
 
@@ -131,6 +131,23 @@ def test_a_dry_build_is_done_once_and_its_result_is_used_again(
     assert found["unused"]["/fit/optimizer"] == "the code compiles its model"
     # Other arguments build something else.
     assert ask(api, code, "TunedFit", args={"classes": 3}).json()["job"] != first.json()["job"]
+
+
+def test_the_page_of_a_dry_build_links_its_code_and_data_and_shows_what_was_built(
+    api: Client, code: str, worker: PretendWorker
+) -> None:
+    job = ask(api, code, "TunedFit", args={"classes": 3}).json()["job"]
+    open_ = one_line(api.get(f"/jobs/{job}"))
+    assert f'href="/code/{code}?project=yard"' in open_ and "<code>TunedFit</code>" in open_
+    assert "<dt>classes</dt><dd>3</dd>" in open_
+    assert 'href="/datasets/flowers/versions/1?project=yard"' in open_
+    assert "Hyperparameters" not in open_
+    finish(worker)
+    done = one_line(api.get(f"/jobs/{job}"))
+    assert all(f"<code>{row['name']}</code>" in done for row in SPACE)
+    assert "12 with default values" in done
+    CodeVersion.objects.all().delete()
+    assert f"{code[:8]}, which was deleted" in text_of(api.get(f"/jobs/{job}"))
 
 
 def test_a_failed_dry_build_is_repeated_on_request_only(

@@ -45,6 +45,24 @@ def test_a_search_with_several_objectives_names_them_and_its_front(people: Peopl
     assert columns["objectives"] == objectives
 
 
+@pytest.mark.parametrize("state", ["running", "completed"])
+def test_a_hyperparameter_may_have_the_name_of_a_method(
+    browser: Client, search: Job, people: People, state: str
+) -> None:
+    named = {"items": 8, "values": 0.5}
+    search.trials.update(values=named)
+    Job.objects.filter(pk=search.pk).update(state=state)
+    assert search.experiment is not None
+    experiment = f"/p/yard/experiments/{search.experiment.pk}"
+    for path in (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/2", experiment):
+        page = text_of(browser.get(path))
+        assert "items" in page and "values" in page, path
+    training = make_job(
+        by=people.owner, kind="train", state="running", project=people.project, payload={"values": named}
+    )
+    assert "items 8 values 0.5" in text_of(browser.get(f"/jobs/{training.pk}"))
+
+
 def test_the_best_trial_names_others_with_the_same_score(browser: Client, search: Job) -> None:
     assert "Same score as" not in text_of(browser.get(f"/jobs/{search.pk}"))
     search.trials.update(score=0.97, std=0.0)

@@ -5,7 +5,7 @@ Templates need no `{% load %}`, because the settings list this module as built-i
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import ItemsView, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -135,6 +135,12 @@ def counted(value: int | None) -> str:
 def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
     """Return a value of a mapping by a variable key."""
     return (mapping or {}).get(key)
+
+
+@register.filter
+def pairs(mapping: Mapping[str, Any] | None) -> ItemsView[str, Any]:
+    """Return the keys and values of a mapping. A template takes `.items` for the value of a key `items`."""
+    return (mapping or {}).items()
 
 
 @register.inclusion_tag("components/progress.html")
