@@ -26,7 +26,7 @@ NONE = "none"
 
 
 class DryBuild(NamedTuple):
-    """The dry build that a job does.
+    """A dry build with its code, its data and its result, for the page of its job.
 
     Attributes:
         request: its payload.
@@ -45,7 +45,8 @@ def of_job(job: Job) -> DryBuild | None:
     """Return the dry build of a job; None for jobs of other kinds."""
     if not isinstance(payload := job.payload, DryBuildPayload):
         return None
-    code = CodeVersion.objects.filter(project=job.project, digest=payload.model.digest).first()
+    codes = CodeVersion.objects.filter(project=job.project, digest=payload.model.digest)
+    code = codes.select_related("project").first()
     versions = DatasetVersion.objects.filter(pk=payload.dataset_version or 0, dataset__deletion=None)
     version = versions.select_related("dataset__project").defer("profile_json").first()
     return DryBuild(payload, code, version, result_of(job) if job.state == JobState.COMPLETED else None)

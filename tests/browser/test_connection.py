@@ -13,11 +13,11 @@ from playwright.sync_api import Page, expect
 
 from jobs.actions.people import create_login_link, end_sessions
 from jobs.models import Experiment, User
-from tests import factories
+from tests import factories, own_code
 from tests.browser.conftest import Held, Watch, free_port, start_server, wait_until_up
 from tests.browser.looking import look_at
 from tests.datasets.making import bundle
-from tests.people import People
+from tests.people import People, browser_of
 
 Open = Callable[..., Page]
 REPORTED = 3.0
@@ -205,6 +205,26 @@ def test_a_check_after_the_end_of_the_session_is_repeated_after_a_login(
     log_in(page, people.owner)
     page.get_by_role("button", name="Try now").click()
     wait_until_checked(page)
+    watch.ignore("401")
+
+
+def test_a_model_that_is_not_built_after_the_end_of_the_session_is_built_after_a_login(
+    people: People, open_as: Open, watch: Watch
+) -> None:
+    factories.make_dataset("flowers", project=people.project, by=people.member)
+    body = {"project": "yard", "files": [{"path": "model.py", "text": own_code.TUNED_FIT}]}
+    code = browser_of(people.trainer).post("/api/v1/code", body, content_type="application/json").json()
+    form = f"/p/yard/experiments/new?dataset=flowers&code={code['digest']}&entry=TunedFit"
+    page = open_as(people.trainer, form)
+    page.get_by_role("link", name="Model", exact=True).click()
+    state = page.locator("[data-own-state]")
+    expect(state).to_contain_text("Building the model")
+    end_sessions(people.trainer)
+    page.get_by_label("classes").fill("3")
+    expect(state).to_have_text("You are logged out. The model is built after the login.")
+    log_in(page, people.trainer)
+    page.get_by_role("button", name="Try now").click()
+    expect(state).to_contain_text("Building the model")
     watch.ignore("401")
 
 

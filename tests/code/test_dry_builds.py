@@ -139,7 +139,7 @@ def test_the_page_of_a_dry_build_links_its_code_and_data_and_shows_what_was_buil
     job = ask(api, code, "TunedFit", args={"classes": 3}).json()["job"]
     open_ = one_line(api.get(f"/jobs/{job}"))
     assert f'href="/code/{code}?project=yard"' in open_ and "<code>TunedFit</code>" in open_
-    assert "<dt>classes</dt><dd>3</dd>" in open_
+    assert "<code >classes=3</code>" in open_
     assert 'href="/datasets/flowers/versions/1?project=yard"' in open_
     assert "Hyperparameters" not in open_
     finish(worker)

@@ -61,6 +61,24 @@ def test_everyone_in_the_project_sees_every_page(filled: Yard, who: str) -> None
     assert statuses(getattr(filled, who), *PAGES) == dict.fromkeys(PAGES, 200)
 
 
+@pytest.mark.parametrize(
+    ("lineage", "shown"),
+    [
+        ({}, []),
+        ({"uploaded_by": "member"}, []),
+        ({"trial": 2, "values": {"units": 32, "items": 8}}, ["units 32", "items 8"]),
+    ],
+)
+def test_the_page_of_a_version_shows_the_hyperparameters_of_its_training_if_it_knows_them(
+    filled: Yard, lineage: dict[str, Any], shown: list[str]
+) -> None:
+    version = filled.model.versions.order_by("number")[0]
+    type(version).objects.filter(pk=version.pk).update(lineage=lineage)
+    answer = see(filled.viewer, f"/models/digits/versions/{version.number}", tab="overview")
+    assert answer.status_code == 200
+    assert all(pair in text_of(answer) for pair in shown)
+
+
 def test_a_stranger_finds_no_page_of_the_project(filled: Yard) -> None:
     of_project = [path for path in PAGES if path.count("/") > 1]
     assert statuses(filled.stranger, *of_project) == dict.fromkeys(of_project, 404)

@@ -120,9 +120,13 @@ async def test_a_failed_start_is_retried_after_the_next_sweep(
 async def test_closing_does_not_wait_for_imports(fork_servers: ForkServers) -> None:
     FakeForkServer.imports.clear()
     waiting = asyncio.create_task(fork_servers.server_for(ONE))
-    await asyncio.sleep(0)
+    while not made():
+        await asyncio.sleep(0)
+    (server,) = made()
+    assert server.folder.exists()
     await asyncio.wait_for(fork_servers.close(), 5)
     assert await waiting is None
+    assert not server.folder.exists()
 
 
 def test_a_failed_fork_is_reported_and_the_server_continues(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,11 @@
 """The processes of models with code of users, beside a task."""
 
+import errno
 import select
+import socket
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ from tests.sandbox.conftest import owner, users
 from tests.sandbox.test_launch import folder, start
 from workers.sandbox.launch import Owner
 from workers.sandbox.watch import Watch
-from workers.supervise.model_processes import _Running
+from workers.supervise.model_processes import ModelProcesses, _Running
 
 __all__ = ["folder", "owner", "users"]
 PRINTING = "echo first; until [ -e go ]; do sleep 0.01; done; echo last; exec sleep 60"
@@ -46,3 +49,28 @@ def test_all_lines_of_a_model_have_been_received_when_it_is_closed(
     unused: Any = None
     _Running(process, watch, unused, unused).close()
     assert b"".join(received) == b"first\nlast\n"
+
+
+async def test_a_process_without_a_free_descriptor_leaves_neither_its_folder_nor_its_access(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, closed = tmp_path / "1", threading.Event()
+    unused: Any = None
+    prepared = SimpleNamespace(access=SimpleNamespace(close=closed.set))
+    pool: Any = SimpleNamespace(
+        new_folder=lambda: folder.mkdir() or folder,
+        isolation=None,
+        sandboxes=SimpleNamespace(have_own_users=False),
+    )
+    processes = ModelProcesses(pool, unused, 1, unused, unused, unused)
+    monkeypatch.setattr(processes, "_prepare", lambda *_: prepared)
+
+    def fail() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    given: Any = SimpleNamespace(name="model", file="model.keras")
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="Too many open files"):
+        patch.setattr(socket, "socketpair", fail)
+        await processes._execute(given, given, given)
+    assert not folder.exists()
+    assert closed.is_set()

@@ -58,9 +58,15 @@ def test_a_hyperparameter_may_have_the_name_of_a_method(
         page = text_of(browser.get(path))
         assert "items" in page and "values" in page, path
     training = make_job(
-        by=people.owner, kind="train", state="running", project=people.project, payload={"values": named}
+        by=people.owner,
+        kind="train",
+        state="running",
+        project=people.project,
+        payload={"values": named},
+        results={"metrics": {"reported": {"items": 0.75}}},
     )
-    assert "items 8 values 0.5" in text_of(browser.get(f"/jobs/{training.pk}"))
+    page = text_of(browser.get(f"/jobs/{training.pk}"))
+    assert "items 8 values 0.5" in page and "items 0.75" in page
 
 
 def test_the_best_trial_names_others_with_the_same_score(browser: Client, search: Job) -> None:

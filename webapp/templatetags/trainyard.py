@@ -138,8 +138,8 @@ def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
 
 
 @register.filter
-def pairs(mapping: Mapping[str, Any] | None) -> ItemsView[str, Any]:
-    """Return the keys and values of a mapping. A template takes `.items` for the value of a key `items`."""
+def pairs(mapping: Mapping[Any, Any] | None) -> ItemsView[Any, Any]:
+    """Return the keys and values of a mapping. In a template, `.items` would be the value of such a key."""
     return (mapping or {}).items()
 
 

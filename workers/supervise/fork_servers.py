@@ -81,6 +81,10 @@ class ForkServers:
             log.warning("runners start without a fork server, which is slower: %s", error)
             shutil.rmtree(folder, ignore_errors=True)
             return None
+        # The worker ends.
+        except asyncio.CancelledError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
     def _make_room(self) -> bool:
         """Drop the idle server that was unused for the longest; return False if all are busy."""

@@ -174,8 +174,8 @@ class ModelProcesses:
         preparing = asyncio.ensure_future(
             asyncio.to_thread(self._prepare, Path(model.file), code, folder, isolation)
         )
-        ours, theirs = socket.socketpair()
         try:
+            ours, theirs = socket.socketpair()
             with ours:
                 with theirs:
                     prepared = await asyncio.shield(preparing)

@@ -232,7 +232,7 @@ class RunnerPool:
             return await RunnerProcess.start(
                 folder, launcher, start=start, masker=self.masker, access=launcher.access
             )
-        # As below.
+        # Also of a cancelled start.
         except BaseException:
             await asyncio.shield(_close_prepared(preparing, folder))
             raise
@@ -257,13 +257,13 @@ class RunnerPool:
     async def _launch(self, launcher: Launcher, devices: str | None) -> RunnerProcess:
         folder = self.new_folder()
         try:
-            return await self._start(folder, launcher, devices)
-        # A cancelled start must not leave it behind either.
+            return await self._start_in(folder, launcher, devices)
+        # Also of a cancelled start.
         except BaseException:
             await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
             raise
 
-    async def _start(self, folder: Path, launcher: Launcher, devices: str | None) -> RunnerProcess:
+    async def _start_in(self, folder: Path, launcher: Launcher, devices: str | None) -> RunnerProcess:
         if self.isolation is None:
             start = RunnerStart(folder, runner_environment(folder, devices=devices))
             return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker)
@@ -273,7 +273,7 @@ class RunnerPool:
             environment = runner_environment(access.home, devices=devices) | {"TMPDIR": str(access.home)}
             start = RunnerStart(access.home, environment, self.isolation.confinement(access))
             return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker, access=access)
-        # Nor its user id.
+        # A cancelled start must not keep its user id.
         except BaseException:
             await asyncio.shield(_close_access(creating))
             raise

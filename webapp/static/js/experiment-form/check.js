@@ -51,7 +51,10 @@ export class Check extends EventTarget {
       if (response.status === 401 && !isAgain) {
         this.notify({ state: "logged-out" });
         // Perhaps a login in another tab has replaced the session with which it was asked.
-        if ((await askLogin()) && !signal.aborted) await this.validate(true);
+        if ((await askLogin()) && !signal.aborted) {
+          this.notify({ state: "busy" });
+          await this.validate(true);
+        }
         return;
       }
       const result = await response.json();

@@ -29,7 +29,7 @@ const fields = new Fields(form, sheet);
 followSpec(find(form, "[name=name]", HTMLInputElement), sheet);
 new Preprocessing(form, sheet, fields);
 new Rows(form, sheet);
-new OwnCode(form, sheet);
+const ownCode = new OwnCode(form, sheet);
 const mesh = new Mesh(form, sheet);
 const version = new BaseVersion(form, sheet);
 const json = new JsonPane(form, sheet);
@@ -70,8 +70,9 @@ sheet.addEventListener("broken", (event) => {
 
 for (const type of ["ty:server", "ty:session"])
   document.addEventListener(type, () => {
-    const { state } = last;
-    if (answers() && isLoggedIn() && (state === "away" || state === "logged-out")) check.schedule(0);
+    if (!answers() || !isLoggedIn()) return;
+    if (last.state === "away" || last.state === "logged-out") check.schedule(0);
+    ownCode.resume();
   });
 
 sheet.addEventListener("rebuilt", () => check.schedule(0));

@@ -6,6 +6,7 @@ import { askLogin } from "../connection/session.js";
 import { find } from "../elements.js";
 import { csrfToken } from "../post.js";
 import { offer } from "./inputs.js";
+import { own } from "./pointer.js";
 import { FIT } from "./sheet.js";
 
 const WAIT = 500;
@@ -172,7 +173,7 @@ export class OwnCode {
           className: "form-control",
           id,
           placeholder: argument.default ?? "",
-          value: shown(given[argument.name]),
+          value: shown(own(given, argument.name)),
         });
         input.dataset.argument = argument.name;
         field.append(label, input);
@@ -207,6 +208,11 @@ export class OwnCode {
     }, WAIT);
   }
 
+  /** Ask for the dry build that was refused before a login. */
+  resume() {
+    if (this.isChosen) this.schedule();
+  }
+
   /**
    * @param {boolean} again
    * @param {boolean} wasRefused whether the same request was refused before
@@ -223,10 +229,13 @@ export class OwnCode {
         body: JSON.stringify({ ...body, again }),
         signal,
       });
-      if (response.status === 401 && !wasRefused && (await askLogin())) {
-        // Another model may have been chosen until the login.
+      if (response.status === 401 && !wasRefused) {
+        const isLoggedIn = await askLogin();
+        // Another model may have been chosen meanwhile.
         if (signal.aborted) return;
-        return this.ask(again, true);
+        if (isLoggedIn) return this.ask(again, true);
+        this.asked = "";
+        return this.show("You are logged out. The model is built after the login.");
       }
       const result = await response.json();
       if (!response.ok) return this.show(`The model cannot be built: ${result.errors?.[0]?.message ?? result.detail}`);

@@ -13,7 +13,7 @@ const names = (pointer) =>
  * @param {string} name
  * @returns {unknown}
  */
-const own = (here, name) =>
+export const own = (here, name) =>
   Object.hasOwn(here, name) ? /** @type {Record<string, unknown>} */ (here)[name] : undefined;
 
 /**

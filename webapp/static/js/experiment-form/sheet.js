@@ -128,7 +128,7 @@ export class Sheet extends EventTarget {
    */
   directionOf(metric) {
     const name = metric.replace(/^val_/, "");
-    const task = Object.values(this.known.tasks).find((one) => name in one.directions);
+    const task = Object.values(this.known.tasks).find((one) => Object.hasOwn(one.directions, name));
     return task?.directions[name] ?? (this.templateName === CODE ? undefined : "min");
   }
 
