@@ -89,7 +89,8 @@ def about_variant(version: ModelVersion) -> str:
     if source.parent is None or source.state != JobState.COMPLETED:
         return "the model of its job"
     is_best = outcomes.best_single(source.parent) == source
-    return f"{'the best' if is_best else 'one'} of the models of its job, by the objective on validation rows"
+    which = "the best of the models of its job," if is_best else "a model of its job, which has a better one"
+    return f"{which} by the objective on validation rows"
 
 
 def validation_result(version: ModelVersion) -> RegisterResult | None:

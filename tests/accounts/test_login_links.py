@@ -68,6 +68,18 @@ class TestForAPersonWithAPassword:
 
 
 class TestAFirstPassword:
+    def test_leads_to_the_home_page_which_confirms_it_and_a_change_to_the_account(
+        self, people: People, grace: User
+    ) -> None:
+        browser = entered(link(grace, people.administrator))
+        answer = browser.post("/accounts/password/set/", SET)
+        assert (answer.status_code, answer["Location"]) == (302, "/")
+        assert "Password successfully set." in browser.get("/").content.decode()
+        other = "another-long-password"
+        entries = {"oldpassword": CHOSEN, "password1": other, "password2": other}
+        assert browser.post("/accounts/password/change/", entries)["Location"] == "/account/"
+        assert "Password successfully changed." in browser.get("/account/").content.decode()
+
     def test_keeps_the_mark_of_the_link_in_whose_session_it_was_set(
         self, people: People, grace: User
     ) -> None:

@@ -334,6 +334,9 @@ def test_a_range_of_the_code_cannot_be_widened_and_the_answer_says_so(
     page = text_of(api.get(f"/jobs/{root.pk}"))
     assert "Widen the range… the best value of units is at the bound" in page
     assert "Declare a wider range of rate in the code" in page
+    assert root.experiment is not None
+    experiment = api.get(f"/p/yard/experiments/{root.experiment.pk}").content.decode()
+    assert f'href="/code/{code}?project=yard"' in experiment
 
 
 @pytest.mark.parametrize("one_call", [False, True])

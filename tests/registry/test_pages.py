@@ -77,6 +77,9 @@ def test_the_page_of_a_version_shows_the_hyperparameters_of_its_training_if_it_k
     answer = see(filled.viewer, f"/models/digits/versions/{version.number}", tab="overview")
     assert answer.status_code == 200
     assert all(pair in text_of(answer) for pair in shown)
+    type(version).objects.filter(pk=version.pk).update(metrics={})
+    without = text_of(see(filled.viewer, f"/models/digits/versions/{version.number}", tab="overview"))
+    assert "Metrics No metrics came with this version." in without
 
 
 def test_a_stranger_finds_no_page_of_the_project(filled: Yard) -> None:

@@ -95,9 +95,23 @@ def test_the_figures_of_an_ensemble_name_the_rows_they_were_computed_on(people: 
     assert "on 240 validation rows, each scored with weights fitted on other rows" in text
     assert "all on the same 240 validation rows, on which the weights were fitted" in text
     assert "Ensemble fitted on these rows" in text
+    assert "which the sentence above the table uses" in text
     job = make_job(kind="ensemble", by=people.owner, project=people.project, state="completed")
     store_report(job, ensemble_report((2.0, 2.0), method="mean"))
     assert "fitted" not in text_of(see(people, f"/jobs/{job.pk}", tab="report"))
+
+
+def test_the_report_of_one_member_alone_names_no_figure_that_its_sentence_does_not_have(
+    people: People,
+) -> None:
+    report = ensemble_report((2.0, 2.0))
+    first, second = report.weights
+    alone = (first.model_copy(update={"weight": 1.0}), second.model_copy(update={"weight": 0.0}))
+    job = make_job(kind="ensemble", by=people.owner, project=people.project, state="completed")
+    store_report(job, report.model_copy(update={"weights": alone}))
+    text = text_of(see(people, f"/jobs/{job.pk}", tab="report"))
+    assert "is one member alone" in text and "weights that were fitted on other rows" in text
+    assert "sentence above the table" not in text
 
 
 def test_only_a_member_that_harms_has_an_orange_bar_and_a_sentence_about_it(

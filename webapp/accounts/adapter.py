@@ -4,12 +4,15 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 
 from jobs import hints
 from jobs.actions import logins
 from jobs.errors import TooManyAttempts
 from jobs.models import User
 from webapp.accounts import delay, login
+
+PASSWORD_MESSAGES = ("account/messages/password_changed.txt", "account/messages/password_set.txt")
 
 
 class Adapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth has no types
@@ -18,8 +21,17 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc] # allauth has no typ
     def is_open_for_signup(self, request: HttpRequest) -> bool:  # noqa: ARG002
         return False
 
-    def add_message(self, *args: Any, **kwargs: Any) -> None:
-        """Add no message: the page shows that the user is logged in."""
+    def add_message(
+        self, request: HttpRequest, level: int, message_template: str | None = None, *args: Any, **kwargs: Any
+    ) -> None:
+        """Add messages about passwords only: the page shows that the user is logged in."""
+        if message_template in PASSWORD_MESSAGES:
+            super().add_message(request, level, message_template, *args, **kwargs)
+
+    def get_password_change_redirect_url(self, request: HttpRequest) -> str:
+        """Return the page after a new password: the first one of a person is set after the first login."""
+        is_first = request.path == reverse("account_set_password")
+        return reverse("home" if is_first else "account")
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
         """Check a password; during a delay, show the error at the form."""

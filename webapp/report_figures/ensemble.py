@@ -27,6 +27,7 @@ def context(report: EnsembleReport) -> dict[str, Any]:
         "scale": scale,
         "is_regression": report.task == "regression",
         "is_fitted": report.method == "weighted",
+        "is_alone": sum(weight > 0 for weight in weights.values()) == 1,
         "harms": any((gain or 0.0) < 0 for gain in gains.values()),
         "intervals": methods_of(each.metrics[metric] for each in report.candidates),
         "rows": [
