@@ -89,7 +89,8 @@ def about_variant(version: ModelVersion) -> str:
     if source.parent is None or source.state != JobState.COMPLETED:
         return "the model of its job"
     is_best = outcomes.best_single(source.parent) == source
-    which = "the best of the models of its job," if is_best else "a model of its job, which has a better one"
+    # The chosen one may have the same score.
+    which = "the best of the models of its job," if is_best else "a model of its job, which chose another one"
     return f"{which} by the objective on validation rows"
 
 
