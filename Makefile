@@ -47,7 +47,7 @@ chaos: setup-dev
 	@TRAINYARD_CHAOS=1 TRAINYARD_CHAOS_KILLS=$${TRAINYARD_CHAOS_KILLS:-25} \
 	TRAINYARD_CHAOS_SEARCH_KILLS=$${TRAINYARD_CHAOS_SEARCH_KILLS:-200} \
 	TRAINYARD_CHAOS_MUTANTS=$${TRAINYARD_CHAOS_MUTANTS:-10000} \
-	exec $(RUN) -m pytest tests/chaos tests/runner/test_kill.py $(ARGS)
+	exec $(RUN) -m pytest tests/chaos tests/runner/processes/test_kill.py $(ARGS)
 
 lint: setup-dev
 	@sh scripts/lint

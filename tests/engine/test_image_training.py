@@ -11,7 +11,7 @@ from jobs.contracts.data import DataSpec
 from jobs.contracts.features import Features
 from jobs.contracts.task_parts import DatasetFile
 from tests.engine.helpers import RecordingReport, profiled, spec_of
-from tests.engine.test_lockstep import SEARCH, assert_alike, set_cost, task_of, trained  # noqa: F401
+from tests.engine.processes.test_lockstep import SEARCH, assert_alike, set_cost, task_of, trained  # noqa: F401
 from tests.engine.test_training import assert_same, final_state
 from tests.engine.training import train_on
 from tests.images import folders, zipped

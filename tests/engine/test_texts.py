@@ -17,7 +17,7 @@ from jobs.contracts.task_parts import DatasetFile
 from jobs.contracts.values import apply_values
 from jobs.contracts.variables import variables
 from tests.engine.helpers import spec_of
-from tests.engine.test_lockstep import assert_alike, set_cost, task_of, trained  # noqa: F401  a fixture
+from tests.engine.processes.test_lockstep import assert_alike, set_cost, task_of, trained  # noqa: F401  a fixture
 from tests.engine.test_training import assert_same, final_state
 from tests.engine.texts import reviews
 from tests.engine.training import train_on

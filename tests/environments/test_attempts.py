@@ -15,9 +15,9 @@ from jobs.contracts.sandbox import Level, LevelState
 from jobs.kinds.install.payload import InstallTask
 from jobs.states import Desired, Outcome
 from tests.environments.packages import source, wheel
-from tests.runner.test_scripts import train_task
+from tests.runner.processes.test_scripts import train_task
 from tests.supervise.conftest import until
-from tests.supervise.sandboxed_runs import Yard, yard
+from tests.supervise.processes.sandboxed_runs import Yard, yard
 from workers.environments import installers
 from workers.environments.building import BuildLimits
 from workers.environments.environments import Environments

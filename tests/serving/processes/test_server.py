@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from jobs.contracts.release import Release, ReleasedVersion
-
-from .fakes import HTTP, FakeDashboard, ServerProcess, running, until
+from tests.serving.fakes import HTTP, FakeDashboard, ServerProcess, running, until
 
 PREDICT = "/v1/models/telling:predict"
 

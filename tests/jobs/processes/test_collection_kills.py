@@ -21,7 +21,7 @@ from jobs.store import store
 from tests.factories import make_job, make_trials
 from tests.people import People
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DAYS = timedelta(days=3)
 
 
@@ -61,7 +61,7 @@ def test_a_killed_run_loses_nothing_and_the_next_ones_finish(
         "TRAINYARD_ARTIFACTS": str(tmp_path / "artifacts"),
         "DJANGO_SETTINGS_MODULE": "webapp.settings.main",
     }
-    command = [sys.executable, "-m", "tests.jobs.collection_kills", used.digest]
+    command = [sys.executable, "-m", "tests.jobs.processes.collection_kills", used.digest]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])

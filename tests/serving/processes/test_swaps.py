@@ -6,9 +6,8 @@ import time
 import httpx
 
 from jobs.contracts.release import Release, ReleasedVersion
-
-from .fakes import FakeDashboard, ServerProcess, until
-from .load import Load
+from tests.serving.fakes import FakeDashboard, ServerProcess, until
+from tests.serving.load import Load
 
 
 def release(

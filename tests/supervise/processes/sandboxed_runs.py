@@ -1,4 +1,4 @@
-"""Runs hostile tasks on runners in sandboxes: `python -m tests.supervise.sandboxed_runs LEVEL...`.
+"""Runs hostile tasks on runners in sandboxes: `python -m tests.supervise.processes.sandboxed_runs LEVEL...`.
 
 It prints the findings of each level as JSON. Tests start it as root, and as a user without privileges; `hold`
 before a level starts two runs and waits to be killed.

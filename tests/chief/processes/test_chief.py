@@ -18,7 +18,7 @@ from tests.ops.conftest import ROOT, wait_for
 from tests.people import make_person
 from webapp.ops.parent_death import argv_dying_with_parent
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 SECONDS = 60.0
 
 pytestmark = [

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from transport.admission import LOOPBACK
 from webapp.settings import env
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def manage(home: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":

@@ -19,7 +19,7 @@ from tests.api.conftest import Caller
 from tests.factories import SEARCH, make_dataset, make_trials
 from tests.people import make_people
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "openapi.json"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "openapi.json"
 SCRIPT = Path(__file__).with_name("client_script.py")
 PATIENCE = 60.0
 RICH: dict[str, Any] = {

@@ -24,7 +24,7 @@ from jobs.actions import tokens
 from jobs.models import Membership
 from tests import factories
 from tests.api.conftest import Caller
-from tests.api.test_fuzz import operations
+from tests.api.document.test_fuzz import operations
 from tests.fuzzing import example
 from tests.people import browser_of
 from tests.web.access_table import GROUPS, SCOPES, table

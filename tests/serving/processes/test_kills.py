@@ -8,11 +8,10 @@ import psutil
 import pytest
 
 from jobs.contracts.release import Release, ReleasedVersion
-
-from .fakes import HTTP, FakeDashboard, ServerProcess, running, until
-from .load import Load
-from .own_code import served, version_with
-from .test_swaps import release
+from tests.serving.fakes import HTTP, FakeDashboard, ServerProcess, running, until
+from tests.serving.load import Load
+from tests.serving.own_code import served, version_with
+from tests.serving.processes.test_swaps import release
 
 
 @pytest.mark.chaos

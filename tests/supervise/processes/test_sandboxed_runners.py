@@ -14,12 +14,12 @@ import pytest
 
 from jobs.contracts.sandbox import Guarantee, Level, SandboxRecord
 from tests.sandbox.conftest import CASES, Cases, as_user, cases, users
-from tests.supervise.sandboxed_runs import left_of
+from tests.supervise.processes.sandboxed_runs import left_of
 from workers.isolation.users import RunnerUsers
 from workers.isolation.view import CODE_ROOT
 
 __all__ = ["cases", "users"]
-MODULE = "tests.supervise.sandboxed_runs"
+MODULE = "tests.supervise.processes.sandboxed_runs"
 Found = dict[str, Any]
 _found: dict[tuple[str, Level], Found] = {}
 

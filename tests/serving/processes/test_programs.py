@@ -148,7 +148,7 @@ def test_outputs_that_cannot_be_allocated_raise_an_exception(
         capture_output=True,
         text=True,
         check=False,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         env={**os.environ, "KERAS_BACKEND": "jax"},
     )
     assert (done.returncode, done.stdout) == (0, "memory\n"), done.stderr[-2000:]

@@ -7,9 +7,8 @@ import httpx
 import pytest
 
 from jobs.contracts.release import Release
-
-from .fakes import FakeDashboard, ServerProcess, until
-from .requests_fuzz import Fuzzer, FuzzRequest, Shape
+from tests.serving.fakes import FakeDashboard, ServerProcess, until
+from tests.serving.requests_fuzz import Fuzzer, FuzzRequest, Shape
 
 # For each kind of model. A fixed number, so that every run sends the same requests.
 REQUESTS = 80

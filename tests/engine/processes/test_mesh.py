@@ -16,7 +16,9 @@ from workers.engine.errors import BadLayout
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mesh")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.engine.mesh_child", str(folder)], capture_output=True, text=True
+        [sys.executable, "-m", "tests.engine.processes.mesh_child", str(folder)],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])

@@ -12,7 +12,7 @@ from jobs.contracts.task_parts import CheckpointFolder, OwnCode, OwnCodeFile
 from jobs.states import Outcome
 from tests.runner.tasks import profiled, trial_task
 from tests.supervise.conftest import QUICK
-from tests.supervise.sandboxed_runs import yard
+from tests.supervise.processes.sandboxed_runs import yard
 from workers.sandbox import landlock
 from workers.supervise.fork_servers import ForkServers
 from workers.supervise.launcher import RUNNER

@@ -21,7 +21,7 @@ from jobs.actions import tokens
 from jobs.models import DatasetVersion
 from tests.people import People, make_people
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 MIB = 2**20
 MAX_GROWTH = 64 * MIB
 PART_TYPE = "application/offset+octet-stream"

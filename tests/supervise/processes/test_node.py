@@ -21,7 +21,7 @@ from jobs.queries import events as event_log
 from tests.jobs.yard import SEARCH, Yard, make_yard, suggest_from_grid
 from webapp.ops.parent_death import argv_dying_with_parent
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CHECK_INTERVAL, SCHEDULER_INTERVAL = 0.05, 0.25
 """Seconds between two checks of a condition, and between two runs of the scheduler."""
 FINAL = ("completed", "failed", "stopped")
