@@ -2,7 +2,7 @@
 #   make demo PYTHON=python3.13  PYTHON selects the interpreter
 #   make test ARGS="-k queue"    ARGS are passed to the command
 .POSIX:
-.PHONY: help setup setup-dev setup-gpu demo up test test-gpu chaos lint advisories release
+.PHONY: help setup setup-dev setup-gpu demo up test test-all test-gpu chaos lint advisories release
 ARGS =
 PYTHON =
 RUN = .venv/bin/python
@@ -13,7 +13,8 @@ help:
 	@echo 'make setup-gpu   the same with the packages for NVIDIA GPUs; all other goals keep them'
 	@echo 'make demo    install, then run the whole flow on real data (ARGS=--exit: a script runs all steps)'
 	@echo 'make up      install, then run everything; Ctrl-C stops'
-	@echo 'make test    install with the development tools, then run all tests (ARGS= is passed to pytest)'
+	@echo 'make test    install with the development tools, then run the tests of the first tier, in minutes'
+	@echo 'make test-all   run all tests (ARGS= is passed to pytest)'
 	@echo 'make test-gpu   install with the packages for GPUs, then run the tests that need one'
 	@echo 'make chaos   kill processes at random moments: each kind 25 times, and 200 times in searches of every algorithm; read 10 000 damaged uploads'
 	@echo 'make lint    check formatting, lint, types, import rules and deployment settings'
@@ -37,6 +38,9 @@ up: setup
 
 # Hundreds of processes start; without byte code each would compile our modules again.
 test: setup-dev
+	@PYTHONDONTWRITEBYTECODE= exec $(PYTEST) --first-tier $(ARGS)
+
+test-all: setup-dev
 	@PYTHONDONTWRITEBYTECODE= exec sh scripts/with-postgres $(PYTEST) $(ARGS)
 
 test-gpu:

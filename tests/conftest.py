@@ -18,19 +18,39 @@ from tests import code_reading, database
 from tests.flow.yard import RunningYard, open_yard
 from tests.module_rows import module_rows, refuse_commits  # noqa: F401  a fixture
 from tests.people import People, make_people
+from tests.plugins import failed_tests
+from tests.plugins.core_seconds import CoreSeconds
+from tests.plugins.failed_tests import FailedTests
+from tests.plugins.tiers import FIRST_TIER, Tiers, folder_of
+from tests.plugins.whole_run import WholeRun
 from webapp.api import throttle
 
-SHARED = {"chaos": "yard", "flow": "yard", "upgrade": "yard", "browser": "browser", "serving": "serving"}
+SHARED = {
+    "chaos": "yard",
+    "flow": "yard",
+    "upgrade": "yard",
+    "browser": "browser",
+    "serving/processes": "serving",
+}
 """Folders whose tests share a slow fixture: one pytest-xdist worker runs the whole group."""
 FIRST = (
-    *("chaos", "flow", "upgrade", "browser", "jobs", "supervise", "serving", "sandbox", "engine", "ops"),
-    *("runner", "environments", "fetching", "chief", "tutorials", "web", "registry", "api"),
+    *("chaos", "flow", "upgrade", "browser", "postgres", "supervise/processes", "serving/processes"),
+    *(
+        "sandbox/attacks",
+        "engine/processes",
+        "engine",
+        "ops/installation",
+        "runner/processes",
+        "environments",
+    ),
+    *("fetching/processes", "chief/processes", "tutorials", "web/roles", "main_path", "serving", "supervise"),
+    *("ops", "jobs", "web", "registry", "api"),
 )
 """Folders in the order of their tests; those of all others follow.
 
 The kills come before the flows, which take many models to production: each of them would start again whenever
-the prediction server is killed. Tests that often wait (`chaos`, `supervise`, `serving`, `sandbox`) do not all
-run at the same time, so that others keep the processors busy. Folders with long files come before those with
+the prediction server is killed. Tests that often wait (`chaos` and the folders of processes) do not all run
+at the same time, so that others keep the processors busy. Folders with long files come before those with
 short ones, so that no worker is left alone with a long file when the others have ended.
 """
 
@@ -42,6 +62,21 @@ database.install()
 code_reading.install()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(FIRST_TIER, action="store_true", help="leave out the folders of make test-all alone")
+    parser.addoption(failed_tests.OPTION, type=Path, help="write the failed tests to this file, as JSON")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    plugins: list[object] = [Tiers(config), CoreSeconds(config)]
+    if not hasattr(config, "workerinput"):
+        plugins.append(WholeRun(config))
+        if file := config.getoption(failed_tests.OPTION):
+            plugins.append(FailedTests(file))
+    for plugin in plugins:
+        config.pluginmanager.register(plugin)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
     """Run all other hooks of this name, which run the tests, inside `stack_memory.call`."""
@@ -51,6 +86,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
     return stack_memory.call(config.hook.pytest_cmdline_main, config=config)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Use one process more than there are processors: tests of running installations often wait."""
     return min(MAX_PROCESSES, (os.cpu_count() or 1) + 1)
@@ -58,7 +94,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     refuse_commits(items)
-    items.sort(key=lambda item: FIRST.index(name) if (name := _folder(item.nodeid)) in FIRST else len(FIRST))
+    order = {folder: place for place, folder in enumerate(FIRST)}
+    items.sort(key=lambda item: order.get(folder_of(item.path), len(FIRST)))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -96,12 +133,9 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000)
 
 
-def _folder(nodeid: str) -> str:
-    return nodeid.split("/")[1]
-
-
 def _group(nodeid: str) -> str:
-    return SHARED.get(_folder(nodeid), nodeid.split("::")[0])
+    file = nodeid.split("::")[0]
+    return SHARED.get(folder_of(settings.BASE_DIR / file), file)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -172,7 +172,8 @@ def killed(file, tmp_path_factory):
     folders = {point: tmp_path_factory.mktemp("killed") for point in POINTS}
     tasks = {point: task_of(file, folder).model_dump_json() for point, folder in folders.items()}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.engine.processes.lockstep_child"], env={**os.environ, INTERVAL_VARIABLE: "0"},
+        [sys.executable, "-m", "tests.engine.processes.lockstep_child"],
+        env={**os.environ, INTERVAL_VARIABLE: "0"},
         input=json.dumps(tasks), capture_output=True, text=True,
     )  # fmt: skip
     newest: dict[str, dict[int, tuple[CheckpointFolder, ...]]] = {point: {} for point in POINTS}

@@ -27,8 +27,8 @@ _found: dict[tuple[str, Level], Found] = {}
 @pytest.fixture(params=CASES, ids=lambda case: "-".join(case))
 def found(request: pytest.FixtureRequest, cases: Cases, users: RunnerUsers) -> Found:
     worker, level = request.param
+    cases.require(worker, level)  # for each level: one run finds all, also those that the machine lacks
     if (worker, level) not in _found:
-        cases.require(worker, level)
         _found.update({(worker, Level(name)): each for name, each in run(worker, users).items()})
     if "missing" in _found[worker, level]:
         pytest.fail(_found[worker, level]["missing"])

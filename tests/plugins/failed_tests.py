@@ -1,0 +1,51 @@
+"""Writes the failed tests of a run to a file, so that `.ci/run` can repeat each of them once."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+OPTION = "--failed-tests"
+
+
+class Outcome(NamedTuple):
+    """How a run ended."""
+
+    exit_code: int
+    reports: dict[str, str]
+    """The failed tests by id, each with its report."""
+
+    @classmethod
+    def read(cls, file: Path) -> "Outcome":
+        """Read a file of `--failed-tests`; without one, the run has not reached its end."""
+        if not file.exists():
+            return cls(pytest.ExitCode.INTERNAL_ERROR, {})
+        return cls(**json.loads(file.read_text()))
+
+
+class FailedTests:
+    """The pytest plugin: `--failed-tests=FILE` receives an `Outcome` as JSON.
+
+    make replaces the exit code of pytest by its own, so the file has it as well.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._session: pytest.Session | None = None
+        self._reports: dict[str, str] = {}
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._session = session
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            captured = "\n".join(f"--- {title}\n{text}" for title, text in report.sections)
+            earlier = self._reports.get(report.nodeid, "")
+            self._reports[report.nodeid] = f"{earlier}{report.when}: {report.longreprtext}\n{captured}"
+
+    def pytest_unconfigure(self) -> None:
+        """Write the file once the exit code is final."""
+        if self._session is not None:
+            outcome = Outcome(int(self._session.exitstatus), self._reports)
+            self._file.write_text(json.dumps(outcome._asdict()))

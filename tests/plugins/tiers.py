@@ -1,0 +1,100 @@
+"""The two tiers of the tests: `--first-tier` leaves out the folders that only `make test-all` runs.
+
+The table of these folders is in pyproject.toml, beside the import contracts.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+ROOT = TESTS.parent
+FIRST_TIER = "--first-tier"
+
+
+def second_tier() -> Mapping[str, list[str]]:
+    """Return the folders of the second tier, relative to `tests`, each with the paths that it guards."""
+    table: dict[str, list[str]] = _settings()["second-tier"]
+    return table
+
+
+@cache
+def folder_of(file: Path) -> str:
+    """Return the folder of a file of tests: one of the second tier, or one directly in `tests`."""
+    path = file.relative_to(TESTS)
+    parents = {parent.as_posix() for parent in path.parents}
+    return next((folder for folder in second_tier() if folder in parents), path.parts[0])
+
+
+def guards_of_all() -> list[str]:
+    """Return the paths that every folder of the second tier guards."""
+    paths: list[str] = _settings()["guarded-by-all"]
+    return paths
+
+
+def guarded_folders(changed: Iterable[str]) -> list[str]:
+    """Return the folders of the second tier whose guarded paths changed.
+
+    Args:
+        changed: paths of changed files, relative to the root of the repository.
+    """
+    paths = list(changed)
+    if any(_covers(guard, path) for guard in guards_of_all() for path in paths):
+        return list(second_tier())
+    return [
+        folder
+        for folder, guards in second_tier().items()
+        if any(_covers(guard, path) for guard in (f"tests/{folder}", *guards) for path in paths)
+    ]
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """Return whether a run includes all tests of each of its folders."""
+    narrowed = (config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "deselect", "ignore"))
+    folders = [Path(argument).resolve() for argument in config.args]
+    return (
+        not any(narrowed)
+        and all(
+            folder == TESTS or folder.parent == TESTS or folder.relative_to(TESTS).as_posix() in second_tier()
+            for folder in folders
+            if folder.is_relative_to(TESTS)
+        )
+        and all(folder.is_dir() for folder in folders)
+    )
+
+
+def is_everything(config: pytest.Config) -> bool:
+    """Return whether a run includes all tests of both tiers."""
+    return (
+        is_whole(config)
+        and not config.getoption(FIRST_TIER)
+        and TESTS in [Path(argument).resolve() for argument in config.args]
+    )
+
+
+class Tiers:
+    """The pytest plugin: does not collect the second tier with `--first-tier`."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._left_out = (
+            {TESTS / folder for folder in second_tier()} if config.getoption(FIRST_TIER) else set()
+        )
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        return True if collection_path in self._left_out else None
+
+
+def _covers(guard: str, path: str) -> bool:
+    return path == guard or path.startswith(f"{guard}/")
+
+
+@cache
+def _settings() -> dict[str, Any]:
+    settings: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["trainyard"][
+        "tests"
+    ]
+    return settings
