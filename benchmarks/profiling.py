@@ -124,7 +124,7 @@ def run_columns(path: Path, threads: int) -> Measured:
     import pyarrow.compute
     import pyarrow.csv  # noqa: F401
 
-    from workers.engine.data.csv_file import read_csv
+    from workers.engine.data.reading.csv_file import read_csv
     from workers.engine.data.schema import propose
     from workers.engine.data.spilled import Spill
     from workers.engine.data.tabular import describe

@@ -32,21 +32,21 @@ from jobs.contracts.search import Objective
 from jobs.contracts.task_parts import DatasetFile, OwnCode, OwnCodeFile
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.kinds.train.payload import TrainTask
-from workers.isolation.access import Isolation
-from workers.isolation.check import Folders, parents_of
-from workers.isolation.users import RunnerUsers, UidRange
-from workers.isolation.view import View
+from workers.confinement.isolation.access import Isolation
+from workers.confinement.isolation.check import Folders, parents_of
+from workers.confinement.isolation.users import RunnerUsers, UidRange
+from workers.confinement.isolation.view import View
+from workers.confinement.sandbox.launch import Owner
+from workers.confinement.sandbox.levels import find_levels, wanted_levels
 from workers.runner.environment import Environment
-from workers.sandbox.launch import Owner
-from workers.sandbox.levels import find_levels, wanted_levels
-from workers.supervise.fork_servers import ForkServers
-from workers.supervise.launcher import RUNNER
-from workers.supervise.runner_pool import RunnerKey, RunnerPool
-from workers.supervise.runner_process import RunnerProcess
-from workers.supervise.runner_sandbox import SandboxNeeds
-from workers.supervise.sandbox_limits import SandboxLimits
-from workers.supervise.sandboxes import Sandboxes
-from workers.supervise.secret_masking import SecretMasker
+from workers.supervise.attempt.launcher import RUNNER
+from workers.supervise.limits.sandbox_limits import SandboxLimits
+from workers.supervise.pool.fork_servers import ForkServers
+from workers.supervise.pool.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.pool.runner_process import RunnerProcess
+from workers.supervise.pool.runner_sandbox import SandboxNeeds
+from workers.supervise.pool.sandboxes import Sandboxes
+from workers.system.secret_masking import SecretMasker
 
 SPEC = ExperimentSpec.model_validate(
     {

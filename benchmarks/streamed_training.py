@@ -44,8 +44,8 @@ def write_version(path: Path, rows: int, columns: int) -> DatasetFile:
     """Write a version of float32 columns and a target of ten classes, batch by batch."""
     import pyarrow as pa
 
-    from workers.engine.data.arrow_columns import field_of, to_arrow
-    from workers.engine.data.arrow_file import BATCH_ROWS, COLUMN
+    from workers.engine.data.reading.arrow_columns import field_of, to_arrow
+    from workers.engine.data.reading.arrow_file import BATCH_ROWS, COLUMN
 
     rng = np.random.default_rng(0)
     names = [f"number_{number}" for number in range(columns)]

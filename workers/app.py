@@ -14,7 +14,7 @@ from django.utils.module_loading import import_string
 from jobs.queue import app
 from workers import tasks
 from workers.node.hints import NODE_PID_VARIABLE
-from workers.runner.parent_death import die_with_parent
+from workers.system.parent_death import die_with_parent
 
 # Only a node sets the variable. A consumer that outlived its node would take messages
 # from the queue of the pool and could not deliver them.

@@ -1,7 +1,7 @@
 """Declares the sandbox of a run with code of users: its levels, their guarantees, and the record of a run.
 
 `LEVELS` and `GUARANTEES` are the only source for these facts: `docs/sandbox.md` has the same table, and a
-test compares them. `workers/sandbox` starts such runs.
+test compares them. `workers/confinement/sandbox` starts such runs.
 """
 
 from collections.abc import Iterable, Mapping

@@ -29,7 +29,7 @@ ABSENT: dict[str, dict[str, set[str]]] = {
         "from django.urls import get_resolver; get_resolver().url_patterns": HEAVY | {"workers"},
         "import jobs.scheduler": HEAVY | {"webapp.pages", "webapp.api", "workers"},
         "import webapp.ops.supervisor": HEAVY | {"workers"},
-        "import workers.supervise.attempt, workers.supervise.runner_pool": HEAVY,
+        "import workers.supervise.attempt.attempt, workers.supervise.pool.runner_pool": HEAVY,
         "import workers.node.__main__": HEAVY | {"grpc"},
         "import workers.chief.server, workers.chief.search_setup": HEAVY,
     },

@@ -13,7 +13,7 @@ from jobs.contracts.dialect import ReadOptions
 from tests.mutants import batches
 from tests.mutants.reading import MEMORY, SECONDS, Hanging, Mutant, Outside, Watch, read, stop_hanging
 from tests.mutants.seeds import ROWS, SEEDS, content
-from workers.engine.data.damage import reading
+from workers.engine.data.reading.damage import reading
 
 MUTANTS = int(os.environ.get("TRAINYARD_CHAOS_MUTANTS") or 3 * len(SEEDS))
 SEED = int(os.environ.get("TRAINYARD_CHAOS_SEED") or 1)

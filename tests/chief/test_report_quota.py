@@ -14,7 +14,7 @@ from jobs.queries import quotas
 from tests.people import People
 from workers.chief import report_quota
 from workers.chief.report_quota import ReportQuota
-from workers.supervise import event_pace
+from workers.supervise.events import event_pace
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.people import People, make_people
 from workers.chief import connection_tracker, conversion, protocol
 from workers.chief.connection_tracker import ConnectionTracker, address_of, open_connections
 from workers.chief.server import PortInUse, serve
-from workers.supervise import event_pace
+from workers.supervise.events import event_pace
 
 SECONDS = 20.0
 needs_file = pytest.mark.skipif(connection.vendor != "sqlite", reason="its thread opens the database file")

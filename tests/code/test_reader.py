@@ -21,9 +21,9 @@ from jobs.contracts.code import (
 )
 from tests.code.making import MODEL, link, read_files, tarred, zipped
 from webapp.child_processes import inherited_environment
-from workers.archives import BadArchive
 from workers.code_reader import files, highlighting, limits
 from workers.code_reader.highlighting import highlight
+from workers.system.archives import BadArchive
 
 ROOT = Path(__file__).resolve().parents[2]
 

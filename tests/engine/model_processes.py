@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from jobs.contracts.signature import Signature
 from jobs.contracts.task_parts import ModelWithCode
-from workers.serving.frames import FrameReader, write_frame
+from workers.model_process.frames import FrameReader, write_frame
 
 ROOT = Path(__file__).resolve().parents[2]
 Array = npt.NDArray[Any]

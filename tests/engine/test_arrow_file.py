@@ -9,9 +9,9 @@ import pytest
 from jobs.contracts.data import DataSpec
 from jobs.contracts.task_parts import DatasetFile
 from tests.engine.helpers import csv_file, profiled
-from workers.engine.data import arrow_file
-from workers.engine.data.arrow_file import read_columns, write_columns
 from workers.engine.data.dataset import load_dataset
+from workers.engine.data.reading import arrow_file
+from workers.engine.data.reading.arrow_file import read_columns, write_columns
 from workers.engine.data.spilled import SpilledColumns
 from workers.engine.data.store import read_arrays, write_npz
 from workers.engine.data.texts import text_array

@@ -19,7 +19,7 @@ import pytest
 from jobs.contracts.file_limits import FileLimits
 from jobs.kinds.profile.payload import ProfileTask
 from tests.engine.helpers import RecordingReport
-from workers.engine.data.damage import reading
+from workers.engine.data.reading.damage import reading
 from workers.engine.errors import DamagedFile, RefusedInput
 from workers.engine.models.untrusted import scan
 from workers.engine.tasks import profile

@@ -12,8 +12,8 @@ import pytest
 from jobs.contracts.file_limits import FileLimits
 from jobs.contracts.profile import Profile
 from tests.engine.helpers import csv_file, profiled
-from workers.engine.data.archive import open_archive
-from workers.engine.data.csv_file import read_csv
+from workers.engine.data.reading.archive import open_archive
+from workers.engine.data.reading.csv_file import read_csv
 from workers.engine.data.store import read_arrays, write_npz
 from workers.engine.data.table import read_arrow, read_npz, read_parquet
 from workers.engine.data.texts import TEXT, text_array

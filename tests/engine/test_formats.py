@@ -11,9 +11,9 @@ import pytest
 from jobs.contracts.dialect import Dialect, DialectRequest
 from jobs.contracts.file_limits import FileLimits
 from tests.engine.helpers import profiled
-from workers.engine.data.column_types import convert
-from workers.engine.data.csv_file import BadRows, read_csv
-from workers.engine.data.json_lines import read_json_lines
+from workers.engine.data.reading.column_types import convert
+from workers.engine.data.reading.csv_file import BadRows, read_csv
+from workers.engine.data.reading.json_lines import read_json_lines
 from workers.engine.data.statistics import describe_column
 from workers.engine.data.store import read_arrays
 from workers.engine.data.table import Table, read_array, read_arrow, read_npz

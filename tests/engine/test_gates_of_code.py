@@ -25,7 +25,7 @@ from workers.engine.data.store import file_digest
 from workers.engine.tasks import gate
 from workers.engine.tasks.judged_models import LoadedModel
 from workers.features.files import MEMBER
-from workers.serving import client
+from workers.model_process import client
 
 AFTER_METRIC = ["metric", "better_than_baseline", "finite", "batch_invariance", "latency"]
 WINE = Signature.model_validate(

@@ -20,13 +20,13 @@ from jobs.kinds.profile.payload import ProfileTask
 from tests.engine.helpers import RecordingReport
 from tests.features.test_images import png_of
 from tests.images import folders, picture, tarred, zipped
-from workers import archives
-from workers.engine.data import image_archive
 from workers.engine.data.dataset import load_dataset
+from workers.engine.data.image_files import image_archive
 from workers.engine.data.store import read_arrays
 from workers.engine.errors import BadData, BadSpec
 from workers.engine.tasks.profile import run
 from workers.features.images import decode
+from workers.system import archives
 
 
 def read(folder: Path, path: Path, **task: Any) -> tuple[Profile, DatasetFile, RecordingReport]:

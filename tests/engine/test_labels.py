@@ -11,8 +11,8 @@ from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.train.payload import TrainTask
 from tests.engine.helpers import RecordingReport, csv_file, profiled, spec_of
 from workers.engine.data.dataset import load_dataset
-from workers.engine.data.json_lines import read_json_lines
 from workers.engine.data.labels import several_labels
+from workers.engine.data.reading.json_lines import read_json_lines
 from workers.engine.data.texts import text_array
 from workers.engine.errors import BadData
 from workers.engine.tasks import train

@@ -13,14 +13,15 @@ import pytest
 from jobs.contracts.dialect import Dialect
 from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
 from tests.engine.helpers import csv_file, profiled
-from workers.engine.data import csv_blocks, json_lines, spilled
-from workers.engine.data import csv_file as csv_reader
-from workers.engine.data.arrow_columns import to_arrow
-from workers.engine.data.csv_blocks import CsvLayout, NotSimple, read_blocks
-from workers.engine.data.csv_file import BadRows, read_csv
-from workers.engine.data.json_lines import read_json_lines
+from workers.engine.data import spilled
+from workers.engine.data.reading import csv_blocks, json_lines
+from workers.engine.data.reading import csv_file as csv_reader
+from workers.engine.data.reading.arrow_columns import to_arrow
+from workers.engine.data.reading.csv_blocks import CsvLayout, NotSimple, read_blocks
+from workers.engine.data.reading.csv_file import BadRows, read_csv
+from workers.engine.data.reading.json_lines import read_json_lines
+from workers.engine.data.reading.several import join
 from workers.engine.data.row_hashes import count_equal_rows
-from workers.engine.data.several import join
 from workers.engine.data.spilled import Spill, SpilledColumns
 from workers.engine.data.table import read_arrow, read_npz, read_parquet
 from workers.engine.data.texts import text_array

@@ -16,7 +16,7 @@ import pytest
 from jobs.contracts.profile import Profile
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.bundled import CATALOGUE, load_bundled
-from workers.engine.data.csv_file import read_csv
+from workers.engine.data.reading.csv_file import read_csv
 from workers.engine.data.store import read_arrays
 from workers.engine.data.table import read_parquet
 from workers.engine.errors import BadData, BadSpec, DamagedFile

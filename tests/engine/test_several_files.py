@@ -13,9 +13,9 @@ import pytest
 
 from jobs.contracts.dialect import DialectRequest
 from jobs.contracts.file_limits import FileLimits
-from workers.engine.data import several
-from workers.engine.data.csv_file import BadRows
-from workers.engine.data.several import join, read_csv_files, read_json_files
+from workers.engine.data.reading import several
+from workers.engine.data.reading.csv_file import BadRows
+from workers.engine.data.reading.several import join, read_csv_files, read_json_files
 from workers.engine.data.spilled import Spill
 from workers.engine.data.table import Table, read_npz, read_parquet
 from workers.engine.errors import BadData, DamagedFile, TooLarge

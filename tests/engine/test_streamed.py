@@ -40,7 +40,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> DatasetFile:
     """A version with numbers, gaps, categories, dates, truth values and texts, in 19 batches."""
     folder = tmp_path_factory.mktemp("streamed")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("workers.engine.data.arrow_file.BATCH_ROWS", BATCH_ROWS)
+        patch.setattr("workers.engine.data.reading.arrow_file.BATCH_ROWS", BATCH_ROWS)
         return profiled(folder, source="csv", path=csv_file(folder, customers()))
 
 

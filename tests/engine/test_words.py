@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from workers.engine.data import words as words_module
-from workers.engine.data.column_types import recognize, recognize_words
+from workers.engine.data.reading.column_types import recognize, recognize_words
 from workers.engine.data.texts import text_array
 from workers.engine.data.words import words_of
 

@@ -17,15 +17,15 @@ import pytest
 
 from jobs.contracts.sandbox import Level, LevelState
 from tests.sandbox.conftest import claimed, users
-from workers.environments import installers
-from workers.environments.building import Builder, BuildLimits
-from workers.environments.environments import Environments
-from workers.environments.folder import EnvironmentFolder, Held
-from workers.environments.index import PackageIndex
-from workers.environments.request import Wanted
-from workers.isolation.users import RunnerUsers
-from workers.sandbox.launch import Owner
-from workers.sandbox.levels import find_levels
+from workers.confinement.environments import installers
+from workers.confinement.environments.building import Builder, BuildLimits
+from workers.confinement.environments.environments import Environments
+from workers.confinement.environments.folder import EnvironmentFolder, Held
+from workers.confinement.environments.index import PackageIndex
+from workers.confinement.environments.request import Wanted
+from workers.confinement.isolation.users import RunnerUsers
+from workers.confinement.sandbox.launch import Owner
+from workers.confinement.sandbox.levels import find_levels
 
 __all__ = ["users"]
 

@@ -16,10 +16,10 @@ from jobs.contracts.sandbox import Level
 from tests.environments.conftest import Bench, benches, claim, python_of, served, serving
 from tests.environments.packages import index_of, source
 from tests.sandbox.conftest import UIDS
-from workers.environments import installers
-from workers.environments.building import Builder, BuildLimits
-from workers.isolation.users import RunnerUsers
-from workers.sandbox.levels import find_levels
+from workers.confinement.environments import installers
+from workers.confinement.environments.building import Builder, BuildLimits
+from workers.confinement.isolation.users import RunnerUsers
+from workers.confinement.sandbox.levels import find_levels
 
 CODE = """
 import socket

@@ -18,18 +18,18 @@ from tests.environments.packages import source, wheel
 from tests.runner.processes.test_scripts import train_task
 from tests.supervise.conftest import until
 from tests.supervise.processes.sandboxed_runs import Yard, yard
-from workers.environments import installers
-from workers.environments.building import BuildLimits
-from workers.environments.environments import Environments
-from workers.environments.folder import EnvironmentFolder
-from workers.environments.index import PackageIndex
-from workers.sandbox.gpus import SandboxGpu
-from workers.supervise import attempt
-from workers.supervise.attempt_end import AttemptEnd
-from workers.supervise.devices import Devices
-from workers.supervise.launcher import RUNNER
-from workers.supervise.packages import Packages
-from workers.supervise.sandbox_gpus import SandboxGpus
+from workers.confinement.environments import installers
+from workers.confinement.environments.building import BuildLimits
+from workers.confinement.environments.environments import Environments
+from workers.confinement.environments.folder import EnvironmentFolder
+from workers.confinement.environments.index import PackageIndex
+from workers.confinement.sandbox.gpus import SandboxGpu
+from workers.supervise.attempt import attempt
+from workers.supervise.attempt.attempt_end import AttemptEnd
+from workers.supervise.attempt.devices import Devices
+from workers.supervise.attempt.launcher import RUNNER
+from workers.supervise.attempt.packages import Packages
+from workers.supervise.pool.sandbox_gpus import SandboxGpus
 
 
 @pytest.fixture

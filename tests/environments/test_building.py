@@ -15,11 +15,11 @@ from jobs.contracts.sandbox import Level
 from tests.environments.conftest import Bench, python_of, served, serving
 from tests.environments.packages import index_of, source, wheel
 from tests.sandbox.conftest import CASES, Cases, as_user, cases
-from workers.environments.building import BuildLimits
-from workers.environments.failures import BuildFailed, BuildStopped
-from workers.environments.request import Wanted
-from workers.isolation.users import RunnerUsers
-from workers.isolation.view import CODE_ROOT
+from workers.confinement.environments.building import BuildLimits
+from workers.confinement.environments.failures import BuildFailed, BuildStopped
+from workers.confinement.environments.request import Wanted
+from workers.confinement.isolation.users import RunnerUsers
+from workers.confinement.isolation.view import CODE_ROOT
 
 __all__ = ["cases"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.environments.failures import cause
+from workers.confinement.environments.failures import cause
 
 CONFLICT = """ERROR: Cannot install first because these package versions have conflicting dependencies.
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from jobs.contracts.environments import InstalledPackage
-from workers.environments import contents
-from workers.environments.contents import differences, installed
-from workers.environments.failures import BuildFailed
+from workers.confinement.environments import contents
+from workers.confinement.environments.contents import differences, installed
+from workers.confinement.environments.failures import BuildFailed
 
 FILES = {"first/__init__.py": "VERSION = 1\n", "first-1.0.dist-info/METADATA": "Name: first\n"}
 

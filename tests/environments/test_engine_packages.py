@@ -6,8 +6,8 @@ import sys
 
 from packaging.utils import canonicalize_name
 
-from workers.environments.engine_packages import locked
-from workers.isolation.view import CODE_ROOT
+from workers.confinement.environments.engine_packages import locked
+from workers.confinement.isolation.view import CODE_ROOT
 
 FOLDERS = ("workers/engine", "workers/runner", "workers/features", "jobs/contracts", "jobs/kinds")
 LEFT_OUT = {"jobs", "workers", "django", "trainyard_report"}

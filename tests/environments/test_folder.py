@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from jobs.contracts.environments import EnvironmentFacts
-from workers.environments.folder import USED, EnvironmentFolder
-from workers.isolation.view import CODE_ROOT
+from workers.confinement.environments.folder import USED, EnvironmentFolder
+from workers.confinement.isolation.view import CODE_ROOT
 
 SIZE = 1000
 
@@ -83,7 +83,7 @@ def test_a_use_is_recorded_at_its_begin_and_its_end(folder: EnvironmentFolder) -
 BUILDER = """
 import sys
 from pathlib import Path
-from workers.environments.folder import EnvironmentFolder
+from workers.confinement.environments.folder import EnvironmentFolder
 folder = EnvironmentFolder(Path(sys.argv[1]))
 with folder.alone("a"):
     place = folder.clear("a")

@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from jobs.contracts.sandbox import Level
-from workers.environments import index
-from workers.environments.building import _way_to
-from workers.environments.index import (
+from workers.confinement.environments import index
+from workers.confinement.environments.building import _way_to
+from workers.confinement.environments.index import (
     FOLDER_VARIABLE,
     HOSTS_VARIABLE,
     INDEX_VARIABLE,
     NoIndex,
     PackageIndex,
 )
-from workers.sandbox import landlock
+from workers.confinement.sandbox import landlock
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.environments.conftest import Server, serving
-from workers.environments.proxy import IndexProxy
+from workers.confinement.environments.proxy import IndexProxy
 
 
 @pytest.fixture

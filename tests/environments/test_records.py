@@ -11,8 +11,8 @@ from jobs.models import PackageEnvironment
 from tests import factories
 from tests.environments.test_folder import build
 from tests.environments.test_pages import facts
-from workers.environments.environments import BYTES_VARIABLE, Environments
-from workers.environments.folder import EnvironmentFolder
+from workers.confinement.environments.environments import BYTES_VARIABLE, Environments
+from workers.confinement.environments.folder import EnvironmentFolder
 from workers.node.db_threads import DatabaseThread
 from workers.node.environment_records import EnvironmentRecords
 

@@ -20,7 +20,7 @@ from tests.images import picture, saved
 from workers.features.images import decode, read_header
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue
-from workers.serving.errors import BadRequest
+from workers.model_process.errors import BadRequest
 from workers.serving.protocols import oip, table_rows, tfs_predict
 
 GREY = ImageShape(height=8, width=12, channels=1, fit="fit")

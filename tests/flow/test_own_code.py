@@ -9,7 +9,7 @@ import pytest
 from tests import own_code
 from tests.flow.specs import search, spec
 from tests.flow.yard import PROJECT, RunningYard
-from workers.sandbox import landlock
+from workers.confinement.sandbox import landlock
 
 pytestmark = pytest.mark.timeout(1800)
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from workers.environments.inside import FALLBACK
-from workers.sandbox.view import CODE_ROOT
+from workers.confinement.environments.inside import FALLBACK
+from workers.confinement.sandbox.view import CODE_ROOT
 
 PARENT = """
 import json, os, sys, tempfile
 import numpy
-from workers.forking.interpreter import run_and_exit
+from workers.confinement.forking.interpreter import run_and_exit
 tempfile.gettempdir()
 run_and_exit(*json.loads(sys.argv[1]))
 """

@@ -11,12 +11,12 @@ import pytest
 from jobs.contracts.sandbox import MIB, Level, Limits, SandboxRequest
 from tests.environments.conftest import levels, users
 from tests.sandbox.conftest import claimed
-from workers.isolation.users import RunnerUsers
+from workers.confinement.isolation.users import RunnerUsers
+from workers.confinement.sandbox import gpus
+from workers.confinement.sandbox.gpus import SandboxGpu
+from workers.confinement.sandbox.launch import Owner, Streams, launch_at
+from workers.confinement.sandbox.view import python_folders
 from workers.node.gpus import Gpu
-from workers.sandbox import gpus
-from workers.sandbox.gpus import SandboxGpu
-from workers.sandbox.launch import Owner, Streams, launch_at
-from workers.sandbox.view import python_folders
 
 __all__ = ["levels", "users"]
 pytestmark = pytest.mark.gpu

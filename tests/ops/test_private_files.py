@@ -16,7 +16,7 @@ from jobs.private_files import NotPrivate
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.settings import env
-from workers.isolation import acl
+from workers.confinement.isolation import acl
 from workers.node.node_folder import NodeFolder
 
 

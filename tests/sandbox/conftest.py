@@ -16,12 +16,12 @@ from jobs.contracts.fork import Confinement
 from jobs.contracts.sandbox import Level, LevelState
 from tests.sandbox.exercise import Results, exercise
 from tests.sandbox.unprivileged import FORKED
-from workers.isolation import kernel
-from workers.isolation.users import RunnerUser, RunnerUsers, UidRange
-from workers.isolation.view import CODE_ROOT, View
-from workers.sandbox import landlock
-from workers.sandbox.launch import Owner
-from workers.sandbox.levels import find_levels
+from workers.confinement.isolation import kernel
+from workers.confinement.isolation.users import RunnerUser, RunnerUsers, UidRange
+from workers.confinement.isolation.view import CODE_ROOT, View
+from workers.confinement.sandbox import landlock
+from workers.confinement.sandbox.launch import Owner
+from workers.confinement.sandbox.levels import find_levels
 
 VARIABLE = "TRAINYARD_REQUIRE_SANDBOXES"
 """With `1`, no level may be skipped that the machine could offer to a worker that is root."""
@@ -115,7 +115,7 @@ def as_user(module: str, *arguments: str, users: RunnerUsers) -> str:
     with claimed(users) as user:
         hidden, visible = View.of((), ())
         confinement = Confinement(uid=user.uid, group=user.uid, hidden=hidden, visible=visible)
-        confined = ["workers.isolation.run_confined", confinement.model_dump_json()]
+        confined = ["workers.confinement.isolation.run_confined", confinement.model_dump_json()]
         return _run([*command[:2], *confined, *command[2:]], environment)
 
 

@@ -21,10 +21,10 @@ from typing import Any
 from jobs.contracts.sandbox import MIB, Level, Limits, SandboxRequest
 from tests.sandbox.fork_server import REFUSE
 from tests.sandbox.forks import Forks
-from workers.sandbox import seccomp
-from workers.sandbox.launch import Owner, Starter, Streams, launch_at, spawn
-from workers.sandbox.process import SandboxProcess
-from workers.sandbox.watch import Watch
+from workers.confinement.sandbox import seccomp
+from workers.confinement.sandbox.launch import Owner, Starter, Streams, launch_at, spawn
+from workers.confinement.sandbox.process import SandboxProcess
+from workers.confinement.sandbox.watch import Watch
 
 HOSTILE = Path(__file__).with_name("hostile.py")
 SECRET = {"TRAINYARD_SECRET": "secret", "DATABASE_URL": "postgres://secret"}

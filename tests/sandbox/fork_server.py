@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from workers.forking.into_sandbox import enter_sandbox
-from workers.forking.server import Server
-from workers.sandbox.kernel import become_subreaper, die_with_parent
+from workers.confinement.forking.into_sandbox import enter_sandbox
+from workers.confinement.forking.server import Server
+from workers.confinement.sandbox.kernel import become_subreaper, die_with_parent
 
 COMMAND = (sys.executable, "-m", "tests.sandbox.fork_server")
 REFUSE = "--refuse-joining"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.sandbox.fork_server import COMMAND
-from workers.forking.client import ForkServer
-from workers.forking.sandbox_forks import SandboxForks
-from workers.sandbox.view import CODE_ROOT
+from workers.confinement.forking.client import ForkServer
+from workers.confinement.forking.sandbox_forks import SandboxForks
+from workers.confinement.sandbox.view import CODE_ROOT
 
 
 class Forks:

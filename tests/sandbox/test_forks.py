@@ -17,12 +17,12 @@ from jobs.contracts.sandbox import Level, SandboxRequest
 from tests.sandbox.conftest import Cases
 from tests.sandbox.forks import Forks
 from tests.sandbox.test_launch import LIMITS, folder
-from workers.forking import plan_file, sandbox_forks
-from workers.sandbox import usage
-from workers.sandbox.enter import CANNOT_START
-from workers.sandbox.forked_process import KILLED, ForkedProcess
-from workers.sandbox.launch import Owner, Streams, launch_at
-from workers.sandbox.process import SandboxProcess
+from workers.confinement.forking import plan_file, sandbox_forks
+from workers.confinement.sandbox import usage
+from workers.confinement.sandbox.enter import CANNOT_START
+from workers.confinement.sandbox.forked_process import KILLED, ForkedProcess
+from workers.confinement.sandbox.launch import Owner, Streams, launch_at
+from workers.confinement.sandbox.process import SandboxProcess
 
 __all__ = ["folder"]
 # Also without a reader of its output.

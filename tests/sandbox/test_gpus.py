@@ -15,9 +15,9 @@ import pytest
 from jobs.contracts.sandbox import Level
 from tests.sandbox.conftest import Cases, cases, python
 from tests.sandbox.test_launch import LIMITS, PIPES, request
-from workers.sandbox import bubblewrap, gpus, landlock, launch, seccomp, view
-from workers.sandbox.gpus import GpuAccess, NoGpuAccess, SandboxGpu
-from workers.sandbox.launch import Owner
+from workers.confinement.sandbox import bubblewrap, gpus, landlock, launch, seccomp, view
+from workers.confinement.sandbox.gpus import GpuAccess, NoGpuAccess, SandboxGpu
+from workers.confinement.sandbox.launch import Owner
 
 __all__ = ["cases"]
 

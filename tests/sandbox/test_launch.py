@@ -15,14 +15,22 @@ import pytest
 from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
 from tests.sandbox.conftest import Cases, python
 from tests.sandbox.exercise import ROOTS
-from workers.isolation.access import Isolation
-from workers.isolation.users import RunnerUsers
-from workers.isolation.view import View
-from workers.sandbox import bubblewrap, cgroups, landlock, launch, levels, usage, view
-from workers.sandbox.enter import CANNOT_START, NOT_FOUND
-from workers.sandbox.launch import Owner, SandboxRefused, Streams
-from workers.sandbox.process import SandboxProcess, exit_status
-from workers.sandbox.watch import Watch
+from workers.confinement.isolation.access import Isolation
+from workers.confinement.isolation.users import RunnerUsers
+from workers.confinement.isolation.view import View
+from workers.confinement.sandbox import (
+    bubblewrap,
+    cgroups,
+    landlock,
+    launch,
+    levels,
+    usage,
+    view,
+)
+from workers.confinement.sandbox.enter import CANNOT_START, NOT_FOUND
+from workers.confinement.sandbox.launch import Owner, SandboxRefused, Streams
+from workers.confinement.sandbox.process import SandboxProcess, exit_status
+from workers.confinement.sandbox.watch import Watch
 
 LIMITS = Limits(
     memory_of_all=256 * MIB, processes_of_all=8, disk_of_all=MIB, output_of_all=MIB, file_bytes=MIB,
@@ -209,7 +217,7 @@ def test_nothing_acts_on_the_ids_of_a_run_after_its_end(
         assert process.wait(60) == 0
         monkeypatch.setattr(usage, "children", lambda _: pytest.fail("its id may be that of another"))
         monkeypatch.setattr(
-            "workers.sandbox.process.end_processes", lambda _: pytest.fail("so may its user's")
+            "workers.confinement.sandbox.process.end_processes", lambda _: pytest.fail("so may its user's")
         )
         process.kill()
     process.kill()
@@ -241,7 +249,7 @@ def test_a_process_is_hidden_if_only_the_names_of_its_open_files_can_be_read(
 
 DOMAIN = """
 import os
-from workers.sandbox import kernel, landlock
+from workers.confinement.sandbox import kernel, landlock
 rules = landlock.create_domain({version})
 kernel.forbid_new_privileges()
 landlock.restrict(rules)

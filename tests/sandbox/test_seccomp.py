@@ -8,8 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from workers.sandbox import kernel, seccomp
-from workers.sandbox.seccomp import ALLOW, KILL, MACHINES, REFUSE, Options, Program
+from workers.confinement.sandbox import kernel, seccomp
+from workers.confinement.sandbox.seccomp import (
+    ALLOW,
+    KILL,
+    MACHINES,
+    REFUSE,
+    Options,
+    Program,
+)
 
 HEADERS = {
     "x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h",

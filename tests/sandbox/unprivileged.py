@@ -8,7 +8,7 @@ import sys
 
 from jobs.contracts.sandbox import Level
 from tests.sandbox.exercise import exercise
-from workers.sandbox.levels import find_levels
+from workers.confinement.sandbox.levels import find_levels
 
 FORKED = "forked"
 

@@ -176,7 +176,11 @@ class ServerProcess:
     ) -> None:
         self.home = home
         home.mkdir(exist_ok=True)
-        user = () if confined is None else ("workers.isolation.run_confined", confined.model_dump_json())
+        user = (
+            ()
+            if confined is None
+            else ("workers.confinement.isolation.run_confined", confined.model_dump_json())
+        )
         (home / "token").write_text(OWN_TOKEN)
         (home / "key").write_bytes(dashboard.signer.public)
         if confined is not None:

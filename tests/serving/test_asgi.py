@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
+from workers.model_process.errors import (
+    BadRequest,
+    BodyTooLarge,
+    ClientGone,
+    DeadlineExceeded,
+    NoRoom,
+)
 from workers.serving.asgi import Request
 from workers.serving.bodies.memory import FREE_BYTES, BodyMemory
-from workers.serving.errors import BadRequest, BodyTooLarge, ClientGone, DeadlineExceeded, NoRoom
 
 
 def request(*messages: dict[str, Any], **headers: str) -> Request:

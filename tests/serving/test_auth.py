@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from workers.model_process.errors import Forbidden, ServingError, Unauthenticated, Unavailable
 from workers.serving import auth
 from workers.serving.access import Access
 from workers.serving.asgi import Request
 from workers.serving.auth import TokenAuthenticator
-from workers.serving.errors import Forbidden, ServingError, Unauthenticated, Unavailable
 from workers.serving.settings import parse
 
 REQUIRED = ["--dashboard", "http://x", "--token-file", "t", "--public-key-file", "k", "--home", "h"]

@@ -7,8 +7,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from workers.serving.errors import BodyTooLarge, ClientGone, Saturated, ServingError, Unavailable
-from workers.serving.frames import Frame
+from workers.model_process.errors import (
+    BodyTooLarge,
+    ClientGone,
+    Saturated,
+    ServingError,
+    Unavailable,
+)
+from workers.model_process.frames import Frame
 from workers.serving.versions.batcher import Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import Answered, ChildExited, ChildFailed
 

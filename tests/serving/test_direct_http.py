@@ -15,6 +15,8 @@ from uvicorn.server import ServerState
 from jobs.contracts.release import ReleasedVersion
 from jobs.contracts.signature import Signature, TensorSpec
 from transport.http import close_slow
+from workers.model_process.errors import NotFound, ServingError
+from workers.model_process.frames import Frame
 from workers.serving import auth
 from workers.serving.access import Access
 from workers.serving.app import ServingApp
@@ -25,8 +27,6 @@ from workers.serving.bodies.pool import BodyWorkers
 from workers.serving.counting import RequestCounter
 from workers.serving.direct import DirectPredictions
 from workers.serving.direct_http import DirectHttpProtocol
-from workers.serving.errors import NotFound, ServingError
-from workers.serving.frames import Frame
 from workers.serving.metrics import Metrics
 from workers.serving.protocols.target import Target
 from workers.serving.releases.catalog import Catalog

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from workers.compile_cache import evict
 from workers.serving.eviction import evict_programs
 from workers.serving.settings import parse
+from workers.system.compile_cache import evict
 
 YEAR = 365 * 86_400
 

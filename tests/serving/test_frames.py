@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.serving.frames import PREFIX, Decoder, FrameReader, InvalidFrame, encode, write_frame
+from workers.model_process.frames import (
+    PREFIX,
+    Decoder,
+    FrameReader,
+    InvalidFrame,
+    encode,
+    write_frame,
+)
 
 TENSORS = [
     np.float32([[1, 2], [3, 4]]),

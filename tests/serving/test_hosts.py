@@ -2,8 +2,8 @@
 
 import pytest
 
+from workers.model_process.errors import BadRequest
 from workers.serving.asgi import Request
-from workers.serving.errors import BadRequest
 from workers.serving.hosts import check_host
 from workers.serving.settings import parse
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from jobs.contracts.signature import TensorSpec
-from workers.serving.errors import BadRequest
-from workers.serving.protocols.dtypes import computed_dtype
+from workers.model_process.dtypes import computed_dtype
+from workers.model_process.errors import BadRequest
 from workers.serving.protocols.json_tensors import dump, needs_check, parse, to_array
 
 

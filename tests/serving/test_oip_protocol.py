@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jobs.contracts.signature import Signature, TensorSpec
-from workers.serving.errors import BadRequest
+from workers.model_process.errors import BadRequest
 from workers.serving.protocols.oip import (
     InferCall,
     RequestedOutput,

@@ -9,8 +9,8 @@ import zlib
 
 import pytest
 
+from workers.model_process.errors import BadRequest, BodyTooLarge, UnsupportedEncoding
 from workers.serving.bodies.packed import PackedBody, coding_of
-from workers.serving.errors import BadRequest, BodyTooLarge, UnsupportedEncoding
 
 TEXT = json.dumps({"instances": [[1, 2, 3, 4]] * 10}).encode()
 

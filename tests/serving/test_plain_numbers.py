@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.contracts.signature import Signature, TensorSpec
-from workers.serving.errors import BadRequest
+from workers.model_process.errors import BadRequest
 from workers.serving.protocols import tfs_predict
 from workers.serving.protocols.plain_numbers import parse_plain_numbers
 

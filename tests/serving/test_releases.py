@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from jobs.contracts.release import Release, ReleasedVersion
-from workers.serving.errors import BadRequest, NotFound, Unavailable
+from workers.model_process.errors import BadRequest, NotFound, Unavailable
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_views import State as VersionState
 from workers.serving.protocols.tfs_views import VersionStatus

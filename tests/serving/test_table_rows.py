@@ -11,7 +11,7 @@ from jobs.contracts.signature import InputColumn, Signature, TensorSpec
 from tests.features.making import ALL, COLUMNS, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline
-from workers.serving.errors import BadRequest, BodyTooLarge
+from workers.model_process.errors import BadRequest, BodyTooLarge
 from workers.serving.protocols import oip, table_rows, tfs_predict, tfs_views
 
 PIPELINE = Pipeline(fit(plans(), COLUMNS, ALL))

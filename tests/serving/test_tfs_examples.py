@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jobs.contracts.signature import Signature, TensorSpec
-from workers.serving.errors import BadRequest
+from workers.model_process.errors import BadRequest
 from workers.serving.protocols.tfs_examples import check_allowed, encode_results, parse_examples
 
 

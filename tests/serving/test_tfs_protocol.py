@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jobs.contracts.signature import Signature, TensorSpec
-from workers.serving.errors import BadRequest
+from workers.model_process.errors import BadRequest
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_paths import route
 from workers.serving.protocols.tfs_predict import encode_predict, parse_predict

@@ -20,13 +20,17 @@ from jobs.kinds.profile.payload import ProfileTask
 from jobs.states import Desired
 from jobs.store import LocalStore, StoredFile
 from tests.broker import running_broker
-from workers.supervise.attempt import AttemptSupervisor, NodeContext
-from workers.supervise.attempt_end import AttemptEnd
-from workers.supervise.attempt_repository import Assignment, DatabaseUnavailable, StoredArtifact
-from workers.supervise.devices import Devices
-from workers.supervise.runner_pool import RunnerPool
-from workers.supervise.secret_masking import SecretMasker
-from workers.supervise.timing import Timing
+from workers.supervise.attempt.attempt import AttemptSupervisor, NodeContext
+from workers.supervise.attempt.attempt_end import AttemptEnd
+from workers.supervise.attempt.attempt_repository import (
+    Assignment,
+    DatabaseUnavailable,
+    StoredArtifact,
+)
+from workers.supervise.attempt.devices import Devices
+from workers.supervise.attempt.timing import Timing
+from workers.supervise.pool.runner_pool import RunnerPool
+from workers.system.secret_masking import SecretMasker
 
 FAKE = "tests.supervise.fake_runner"
 QUICK = Timing(

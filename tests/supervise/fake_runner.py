@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.engine.compiled import compile_lock
-from workers.runner.parent_death import die_with_parent
+from workers.system.parent_death import die_with_parent
 
 EPOCH = 0.02
 LONG_EPOCH = 0.25
@@ -248,7 +248,7 @@ class FakeRunner:
         """Report the predictions of the task's model for these rows, and the code that the task has."""
         import numpy as np
 
-        from workers.serving.client import ModelClient, ModelFailed
+        from workers.model_process.client import ModelClient, ModelFailed
 
         (model,) = task["models"]
         self.model = ModelClient.connect(Path(model["socket"]))

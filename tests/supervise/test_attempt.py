@@ -24,14 +24,14 @@ from jobs.errors import QuotaReached, StaleFence, StaleState
 from jobs.states import Desired, Outcome
 from jobs.store import StoredFile
 from tests.supervise.conftest import SECRET, Bench, until
-from workers.isolation.access import RunnerAccess
-from workers.supervise import attempt
-from workers.supervise.attempt import IN_MEMORY_VARIABLE, in_memory_bytes
-from workers.supervise.attempt_end import AttemptEnd
-from workers.supervise.attempt_repository import DatabaseUnavailable
-from workers.supervise.devices import Devices
-from workers.supervise.hand_over import hand_over
-from workers.supervise.launcher import SpawnLauncher
+from workers.confinement.isolation.access import RunnerAccess
+from workers.supervise.attempt import attempt
+from workers.supervise.attempt.attempt import IN_MEMORY_VARIABLE, in_memory_bytes
+from workers.supervise.attempt.attempt_end import AttemptEnd
+from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
+from workers.supervise.attempt.devices import Devices
+from workers.supervise.attempt.hand_over import hand_over
+from workers.supervise.attempt.launcher import SpawnLauncher
 
 
 async def test_a_run_is_recorded_in_order_and_completes(bench: Bench) -> None:
@@ -355,7 +355,7 @@ async def test_a_full_disk_ends_the_attempt_as_lost(bench: Bench) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("workers.supervise.spool.Spool.append", lambda _self, line: full(line))
+        patch.setattr("workers.supervise.events.spool.Spool.append", lambda _self, line: full(line))
         await run.ended()
     assert (bench.repository.endings[1].outcome, bench.repository.endings[1].code) == (
         Outcome.LOST,

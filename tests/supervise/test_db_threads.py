@@ -13,9 +13,9 @@ from django.db import OperationalError
 from workers.node import hints
 from workers.node.db_threads import DatabaseThread
 from workers.node.disk import disk_shortage
-from workers.supervise.attempt_repository import DatabaseUnavailable
-from workers.supervise.stall_detector import StallDetector
-from workers.supervise.timing import Timing
+from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
+from workers.supervise.attempt.timing import Timing
+from workers.supervise.limits.stall_detector import StallDetector
 
 
 async def test_a_locked_database_counts_as_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_a_nearly_full_disk_is_reported_in_a_sentence(tmp_path: Path) -> None:
 
 def test_a_stall_is_measured_against_the_runs_own_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("workers.supervise.stall_detector.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("workers.supervise.limits.stall_detector.time.monotonic", lambda: now[0])
     detector = StallDetector(Timing(silence=60, silence_factor=10, first_progress=300))
     now[0] = 299
     assert not detector.stalled
@@ -81,7 +81,7 @@ def test_a_stall_is_measured_against_the_runs_own_speed(monkeypatch: pytest.Monk
 
 def test_a_phase_without_progress_has_a_limit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("workers.supervise.stall_detector.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("workers.supervise.limits.stall_detector.time.monotonic", lambda: now[0])
     detector = StallDetector(Timing(silence=60, silence_factor=10, phase=300))
     detector.progress_made()
     now[0] += 10
@@ -100,7 +100,7 @@ def test_a_phase_without_progress_has_a_limit_of_its_own(monkeypatch: pytest.Mon
 
 def test_a_run_is_not_stalled_before_twice_its_longest_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("workers.supervise.stall_detector.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("workers.supervise.limits.stall_detector.time.monotonic", lambda: now[0])
     detector = StallDetector(Timing(silence=60, silence_factor=10, epoch_factor=2))
     detector.progress_made()
     for _ in range(3):

@@ -2,8 +2,8 @@
 
 from jobs.contracts.event_cost import MESSAGE_COST, cost_of
 from jobs.contracts.events import Log, Metric, Points
-from workers.supervise.event_pace import BURST_SECONDS, SHORTEST_PAUSE, EventPace
-from workers.supervise.log_quota import LAST_LINES, within_quota
+from workers.supervise.events.event_pace import BURST_SECONDS, SHORTEST_PAUSE, EventPace
+from workers.supervise.events.log_quota import LAST_LINES, within_quota
 
 
 class Clock:

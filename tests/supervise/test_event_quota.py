@@ -9,8 +9,8 @@ from jobs.contracts.events import CheckpointCommitted, Warned
 from jobs.errors import QuotaReached
 from jobs.states import Desired, Outcome
 from tests.supervise.conftest import Bench, until
-from workers.supervise import event_pace, event_recorder, log_file, quota_watch
-from workers.supervise.runner_session import RunnerSession
+from workers.supervise.attempt.runner_session import RunnerSession
+from workers.supervise.events import event_pace, event_recorder, log_file, quota_watch
 
 pytestmark = pytest.mark.timeout(120)
 PAST_QUOTA = QuotaReached("Files and events of project yard use 9 bytes of its 8 bytes of disk.")

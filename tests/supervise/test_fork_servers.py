@@ -15,8 +15,8 @@ from jobs.contracts.fork import STREAMS, ForkRequest
 from workers.runner import forkserver
 from workers.runner.environment import Environment
 from workers.runner.forkserver import runner_server
-from workers.supervise import fork_servers as fork_servers_module
-from workers.supervise.fork_servers import MAX_FORK_SERVERS, ForkServers
+from workers.supervise.pool import fork_servers as fork_servers_module
+from workers.supervise.pool.fork_servers import MAX_FORK_SERVERS, ForkServers
 
 ONE = Environment(threads=1)
 OPEN = Path("/proc/self/fd")

@@ -11,18 +11,18 @@ import pytest
 
 from jobs.contracts.sandbox import Level, LevelState
 from jobs.contracts.task_parts import OwnCode
+from workers.confinement.sandbox.gpus import GpuAccess, SandboxGpu
 from workers.node import accelerators
 from workers.node.accelerators import Accelerators, find
 from workers.node.gpu_claims import GpuClaims
 from workers.node.inventory import Inventory
-from workers.sandbox.gpus import GpuAccess, SandboxGpu
-from workers.supervise.devices import Devices
-from workers.supervise.environment import runner_environment
-from workers.supervise.runner_sandbox import SandboxNeeds
-from workers.supervise.sandbox_folders import SandboxFolders
-from workers.supervise.sandbox_gpus import SandboxGpus
-from workers.supervise.sandbox_limits import GIB, SandboxLimits
-from workers.supervise.sandboxes import Sandboxes
+from workers.supervise.attempt.devices import Devices
+from workers.supervise.limits.sandbox_limits import GIB, SandboxLimits
+from workers.supervise.pool.runner_sandbox import SandboxNeeds
+from workers.supervise.pool.sandbox_folders import SandboxFolders
+from workers.supervise.pool.sandbox_gpus import SandboxGpus
+from workers.supervise.pool.sandboxes import Sandboxes
+from workers.system.environment import runner_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOT = uuid.uuid4().hex

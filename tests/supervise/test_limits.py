@@ -12,8 +12,8 @@ from jobs.kinds.profile.payload import ProfileTask
 from jobs.kinds.register.payload import RegisterTask
 from jobs.states import Outcome
 from tests.supervise.conftest import Bench
-from workers.supervise.limits import TaskLimits
-from workers.supervise.usage import Usage
+from workers.supervise.limits.limits import TaskLimits
+from workers.system.usage import Usage
 
 GIB = 2**30
 LIMITS = TaskLimits()

@@ -9,9 +9,9 @@ from unittest.mock import Mock
 import pytest
 
 from workers.runner.event_reporter import EventReporter
-from workers.supervise import log_file
-from workers.supervise.log_file import LogFile, level_of
-from workers.supervise.secret_masking import SecretMasker
+from workers.supervise.events import log_file
+from workers.supervise.events.log_file import LogFile, level_of
+from workers.system.secret_masking import SecretMasker
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 
 from tests.sandbox.conftest import owner, users
 from tests.sandbox.test_launch import folder, start
-from workers.sandbox.launch import Owner
-from workers.sandbox.watch import Watch
-from workers.supervise.model_processes import ModelProcesses, _Running
+from workers.confinement.sandbox.launch import Owner
+from workers.confinement.sandbox.watch import Watch
+from workers.supervise.attempt.model_processes import ModelProcesses, _Running
 
 __all__ = ["folder", "owner", "users"]
 PRINTING = "echo first; until [ -e go ]; do sleep 0.01; done; echo last; exec sleep 60"

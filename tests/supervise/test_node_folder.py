@@ -10,7 +10,7 @@ import pytest
 
 from workers.node import node_folder
 from workers.node.node_folder import NodeFolder, WorkerNameInUse, clean_up_dead_nodes
-from workers.supervise.pid_file import write_pid_file
+from workers.system.pid_file import write_pid_file
 
 
 def leave_runner(folder: NodeFolder) -> "subprocess.Popen[bytes]":

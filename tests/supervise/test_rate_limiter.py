@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.supervise.rate_limiter import RateLimiter
+from workers.supervise.events.rate_limiter import RateLimiter
 
 
 class Clock:

@@ -7,7 +7,12 @@ import pytest
 
 from jobs.contracts.control import Recorded
 from jobs.contracts.sandbox import Level
-from workers.supervise.runner_checkpoints import NOTE, RunnerCheckpoints, tidy_after_crash, unlink
+from workers.supervise.attempt.runner_checkpoints import (
+    NOTE,
+    RunnerCheckpoints,
+    tidy_after_crash,
+    unlink,
+)
 
 
 @pytest.fixture

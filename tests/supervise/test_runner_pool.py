@@ -14,18 +14,18 @@ import pytest
 from jobs.contracts.sandbox import Level, LevelState
 from jobs.contracts.task_parts import OwnCode
 from tests.supervise.conftest import FAKE, until
-from workers.isolation.access import Isolation, RunnerAccess
+from workers.confinement.isolation.access import Isolation, RunnerAccess
 from workers.runner.environment import Environment
-from workers.supervise import sandboxes
-from workers.supervise.fork_servers import ForkServers
-from workers.supervise.launcher import RunnerStart, SpawnLauncher
-from workers.supervise.runner_pool import RunnerKey, RunnerPool
-from workers.supervise.runner_process import RunnerProcess
-from workers.supervise.runner_sandbox import SandboxNeeds
-from workers.supervise.sandbox_limits import SandboxLimits
-from workers.supervise.sandboxes import Sandboxes
-from workers.supervise.secret_masking import SecretMasker
-from workers.supervise.standby import StandbyKey, Standbys
+from workers.supervise.attempt.launcher import RunnerStart, SpawnLauncher
+from workers.supervise.limits.sandbox_limits import SandboxLimits
+from workers.supervise.pool import sandboxes
+from workers.supervise.pool.fork_servers import ForkServers
+from workers.supervise.pool.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.pool.runner_process import RunnerProcess
+from workers.supervise.pool.runner_sandbox import SandboxNeeds
+from workers.supervise.pool.sandboxes import Sandboxes
+from workers.supervise.pool.standby import StandbyKey, Standbys
+from workers.system.secret_masking import SecretMasker
 
 KEY = RunnerKey(7, Environment(threads=1), "0")
 

@@ -8,12 +8,12 @@ import pytest
 from jobs.contracts.sandbox import MIB, Breach, Ended, Level
 from jobs.contracts.task_parts import OwnCode, OwnCodeFile
 from jobs.states import Outcome
+from workers.confinement.sandbox.enter import CANNOT_START
+from workers.confinement.sandbox.levels import wanted_levels
 from workers.runner.failures import describe_exit
-from workers.sandbox.enter import CANNOT_START
-from workers.sandbox.levels import wanted_levels
-from workers.supervise import sandbox_folders
-from workers.supervise.sandbox_end import CODES, end_of_breach, end_of_process
-from workers.supervise.sandbox_limits import SandboxLimits
+from workers.supervise.limits.sandbox_end import CODES, end_of_breach, end_of_process
+from workers.supervise.limits.sandbox_limits import SandboxLimits
+from workers.supervise.pool import sandbox_folders
 
 
 def test_the_operator_sets_limits_by_variables_of_the_worker() -> None:

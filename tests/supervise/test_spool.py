@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from workers.supervise import spool as module
-from workers.supervise.line_splitter import LineSplitter
-from workers.supervise.spool import BATCH_BYTES, Spool
+from workers.supervise.events import spool as module
+from workers.supervise.events.spool import BATCH_BYTES, Spool
+from workers.system.line_splitter import LineSplitter
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ import pytest
 from tests.supervise.conftest import FAKE, until
 from tests.supervise.fake_runner import BROKEN, SLOW
 from workers.runner.environment import Environment
-from workers.supervise.launcher import SpawnLauncher
-from workers.supervise.runner_pool import RunnerKey, RunnerPool
-from workers.supervise.runner_process import RunnerProcess
-from workers.supervise.secret_masking import SecretMasker
-from workers.supervise.standby import StandbyKey, Standbys
+from workers.supervise.attempt.launcher import SpawnLauncher
+from workers.supervise.pool.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.pool.runner_process import RunnerProcess
+from workers.supervise.pool.standby import StandbyKey, Standbys
+from workers.system.secret_masking import SecretMasker
 
 STANDBY = StandbyKey(Environment(threads=1), "0")
 KEY = RunnerKey(7, *STANDBY[:2])

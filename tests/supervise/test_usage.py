@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from tests.ops.conftest import wait_for
-from workers.supervise import usage
-from workers.supervise.usage import MIB, ProcessTree
+from workers.system import usage
+from workers.system.usage import MIB, ProcessTree
 
 HOLD = "held = bytearray(b'x' * 64 * 2**20)"
 WAIT = "import sys; sys.stdin.read()"

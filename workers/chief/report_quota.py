@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from jobs.actions import run_quotas, script_reports
 from jobs.models import Job
-from workers.supervise.event_pace import EventPace
+from workers.supervise.events.event_pace import EventPace
 
 CHECK_EVENTS = 2**20
 """The disk quota is checked each time that the scripts have reported so many events, about 16 MiB."""

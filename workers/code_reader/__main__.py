@@ -16,8 +16,8 @@ from jobs.contracts.code import (
     Reading,
     ReadRequest,
 )
-from workers.archives import BadArchive
 from workers.code_reader import limits
+from workers.system.archives import BadArchive
 
 
 def answer(text: str) -> Reading | Highlighted | Comparison | ReaderRefusal:

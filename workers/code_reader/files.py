@@ -6,7 +6,14 @@ from pathlib import Path
 
 from jobs.contracts.code import MAX_BYTES, MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, MAX_PATH, SentFile
 from jobs.contracts.code_text import lines_of
-from workers.archives import Archive, BadArchive, DamagedArchive, Limits, is_archive, safe_path
+from workers.system.archives import (
+    Archive,
+    BadArchive,
+    DamagedArchive,
+    Limits,
+    is_archive,
+    safe_path,
+)
 
 LIMITS = Limits(
     entries=20_000,

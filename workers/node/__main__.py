@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from workers.node.node import run_node
     from workers.node.node_folder import WorkerNameInUse
     from workers.node.settings import read_settings
-    from workers.supervise.environment import secret_values
+    from workers.system.environment import secret_values
 
     settings = read_settings(arguments, django_settings.TRAINYARD_HOME)
     if settings.check:

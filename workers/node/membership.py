@@ -19,9 +19,10 @@ from jobs.actions import workers
 from jobs.contracts.sandbox import LevelState
 from jobs.queries.sandboxes import CodeRules, code_rules
 from jobs.store import store
-from workers.environments.environments import Environments
-from workers.environments.folder import EnvironmentFolder
-from workers.isolation.check import IsolationState
+from workers.confinement.environments.environments import Environments
+from workers.confinement.environments.folder import EnvironmentFolder
+from workers.confinement.isolation.check import IsolationState
+from workers.confinement.sandbox.gpus import SandboxGpu
 from workers.node import sandbox_levels
 from workers.node.attempt_repository import DatabaseAttemptRepository
 from workers.node.consumer import Consumer, consumer_argv
@@ -40,14 +41,13 @@ from workers.node.suggestion_process import SuggestionProcess
 from workers.node.suggestions import Suggestions
 from workers.node.warm_processes import WarmMemory, list_warm_processes
 from workers.runner.environment import Environment
-from workers.sandbox.gpus import SandboxGpu
-from workers.supervise.attempt import NodeContext, in_memory_bytes, row_memory
-from workers.supervise.attempt_repository import DatabaseUnavailable
-from workers.supervise.backoff import Backoff
-from workers.supervise.devices import Devices
-from workers.supervise.packages import Packages, build_limits
-from workers.supervise.runner_pool import RunnerPool
-from workers.supervise.sandbox_gpus import SandboxGpus
+from workers.supervise.attempt.attempt import NodeContext, in_memory_bytes, row_memory
+from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
+from workers.supervise.attempt.devices import Devices
+from workers.supervise.attempt.packages import Packages, build_limits
+from workers.supervise.pool.backoff import Backoff
+from workers.supervise.pool.runner_pool import RunnerPool
+from workers.supervise.pool.sandbox_gpus import SandboxGpus
 
 log = logging.getLogger(__name__)
 

@@ -8,21 +8,21 @@ import signal
 from functools import partial
 
 from jobs.actions import attempt_end
-from workers import compile_cache
+from workers.confinement.sandbox import cgroups
 from workers.node import accelerators, hints
 from workers.node.gpu_claims import GpuClaims
 from workers.node.inventory import Inventory, cores, memory_per_slot
 from workers.node.membership import Membership, NodeResources
 from workers.node.node_folder import NodeFolder, clean_up_dead_nodes
 from workers.node.settings import NodeSettings
-from workers.sandbox import cgroups
-from workers.supervise.attempt_end import AttemptEnd
-from workers.supervise.attempt_repository import DatabaseUnavailable
-from workers.supervise.backoff import Backoff
-from workers.supervise.fork_servers import ForkServers
-from workers.supervise.runner_pool import RunnerPool
-from workers.supervise.sandboxes import Sandboxes, further_packages
-from workers.supervise.secret_masking import SecretMasker
+from workers.supervise.attempt.attempt_end import AttemptEnd
+from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
+from workers.supervise.pool.backoff import Backoff
+from workers.supervise.pool.fork_servers import ForkServers
+from workers.supervise.pool.runner_pool import RunnerPool
+from workers.supervise.pool.sandboxes import Sandboxes, further_packages
+from workers.system import compile_cache
+from workers.system.secret_masking import SecretMasker
 
 log = logging.getLogger(__name__)
 

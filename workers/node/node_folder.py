@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from jobs.private_files import create_private_folder
-from workers.isolation.access import clean_up
-from workers.supervise.orphans import end_orphans
-from workers.supervise.runner_checkpoints import tidy_after_crash
+from workers.confinement.isolation.access import clean_up
+from workers.supervise.attempt.runner_checkpoints import tidy_after_crash
+from workers.supervise.pool.orphans import end_orphans
 
 log = logging.getLogger(__name__)
 

@@ -1,11 +1,11 @@
 """Finds out how a node can isolate its runners, at its start or for `manage.py worker --check`."""
 
 from jobs.store import store
-from workers.isolation.access import Isolation
-from workers.isolation.check import Folders, IsolationState, find_isolation
+from workers.confinement.isolation.access import Isolation
+from workers.confinement.isolation.check import Folders, IsolationState, find_isolation
 from workers.node.node_folder import USER_LOCKS, NodeFolder
 from workers.node.settings import NodeSettings
-from workers.supervise.environment import runner_environment
+from workers.system.environment import runner_environment
 
 COMPILE_CACHES = "compile-cache"
 

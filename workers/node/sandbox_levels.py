@@ -7,13 +7,13 @@ import threading
 from dataclasses import replace
 
 from jobs.contracts.sandbox import Level, LevelState
-from workers.isolation.access import Isolation
-from workers.isolation.check import IsolationState, parents_of
+from workers.confinement.isolation.access import Isolation
+from workers.confinement.isolation.check import IsolationState, parents_of
+from workers.confinement.sandbox.launch import Owner
+from workers.confinement.sandbox.levels import find_levels
 from workers.node.node_folder import NodeFolder
 from workers.node.runner_isolation import folders_of, isolate
 from workers.node.settings import NodeSettings
-from workers.sandbox.launch import Owner
-from workers.sandbox.levels import find_levels
 
 LOW_PRIORITY = 10
 

@@ -19,10 +19,10 @@ import psutil
 from workers.node.inventory import available_memory, cores
 from workers.node.sandbox_demand import SandboxDemand
 from workers.runner.environment import Environment
-from workers.supervise.devices import Devices
-from workers.supervise.runner_pool import RunnerPool
-from workers.supervise.standby import Standby, StandbyKey
-from workers.supervise.timing import Timing
+from workers.supervise.attempt.devices import Devices
+from workers.supervise.attempt.timing import Timing
+from workers.supervise.pool.runner_pool import RunnerPool
+from workers.supervise.pool.standby import Standby, StandbyKey
 
 log = logging.getLogger(__name__)
 

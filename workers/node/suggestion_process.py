@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from jobs.contracts.suggest import Answer, SuggestRequest
 from workers.engine.search.suggest import ALGORITHM_ERRORS, suggest
-from workers.supervise.environment import runner_environment
+from workers.system.environment import runner_environment
 
 # asyncio limits a line to 64 KiB by default; an answer contains all suggested trials.
 MAX_ANSWER_BYTES = 16 * 2**20

@@ -5,11 +5,11 @@ import time
 
 from jobs.contracts.sandbox import Level
 from jobs.contracts.warm_processes import Warm
-from workers.sandbox.usage import Unmeasurable
-from workers.sandbox.usage import processes as processes_of
-from workers.supervise.runner_pool import RunnerPool
-from workers.supervise.standby import Standby
-from workers.supervise.usage import proportional_memory
+from workers.confinement.sandbox.usage import Unmeasurable
+from workers.confinement.sandbox.usage import processes as processes_of
+from workers.supervise.pool.runner_pool import RunnerPool
+from workers.supervise.pool.standby import Standby
+from workers.system.usage import proportional_memory
 
 # The kernel walks all pages of a process to sum up its memory.
 _MEMORY_SECONDS = 30.0

@@ -16,14 +16,14 @@ from collections.abc import Sequence
 
 from jobs import stack_memory
 from jobs.contracts.fork import FORK_REQUEST, MOST_DESCRIPTORS, ForkIntoSandbox, ForkRequest
-from workers.forking.interpreter import run_command
-from workers.forking.into_sandbox import enter_sandbox, take_streams
-from workers.forking.server import Server, check_forkable
-from workers.isolation.confine import confine
+from workers.confinement.forking.interpreter import run_command
+from workers.confinement.forking.into_sandbox import enter_sandbox, take_streams
+from workers.confinement.forking.server import Server, check_forkable
+from workers.confinement.isolation.confine import confine
 from workers.runner.environment import Environment
-from workers.runner.parent_death import become_subreaper, die_with_parent, set_process_name
 from workers.runner.registry import modules_with_jax
 from workers.runner.reproducibility import cpu_model, versions
+from workers.system.parent_death import become_subreaper, die_with_parent, set_process_name
 
 _FURTHER = (
     "workers.runner.standby",

@@ -9,8 +9,8 @@ from jobs.contracts.control import Rehearse
 from workers.runner.accelerator import use_accelerator
 from workers.runner.environment import PREALLOCATE, Environment
 from workers.runner.libraries import configure_jax, import_keras
-from workers.runner.parent_death import set_process_name
 from workers.runner.reproducibility import versions
+from workers.system.parent_death import set_process_name
 
 SCRIPTS = "workers.engine.tasks.script"
 """The tasks with code that do not need JAX."""

@@ -9,12 +9,7 @@ from typing import Protocol
 import orjson
 
 from jobs.contracts.signature import Signature
-from workers.serving.access import Access
-from workers.serving.asgi import BINARY, JSON, TEXT, Headers, Receive, Request, Response, Scope, Send
-from workers.serving.bodies.codec import BodyCodec
-from workers.serving.bodies.memory import BodyMemory
-from workers.serving.counting import RequestCounter
-from workers.serving.errors import (
+from workers.model_process.errors import (
     BodyTooLarge,
     Forbidden,
     NoRoom,
@@ -24,6 +19,11 @@ from workers.serving.errors import (
     UnsupportedEncoding,
     plain_text,
 )
+from workers.serving.access import Access
+from workers.serving.asgi import BINARY, JSON, TEXT, Headers, Receive, Request, Response, Scope, Send
+from workers.serving.bodies.codec import BodyCodec
+from workers.serving.bodies.memory import BodyMemory
+from workers.serving.counting import RequestCounter
 from workers.serving.hosts import check_host
 from workers.serving.metrics import Metrics
 from workers.serving.protocols import oip, tfs_examples, tfs_paths, tfs_views

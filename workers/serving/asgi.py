@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.contracts.traffic import NO_VERSION
+from workers.model_process.errors import (
+    BadRequest,
+    BodyTooLarge,
+    ClientGone,
+    DeadlineExceeded,
+)
 from workers.serving.access import Access
 from workers.serving.bodies.memory import BodyMemory
 from workers.serving.bodies.packed import PackedBody, coding_of
-from workers.serving.errors import BadRequest, BodyTooLarge, ClientGone, DeadlineExceeded
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

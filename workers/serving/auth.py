@@ -6,9 +6,9 @@ import time
 from collections import OrderedDict
 from typing import NamedTuple, Protocol
 
+from workers.model_process.errors import Forbidden, Unauthenticated, Unavailable
 from workers.serving.access import Access
 from workers.serving.asgi import Request
-from workers.serving.errors import Forbidden, Unauthenticated, Unavailable
 
 PREFIX = "ty_"
 # A revoked token is accepted for this long at most.

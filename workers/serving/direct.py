@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from jobs.contracts.signature import Signature
 from jobs.contracts.traffic import NO_VERSION
+from workers.model_process.errors import ClientGone, DeadlineExceeded, ServingError
 from workers.serving.app import (
     INFER_HEADER_LENGTH,
     Authenticator,
@@ -23,7 +24,6 @@ from workers.serving.asgi import Request, Response
 from workers.serving.bodies.codec import SMALL_BYTES, BodyCodec
 from workers.serving.bodies.memory import FREE_BYTES
 from workers.serving.counting import RequestCounter
-from workers.serving.errors import ClientGone, DeadlineExceeded, ServingError
 from workers.serving.hosts import check_host
 from workers.serving.protocols import oip, tfs_paths
 from workers.serving.protocols.oip import InferCall, encode_infer, parse_infer

@@ -5,7 +5,7 @@ import logging
 import math
 from pathlib import Path
 
-from workers import compile_cache
+from workers.system import compile_cache
 
 logger = logging.getLogger("trainyard.serving")
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
+from workers.model_process.errors import BadRequest
 from workers.serving.asgi import Request
-from workers.serving.errors import BadRequest
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\[\]:]+)(?::\d{1,5})?")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from transport import admission
-from workers.compile_cache import DEFAULT_LIMIT
 from workers.serving.hosts import LOOPBACK, allowed_hosts
 from workers.serving.versions.gpu_environment import gpu_variables
+from workers.system.compile_cache import DEFAULT_LIMIT
 
 
 @dataclass(frozen=True)

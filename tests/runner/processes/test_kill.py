@@ -149,7 +149,7 @@ STREAMED = {**SPEC, "in_memory_bytes": 0}
 
 
 def test_a_streamed_training_that_is_killed_ends_with_the_same_bits(base, server, monkeypatch):
-    monkeypatch.setattr("workers.engine.data.arrow_file.BATCH_ROWS", 8)
+    monkeypatch.setattr("workers.engine.data.reading.arrow_file.BATCH_ROWS", 8)
     table, whole, folder = (
         profiled(base / "parts", bundled="iris"),
         base / "streamed",

@@ -12,11 +12,11 @@ from jobs.contracts.control import Start
 from jobs.contracts.events import RUNNER_EVENT, Failed, Result
 from tests.runner.tasks import profiled, trial_task
 from workers.runner.environment import Environment
-from workers.supervise.fork_servers import ForkServers
-from workers.supervise.launcher import RUNNER
-from workers.supervise.runner_pool import RunnerKey, RunnerPool
-from workers.supervise.runner_process import RunnerProcess
-from workers.supervise.secret_masking import SecretMasker
+from workers.supervise.attempt.launcher import RUNNER
+from workers.supervise.pool.fork_servers import ForkServers
+from workers.supervise.pool.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.pool.runner_process import RunnerProcess
+from workers.system.secret_masking import SecretMasker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="fork servers run on Linux alone")
 KEY = RunnerKey(1, Environment(threads=1))

@@ -13,13 +13,19 @@ import pytest
 
 from jobs.contracts.release import ReleasedVersion
 from jobs.contracts.signature import Signature, TensorSpec
+from workers.model_process.errors import (
+    BadRequest,
+    DeadlineExceeded,
+    NotFound,
+    Saturated,
+    Unavailable,
+)
 from workers.serving.app import ServingApp
 from workers.serving.asgi import Receive, Request
 from workers.serving.bodies import pool
 from workers.serving.bodies.codec import BodyCodec
 from workers.serving.bodies.memory import FREE_BYTES
 from workers.serving.bodies.pool import BodyWorkerCommand, BodyWorkers
-from workers.serving.errors import BadRequest, DeadlineExceeded, NotFound, Saturated, Unavailable
 from workers.serving.metrics import Metrics
 from workers.serving.protocols import oip, tfs_predict
 from workers.serving.protocols.target import Target

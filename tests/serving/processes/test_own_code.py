@@ -20,11 +20,11 @@ from jobs.contracts.sandbox import Level
 from tests.environments.packages import wheel
 from tests.serving.fakes import HTTP, FakeDashboard, ServerProcess, running, until
 from tests.serving.own_code import HARMLESS, served, version_with
-from workers.environments.environments import Environments
-from workers.environments.failures import BuildFailed
-from workers.environments.request import Wanted
-from workers.isolation.users import RunnerUsers, UidRange
-from workers.isolation.view import View
+from workers.confinement.environments.environments import Environments
+from workers.confinement.environments.failures import BuildFailed
+from workers.confinement.environments.request import Wanted
+from workers.confinement.isolation.users import RunnerUsers, UidRange
+from workers.confinement.isolation.view import View
 from workers.serving.versions.code_packages import PackagesMissing, install
 
 ROW = b'{"instances": [[1, 1, 1, 1]]}'

@@ -25,24 +25,24 @@ from jobs.store import LocalStore
 from tests.sandbox.conftest import UIDS, python
 from tests.sandbox.fork_server import COMMAND
 from tests.supervise.conftest import FAKE, QUICK, Bench, FakeRepository, until
-from workers.isolation.access import Isolation
-from workers.isolation.check import Folders, parents_of
-from workers.isolation.users import RunnerUsers
-from workers.isolation.view import View
+from workers.confinement.isolation.access import Isolation
+from workers.confinement.isolation.check import Folders, parents_of
+from workers.confinement.isolation.users import RunnerUsers
+from workers.confinement.isolation.view import View
+from workers.confinement.sandbox.launch import Owner
+from workers.confinement.sandbox.levels import find_levels
+from workers.confinement.sandbox.view import CODE_ROOT
 from workers.runner.environment import Environment
-from workers.sandbox.launch import Owner
-from workers.sandbox.levels import find_levels
-from workers.sandbox.view import CODE_ROOT
-from workers.supervise.attempt import NodeContext
-from workers.supervise.devices import Devices
-from workers.supervise.environment import runner_environment
-from workers.supervise.fork_server import RunnerForkServer
-from workers.supervise.fork_servers import ForkServers
-from workers.supervise.runner_pool import RunnerKey, RunnerPool
-from workers.supervise.runner_process import RunnerProcess
-from workers.supervise.sandbox_limits import SandboxLimits
-from workers.supervise.sandboxes import Sandboxes
-from workers.supervise.standby import StandbyKey
+from workers.supervise.attempt.attempt import NodeContext
+from workers.supervise.attempt.devices import Devices
+from workers.supervise.limits.sandbox_limits import SandboxLimits
+from workers.supervise.pool.fork_server import RunnerForkServer
+from workers.supervise.pool.fork_servers import ForkServers
+from workers.supervise.pool.runner_pool import RunnerKey, RunnerPool
+from workers.supervise.pool.runner_process import RunnerProcess
+from workers.supervise.pool.sandboxes import Sandboxes
+from workers.supervise.pool.standby import StandbyKey
+from workers.system.environment import runner_environment
 
 MODEL = "tests.supervise.fake_model"
 LIMITS = SandboxLimits(processes=20, disk_gib=16 * MIB / 2**30, output_mib=4, file_gib=1)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.supervise.conftest import QUICK, until
 from workers.node.consumer import Consumer
-from workers.supervise.environment import CODE_ROOT
+from workers.system.environment import CODE_ROOT
 
 
 async def test_a_consumer_is_started_once_the_broker_answers(tmp_path: Path) -> None:

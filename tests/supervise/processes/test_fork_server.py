@@ -20,13 +20,13 @@ import pytest_asyncio
 
 from jobs.contracts.control import Start
 from tests.supervise.conftest import FAKE, until
-from workers.forking import client
-from workers.forking.sandbox_forks import SandboxForks
+from workers.confinement.forking import client
+from workers.confinement.forking.sandbox_forks import SandboxForks
+from workers.confinement.sandbox.launch import spawn
 from workers.runner.environment import Environment
-from workers.sandbox.launch import spawn
-from workers.supervise.fork_servers import ForkServers
-from workers.supervise.runner_pool import RunnerKey, RunnerPool
-from workers.supervise.secret_masking import SecretMasker
+from workers.supervise.pool.fork_servers import ForkServers
+from workers.supervise.pool.runner_pool import RunnerKey, RunnerPool
+from workers.system.secret_masking import SecretMasker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="fork servers run on Linux alone")
 KEY = RunnerKey(1, Environment(threads=1))

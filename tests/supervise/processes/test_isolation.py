@@ -20,16 +20,16 @@ from jobs.contracts.task_parts import Task
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.store import LocalStore
 from tests.supervise.conftest import FAKE, QUICK, Bench, FakeRepository, until
-from workers.isolation import acl, check, kernel, users
-from workers.isolation.access import Isolation, RunnerAccess, clean_up
-from workers.isolation.check import Folders, find_isolation
-from workers.isolation.users import RunnerUsers, UidRange, lock
+from workers.confinement.isolation import acl, check, kernel, users
+from workers.confinement.isolation.access import Isolation, RunnerAccess, clean_up
+from workers.confinement.isolation.check import Folders, find_isolation
+from workers.confinement.isolation.users import RunnerUsers, UidRange, lock
 from workers.node import node_folder
-from workers.supervise import attempt
-from workers.supervise.attempt import NodeContext
-from workers.supervise.devices import Devices
-from workers.supervise.environment import runner_environment
-from workers.supervise.runner_pool import RunnerPool
+from workers.supervise.attempt import attempt
+from workers.supervise.attempt.attempt import NodeContext
+from workers.supervise.attempt.devices import Devices
+from workers.supervise.pool.runner_pool import RunnerPool
+from workers.system.environment import runner_environment
 
 MISSING = [
     name for name, bit in kernel.CAPABILITIES.items() if not kernel.effective_capabilities() >> bit & 1

@@ -15,8 +15,8 @@ import pytest
 from jobs.contracts.sandbox import Guarantee, Level, SandboxRecord
 from tests.sandbox.conftest import CASES, Cases, as_user, cases, users
 from tests.supervise.processes.sandboxed_runs import left_of
-from workers.isolation.users import RunnerUsers
-from workers.isolation.view import CODE_ROOT
+from workers.confinement.isolation.users import RunnerUsers
+from workers.confinement.isolation.view import CODE_ROOT
 
 __all__ = ["cases", "users"]
 MODULE = "tests.supervise.processes.sandboxed_runs"

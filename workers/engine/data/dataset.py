@@ -17,9 +17,9 @@ from jobs.contracts.split_roles import column_with, resolved
 from jobs.contracts.task_parts import DatasetFile
 from jobs.contracts.windows import is_windowed, resolved_window
 from workers.engine.arrays import Array
-from workers.engine.data.arrow_file import is_arrow
 from workers.engine.data.encode import encode
 from workers.engine.data.mapped_columns import MappedColumns
+from workers.engine.data.reading.arrow_file import is_arrow
 from workers.engine.data.rows import Rows, StreamedRows, WholeColumns, in_memory, selected
 from workers.engine.data.split import Parts, split
 from workers.engine.data.store import read_arrays

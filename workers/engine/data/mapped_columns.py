@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from workers.engine.arrays import Array
-from workers.engine.data.arrow_columns import DTYPE, SHAPE, to_numpy
-from workers.engine.data.arrow_file import NAME
+from workers.engine.data.reading.arrow_columns import DTYPE, SHAPE, to_numpy
+from workers.engine.data.reading.arrow_file import NAME
 from workers.engine.errors import BadData
 
 type Take = Callable[[Array, Array], Array]

@@ -16,9 +16,9 @@ from jobs.contracts.columns import (
     ColumnType,
 )
 from workers.engine.arrays import Array
-from workers.engine.data.column_types import convert, recognize, recognize_words
 from workers.engine.data.encode import choose_target, missing, some
 from workers.engine.data.labels import is_list_column
+from workers.engine.data.reading.column_types import convert, recognize, recognize_words
 from workers.engine.data.spilled import editable, head, words
 from workers.engine.data.table import Table
 from workers.engine.errors import BadData

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from workers.engine.arrays import Array
-from workers.engine.data.arrow_columns import texts_of, to_arrow
+from workers.engine.data.reading.arrow_columns import texts_of, to_arrow
 from workers.engine.data.texts import is_text
 from workers.engine.data.words import Words, words_of
 

@@ -10,7 +10,7 @@ from jobs.contracts.data import Task
 from jobs.contracts.profile import Column
 from workers.engine.arrays import Array, can_divide
 from workers.engine.data.encode import missing
-from workers.engine.data.pixels import VALUES, count_values, moments
+from workers.engine.data.image_files.pixels import VALUES, count_values, moments
 from workers.engine.data.spilled import head
 from workers.engine.data.table import NUMBERS, Table
 from workers.engine.data.texts import is_text

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from workers.engine.arrays import Array
-from workers.engine.data.arrow_file import is_arrow, read_columns
+from workers.engine.data.reading.arrow_file import is_arrow, read_columns
 from workers.engine.data.texts import from_stored, to_stored
 from workers.engine.errors import BadData
 

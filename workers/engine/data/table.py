@@ -12,9 +12,6 @@ import numpy as np
 from jobs.contracts.dialect import Dialect
 from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
-from workers.engine.data.archive import open_archive
-from workers.engine.data.arrow_lists import check_columns, check_parquet_lists, with_json_lists, word_paths
-from workers.engine.data.damage import reading
 from workers.engine.data.expansion import (
     BYTES_PER_NUMBER,
     allocations,
@@ -23,6 +20,14 @@ from workers.engine.data.expansion import (
     read_npy,
     too_large,
 )
+from workers.engine.data.reading.archive import open_archive
+from workers.engine.data.reading.arrow_lists import (
+    check_columns,
+    check_parquet_lists,
+    with_json_lists,
+    word_paths,
+)
+from workers.engine.data.reading.damage import reading
 from workers.engine.data.spilled import Spill, SpilledColumns, length
 from workers.engine.data.texts import BYTES_PER_TEXT, TEXT, check_lengths, is_text, text_array
 from workers.engine.errors import BadData

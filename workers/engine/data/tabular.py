@@ -26,7 +26,7 @@ from workers.engine.arrays import Array
 from workers.engine.data import statistics
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded
-from workers.engine.data.images import ImageTable, count_equal_images
+from workers.engine.data.image_files.images import ImageTable, count_equal_images
 from workers.engine.data.labels import seems_divided
 from workers.engine.data.row_hashes import count_equal_rows
 from workers.engine.data.schema import ColumnSchema, Schema, with_role

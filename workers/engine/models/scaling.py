@@ -6,7 +6,7 @@ import numpy as np
 
 from jobs.contracts.profile import Profile
 from workers.engine.arrays import Array
-from workers.engine.data.pixels import count_values, moments
+from workers.engine.data.image_files.pixels import count_values, moments
 from workers.engine.data.rows import Rows, in_parts
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workers.engine.data.archive import open_archive
-from workers.engine.data.damage import reading
+from workers.engine.data.reading.archive import open_archive
+from workers.engine.data.reading.damage import reading
 from workers.engine.errors import BadModel
 from workers.engine.models.operations import OPERATIONS
 from workers.engine.models.stored_weights import MAX_RATIO, stored_parameters

@@ -11,11 +11,11 @@ from jobs.contracts.profile import Profile
 from jobs.contracts.split_roles import resolved
 from jobs.contracts.task_parts import DatasetFile
 from workers.engine.arrays import Array
-from workers.engine.data.arrow_columns import to_arrow
-from workers.engine.data.arrow_file import is_arrow
 from workers.engine.data.dataset import columns_of, load_dataset
 from workers.engine.data.encode import encode_target
 from workers.engine.data.mapped_columns import MappedColumns
+from workers.engine.data.reading.arrow_columns import to_arrow
+from workers.engine.data.reading.arrow_file import is_arrow
 from workers.engine.data.rows import Rows, WholeColumns
 from workers.engine.data.split import Parts, split
 from workers.engine.data.store import read_arrays

@@ -39,7 +39,7 @@ from workers.engine.tasks.judged_models import JudgedModel, LoadedModel, Sandbox
 from workers.engine.tasks.latency import BATCH_SIZES, hardware, measure_latency
 from workers.engine.tasks.register import fits, sample_for
 from workers.engine.tasks.steps import Steps
-from workers.serving.client import ModelClient, ModelFailed
+from workers.model_process.client import ModelClient, ModelFailed
 
 AFTER_LOADING = ("signature", "metric", "better_than_baseline", "finite", "batch_invariance", "latency")
 """Gates that need the loaded model, in the order in which pages show them."""

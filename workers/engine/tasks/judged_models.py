@@ -21,8 +21,8 @@ from workers.engine.models.untrusted import scan_archive
 from workers.engine.phases import Repeated
 from workers.engine.tasks.register import features_for, load_checked, predict_sample
 from workers.engine.tasks.tolerance import limit_of, rounding_limit
-from workers.serving.client import MAX_ROWS, ModelClient, ModelFailed
-from workers.serving.versions.signature_check import SignatureMismatch, check_signature
+from workers.model_process.client import MAX_ROWS, ModelClient, ModelFailed
+from workers.model_process.signature_check import SignatureMismatch, check_signature
 
 
 class JudgedModel(Batched):

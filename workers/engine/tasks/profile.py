@@ -15,17 +15,17 @@ from jobs.contracts.profile import Profile
 from jobs.kinds.profile.payload import ProfileTask
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
-from workers.engine.data.arrow_file import write_columns
 from workers.engine.data.bundled import load_bundled
-from workers.engine.data.csv_file import BadRows, read_csv
 from workers.engine.data.encode import Encoded, array_types, encode, encode_target
-from workers.engine.data.image_schema import propose_images, requested_target
-from workers.engine.data.images import BadImages, ImageTable, read_images
-from workers.engine.data.json_lines import read_json_lines
+from workers.engine.data.image_files.image_schema import propose_images, requested_target
+from workers.engine.data.image_files.images import BadImages, ImageTable, read_images
 from workers.engine.data.overview.overview import of_arrays, of_table
 from workers.engine.data.profile_size import stored
+from workers.engine.data.reading.arrow_file import write_columns
+from workers.engine.data.reading.csv_file import BadRows, read_csv
+from workers.engine.data.reading.json_lines import read_json_lines
+from workers.engine.data.reading.several import join, read_csv_files, read_json_files
 from workers.engine.data.schema import is_tabular, propose
-from workers.engine.data.several import join, read_csv_files, read_json_files
 from workers.engine.data.spilled import Spill
 from workers.engine.data.split import named_parts
 from workers.engine.data.store import file_digest

@@ -15,9 +15,9 @@ from jobs.contracts.signature import Signature, TensorSpec
 from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.register.payload import RegisterTask
 from workers.engine.arrays import Array
-from workers.engine.data.arrow_file import is_arrow
 from workers.engine.data.dataset import UploadedColumns
 from workers.engine.data.mapped_columns import MappedColumns
+from workers.engine.data.reading.arrow_file import is_arrow
 from workers.engine.data.store import file_digest, read_arrays
 from workers.engine.errors import BadData, BadModel
 from workers.engine.models.build import signature_of

@@ -8,10 +8,10 @@ from jobs.contracts.overview import SplitOverview
 from jobs.contracts.profile import Profile
 from jobs.kinds.split_overview.payload import SplitOverviewTask
 from workers.engine.arrays import Array
-from workers.engine.data.arrow_file import is_arrow
 from workers.engine.data.dataset import columns_of
 from workers.engine.data.mapped_columns import MappedColumns
 from workers.engine.data.overview.overview import with_parts
+from workers.engine.data.reading.arrow_file import is_arrow
 from workers.engine.data.rows import WholeColumns
 from workers.engine.data.store import read_arrays
 from workers.engine.report import Report

@@ -17,7 +17,7 @@ from jobs.contracts.pruning import Curve, Verdict
 from jobs.contracts.search import Objective
 from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
-from workers.engine.data.arrow_file import write_columns
+from workers.engine.data.reading.arrow_file import write_columns
 from workers.engine.data.store import file_digest
 from workers.engine.report import Request
 from workers.engine.tasks import trial

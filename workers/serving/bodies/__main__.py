@@ -6,9 +6,9 @@ import signal
 import socket
 import sys
 
-from workers.runner.parent_death import die_with_parent, set_process_name
+from workers.model_process.frames import InvalidFrame
 from workers.serving.bodies.worker import serve
-from workers.serving.frames import InvalidFrame
+from workers.system.parent_death import die_with_parent, set_process_name
 
 
 def main() -> int:

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from jobs.contracts.signature import Signature
+from workers.model_process.errors import BadRequest, BodyTooLarge, ServingError
+from workers.model_process.frames import Frame
 from workers.serving.bodies.packed import PackedBody
 from workers.serving.bodies.pool import BodyWorkers
-from workers.serving.errors import BadRequest, BodyTooLarge, ServingError
-from workers.serving.frames import Frame
 from workers.serving.protocols import oip, tfs_examples, tfs_predict
 from workers.serving.protocols.table_rows import is_quick
 from workers.serving.table import ServedTable

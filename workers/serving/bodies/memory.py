@@ -1,6 +1,6 @@
 """Bounds the memory of the bodies that are being read or answered at the same time."""
 
-from workers.serving.errors import NoRoom
+from workers.model_process.errors import NoRoom
 
 # Of each body. So clients with small bodies never wait for those with large ones.
 FREE_BYTES = 256 * 2**10

@@ -3,7 +3,7 @@
 import zlib
 from typing import NamedTuple
 
-from workers.serving.errors import BadRequest, BodyTooLarge, UnsupportedEncoding
+from workers.model_process.errors import BadRequest, BodyTooLarge, UnsupportedEncoding
 
 _GZIP, _ZLIB, _RAW = 31, zlib.MAX_WBITS, -zlib.MAX_WBITS
 # Each part is copied with all that follow it.

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from workers.serving.errors import DeadlineExceeded, Saturated, Unavailable
-from workers.serving.frames import Frame
+from workers.model_process.errors import DeadlineExceeded, Saturated, Unavailable
+from workers.model_process.frames import Frame
 from workers.serving.versions.child_process import (
     ChildExited,
     ChildFailed,

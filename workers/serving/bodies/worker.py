@@ -12,9 +12,9 @@ import psutil
 
 from jobs.contracts.signature import Signature
 from workers.features.pipeline import Pipeline
+from workers.model_process.errors import ServingError, plain_text
+from workers.model_process.frames import Frame, FrameReader, write_frame
 from workers.serving.bodies.packed import PackedBody
-from workers.serving.errors import ServingError, plain_text
-from workers.serving.frames import Frame, FrameReader, write_frame
 from workers.serving.protocols import oip, tfs_examples, tfs_predict
 from workers.serving.table import read_table
 

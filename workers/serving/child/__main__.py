@@ -20,13 +20,17 @@ from pathlib import Path
 os.environ["KERAS_BACKEND"] = "jax"
 
 from jobs import stack_memory
+from workers.confinement.forking.server import Server, check_forkable
 from workers.engine.errors import EngineError
-from workers.forking.server import Server, check_forkable
+from workers.model_process.errors import plain_text
+from workers.model_process.frames import InvalidFrame
 from workers.runner.libraries import import_for_code, import_keras, lasting_imports
-from workers.runner.parent_death import die_with_parent, lead_group_of_session, set_process_name
 from workers.serving.child.connection import Connection
-from workers.serving.errors import plain_text
-from workers.serving.frames import InvalidFrame
+from workers.system.parent_death import (
+    die_with_parent,
+    lead_group_of_session,
+    set_process_name,
+)
 
 logger = logging.getLogger("trainyard.serving.child")
 _NEEDED = (
@@ -36,7 +40,7 @@ _NEEDED = (
     "jaxlib.mlir.dialects.mhlo",
     # Of the versions with code of users.
     "workers.engine.models.own_objects",
-    "workers.forking.into_sandbox",
+    "workers.confinement.forking.into_sandbox",
 )
 """The modules of a child."""
 
@@ -83,7 +87,7 @@ def _serve_forks(connection: socket.socket, given: argparse.Namespace) -> int:
         for module in _NEEDED:
             importlib.import_module(module)
     from jobs.contracts.fork import MOST_DESCRIPTORS
-    from workers.forking.into_sandbox import enter_sandbox
+    from workers.confinement.forking.into_sandbox import enter_sandbox
 
     check_forkable()
     # The router has closed the connection.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from workers.serving.frames import BEAT_SECONDS, Frame, FrameReader, write_frame
+from workers.model_process.frames import BEAT_SECONDS, Frame, FrameReader, write_frame
 
 
 class Connection:

@@ -15,7 +15,7 @@ from jax import numpy as jnp
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.engine.models.graph import graph_of
 from workers.engine.models.outputs import output_names
-from workers.serving.protocols.dtypes import computed_dtype, served_dtype
+from workers.model_process.dtypes import computed_dtype, served_dtype
 
 _DRAWN = (
     keras.initializers.Orthogonal,

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import jax
 
 from workers.engine.errors import is_out_of_memory
+from workers.model_process.dtypes import computed_dtype
+from workers.model_process.errors import plain_text
+from workers.model_process.frames import MAX_BODY
 from workers.serving.child.failures import OutOfMemory, ShapesRefused
 from workers.serving.child.memory import free_bytes
 from workers.serving.child.model import PureModel
-from workers.serving.errors import plain_text
-from workers.serving.frames import MAX_BODY
-from workers.serving.protocols.dtypes import computed_dtype
 
 logger = logging.getLogger("trainyard.serving.child")
 

@@ -10,10 +10,10 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
+from workers.model_process.dtypes import computed_dtype
 from workers.serving.child.model import PureModel
 from workers.serving.child.program import Program, check_memory, compile_program
 from workers.serving.child.sizes import Sizes
-from workers.serving.protocols.dtypes import computed_dtype
 
 Array = npt.NDArray[Any]
 Key = tuple[int, Sizes]

@@ -8,6 +8,7 @@ from pathlib import Path
 import jax
 
 from workers.engine.compiled import cache as compile_cache
+from workers.model_process.frames import Frame
 from workers.serving.child import model as models
 from workers.serving.child.ahead import AheadCompiler
 from workers.serving.child.connection import Connection
@@ -15,7 +16,6 @@ from workers.serving.child.failures import failure_of
 from workers.serving.child.memory import return_unused
 from workers.serving.child.programs import Programs
 from workers.serving.child.sizes import Sizes
-from workers.serving.frames import Frame
 
 logger = logging.getLogger("trainyard.serving.child")
 # A version with many seen sizes serves before all of them are compiled.

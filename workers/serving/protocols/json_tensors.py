@@ -15,8 +15,8 @@ import numpy.typing as npt
 import orjson
 
 from jobs.contracts.signature import TensorSpec
-from workers.serving.errors import BadRequest
-from workers.serving.protocols.dtypes import TYPES, computed_dtype
+from workers.model_process.dtypes import TYPES, computed_dtype
+from workers.model_process.errors import BadRequest
 
 Array = npt.NDArray[Any]
 Body = bytes | bytearray

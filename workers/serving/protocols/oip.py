@@ -17,8 +17,8 @@ import orjson
 
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.features.pipeline import Pipeline
-from workers.serving.errors import BadRequest
-from workers.serving.protocols.dtypes import TYPES, computed_dtype
+from workers.model_process.dtypes import TYPES, computed_dtype
+from workers.model_process.errors import BadRequest
 from workers.serving.protocols.json_tensors import (
     Body,
     check_shape,

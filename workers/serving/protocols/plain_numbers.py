@@ -11,8 +11,8 @@ import numpy as np
 import simdjson
 
 from jobs.contracts.signature import TensorSpec
-from workers.serving.errors import BadRequest
-from workers.serving.protocols.dtypes import TYPES, computed_dtype
+from workers.model_process.dtypes import TYPES, computed_dtype
+from workers.model_process.errors import BadRequest
 from workers.serving.protocols.json_tensors import Array, Body, check_shape, in_range
 
 Key = Literal["instances", "inputs"]

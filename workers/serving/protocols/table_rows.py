@@ -18,8 +18,8 @@ from jobs.contracts.columns import ColumnType
 from jobs.contracts.signature import Signature
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue
-from workers.serving.errors import BadRequest, BodyTooLarge
-from workers.serving.protocols.dtypes import TYPES
+from workers.model_process.dtypes import TYPES
+from workers.model_process.errors import BadRequest, BodyTooLarge
 from workers.serving.protocols.json_tensors import Body, parse_unique
 
 Array = npt.NDArray[Any]

@@ -4,7 +4,7 @@ import re
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
-from workers.serving.errors import BadRequest
+from workers.model_process.errors import BadRequest
 from workers.serving.protocols.target import Target
 
 Verb = Literal["predict", "classify", "regress", "metadata", "status"]

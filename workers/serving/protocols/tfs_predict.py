@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.features.pipeline import Pipeline
-from workers.serving.errors import BadRequest
+from workers.model_process.errors import BadRequest
 from workers.serving.protocols.json_tensors import (
     Body,
     dump_answer,

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import orjson
 
 from jobs.contracts.signature import Signature, TensorSpec
-from workers.serving.protocols.dtypes import TYPES
+from workers.model_process.dtypes import TYPES
 from workers.serving.protocols.table_rows import tensorflow_columns
 from workers.serving.protocols.tfs_predict import SIGNATURE_NAME
 

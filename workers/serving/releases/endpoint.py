@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from jobs.contracts.release import Release, ReleasedVersion, ReplicaReport, SignedRelease
-from workers.serving.errors import BadRequest, NotFound, Unavailable
+from workers.model_process.errors import BadRequest, NotFound, Unavailable
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_views import VersionStatus
 from workers.serving.releases.state import EndpointState

@@ -10,8 +10,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy.typing as npt
 
-from workers.serving.errors import BadRequest, BodyTooLarge, Saturated, ServingError, Unavailable
-from workers.serving.frames import Frame
+from workers.model_process.errors import (
+    BadRequest,
+    BodyTooLarge,
+    Saturated,
+    ServingError,
+    Unavailable,
+)
+from workers.model_process.frames import Frame
 from workers.serving.versions.child_process import Answered, ChildExited, ChildFailed, concatenated
 
 logger = logging.getLogger("trainyard.serving")

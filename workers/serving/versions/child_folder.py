@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from workers.isolation.users import RunnerUser
-from workers.sandbox.launch import Owner
-from workers.sandbox.view import CODE_ROOT, PACKAGES
+from workers.confinement.isolation.users import RunnerUser
+from workers.confinement.sandbox.launch import Owner
+from workers.confinement.sandbox.view import CODE_ROOT, PACKAGES
 from workers.serving.versions.sandboxed_model import CodeRefused, SandboxedModel
 
 

@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from jobs.contracts.release import SandboxLevel
 from jobs.contracts.signature import Signature
-from workers.forking.client import Child, ForkServer
-from workers.serving.frames import BEAT_SECONDS, Decoder, Frame, InvalidFrame, encode
+from workers.confinement.forking.client import Child, ForkServer
+from workers.model_process.frames import BEAT_SECONDS, Decoder, Frame, InvalidFrame, encode
 from workers.serving.versions.gpu_environment import gpu_variables
 from workers.serving.versions.seen_sizes import Sizes
-from workers.supervise.environment import names_secret
+from workers.system.environment import names_secret
 
 Array = npt.NDArray[Any]
 _ROOT = Path(__file__).parents[3]

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 
-from workers.forking.client import ForkServer, can_fork
-from workers.runner.parent_death import become_subreaper
+from workers.confinement.forking.client import ForkServer, can_fork
 from workers.serving.versions.child_process import ChildCommand, ChildProcess
+from workers.system.parent_death import become_subreaper
 
 logger = logging.getLogger("trainyard.serving")
 FORK_SECONDS = 15.0

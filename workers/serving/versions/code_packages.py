@@ -9,15 +9,15 @@ from pathlib import Path
 
 from jobs.contracts.release import ReleasedCode
 from jobs.contracts.sandbox import Level, LevelState
-from workers.environments import installers
-from workers.environments.building import Builder
-from workers.environments.environments import Environments
-from workers.environments.failures import BuildFailed, BuildStopped
-from workers.environments.folder import EnvironmentFolder, Held
-from workers.environments.installers import INSTALLER_VARIABLE, NoInstaller
-from workers.environments.request import Wanted
-from workers.sandbox.launch import Owner
-from workers.serving.errors import plain_text
+from workers.confinement.environments import installers
+from workers.confinement.environments.building import Builder
+from workers.confinement.environments.environments import Environments
+from workers.confinement.environments.failures import BuildFailed, BuildStopped
+from workers.confinement.environments.folder import EnvironmentFolder, Held
+from workers.confinement.environments.installers import INSTALLER_VARIABLE, NoInstaller
+from workers.confinement.environments.request import Wanted
+from workers.confinement.sandbox.launch import Owner
+from workers.model_process.errors import plain_text
 
 logger = logging.getLogger("trainyard.serving.code")
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from workers.sandbox.process import END_TIMEOUT, PAUSE, SandboxProcess
-from workers.sandbox.usage import Unmeasurable, children, processes
+from workers.confinement.sandbox.process import END_TIMEOUT, PAUSE, SandboxProcess
+from workers.confinement.sandbox.usage import Unmeasurable, children, processes
 
 
 @contextmanager

@@ -21,12 +21,19 @@ from subprocess import PIPE, STDOUT
 
 from jobs.contracts.release import ReleasedCode
 from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
-from workers.environments.folder import Held
-from workers.forking.sandbox_forks import SandboxForks
-from workers.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange
-from workers.sandbox.launch import Owner, SandboxRefused, Starter, Streams, launch, spawn
-from workers.sandbox.levels import find_levels, wanted_levels
-from workers.sandbox.watch import Watch
+from workers.confinement.environments.folder import Held
+from workers.confinement.forking.sandbox_forks import SandboxForks
+from workers.confinement.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange
+from workers.confinement.sandbox.launch import (
+    Owner,
+    SandboxRefused,
+    Starter,
+    Streams,
+    launch,
+    spawn,
+)
+from workers.confinement.sandbox.levels import find_levels, wanted_levels
+from workers.confinement.sandbox.watch import Watch
 from workers.serving.versions.child_folder import ChildFolder, shared_folder
 from workers.serving.versions.child_process import SEND_BUFFER_BYTES, child_environment
 from workers.serving.versions.child_starter import FORK_SECONDS

@@ -13,12 +13,13 @@ from pydantic import ValidationError
 
 from jobs.contracts.release import SandboxLevel
 from jobs.contracts.signature import Signature
-from workers.forking.client import Child
-from workers.sandbox import usage
-from workers.sandbox.process import SandboxProcess
-from workers.sandbox.watch import Watch
-from workers.serving.errors import plain_text
-from workers.serving.frames import Frame, InvalidFrame
+from workers.confinement.forking.client import Child
+from workers.confinement.sandbox import usage
+from workers.confinement.sandbox.process import SandboxProcess
+from workers.confinement.sandbox.watch import Watch
+from workers.model_process.errors import plain_text
+from workers.model_process.frames import Frame, InvalidFrame
+from workers.model_process.output_check import problem_of
 from workers.serving.versions.child_process import (
     Answered,
     ChildExited,
@@ -26,7 +27,6 @@ from workers.serving.versions.child_process import (
     ChildProcess,
     LoadedModel,
 )
-from workers.serving.versions.output_check import problem_of
 from workers.serving.versions.seen_sizes import Sizes
 
 Array = npt.NDArray[Any]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobs.contracts.release import ReleasedCode
-from workers.forking.client import ForkServer
+from workers.confinement.forking.client import ForkServer
 from workers.serving.versions.child_process import ChildCommand
 
 

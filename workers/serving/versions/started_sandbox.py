@@ -9,10 +9,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from workers.environments.folder import Held
-from workers.sandbox.process import SandboxProcess
-from workers.sandbox.watch import Watch
-from workers.serving.errors import plain_text
+from workers.confinement.environments.folder import Held
+from workers.confinement.sandbox.process import SandboxProcess
+from workers.confinement.sandbox.watch import Watch
+from workers.model_process.errors import plain_text
 from workers.serving.versions.child_folder import ChildFolder
 from workers.serving.versions.orphans import Orphans
 

@@ -15,8 +15,14 @@ from pydantic import ValidationError
 from jobs.contracts.release import ReleasedVersion, SandboxLevel
 from jobs.contracts.signature import Signature
 from workers.features.files import BadFeatures
+from workers.model_process.errors import (
+    ClientGone,
+    DeadlineExceeded,
+    ServingError,
+    Unavailable,
+)
+from workers.model_process.signature_check import SignatureMismatch, check_signature
 from workers.serving.asgi import Headers, Request
-from workers.serving.errors import ClientGone, DeadlineExceeded, ServingError, Unavailable
 from workers.serving.metrics import Metrics
 from workers.serving.protocols.tfs_views import State, VersionStatus
 from workers.serving.releases.artifacts import CODE, MODEL, ArtifactRefused
@@ -29,7 +35,6 @@ from workers.serving.versions.child_starter import ChildStarter
 from workers.serving.versions.sandboxed_model import SandboxedModel
 from workers.serving.versions.sandboxes import Sandboxes
 from workers.serving.versions.seen_sizes import SeenSizesFolder
-from workers.serving.versions.signature_check import SignatureMismatch, check_signature
 
 logger = logging.getLogger("trainyard.serving")
 # Most requests end earlier, and their clients need no watching.

@@ -1,0 +1,1 @@
+"""Runs code with limits: users of their own, sandboxes, forks into them, installed packages."""

@@ -1,0 +1,56 @@
+"""Has a fork carry out the plan of a sandbox. `sandbox_forks` requests it."""
+
+import os
+from collections.abc import Sequence
+from typing import NoReturn
+
+from workers.confinement.forking import plan_file
+from workers.confinement.forking.interpreter import run_and_exit
+from workers.confinement.sandbox.enter import fail
+from workers.confinement.sandbox.forked import enter_forked
+from workers.confinement.sandbox.plan import Plan
+from workers.system.parent_death import set_process_name
+
+
+def take_streams(descriptors: Sequence[int]) -> int:
+    """Make descriptors the standard streams of this process, and return the one that follows them."""
+    *streams, kept = descriptors
+    for target, descriptor in enumerate(streams):
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+    return kept
+
+
+def enter_sandbox(descriptors: Sequence[int], parent: int) -> NoReturn:
+    """Make this fork the process outside of a sandbox, in which the command of a plan is run.
+
+    Args:
+        descriptors: those of a `ForkIntoSandbox`.
+        parent: the pid of the parent, with which the sandbox ends.
+    """
+    # That of the processes outside. The module in the sandbox sets its own.
+    set_process_name("ty-sandbox")
+    file, *given = descriptors
+    try:
+        plan = _claimed_plan(file)._replace(parent=parent)
+        kept = take_streams(given)
+        # The command names the number that the descriptor has in the process that made the plan.
+        (named,) = plan.keep
+        if kept != named:
+            os.dup2(kept, named)
+            os.close(kept)
+        enter_forked(plan, _run_in_sandbox)
+    except Exception as error:  # noqa: BLE001  whatever it is, the command must not run
+        fail(error)
+
+
+def _claimed_plan(file: int) -> Plan:
+    if not plan_file.claim(file):
+        raise TimeoutError("another process was started, since this one was forked too late")
+    plan = Plan.read(file)
+    os.close(file)
+    return plan
+
+
+def _run_in_sandbox(plan: Plan) -> NoReturn:
+    run_and_exit(plan.command, plan.environment, plan.folder)

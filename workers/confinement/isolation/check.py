@@ -1,0 +1,169 @@
+"""Finds out, by trying, whether this service can give each runner a user of its own."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from workers.confinement.isolation import kernel
+from workers.confinement.isolation.access import Isolation, RunnerAccess
+from workers.confinement.isolation.users import VARIABLE, RunnerUsers, UidRange
+from workers.confinement.isolation.view import View, ancestors
+
+Level = Literal["own_user", "shared"]
+# Seconds. A probe takes half a second.
+TIMEOUT = 60.0
+_PRIVATE = "Each runner has a user id of its own and sees no files of the service but its own folders."
+_CLOSED = "Each runner has a user id of its own and can enter no folders of the service but its own."
+
+
+class IsolationState(NamedTuple):
+    """Whether runners have users of their own, and a sentence about it for people."""
+
+    level: Level
+    message: str
+
+    @classmethod
+    def shared(cls, reason: str) -> "IsolationState":
+        """Return the state of runners that have the user of the service."""
+        return cls("shared", f"Runners share the user of the service and can read its keys: {reason}.")
+
+
+class ProbeFailed(Exception):
+    """A confined process cannot work, or sees too much. The text is the reason."""
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The folders of a worker.
+
+    Attributes:
+        home: everything of the installation.
+        store: the artifacts; it may be outside the home.
+        locks: has a lock for each user id in use.
+        runners: has a folder for each runner.
+        shared: have folders that runners use: of attempts, checkpoints and compiled programs.
+    """
+
+    home: Path
+    store: Path
+    locks: Path
+    runners: Path
+    shared: tuple[Path, ...]
+
+    def private_entries(self) -> list[Path]:
+        """Return files and folders that no runner may read."""
+        folders = (self.home, self.store, self.runners)
+        return [*folders, *(entry for folder in folders[:2] for entry in folder.iterdir())]
+
+
+def find_isolation(
+    folders: Folders, uids: UidRange | None, environment: Mapping[str, str]
+) -> tuple[Isolation | None, IsolationState]:
+    """Return how runners are isolated; None if they have the user of the service.
+
+    Args:
+        folders: of this worker.
+        uids: the configured user ids; None if it is switched off.
+        environment: of runners.
+    """
+    if uids is None:
+        return None, IsolationState.shared(f"{VARIABLE} is off")
+    if sys.platform != "linux":
+        return None, IsolationState.shared("this needs Linux")
+    granted = kernel.effective_capabilities()
+    if missing := [name for name, bit in kernel.CAPABILITIES.items() if not granted >> bit & 1]:
+        return None, IsolationState.shared(f"the service does not have {', '.join(missing)}")
+    problems = []
+    for isolation, message in _candidates(folders, RunnerUsers(uids, folders.locks), granted):
+        try:
+            _probe(isolation, folders, environment)
+        except (ProbeFailed, OSError, subprocess.TimeoutExpired) as error:
+            problems.append(str(error))
+        else:
+            return isolation, IsolationState("own_user", message)
+    return None, IsolationState.shared("; ".join(dict.fromkeys(problems)))
+
+
+def parents_of(folders: Folders) -> tuple[Path, ...]:
+    """Return the folders that processes in the view of the machine must enter to reach their own."""
+    parents = {
+        parent
+        for each in (folders.runners, *folders.shared)
+        for top in (folders.home, folders.store)
+        for parent in ancestors(each, top)
+    }
+    return (*sorted(parents), folders.runners, *folders.shared)
+
+
+def _candidates(folders: Folders, users: RunnerUsers, granted: int) -> Iterator[tuple[Isolation, str]]:
+    """Yield the ways to isolate runners, the best first."""
+    if granted >> kernel.CAP_SYS_ADMIN & 1:
+        view = View.of((folders.home, folders.store), folders.shared)
+        yield Isolation(users, view, folders.shared), _PRIVATE
+    yield Isolation(users, View(), parents_of(folders)), _CLOSED
+
+
+def _probe(isolation: Isolation, folders: Folders, environment: Mapping[str, str]) -> None:
+    """Start a confined process like a runner.
+
+    Raises:
+        ProbeFailed: it cannot work, or sees too much.
+        OSError: it cannot be started.
+    """
+    isolation.open_parents()
+    folder = folders.runners / "probe"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    access = isolation.create_access(folder)
+    # Another worker may probe the same shared folders at this moment. It has another user id.
+    scratch = [shared / f"probe-{access.user.uid}" for shared in folders.shared]
+    try:
+        for each in scratch:
+            access.grant(each)
+        readable = _run(isolation, access, scratch, folders.private_entries(), environment)
+    finally:
+        access.close()
+        for each in scratch:
+            shutil.rmtree(each, ignore_errors=True)
+    if readable:
+        raise ProbeFailed(f"a runner could read {readable[0]}")
+
+
+def _run(
+    isolation: Isolation,
+    access: RunnerAccess,
+    needed: list[Path],
+    private: list[Path],
+    environment: Mapping[str, str],
+) -> list[str]:
+    asked = {
+        "needed": [str(path) for path in (access.home, *needed)],
+        "private": [str(path) for path in private],
+    }
+    confinement = isolation.confinement(access).model_dump_json()
+    command = [
+        sys.executable,
+        "-m",
+        "workers.confinement.isolation.run_confined",
+        confinement,
+        "workers.confinement.isolation.probe",
+    ]
+    ended = subprocess.run(  # noqa: S603  all parts are this program's own
+        [*command, json.dumps(asked)],
+        cwd=access.home,
+        env={**environment, "HOME": str(access.home)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    if ended.returncode != 0:
+        last = (ended.stderr.strip().splitlines() or [f"status {ended.returncode}"])[-1]
+        raise ProbeFailed(f"a process with a user of its own cannot work here ({last[:300]})")
+    found: list[str] = json.loads(ended.stdout)
+    return found

@@ -1,0 +1,92 @@
+"""Decides which files and folders of the machine a sandbox sees."""
+
+import os
+import site
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from workers.confinement.sandbox import landlock
+from workers.confinement.sandbox.plan import Kind, Mount
+
+CODE_ROOT = Path(__file__).resolve().parents[3]
+PACKAGES = ("jobs", "transport", "workers")
+"""The packages of this program that a run needs. Its folder may have others beside them, such as a home."""
+SYSTEM = (
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
+    "/sys/devices/system/cpu", "/sys/devices/system/node",
+    *(f"/etc/{name}" for name in (
+        "alternatives", "ca-certificates", "fonts", "gai.conf", "group", "host.conf", "hosts", "ld.so.cache",
+        "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "passwd", "protocols",
+        "resolv.conf", "services", "timezone",
+        # The name of the distribution, without which pip ends with an error.
+        "debian_version", "lsb-release", "os-release", "redhat-release", "system-release",
+        # Certificates, but not the private keys beside them.
+        "crypto-policies", "pki/ca-trust", "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf",
+        "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf",
+    )),
+)  # fmt: skip
+"""Files of the system that programs read. Not all of /etc: it may have passwords of services."""
+DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  the run has its own folder there
+_PROC = "/proc"
+
+
+def python_folders() -> Iterator[Path]:
+    """Yield the folders of Python, its packages and this program."""
+    # Not all of sys.path: it may have the working folder.
+    names = {sys.prefix, sys.base_prefix, *site.getsitepackages()}
+    yield from (Path(name) for name in sorted(names) if Path(name).is_dir())
+    yield from (CODE_ROOT / name for name in PACKAGES)
+
+
+def mounts(
+    readable: Iterable[str], writable: Iterable[str], temporary: str, devices: Iterable[str] = ()
+) -> list[Mount]:
+    """Return the view of a sandbox that has a root of its own, the outer folders first.
+
+    Raises:
+        FileNotFoundError: a file or folder of the request does not exist.
+    """
+    found: dict[str, Mount] = {}
+    for path in (*SYSTEM, *map(str, python_folders())):
+        if os.path.lexists(path) and Path(path).exists():
+            found |= _shown("read", path)
+    for kind, paths in (("read", readable), ("write", writable)):
+        for path in paths:
+            found |= _shown(kind, path)  # type: ignore[arg-type]
+    for path in TEMPORARY:
+        found[path] = Mount("write", path, temporary)
+    for path in DEVICES:
+        if Path(path).exists():
+            found[path] = Mount("device", path, path)
+    for path in devices:
+        found[path] = Mount("device", path, path)
+    return sorted(found.values(), key=lambda each: (len(Path(each.target).parts), each.kind == "link"))
+
+
+def _shown(kind: Kind, path: str) -> dict[str, Mount]:
+    """Return the mount of a path, and a link if it leads over links on the machine."""
+    real = str(Path(path).resolve(strict=True))
+    shown = {real: Mount(kind, real, real)}
+    if real != path and Path(path).is_symlink() and not Path(path).is_file():
+        shown[path] = Mount("link", path, real)
+    elif real != path:
+        shown[path] = Mount(kind, path, real)
+    return shown
+
+
+def landlock_rules(
+    readable: Iterable[str], writable: Iterable[str], temporary: str, devices: Sequence[str] = ()
+) -> list[tuple[str, int]]:
+    """Return the paths and rights of a sandbox in the view of the machine."""
+    read = (*SYSTEM, *map(str, python_folders()), *readable)
+    return [
+        *((path, landlock.ACCELERATOR) for path in devices),
+        # The driver of a GPU names the threads of a process there. Only runs with a user of their own get
+        # GPUs at this level, and the files of other users stay closed to them.
+        (_PROC, landlock.WRITING if devices else landlock.READING),
+        *((path, landlock.READING) for path in read),
+        *((path, landlock.DEVICE) for path in DEVICES),
+        *((path, landlock.ALL) for path in (*writable, temporary)),
+    ]

@@ -1,0 +1,1 @@
+"""Reads archives of images."""

@@ -1,0 +1,73 @@
+"""Gives the columns of an archive of images their roles and types."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jobs.contracts.columns import ColumnRequest
+from jobs.contracts.images import FILE, IMAGE
+from workers.engine.arrays import Array
+from workers.engine.data.image_files.image_labels import FOLDER, LABEL, choose_label
+from workers.engine.data.image_files.images import ImageTable
+from workers.engine.data.reading.column_types import TypedColumn, recognize
+from workers.engine.data.schema import ColumnSchema, Schema
+from workers.engine.data.texts import is_text
+from workers.engine.errors import BadData
+
+WHOLE_INPUT = "the image is the whole input of the model"
+
+
+def propose_images(
+    table: ImageTable,
+    *,
+    target: str | None,
+    features: Sequence[str] | None,
+    requests: Sequence[ColumnRequest] = (),
+) -> Schema:
+    """Return role and type of each column: the image is the only feature.
+
+    Args:
+        table: as it was read.
+        target: name of the target; see `choose_label`.
+        features: names of the features, if a person chose them.
+        requests: roles and types that a person chose: only that of the target.
+
+    Raises:
+        BadData: another column is requested as a feature, or other roles or types.
+    """
+    if features is not None and tuple(features) != (IMAGE,):
+        raise BadData(f"the features are {', '.join(features)}; {WHOLE_INPUT}, so the only one is {IMAGE!r}")
+    target = choose_label(table.columns, target or requested_target(requests))
+    if target == IMAGE:
+        raise BadData(f"column {IMAGE!r} holds the images and cannot be the target")
+    typed: dict[str, Array] = {}
+    schema: dict[str, ColumnSchema] = {}
+    for name, column in table.columns.items():
+        typed[name], kind = _typed(name, column)
+        schema[name] = ColumnSchema("ignore", kind, WHOLE_INPUT)
+    schema[IMAGE] = ColumnSchema("feature", "image")
+    schema[FILE] = ColumnSchema("id", "category", "it is the path of each image")
+    schema[target] = ColumnSchema("target", schema[target].type)
+    return Schema(replace(table, columns=typed), schema, target)
+
+
+def requested_target(requests: Sequence[ColumnRequest]) -> str | None:
+    """Return the column that was given the role of the target.
+
+    Raises:
+        BadData: another role, or a type, was requested.
+    """
+    for request in requests:
+        if request.role not in (None, "target") or request.type is not None:
+            raise BadData(
+                f"column {request.name!r}: an archive of images has fixed roles and types; only the target "
+                "can be chosen"
+            )
+    return next((request.name for request in requests if request.role == "target"), None)
+
+
+def _typed(name: str, column: Array) -> TypedColumn:
+    if name == IMAGE:
+        return TypedColumn(column, "image")
+    # Names of files and folders are no numbers and no dates, also if they look like these.
+    is_name = name in (FILE, FOLDER) or (name == LABEL and is_text(column))
+    return TypedColumn(column, "category") if is_name else recognize(column)

@@ -1,0 +1,1 @@
+"""Reads the files of tables: CSV, JSON Lines, Parquet and Arrow."""

@@ -1,0 +1,347 @@
+"""Reads tables of text, such as CSV and TSV, in any of the supported dialects."""
+
+import codecs
+import csv
+import re
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+from jobs.contracts.dialect import (
+    CODECS,
+    SAMPLE_BYTES,
+    Dialect,
+    DialectRequest,
+    Encoding,
+    decode_start,
+    detect,
+    encoding_of,
+)
+from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from workers.engine.arrays import Array
+from workers.engine.data.expansion import CHUNK_BYTES, check_csv, check_expanded
+from workers.engine.data.reading.csv_blocks import CsvLayout, NotSimple, read_blocks
+from workers.engine.data.reading.csv_values import MISSING, column_of
+from workers.engine.data.reading.damage import reading
+from workers.engine.data.spilled import Spill, SpilledColumns
+from workers.engine.data.table import Table, check_names, check_size
+from workers.engine.errors import BadData
+from workers.engine.formulas import quoted
+
+SHOWN_CHARACTERS = 80
+REMEDY = "correct the file, or read it with a larger share in Damaged rows (max_bad_share)"
+
+
+@dataclass
+class BadRows:
+    """Rows with another number of fields than the header.
+
+    Attributes:
+        allowed: the share of all rows that may be left out.
+        rows: line number, reason and text of each.
+    """
+
+    NAMES: ClassVar[tuple[str, ...]] = ("line", "reason", "text")
+    """Names of the columns in the file of the rows."""
+
+    allowed: float = 0.0
+    rows: list[tuple[int, str, str]] = field(default_factory=list)
+
+    def handle(self, row: Any) -> str:
+        """Record a row that pyarrow cannot read; it is left out, or ends the reading."""
+        number = row.number if row.number is not None else 0
+        reason = f"{row.actual_columns} fields instead of {row.expected_columns}"
+        self.rows.append((number, reason, row.text))
+        return "skip" if self.allowed else "error"
+
+    def check(self, rows: int, name: str) -> None:
+        """Check the share of the rows that were left out.
+
+        Args:
+            rows: number of rows that were read.
+            name: of the file.
+
+        Raises:
+            BadData: it is larger than allowed.
+        """
+        found = len(self.rows)
+        if found > self.allowed * (rows + found):
+            number, reason, text = self.rows[0]
+            raise BadData(
+                f"{found:,} of {rows + found:,} rows of {name} cannot be read; at most a share of "
+                f"{self.allowed:g} is left out. The first is line {number}: {reason}: {_shown(text)}; "
+                f"{REMEDY}"
+            )
+
+    def write(self, path: Path) -> None:
+        """Write the rows to a CSV file. Texts that a spreadsheet would evaluate as a formula are quoted."""
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(self.NAMES)
+            writer.writerows((number, reason, quoted(text)) for number, reason, text in self.rows)
+
+
+def read_csv(
+    path: Path,
+    limits: FileLimits = DEFAULT_LIMITS,
+    given: DialectRequest | None = None,
+    bad: BadRows | None = None,
+    spill: Spill | None = None,
+) -> Table:
+    """Read a table of text.
+
+    Args:
+        path: the file.
+        limits: of its size.
+        given: parts of the dialect that are known; the others are detected.
+        bad: which rows may be left out; none by default. It gets those that are.
+        spill: where the columns of a large file are; without it they are in memory.
+
+    Raises:
+        BadData: the file is too large, its header is empty or repeats a name, or a row has another number of
+            fields than the header.
+        DamagedFile: it is not a table of text.
+    """
+    check_size(path, limits)
+    bad = bad or BadRows()
+    spill = spill.for_size(path.stat().st_size) if spill is not None else None
+    with reading(path, "CSV", "save it as text with one header line, and texts with delimiters in quotes"):
+        if spill is not None and (table := _in_blocks(path, limits, given or DialectRequest(), spill)):
+            return table
+        dialect, rows, start = _detect(path, given or DialectRequest())
+        names = _names(rows, dialect, path.name, limits)
+        check_csv(path, len(names), limits)
+        with tempfile.TemporaryDirectory() as folder:
+            source = _without_spaces(path, dialect, start, Path(folder))
+            fields = _fields(names, rows, dialect)
+            arrow = _read(source, dialect, fields, _empty_lines(start), bad, spill, limits).select(names)
+    bad.check(arrow.num_rows, path.name)
+    columns: dict[str, Array] | SpilledColumns = SpilledColumns(spill.folder) if spill is not None else {}
+    size = 0
+    for name in names:
+        columns[name] = column = column_of(name, arrow[name], dialect, limits)
+        size += column.nbytes
+        check_expanded(path.name, size, limits)
+    return Table(columns, dialect=dialect, bad_rows=len(bad.rows))
+
+
+def _in_blocks(path: Path, limits: FileLimits, given: DialectRequest, spill: Spill) -> Table | None:
+    """Return the table of a large file in the usual form; None if it needs the general way."""
+    # The encoding of the sample: a block that has another one is refused.
+    dialect, rows, start = _detect(path, given, whole=False)
+    names = _names(rows, dialect, path.name, limits)
+    fields = _fields(names, rows, dialect)
+    columns = SpilledColumns(spill.folder)
+    try:
+        read_blocks(
+            CsvLayout(path, dialect, names, fields, _empty_lines(start)), columns, limits, spill.threads
+        )
+    except NotSimple:
+        return None
+    return Table(columns, dialect=dialect)
+
+
+def layout_of(path: Path, limits: FileLimits, given: DialectRequest) -> tuple[Dialect, list[str]]:
+    """Return the dialect of a file, and the names of its columns.
+
+    Raises:
+        BadData: its header is empty or repeats a name.
+    """
+    dialect, rows, _ = _detect(path, given)
+    return dialect, _names(rows, dialect, path.name, limits)
+
+
+def _detect(path: Path, given: DialectRequest, *, whole: bool = True) -> tuple[Dialect, list[list[str]], str]:
+    """Return the dialect, the first rows, and the text from which both were read.
+
+    Args:
+        path: the file.
+        given: the known parts of the dialect.
+        whole: whether the encoding is that of the whole file, and not that of its first bytes alone.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(SAMPLE_BYTES)
+        encoding = given.encoding or (_encoding(file, start) if whole else encoding_of(start, is_all=False))
+    known = given.model_copy(update={"encoding": encoding})
+    dialect, rows = detect(start, is_all=size <= len(start), given=known)
+    return dialect, rows, decode_start(start, encoding)
+
+
+def _encoding(file: IO[bytes], start: bytes) -> Encoding:
+    """Return the encoding of a whole file: its first bytes may be plain ASCII."""
+    found = encoding_of(start, is_all=False)
+    if found != "utf-8":
+        return found
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        decoder.decode(start)
+        while chunk := file.read(CHUNK_BYTES):
+            decoder.decode(chunk)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
+
+
+def _names(rows: list[list[str]], dialect: Dialect, file: str, limits: FileLimits) -> list[str]:
+    if not rows:
+        raise BadData(f"{file} has no rows")
+    first = rows[0]
+    if not dialect.header:
+        names = [f"column_{number}" for number in range(1, len(first) + 1)]
+    else:
+        # Some programs end every line with a delimiter, the header alone excepted.
+        names = first[:-1] if len(first) > 1 and first[-1] == "" and _ends_empty(rows) else first
+    check_names(names, file, limits)
+    return names
+
+
+def _ends_empty(rows: list[list[str]]) -> bool:
+    """Return whether the last field of all rows below the header is empty."""
+    return all(row[-1] == "" for row in rows[1:])
+
+
+def _fields(names: list[str], rows: list[list[str]], dialect: Dialect) -> list[str]:
+    """Return names of all fields of a row, also of one that is behind a delimiter at its end."""
+    return [*names, *(f"\0{number}" for number in range(_spare_fields(rows, len(names), dialect)))]
+
+
+def _spare_fields(rows: list[list[str]], names: int, dialect: Dialect) -> int:
+    """Return 1 if every row has a delimiter at its end, and so an empty field more than there are names."""
+    body = rows[1:] if dialect.header else rows
+    return int(bool(body) and all(len(row) == names + 1 and row[-1] == "" for row in body))
+
+
+def _empty_lines(start: str) -> int:
+    """Return the number of empty lines before the first row."""
+    return len(re.findall(r"\r\n|\r|\n", start[: len(start) - len(start.lstrip("\r\n"))]))
+
+
+def _read(
+    path: Path,
+    dialect: Dialect,
+    fields: list[str],
+    empty_lines: int,
+    bad: BadRows,
+    spill: Spill | None,
+    limits: FileLimits,
+) -> Any:
+    """Return the rows as a pyarrow table of texts, null for missing ones.
+
+    Args:
+        path: the file.
+        dialect: of its rows.
+        fields: names of all fields of a row.
+        empty_lines: the number of empty lines before the first row.
+        bad: gets the rows with another number of fields.
+        spill: where the texts of a large file are; None for memory.
+        limits: of their size.
+    """
+    from pyarrow import ArrowInvalid, string
+    from pyarrow import csv as arrow_csv
+
+    try:
+        found = (arrow_csv.read_csv if spill is None else arrow_csv.open_csv)(
+            path,
+            # With several threads a row has no number.
+            read_options=arrow_csv.ReadOptions(
+                use_threads=False,
+                column_names=fields,
+                skip_rows=empty_lines,
+                # Unlike `skip_rows` it counts rows, not lines: a name may have a line break.
+                skip_rows_after_names=int(dialect.header),
+                encoding=CODECS[dialect.encoding],
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=dialect.delimiter, newlines_in_values=True, invalid_row_handler=bad.handle
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types={name: string() for name in fields},
+                null_values=list(MISSING),
+                strings_can_be_null=True,
+            ),
+        )
+        if spill is not None:
+            found = _spilled(found, spill.folder / "texts.arrow", path.name, limits)
+    except ArrowInvalid as error:
+        if bad.rows:
+            number, reason, text = _with_lines(bad.rows, path, dialect, empty_lines)[-1]
+            raise BadData(f"line {number} of {path.name} has {reason}: {_shown(text)}; {REMEDY}") from error
+        raise
+    if bad.rows:
+        bad.rows = _with_lines(bad.rows, path, dialect, empty_lines)
+    return found
+
+
+def _spilled(batches: Any, path: Path, name: str, limits: FileLimits) -> Any:
+    """Return batches as a table over a mapped file.
+
+    Args:
+        batches: a reader of them.
+        path: of the new file.
+        name: of the file that is read, for messages.
+        limits: of its size in memory.
+    """
+    import pyarrow as pa
+
+    size = 0
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, batches.schema) as writer:
+        for batch in batches:
+            size += batch.nbytes
+            check_expanded(name, size, limits)
+            writer.write_batch(batch)
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def _with_lines(
+    rows: list[tuple[int, str, str]], path: Path, dialect: Dialect, empty_lines: int
+) -> list[tuple[int, str, str]]:
+    """Return bad rows with the number of their first line in place of the number of the row.
+
+    pyarrow counts neither empty lines between rows nor those inside of quotes.
+    """
+    lines, wanted = {}, {number for number, _, _ in rows}
+    allow_long_fields(path)
+    with path.open(newline="", encoding=CODECS[dialect.encoding], errors="replace") as file:
+        reader = csv.reader(file, delimiter=dialect.delimiter)
+        number, first = empty_lines, 1
+        for fields in reader:
+            if fields:
+                number += 1
+                if number in wanted:
+                    lines[number] = first
+            if len(lines) == len(wanted):
+                break
+            first = reader.line_num + 1
+    return [(lines.get(number, number), reason, text) for number, reason, text in rows]
+
+
+def allow_long_fields(path: Path) -> None:
+    """Let Python's reader take fields that are as long as a file."""
+    csv.field_size_limit(max(path.stat().st_size, csv.field_size_limit()))
+
+
+def has_spaces_before_quotes(rows: str, dialect: Dialect) -> bool:
+    """Return whether rows have spaces between a delimiter and a quote."""
+    return re.search(rf'{re.escape(dialect.delimiter)} +"', rows) is not None
+
+
+def _without_spaces(path: Path, dialect: Dialect, rows: str, folder: Path) -> Path:
+    """Return a file of the same rows that has no spaces between a delimiter and a quote, for pyarrow."""
+    if not has_spaces_before_quotes(rows, dialect):
+        return path
+    copy = folder / path.name
+    allow_long_fields(path)
+    with (
+        path.open(newline="", encoding=CODECS[dialect.encoding]) as source,
+        copy.open("w", newline="", encoding=CODECS[dialect.encoding]) as target,
+    ):
+        writer = csv.writer(target, delimiter=dialect.delimiter)
+        writer.writerows(csv.reader(source, delimiter=dialect.delimiter, skipinitialspace=True))
+    return copy
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…")

@@ -1,0 +1,201 @@
+"""Reads JSON Lines: one object a line, whose keys are the columns."""
+
+import codecs
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from workers.engine.arrays import Array
+from workers.engine.data.expansion import BYTES_PER_NUMBER, check_expanded
+from workers.engine.data.reading.arrow_columns import to_arrow
+from workers.engine.data.reading.csv_file import BadRows
+from workers.engine.data.spilled import MAX_OPEN_COLUMNS, NumberWriter, Spill, SpilledColumns, writers
+from workers.engine.data.table import Table, check_count, check_names, check_size
+from workers.engine.data.texts import check_lengths, text_array
+from workers.engine.errors import BadData
+
+BYTES_PER_VALUE = 64
+"""Memory of a value while the lines are read."""
+PART_ROWS = 8192
+"""Lines of a large file that are in memory at a time."""
+
+
+def read_json_lines(
+    path: Path,
+    limits: FileLimits = DEFAULT_LIMITS,
+    bad: BadRows | None = None,
+    spill: Spill | None = None,
+) -> Table:
+    """Read a file of JSON objects, one for each line. A key that an object lacks is a missing value.
+
+    Args:
+        path: the file.
+        limits: of its size.
+        bad: which lines may be left out; none by default. It gets those that are.
+        spill: where the columns of a large file are; without it they are in memory.
+
+    Raises:
+        BadData: the file is too large, or a line is no flat JSON object.
+    """
+    check_size(path, limits)
+    bad = bad or BadRows()
+    spill = spill.for_size(path.stat().st_size) if spill is not None else None
+    kinds, rows = _kinds(path, limits, bad)
+    bad.check(rows, path.name)
+    check_names([name.strip() for name in kinds], path.name, limits)
+    if spill is not None and len(kinds) <= MAX_OPEN_COLUMNS:
+        return Table(_in_parts(path, kinds, limits, bad, spill), bad_rows=len(bad.rows))
+    check_expanded(path.name, rows * len(kinds) * BYTES_PER_VALUE, limits)
+    columns: dict[str, list[Any]] = {name: [] for name in kinds}
+    for value in _objects(path, bad):
+        for name, found in columns.items():
+            found.append(value.get(name))
+    arrays = {name.strip(): _column(name, values, kinds[name], limits) for name, values in columns.items()}
+    return Table(arrays, bad_rows=len(bad.rows))
+
+
+def _kinds(path: Path, limits: FileLimits, bad: BadRows) -> tuple[dict[str, set[type]], int]:
+    """Return the types of the values of each key, None if a value is missing, and the number of rows."""
+    kinds: dict[str, set[type]] = {}
+    present: Counter[str] = Counter()
+    lists: set[str] = set()
+    rows = 0
+    for number, line in _lines(path):
+        if isinstance(value := _object(line, kinds, lists), str):
+            bad.rows.append((number, value, line.decode(errors="replace")))
+            if not bad.allowed:
+                break
+            continue
+        if added := [name for name in value if name not in kinds]:
+            check_count(len(kinds) + len(added), path.name, limits)
+            kinds.update((name, set()) for name in added)
+        for name, each in value.items():
+            kinds[name].add(type(each))
+        present.update(value.keys())
+        rows += 1
+        if rows % 1024 == 1:
+            check_expanded(path.name, rows * len(kinds) * BYTES_PER_NUMBER, limits)
+    for name, types in kinds.items():
+        if present[name] < rows:
+            types.add(type(None))
+    return kinds, rows
+
+
+def _in_parts(
+    path: Path, kinds: Mapping[str, set[type]], limits: FileLimits, bad: BadRows, spill: Spill
+) -> SpilledColumns:
+    """Return the columns of a large file, of which some lines are in memory at a time."""
+    columns = SpilledColumns(spill.folder)
+    dtypes = {name.strip(): _dtype(types) for name, types in kinds.items()}
+    first = size = 0
+    with writers(columns, dtypes) as opened:
+        objects = _objects(path, bad)
+        while part := list(islice(objects, PART_ROWS)):
+            for name, types in kinds.items():
+                values = _column(name, [value.get(name) for value in part], types, limits, first)
+                size += values.nbytes
+                writer = opened[name.strip()]
+                if isinstance(writer, NumberWriter):
+                    writer.append(values)
+                else:
+                    writer.append(to_arrow(values))
+            check_expanded(path.name, size, limits)
+            first += len(part)
+    return columns
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not empty, with their numbers."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            text = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            if text.strip():
+                yield number, text
+
+
+def _objects(path: Path, bad: BadRows) -> Iterator[dict[str, Any]]:
+    """Yield the objects of all lines but the bad ones."""
+    left_out = {number for number, _, _ in bad.rows}
+    return (orjson.loads(line) for number, line in _lines(path) if number not in left_out)
+
+
+def _object(line: bytes, kinds: Mapping[str, set[type]], lists: set[str]) -> dict[str, Any] | str:
+    """Return the object of a line, or the reason why it cannot be read.
+
+    Args:
+        line: the line.
+        kinds: the types of the values of each key in the lines before.
+        lists: the keys whose values are lists, to which new ones are added.
+    """
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        return f"no JSON ({error.msg})"
+    if not isinstance(value, dict):
+        return "no JSON object"
+    if nested := next((name for name, each in value.items() if _is_nested(each)), None):
+        return f"a nested list or an object as {nested!r}"
+    return _mixed(value, kinds, lists) or value
+
+
+def _mixed(value: dict[str, Any], kinds: Mapping[str, set[type]], lists: set[str]) -> str | None:
+    """Return why a line does not fit those before, in which a key has lists or single values; else None."""
+    added = {name for name, each in value.items() if isinstance(each, list)} - lists
+    for name in added:
+        if not kinds.get(name, set()) <= {type(None)}:
+            return f"a list as {name!r}, which has single values in lines before"
+    for name in lists.intersection(value):
+        if not isinstance(value[name], list | None):
+            return f"a single value as {name!r}, which has lists in lines before"
+    lists |= added
+    return None
+
+
+def _is_nested(value: Any) -> bool:
+    """Return whether a value is more than a list of words and numbers, as targets with several labels are."""
+    if isinstance(value, list):
+        return any(item is None or isinstance(item, list | dict) for item in value)
+    return isinstance(value, dict)
+
+
+def _dtype(kinds: set[type]) -> np.dtype[Any] | None:
+    """Return the type of a column whose values have these types; None for texts."""
+    known = kinds - {type(None)}
+    if kinds == {bool}:
+        return np.dtype(bool)
+    if known and known <= {int, float}:
+        return np.dtype(np.int64 if kinds == {int} else np.float64)
+    return None
+
+
+def _column(name: str, values: list[Any], kinds: set[type], limits: FileLimits, first: int = 0) -> Array:
+    """Return values of a key: numbers or booleans if all are, else texts with "" for missing ones.
+
+    Args:
+        name: the key.
+        values: some of its values.
+        kinds: the types of all of its values.
+        limits: of the texts.
+        first: number of the first row.
+    """
+    dtype = _dtype(kinds)
+    if dtype is not None:
+        try:
+            return np.asarray(values, dtype)
+        except OverflowError as error:
+            raise BadData(f"column {name!r} has whole numbers outside of 64 bits") from error
+    column = text_array(map(_text, values))
+    check_lengths(name, column, limits.text_characters, first)
+    return column
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -1,0 +1,309 @@
+"""Reads several files of one format as one table: their rows follow each other, and their columns agree.
+
+Files of text are copied into one file, so that the type of a column follows from the values of all of them,
+and a large table is read in parts as usual. Tables of other formats have types, and are joined.
+"""
+
+import codecs
+import csv
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import orjson
+
+from jobs.contracts.dialect import CODECS, Dialect, DialectRequest
+from jobs.contracts.file_limits import FileLimits
+from workers.engine.arrays import Array
+from workers.engine.data.expansion import check_expanded, too_large
+from workers.engine.data.reading.csv_file import (
+    BadRows,
+    allow_long_fields,
+    has_spaces_before_quotes,
+    layout_of,
+    read_csv,
+)
+from workers.engine.data.reading.damage import reading
+from workers.engine.data.reading.json_lines import read_json_lines
+from workers.engine.data.spilled import Spill, SpilledColumns
+from workers.engine.data.table import Table
+from workers.engine.errors import BadData, TooLarge
+
+JOINED = "all files"
+"""Name of the file that the others are copied to, as messages show it."""
+MOST_NAMED = 10
+CHUNK = 2**20
+KINDS = {"b": "booleans", "i": "numbers", "u": "numbers", "f": "numbers", "M": "times"}
+
+type TypedReader = Callable[[Path, FileLimits, Spill], Table]
+"""Reads a file with typed columns within limits; the columns of a large one are in the place."""
+
+
+@dataclass
+class _Joined:
+    """The file that the others are copied to, and the first line of each in it."""
+
+    path: Path
+    names: list[str] = field(default_factory=list)
+    begins: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+    lines: int = 0
+
+    def begin(self, name: str, skipped: int) -> None:
+        """Note that the lines of a file follow, without its first `skipped` ones."""
+        self.names.append(name)
+        self.begins.append(self.lines)
+        self.skipped.append(skipped)
+
+    def place(self, line: int) -> tuple[int, int]:
+        """Return the index of the file of a line, counted from 1, and the line in that file."""
+        index = max(number for number, begin in enumerate(self.begins) if begin < line)
+        return index, line - self.begins[index] + self.skipped[index]
+
+    def explained(self, error: BadData) -> BadData:
+        """Return an error of the same class, which has the code, with the file and line that it is about."""
+
+        def at_home(match: re.Match[str]) -> str:
+            index, line = self.place(int(match[1]))
+            return f"line {line:,} of {self.names[index]}"
+
+        return type(error)(re.sub(rf"line ([0-9]+)(?: of {JOINED})?", at_home, str(error), count=1))
+
+    def locate(self, bad: BadRows) -> None:
+        """Give bad rows the line in their own file, and its number."""
+        rows = [(*self.place(number), reason, text) for number, reason, text in bad.rows]
+        bad.rows = [(line, f"file {index + 1}: {reason}", text) for index, line, reason, text in rows]
+
+
+def read_csv_files(
+    paths: Sequence[Path], limits: FileLimits, given: DialectRequest, bad: BadRows, spill: Spill
+) -> Table:
+    """Read tables of text. They are written as the first one, but may have another encoding.
+
+    Args:
+        paths: the files in their order.
+        limits: of their sum.
+        given: parts of the dialect that are known.
+        bad: which rows may be left out; it gets those that are.
+        spill: where the columns of a large table are.
+
+    Raises:
+        TooLarge: the files are above the limit.
+        BadData: a file has other columns than the first one, or cannot be read.
+        DamagedFile: a file is not a table of text.
+    """
+    _check_sizes(paths, limits)
+    joined = _Joined(spill.folder / JOINED)
+    first: Dialect | None = None
+    names: list[str] = []
+    with joined.path.open("w", newline="", encoding="utf-8") as target:
+        for path in paths:
+            with reading(path, "CSV", "save it as text with one header line"):
+                dialect, found = layout_of(path, limits, given)
+                if first is None:
+                    first, names = dialect, found
+                    # The first rows of a further file may not show how it is written.
+                    known = first.model_dump(include={"delimiter", "decimal", "header"})
+                    given = given.model_copy(update=known)
+                check_same_columns(paths[0].name, names, path.name, found)
+                order = [found.index(name) for name in names]
+                allow_long_fields(path)
+                with path.open(newline="", encoding=CODECS[dialect.encoding]) as source:
+                    spaced = has_spaces_before_quotes(source.read(CHUNK), dialect)
+                    source.seek(0)
+                    _append(source, target, joined, path.name, dialect, order, spaced=spaced)
+    given = given.model_copy(update={"encoding": "utf-8"})
+    try:
+        table = read_csv(joined.path, limits, given, bad, spill)
+    except BadData as error:
+        raise joined.explained(error) from error
+    joined.locate(bad)
+    return replace(table, dialect=first)
+
+
+def _append(
+    source: IO[str],
+    target: IO[str],
+    joined: _Joined,
+    name: str,
+    dialect: Dialect,
+    order: list[int],
+    *,
+    spaced: bool,
+) -> None:
+    """Append the rows of a file of text, and the header of the first one."""
+    lines = iter(source.readline, "")
+    skipped = 0
+    if joined.names and dialect.header:
+        header = csv.reader(lines, delimiter=dialect.delimiter)
+        # A name may have a line break, and empty lines may come first.
+        while not next(header, [""]):
+            pass
+        skipped = header.line_num
+    joined.begin(name, skipped)
+    if spaced or order != sorted(order):
+        writer = csv.writer(target, delimiter=dialect.delimiter, lineterminator="\n")
+        for row in csv.reader(lines, delimiter=dialect.delimiter, skipinitialspace=spaced):
+            # A damaged row keeps its fields, so that it is found.
+            fits = len(row) >= len(order)
+            writer.writerow([*(row[i] for i in order), *row[len(order) :]] if fits else row)
+            joined.lines += 1
+        return
+    last = ""
+    while chunk := source.read(CHUNK):
+        if chunk.endswith("\r"):
+            chunk += source.read(1)
+        joined.lines += chunk.count("\n") + chunk.count("\r") - chunk.count("\r\n")
+        target.write(chunk)
+        last = chunk[-1]
+    if last not in ("\n", "\r", ""):
+        target.write("\n")
+        joined.lines += 1
+
+
+def read_json_files(paths: Sequence[Path], limits: FileLimits, bad: BadRows, spill: Spill) -> Table:
+    """Read files of JSON objects with the same keys, one object for each line.
+
+    Args:
+        paths: the files in their order.
+        limits: of their sum.
+        bad: which lines may be left out; it gets those that are.
+        spill: where the columns of a large table are.
+
+    Raises:
+        TooLarge: the files are above the limit.
+        BadData: a file has other keys than the first one, or cannot be read.
+    """
+    _check_sizes(paths, limits)
+    joined = _Joined(spill.folder / JOINED)
+    keys: dict[str, None] = {}
+    with joined.path.open("wb") as target:
+        for path in paths:
+            joined.begin(path.name, 0)
+            found: dict[str, None] = {}
+            with path.open("rb") as source:
+                for number, line in enumerate(source):
+                    text = line.removeprefix(codecs.BOM_UTF8) if number == 0 else line
+                    found.update(dict.fromkeys(_keys(text)))
+                    target.write(text if text.endswith(b"\n") else text + b"\n")
+                    joined.lines += 1
+            keys = keys or found
+            check_same_columns(paths[0].name, keys, path.name, found)
+    try:
+        table = read_json_lines(joined.path, limits, bad, spill)
+    except BadData as error:
+        raise joined.explained(error) from error
+    joined.locate(bad)
+    return table
+
+
+def _keys(line: bytes) -> Collection[str]:
+    """Return the keys of a line; none of one that is no object, which the reader refuses."""
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return ()
+    return value if isinstance(value, dict) else ()
+
+
+def join(paths: Sequence[Path], read: TypedReader, limits: FileLimits, spill: Spill) -> Table:
+    """Read files with typed columns, and return their rows as one table.
+
+    Args:
+        paths: the files in their order.
+        read: reads one, within the part of the limits that the files before it leave.
+        limits: of their sum.
+        spill: where the columns of a large table are.
+
+    Raises:
+        TooLarge: the files together are above the limit.
+        BadData: a file has other columns than the first one, or columns of another kind or shape.
+    """
+    _check_sizes(paths, limits)
+    tables = _read_each(paths, read, limits, spill)
+    first, whole = tables[0]
+    columns, size = SpilledColumns(spill.folder), 0
+    for name in whole.columns:
+        found = [table.columns[name] for _, table in tables]
+        for (file, _), column in zip(tables, found, strict=True):
+            if _kind_of(column) != _kind_of(found[0]):
+                here, there = _kind_of(found[0]), _kind_of(column)
+                raise BadData(f"column {name!r} has {there} in {file}, but {here} in {first}")
+        # Small numbers of one file become as large as those of another.
+        width = np.result_type(*(column.dtype for column in found)).itemsize
+        size += width * sum(column.size for column in found)
+        check_expanded(JOINED, size, limits)
+        columns[name] = np.concatenate(found)
+    return Table(columns)
+
+
+def _read_each(
+    paths: Sequence[Path], read: TypedReader, limits: FileLimits, spill: Spill
+) -> list[tuple[str, Table]]:
+    """Return the name and table of each file; see `join`."""
+    tables: list[tuple[str, Table]] = []
+    taken = 0
+    for path, part in zip(paths, _parts(spill), strict=False):
+        rest = limits.model_copy(update={"expanded_bytes": max(limits.expanded_bytes - taken, 0)})
+        try:
+            table = read(path, rest, part)
+        except TooLarge as error:
+            if not tables:
+                raise
+            raise TooLarge(
+                f"{error}. The files before it take {taken:,} of the {limits.expanded_bytes:,} bytes that "
+                "are read of all files"
+            ) from error
+        tables.append((path.name, table))
+        check_same_columns(paths[0].name, tables[0][1].columns, path.name, table.columns)
+        taken += sum(table.columns[name].nbytes for name in table.columns)
+    return tables
+
+
+def _check_sizes(paths: Sequence[Path], limits: FileLimits) -> None:
+    """Check the sum of the sizes of files before any of them is read.
+
+    Raises:
+        TooLarge: it is above the limit.
+    """
+    size = sum(path.stat().st_size for path in paths)
+    if size > limits.expanded_bytes:
+        raise too_large(f"{len(paths)} files have {size:,} bytes together", limits)
+
+
+def _parts(spill: Spill) -> Iterator[Spill]:
+    """Yield a place for the columns of each file."""
+    for number in range(1, 1_000_000):
+        folder = spill.folder / f"file-{number}"
+        folder.mkdir()
+        yield replace(spill, folder=folder)
+
+
+def _kind_of(column: Array) -> str:
+    """Return the kind of a column's values for people; columns with the same one can be joined."""
+    shape = "".join(f" × {size}" for size in column.shape[1:])
+    return f"{KINDS.get(column.dtype.kind, 'texts')}{shape}"
+
+
+def check_same_columns(first: str, columns: Collection[str], file: str, found: Collection[str]) -> None:
+    """Check that a further file has the columns of the first one, in any order.
+
+    Raises:
+        BadData: it lacks some, or has others.
+    """
+    missing = [name for name in columns if name not in found]
+    added = [name for name in found if name not in columns]
+    if missing or added:
+        lacks = f" lacks {_listed(missing)}" if missing else ""
+        has = f" has {_listed(added)}" if added else ""
+        raise BadData(
+            f"{file} has other columns than {first}: it{lacks}{' and' if lacks and has else ''}{has}"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(repr(name) for name in names[:MOST_NAMED]) + more

@@ -1,0 +1,1 @@
+"""What both sides of a model's process share: frames, types, checks, errors."""

@@ -1,0 +1,125 @@
+"""Defines the interface between the supervisor and the database. Tests implement it in memory."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from jobs.contracts.environments import InstalledSet, PackageChoice
+from jobs.contracts.events import RunnerEvent
+from jobs.contracts.pruning import Curve
+from jobs.contracts.sandbox import SandboxRecord
+from jobs.contracts.task_parts import Task
+from jobs.states import Desired
+from workers.supervise.attempt.attempt_end import AttemptEnd
+
+
+class DatabaseUnavailable(Exception):
+    """The database is unreachable, locked or slow. The call may have taken effect: repeat it unchanged."""
+
+
+class StoredArtifact(Protocol):
+    """A file in the artifact store."""
+
+    @property
+    def digest(self) -> str:
+        """Its SHA-256 in hex."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One attempt that the scheduler assigned to this worker."""
+
+    attempt: int
+    job: int
+    root: int
+    slots: int = 1
+    project: int | None = None
+
+    @property
+    def compile_cache(self) -> str:
+        """The folder name of the compile cache.
+
+        Each project has its own: a cached program is executed by every runner that loads it.
+        """
+        return f"job-{self.root}" if self.project is None else f"project-{self.project}"
+
+
+class AttemptRepository(Protocol):
+    """Reads and writes of one worker. Every method may raise `DatabaseUnavailable`.
+
+    Writes name their attempt, which is the fencing token: a write for an attempt that the worker no longer
+    holds raises `jobs.errors.StaleFence` and changes nothing. `record` may be repeated with the same
+    `spool_position`: a batch that was committed is not written twice.
+    """
+
+    async def assigned(self) -> Sequence[Assignment]:
+        """Return the attempts that are assigned to this worker and not claimed yet."""
+
+    async def claim(self, attempt: int) -> bool:
+        """Claim the attempt; return False if it was ended or reassigned meanwhile."""
+
+    async def renew(self, attempts: Sequence[int]) -> Mapping[int, Desired]:
+        """Renew the leases and return the desired states.
+
+        The worker no longer holds attempts that are missing.
+        """
+
+    async def task_for(self, attempt: int, *, folder: Path, threads: int) -> Task:
+        """Return the attempt's task, with its input files downloaded."""
+
+    async def record_sandbox(self, attempt: int, record: SandboxRecord) -> None:
+        """Write the sandbox that the attempt's runner has."""
+
+    async def record_packages(self, attempt: int, found: InstalledSet, choice: PackageChoice | None) -> None:
+        """Write the packages that the attempt's environment has.
+
+        Args:
+            attempt: the attempt.
+            found: its packages.
+            choice: for which code later runs get the same packages; None if they do not.
+        """
+
+    async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
+        """Return the learning curves of ended trials of the search by number, except the `known` ones."""
+
+    async def store_file(self, attempt: int, path: Path) -> StoredArtifact:
+        """Copy an output of an attempt into the artifact store. Slow, so never inside a transaction.
+
+        Raises:
+            QuotaReached: the file does not fit into the disk quota of its project.
+        """
+
+    async def share_events(self, attempt: int, rate: int) -> float | None:
+        """Report how many events a second the attempt records; return how many it may record.
+
+        None: there is no quota.
+        """
+
+    async def require_within_disk(self, attempt: int, *, beside: int = 0) -> None:
+        """Require that the attempt's project is within its disk quota.
+
+        Args:
+            attempt: the attempt.
+            beside: bytes of the attempt that no row counts.
+
+        Raises:
+            QuotaReached: it is not.
+        """
+
+    async def record(
+        self,
+        attempt: int,
+        events: Sequence[RunnerEvent],
+        *,
+        spool_position: int,
+        stored: Mapping[str, StoredArtifact],
+    ) -> None:
+        """Write events and the position of the spool up to which they reach, in one transaction."""
+
+    async def finish(self, attempt: int, ending: AttemptEnd) -> None:
+        """Write the attempt's end."""

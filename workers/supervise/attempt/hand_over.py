@@ -1,0 +1,46 @@
+"""Gives a runner a task and access to its files, and withdraws the access."""
+
+from pathlib import Path
+
+from jobs.contracts.control import Start
+from jobs.contracts.task_parts import Task, with_inputs
+from workers.confinement.isolation.access import RunnerAccess
+
+WORK = "work"
+"""The folder of an attempt in which its runner writes. The others are the supervisor's."""
+_TASK = "spec.json"
+
+
+def hand_over(task: Task, folder: Path, access: RunnerAccess | None) -> Start:
+    """Write the task's file into the attempt's folder, and let the runner use the files that it names.
+
+    Args:
+        task: the task.
+        folder: of the attempt; it has a folder `WORK`.
+        access: of the runner, if it has a user of its own.
+
+    Raises:
+        OSError: the disk is full, or a file cannot be shared.
+    """
+    file = folder / _TASK
+    if access is None:
+        file.write_text(task.model_dump_json())
+        return Start(task=str(file))
+    placed = with_inputs(task, lambda path: str(access.read_only(Path(path))))
+    file.write_text(placed.model_dump_json())
+    # No other runner can enter the folder.
+    file.chmod(0o644)
+    access.grant(folder, write=False)
+    access.grant(Path(task.folder))
+    for path in (task.checkpoints, task.compile_cache):
+        if path:
+            access.grant(Path(path))
+    return Start(task=str(file))
+
+
+def withdraw(task: Task, folder: Path, access: RunnerAccess) -> None:
+    """Withdraw the access to a task's folders, except the compile cache of its project."""
+    for path in (task.folder, task.checkpoints):
+        if path:
+            access.revoke(Path(path))
+    access.revoke(folder)

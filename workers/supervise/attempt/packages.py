@@ -1,0 +1,315 @@
+"""Installs the packages of a task's code before its runner starts."""
+
+import asyncio
+import contextlib
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from jobs.contracts.events import Log, Phase
+from jobs.contracts.packages import python_problem
+from jobs.contracts.sandbox import LevelState
+from jobs.contracts.task_parts import ModelWithCode, OwnCode, Task
+from jobs.kinds.install.payload import InstallTask
+from jobs.states import Outcome
+from workers.confinement.environments import installers
+from workers.confinement.environments.building import Builder, BuildLimits
+from workers.confinement.environments.environments import Environments, limit_bytes
+from workers.confinement.environments.failures import BuildFailed, BuildStopped
+from workers.confinement.environments.folder import Held
+from workers.confinement.environments.installers import INSTALLER_VARIABLE, NoInstaller
+from workers.confinement.environments.request import Wanted
+from workers.confinement.isolation.access import Isolation
+from workers.confinement.sandbox.launch import Owner
+from workers.supervise.attempt.attempt_end import AttemptEnd
+from workers.supervise.attempt.stop_request import StopRequest
+from workers.supervise.events.event_recorder import EventRecorder
+from workers.supervise.events.log_file import level_of
+from workers.supervise.pool.sandboxes import Sandboxes
+
+SECONDS_VARIABLE = "TRAINYARD_PACKAGE_SECONDS"
+"""The time after which an installation is ended."""
+SOURCE = "packages"
+MAX_LINES = 5_000
+"""Lines of an installation in the log of a job; the record of the environment has the last ones."""
+MAX_AT_ONCE = 64
+
+
+def build_limits(memory: int, environment: Mapping[str, str] = os.environ) -> BuildLimits:
+    """Return the limits of installations.
+
+    Args:
+        memory: bytes of a slot, which the run does not use yet.
+        environment: of the worker.
+
+    Raises:
+        ValueError: a value is not a number.
+    """
+    text = environment.get(SECONDS_VARIABLE) or f"{BuildLimits.seconds:.0f}"
+    if not text.isdecimal() or not int(text):
+        raise ValueError(f"{SECONDS_VARIABLE}={text!r}: give a number of seconds, such as 1800")
+    return BuildLimits(float(text), limit_bytes(environment), max(memory, 2**30))
+
+
+@dataclass
+class Packages:
+    """The packages of code on this machine.
+
+    Attributes:
+        environments: has them.
+        sandboxes: the sandboxes of this machine.
+        limits: of each installation.
+        isolation: returns how users are given to processes; None in place of it where the worker is not root.
+    """
+
+    environments: Environments
+    sandboxes: Sandboxes
+    limits: BuildLimits
+    isolation: Callable[[], Isolation | None]
+    # Not those of asyncio: a build lasts for minutes.
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MAX_AT_ONCE, SOURCE))
+
+    async def place(self, task: Task) -> Task:
+        """Return a task with the interpreters that its packages will have, before they are installed.
+
+        Raises:
+            BuildFailed: those of its code cannot be installed; the text is the cause.
+        """
+        if task.code is not None:
+            code = await self._placed(task.code, for_engine=_needs_engine(task))
+            task = task.model_copy(update={"code": code})
+        if task.models:
+            models = [await self._placed_model(model) for model in task.models]
+            task = task.model_copy(update={"models": tuple(models)})
+        return task
+
+    async def _placed_model(self, model: ModelWithCode) -> ModelWithCode:
+        """As `_placed`. The task runs without a model whose packages are missing."""
+        if model.code is None:
+            return model
+        try:
+            return model.model_copy(update={"code": await self._placed(model.code, for_engine=True)})
+        except BuildFailed as error:
+            return model.model_copy(update={"failure": error.message})
+
+    async def _placed(self, code: OwnCode, *, for_engine: bool) -> OwnCode:
+        if problem := python_problem(code.requires_python, platform.python_version()):
+            raise BuildFailed(problem, code="package_python")
+        if not code.requirements:
+            return code
+        choose = partial(self.environments.choose, Wanted.of(code, for_engine=for_engine))
+        digest = await asyncio.get_running_loop().run_in_executor(self._threads, choose)
+        update = {
+            "python": self.environments.folder.python(digest),
+            "environment": digest,
+            "own_versions": not for_engine,
+        }
+        return code.model_copy(update=update)
+
+    async def install(
+        self, task: Task, recorder: EventRecorder, stop: StopRequest, ending: "asyncio.Future[AttemptEnd]"
+    ) -> "Installed | AttemptEnd":
+        """Install the packages of a task, unless they are; the output becomes log lines of the attempt.
+
+        Args:
+            task: with its interpreters, see `place`.
+            recorder: of the attempt.
+            stop: ends the installation when the run has to yield.
+            ending: ends it when the run has ended.
+
+        Returns:
+            The environments, to be released after the run; the end of the run, if it cannot begin.
+        """
+        done = Installed(task)
+        with contextlib.ExitStack() as undo:
+            undo.callback(done.release)
+            if task.code is not None and task.code.requirements:
+                found = await self._install(task.code, _needs_engine(task), recorder, stop, ending)
+                if isinstance(found, AttemptEnd):
+                    return found
+                done.add(task.code, found)
+            for model in task.models:
+                if model.code is None or not model.code.requirements or model.failure:
+                    continue
+                found = await self._install(model.code, True, recorder, stop, ending)
+                if isinstance(found, AttemptEnd) and found.outcome is Outcome.FAILED:
+                    done.fail(model, found.message)
+                elif isinstance(found, AttemptEnd):
+                    return found
+                else:
+                    done.add(model.code, found)
+            undo.pop_all()
+        return done
+
+    async def _install(
+        self,
+        code: OwnCode,
+        for_engine: bool,
+        recorder: EventRecorder,
+        stop: StopRequest,
+        ending: "asyncio.Future[AttemptEnd]",
+    ) -> "Held | AttemptEnd | None":
+        """Return the environment of code; None if the run has ended meanwhile."""
+        states = asyncio.ensure_future(asyncio.shield(self.sandboxes.states))
+        stopped, stopping = threading.Event(), asyncio.ensure_future(stop.wait())
+        building = asyncio.ensure_future(self._ensure(code, for_engine, states, recorder, stopped))
+        first: list[asyncio.Future[Any]] = [building, ending, stopping]
+        try:
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            building.add_done_callback(_release)
+            raise
+        finally:
+            stopped.set()
+            stopping.cancel()
+            states.cancel()
+        await asyncio.wait({building})
+        return _result(building, stop, ended=ending.done())
+
+    async def _ensure(
+        self,
+        code: OwnCode,
+        for_engine: bool,
+        states: "asyncio.Future[tuple[LevelState, ...]]",
+        recorder: EventRecorder,
+        stopped: threading.Event,
+    ) -> Held:
+        try:
+            await states
+        except asyncio.CancelledError:
+            raise BuildStopped from None
+        recorder.add(Phase(time=time.time(), name="installing packages"))
+        loop = asyncio.get_running_loop()
+        lines = _Lines(recorder)
+        ensure = partial(
+            self.environments.ensure,
+            Wanted.of(code, for_engine=for_engine),
+            self._builder,
+            digest=code.environment,
+            minimum=code.minimum,
+            receive=partial(_in_loop, loop, lines.add),
+            stopped=stopped,
+        )
+        return await loop.run_in_executor(self._threads, ensure)
+
+    def _builder(self) -> Builder:
+        """Return the builder of this machine, in a thread.
+
+        Raises:
+            BuildFailed: nothing can be installed here.
+        """
+        try:
+            installer = installers.find(os.environ.get(INSTALLER_VARIABLE, ""))
+        except NoInstaller as error:
+            raise BuildFailed(f"No packages can be installed: {error}.", code="package_installer") from None
+        isolation = self.isolation() if self.sandboxes.have_own_users else None
+        claim = contextlib.nullcontext if isolation is None else partial(_claimed, isolation)
+        return Builder(self.sandboxes.states.result(), installer, claim, self.limits)
+
+    def close(self) -> None:
+        """End the threads. All runs must have ended."""
+        self._threads.shutdown(wait=False)
+
+
+class Installed:
+    """The environments of a task.
+
+    Attributes:
+        task: the task, with the failures of its models.
+        recorded: the code whose packages are recorded with the attempt, the first one, and these.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.recorded: tuple[OwnCode, Held] | None = None
+        self._held: list[Held] = []
+
+    def add(self, code: OwnCode, held: Held | None) -> None:
+        """Keep an environment until the run has ended."""
+        if held is not None:
+            self._held.append(held)
+            self.recorded = self.recorded or (code, held)
+
+    def fail(self, model: ModelWithCode, why: str) -> None:
+        """Note that a model cannot be executed."""
+        failed = model.model_copy(update={"failure": why})
+        models = tuple(failed if each.name == model.name else each for each in self.task.models)
+        self.task = self.task.model_copy(update={"models": models})
+
+    def release(self) -> None:
+        """Let the environments be removed when their space is needed."""
+        for held in self._held:
+            held.release()
+        self._held.clear()
+
+
+class _Lines:
+    """Writes the output of an installation to the log of an attempt."""
+
+    def __init__(self, recorder: EventRecorder) -> None:
+        self._recorder = recorder
+        self._count = 0
+
+    def add(self, line: str) -> None:
+        self._count += 1
+        if self._count > MAX_LINES:
+            return
+        text = line if self._count < MAX_LINES else f"more than {MAX_LINES} lines; further ones are left out"
+        # The end of the run follows when a line of its own cannot be written.
+        with contextlib.suppress(OSError):
+            self._recorder.add(Log(time=time.time(), level=level_of(line), source=SOURCE, line=text))
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, receive: Callable[[str], None], line: str) -> None:
+    # The loop of a node that ends may be closed.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(receive, line)
+
+
+@contextlib.contextmanager
+def _claimed(isolation: Isolation) -> Iterator[Owner]:
+    """Give a build a user of its own."""
+    user = isolation.users.claim()
+    try:
+        yield Owner(user.uid, isolation.users.group)
+    finally:
+        # Otherwise the id stays in use until this process ends.
+        if user.end_processes():
+            user.release()
+
+
+def _needs_engine(task: Task) -> bool:
+    """Return whether a task runs in the process of the engine, with the packages of this program."""
+    if isinstance(task, InstallTask):
+        return task.for_engine
+    spec = getattr(task, "spec", None)
+    return spec is None or not spec.model.info.trains_itself
+
+
+def _release(building: "asyncio.Future[Held]") -> None:
+    if not building.cancelled() and building.exception() is None:
+        building.result().release()
+
+
+def _result(
+    building: "asyncio.Future[Held]", stop: StopRequest, *, ended: bool
+) -> "Held | AttemptEnd | None":
+    error = building.exception()
+    if error is None and not ended and not stop.requested:
+        return building.result()
+    if error is None:
+        building.result().release()
+    if ended:
+        return None
+    if stop.requested:
+        return stop.ending()
+    if isinstance(error, BuildFailed):
+        return AttemptEnd(Outcome.FAILED, error.code, error.message)
+    assert error is not None  # noqa: S101  a run that did not end has one
+    return AttemptEnd.from_error(error)

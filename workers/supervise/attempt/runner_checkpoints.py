@@ -1,0 +1,185 @@
+"""The folder in which one runner with code of users writes its checkpoints.
+
+A sandbox has its folders from its start, but a standby gets its job later. So each runner has a folder of its
+own, which moves into that of the job when it gets one: mounts and Landlock follow a folder that is renamed.
+Checkpoints of other runners are linked into its inputs when it may resume from them.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from jobs.contracts.control import Recorded
+from jobs.contracts.sandbox import Level
+from jobs.runner_files import open_regular, opened_parent
+from workers.confinement.isolation.access import RunnerAccess
+
+NOTE = "checkpoints"
+"""The file in the folder of a runner with the places of its checkpoints, which a node reads after a crash."""
+_PREFIX = "own-"
+_LINKS, _ANY = "checkpoint-", "any"
+_INCOMPLETE = ".tmp-"
+"""The beginning of the names of folders in which a checkpoint is being written."""
+_FOR_ALL = 0o755
+
+
+@dataclass
+class RunnerCheckpoints:
+    """The checkpoints of one runner.
+
+    Attributes:
+        root: the folder of all checkpoints.
+        made: the folder at the start of the runner.
+        place: the same folder now.
+    """
+
+    root: Path
+    made: Path
+    place: Path
+    _runner: Path
+
+    @classmethod
+    def create(
+        cls, root: Path, runner: Path, access: RunnerAccess | None, *, job: Path | None = None
+    ) -> "RunnerCheckpoints":
+        """Make the folder of a new runner.
+
+        Args:
+            root: the folder of all checkpoints.
+            runner: the folder of the runner.
+            access: of the runner, if it has a user of its own.
+            job: the folder of its job; None if it has none yet.
+
+        Raises:
+            OSError: the disk is full, or the folder cannot be shared.
+        """
+        made = (job or root) / f"{_PREFIX}{secrets.token_hex(8)}"
+        # Noted first, so that it is found after a crash.
+        (runner / NOTE).write_text(f"{made}\n")
+        if access is not None:
+            if job is not None:
+                access.grant(job, write=False)
+            access.grant(made)
+        else:
+            made.mkdir(mode=0o700, parents=True)
+        return cls(root, made, made, runner)
+
+    def move_to(self, job: Path, access: RunnerAccess | None) -> None:
+        """Move the folder into that of a job, unless it is there. The runner must have started.
+
+        Raises:
+            OSError: it cannot be moved.
+        """
+        place = job / self.made.name
+        if place == self.place:
+            return
+        job.mkdir(mode=0o700, parents=True, exist_ok=True)
+        note = self._runner / NOTE
+        # Both, since this process may die before the next line or after it.
+        note.write_text(f"{self.made}\n{place}\n")
+        if access is not None:
+            access.move(self.made, place)
+        else:
+            self.made.rename(place)
+        self.place = place
+
+    def path_for(self, level: Level) -> Path:
+        """Return the path of the folder for the runner."""
+        # A root folder of its own has the folder where it was at the start.
+        return self.made if level in (Level.BUBBLEWRAP, Level.NAMESPACES) else self.place
+
+    def recorded(self, control: Recorded) -> Recorded:
+        """Return the message with paths below this folder, since the runner may know it by another path."""
+        own = self.place.relative_to(self.root)
+        folders = (PurePath(folder) for folder in control.folders)
+        below = tuple(str(each.relative_to(own)) for each in folders if each.is_relative_to(own))
+        return control.model_copy(update={"folders": below})
+
+    def link(self, folder: str, inputs: Path) -> str:
+        """Show a checkpoint to the runner, and return its path in the inputs.
+
+        A checkpoint that is missing or damaged is an empty folder there, and the runner takes the next one.
+
+        Args:
+            folder: of the checkpoint, below the root. Code of users has written it.
+            inputs: the folder of files that the runner reads.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        place = inputs / f"{_LINKS}{hashlib.sha256(folder.encode()).hexdigest()[:16]}"
+        if place.exists():
+            return str(place)
+        place.mkdir()
+        place.chmod(_FOR_ALL)
+        relative = os.path.relpath(folder, self.root)
+        with _unless_full(), opened_parent(self.root, f"{relative}/{_ANY}") as (opened, _):
+            for name in os.listdir(opened):  # noqa: PTH208  of an open folder
+                with _unless_full():
+                    _link(self.root, relative, name, opened, place)
+        return str(place)
+
+    def close(self) -> None:
+        """Remove incomplete checkpoints. The runner must have ended."""
+        tidy(self.place)
+
+
+def unlink(inputs: Path) -> None:
+    """Remove the links of `RunnerCheckpoints.link`, which keep the space of deleted checkpoints."""
+    for folder in inputs.glob(f"{_LINKS}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def tidy_after_crash(runners: Path) -> None:
+    """Remove incomplete checkpoints of the runners of a dead node.
+
+    Args:
+        runners: the folder with their folders.
+    """
+    for note in runners.glob(f"*/{NOTE}"):
+        with contextlib.suppress(OSError):
+            for line in note.read_text().splitlines():
+                if Path(line).name.startswith(_PREFIX):
+                    tidy(Path(line))
+
+
+def tidy(place: Path) -> None:
+    """Remove incomplete checkpoints of a runner that has ended, and its folder if that is empty.
+
+    Code of users has written there, and links are not followed.
+    """
+    with contextlib.suppress(OSError):
+        for _, folders, _, opened in os.fwalk(place):
+            for name in [name for name in folders if name.startswith(_INCOMPLETE)]:
+                folders.remove(name)
+                shutil.rmtree(name, dir_fd=opened, ignore_errors=True)
+        place.rmdir()
+
+
+@contextlib.contextmanager
+def _unless_full() -> Iterator[None]:
+    """Suppress errors of files that code of users has written, but not that the disk is full."""
+    try:
+        yield
+    except ValueError:  # the path is not below the root
+        pass
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+
+
+def _link(root: Path, relative: str, name: str, folder: int, place: Path) -> None:
+    """Link a regular file of an open folder, or copy it from another file system."""
+    with os.fdopen(open_regular(root, f"{relative}/{name}"), "rb") as source:
+        try:
+            os.link(name, place / name, src_dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            with (place / name).open("wb") as copy:
+                shutil.copyfileobj(source, copy)
+            (place / name).chmod(0o644)

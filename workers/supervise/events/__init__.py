@@ -1,0 +1,1 @@
+"""Events and log lines of a run: read, checked, spooled and recorded."""

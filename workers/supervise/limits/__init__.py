@@ -1,0 +1,1 @@
+"""Limits of runs, and what ends a run that exceeds them."""

@@ -1,0 +1,1 @@
+"""Runner processes: started, kept warm, forked and confined."""

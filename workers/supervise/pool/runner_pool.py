@@ -1,0 +1,310 @@
+"""Pools runner processes: one that has served a task keeps its imports, data and compiled programs."""
+
+import asyncio
+import itertools
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from workers.confinement.forking.sandbox_forks import SandboxForks
+from workers.confinement.isolation.access import Isolation, RunnerAccess
+from workers.confinement.sandbox.launch import SandboxRefused, Starter, spawn
+from workers.runner.environment import Environment
+from workers.supervise.attempt.launcher import (
+    MODEL,
+    RUNNER,
+    Launcher,
+    RunnerStart,
+    SpawnLauncher,
+)
+from workers.supervise.pool.fork_servers import ForkOrSpawnLauncher, ForkServers
+from workers.supervise.pool.runner_process import RunnerProcess
+from workers.supervise.pool.runner_sandbox import SandboxNeeds
+from workers.supervise.pool.sandbox_folders import remove_if_empty
+from workers.supervise.pool.sandboxes import Sandboxes, SandboxLauncher
+from workers.supervise.pool.standby import StandbyKey, Standbys, share_devices
+from workers.system.environment import runner_environment
+from workers.system.secret_masking import SecretMasker
+
+log = logging.getLogger(__name__)
+
+# Memory that tasks leave behind in a process accumulates.
+MAX_TASKS_PER_RUNNER = 50
+
+
+class RunnerKey(NamedTuple):
+    """Decides whether a runner may be reused: only by its own root job, in the same process environment.
+
+    `sandbox` is None for tasks without code of users.
+    """
+
+    root: int
+    environment: Environment
+    devices: str | None = None
+    sandbox: SandboxNeeds | None = None
+
+    def standby_key(self, *, needs_jax: bool = True) -> StandbyKey:
+        """Return the key of a standby that fits."""
+        if self.sandbox is None:
+            return StandbyKey(self.environment, self.devices)
+        return StandbyKey(self.environment, self.devices, self.sandbox.before_job(), needs_jax)
+
+
+@dataclass
+class RunnerPool:
+    """Hands out runners and takes them back. `slots` limits the busy and idle ones together.
+
+    Standbys are not counted; `standbys` limits them.
+    """
+
+    folder: Path
+    slots: int
+    idle_seconds: float
+    idle_memory: int
+    """Bytes. A larger runner is not kept idle."""
+    masker: SecretMasker = field(default_factory=SecretMasker)
+    module: str = RUNNER
+    fork_servers: ForkServers | None = None
+    """Forks the runners that need JAX. Without it, each runner is a new interpreter."""
+    isolation: Isolation | None = None
+    """Gives each runner a user of its own. Without it, runners have the user of this process."""
+    sandboxes: Sandboxes | None = None
+    """Starts the runners with code of users. Without it, none is started."""
+    model_module: str = MODEL
+    """Executes models with code of users beside a task."""
+    on_taken: Callable[[StandbyKey], None] = lambda _key: None
+    """Called for every runner taken that a standby could have been, so that standbys are kept for the keys
+    used most."""
+    _idle: dict[RunnerProcess, RunnerKey] = field(default_factory=dict)
+    _busy: set[RunnerProcess] = field(default_factory=set)
+    _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self) -> None:
+        self.standbys = Standbys(self._start_standby, self._end)
+
+    async def take(self, key: RunnerKey, *, needs_jax: bool = True) -> RunnerProcess:
+        """Return an idle runner of `key`, else a standby, else a new one.
+
+        Raises:
+            OSError: it could not be started.
+            SandboxRefused: it needs a sandbox that this machine does not offer.
+        """
+        # Other tasks than these start fast in a new interpreter.
+        may_be_warm = needs_jax or key.sandbox is not None
+        standby_key = key.standby_key(needs_jax=needs_jax)
+        if may_be_warm:
+            self.on_taken(standby_key)
+        for runner, its_key in list(self._idle.items()):
+            if its_key == key and runner.alive:
+                del self._idle[runner]
+                self._busy.add(runner)
+                return runner
+        # An idle runner keeps the GPU memory that its tasks have used.
+        await self._discard_idle(lambda runner: share_devices(self._idle[runner].devices, key.devices))
+        await self._make_room()
+        taken = await self._take_standby(key, standby_key) if may_be_warm else None
+        if taken is None:
+            # Another standby may have opened a GPU that the new runner is about to get.
+            await self.standbys.clear_devices(key.devices)
+            taken = await self._launch_for(key, may_fork=needs_jax)
+        self._busy.add(taken)
+        return taken
+
+    async def _take_standby(self, key: RunnerKey, standby_key: StandbyKey) -> RunnerProcess | None:
+        if self.sandboxes is not None and key.sandbox is not None:
+            # A level could have been lost meanwhile.
+            await self.sandboxes.require(key.sandbox.code.minimum)
+        taken = await self.standbys.take(standby_key)
+        if taken is not None and key.sandbox is not None:
+            await self._assign(taken, key.sandbox)
+        return taken
+
+    async def give_back(self, runner: RunnerProcess, key: RunnerKey) -> None:
+        """Keep a runner whose task ended normally for the next task of the same key."""
+        runner.tasks_served += 1
+        runner.idle_since = time.monotonic()
+        # An idle runner must not occupy much memory, and it may still hold models and data of its last tasks.
+        usage = await asyncio.to_thread(runner.tree().measure)
+        if runner.alive and runner.tasks_served < MAX_TASKS_PER_RUNNER and usage.memory <= self.idle_memory:
+            self._busy.discard(runner)
+            self._idle[runner] = key
+        else:
+            await self.discard(runner)
+
+    async def discard(self, runner: RunnerProcess) -> None:
+        """End a runner and delete its folder."""
+        self._idle.pop(runner, None)
+        self._busy.discard(runner)
+        # Shielded: a cancelled caller must not leave a process that is in neither set.
+        await asyncio.shield(self._end(runner))
+
+    async def sweep(self) -> None:
+        """End runners that were idle for too long or died while idle."""
+        too_old = time.monotonic() - self.idle_seconds
+        await self._discard_idle(lambda runner: not runner.alive or runner.idle_since < too_old)
+        if self.fork_servers is not None:
+            await self.fork_servers.sweep()
+
+    async def close(self) -> None:
+        """End every idle runner and standby, and the fork servers with their runners."""
+        await self._discard_idle(lambda _runner: True)
+        await self.standbys.clear()
+        if self.fork_servers is not None:
+            await self.fork_servers.close()
+        if self.sandboxes is not None:
+            self.sandboxes.close()
+
+    @property
+    def pids(self) -> list[int]:
+        """The pids of busy and idle runners."""
+        return [runner.pid for runner in (*self._busy, *self._idle)]
+
+    @property
+    def free_slots(self) -> int:
+        """The number of further tasks that may run; idle runners are ended to make room."""
+        return self.slots - len(self._busy)
+
+    async def _discard_idle(self, should_end: Callable[[RunnerProcess], bool]) -> None:
+        for runner in list(self._idle):
+            # Checked for each: a task may have taken this runner while the one before it was ended.
+            if runner in self._idle and should_end(runner):
+                await self.discard(runner)
+
+    async def _make_room(self) -> None:
+        while self._idle and len(self._idle) + len(self._busy) >= self.slots:
+            # Dictionaries keep the order of insertion.
+            longest_idle = next(iter(self._idle))
+            await self.discard(longest_idle)
+
+    async def _start_standby(self, key: StandbyKey) -> RunnerProcess | None:
+        """Start a standby. Returns None if it cannot be started now."""
+        if key.sandbox is not None:
+            try:
+                return await self._launch_in_sandbox(key.sandbox, key.environment, may_fork=key.jax)
+            except (OSError, SandboxRefused) as error:
+                log.warning("a standby for code could not be started: %s", error)
+                return None
+        # Without a fork server, a new interpreter would not start faster.
+        server = None if self.fork_servers is None else await self.fork_servers.server_for(key.environment)
+        if server is None:
+            return None
+        try:
+            return await self._launch(server, key.devices)
+        except OSError as error:
+            log.warning("a standby could not be forked: %s", error)
+            return None
+
+    async def _launch_for(self, key: RunnerKey, *, may_fork: bool) -> RunnerProcess:
+        if key.sandbox is not None:
+            runner = await self._launch_in_sandbox(key.sandbox, key.environment, may_fork=may_fork)
+            await self._assign(runner, key.sandbox)
+            return runner
+        launcher: Launcher = SpawnLauncher(self.module)
+        if may_fork and self.fork_servers is not None:
+            launcher = ForkOrSpawnLauncher(self.fork_servers, key.environment)
+        return await self._launch(launcher, key.devices)
+
+    async def _assign(self, runner: RunnerProcess, needs: SandboxNeeds) -> None:
+        """Give a runner in a sandbox to a job; it is ended if that fails or is cancelled."""
+        assert runner.sandbox is not None  # noqa: S101  it was started in one
+        assigning = asyncio.ensure_future(asyncio.to_thread(runner.sandbox.assign, needs))
+        try:
+            await asyncio.shield(assigning)
+        except BaseException:
+            await asyncio.wait({assigning})
+            await asyncio.shield(self._end(runner))
+            raise
+
+    async def _launch_in_sandbox(
+        self, needs: SandboxNeeds, environment: Environment, *, may_fork: bool
+    ) -> RunnerProcess:
+        if (sandboxes := self.sandboxes) is None:
+            raise SandboxRefused("this worker starts no code of users")
+        await sandboxes.require(needs.code.minimum)
+        isolation = self.isolation if sandboxes.have_own_users else None
+        starter = await self.sandbox_starter(environment) if may_fork else spawn
+        # After the wait for imports, which may be cancelled.
+        folder = self.new_folder()
+        preparing = asyncio.ensure_future(
+            asyncio.to_thread(sandboxes.prepare, needs, folder, isolation, self.module, starter)
+        )
+        try:
+            launcher = await asyncio.shield(preparing)
+            start = RunnerStart(folder, {})
+            return await RunnerProcess.start(
+                folder, launcher, start=start, masker=self.masker, access=launcher.access
+            )
+        # Also of a cancelled start.
+        except BaseException:
+            await asyncio.shield(_close_prepared(preparing, folder))
+            raise
+
+    async def sandbox_starter(self, environment: Environment) -> Starter:
+        """Return what starts processes with JAX in sandboxes: by forks, where that is possible now."""
+        server = None if self.fork_servers is None else await self.fork_servers.server_for(environment)
+        return spawn if server is None else SandboxForks(server)
+
+    def forget(self, work: Path) -> None:
+        """Remove the folder of a runner's tasks after the last one, unless the runner still uses it."""
+        if all(runner.work_folder != work for runner in (*self._busy, *self._idle)):
+            remove_if_empty(work)
+
+    def new_folder(self) -> Path:
+        """Return an empty folder for a process that starts."""
+        folder = self.folder / str(next(self._numbers))
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, mode=0o700)
+        return folder
+
+    async def _launch(self, launcher: Launcher, devices: str | None) -> RunnerProcess:
+        folder = self.new_folder()
+        try:
+            return await self._start_in(folder, launcher, devices)
+        # Also of a cancelled start.
+        except BaseException:
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+            raise
+
+    async def _start_in(self, folder: Path, launcher: Launcher, devices: str | None) -> RunnerProcess:
+        if self.isolation is None:
+            start = RunnerStart(folder, runner_environment(folder, devices=devices))
+            return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker)
+        creating = asyncio.ensure_future(asyncio.to_thread(self.isolation.create_access, folder))
+        try:
+            access = await asyncio.shield(creating)
+            environment = runner_environment(access.home, devices=devices) | {"TMPDIR": str(access.home)}
+            start = RunnerStart(access.home, environment, self.isolation.confinement(access))
+            return await RunnerProcess.start(folder, launcher, start=start, masker=self.masker, access=access)
+        # A cancelled start must not keep its user id.
+        except BaseException:
+            await asyncio.shield(_close_access(creating))
+            raise
+
+    async def _end(self, runner: RunnerProcess) -> None:
+        await runner.end()
+        # First, since its watch reads the size of the logs.
+        if runner.sandbox is not None:
+            await asyncio.to_thread(runner.sandbox.close)
+        runner.close()
+        if runner.access is not None:
+            await asyncio.to_thread(runner.access.close)
+        await asyncio.to_thread(shutil.rmtree, runner.folder, ignore_errors=True)
+
+
+async def _close_prepared(preparing: "asyncio.Future[SandboxLauncher]", folder: Path) -> None:
+    """Withdraw the access of a runner in a sandbox that was not started, and delete its folders."""
+    await asyncio.wait({preparing})
+    if preparing.exception() is None:
+        await asyncio.to_thread(preparing.result().close)
+    await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+async def _close_access(creating: "asyncio.Future[RunnerAccess]") -> None:
+    """Withdraw the access of a runner that was not started. The thread that gives it cannot be stopped."""
+    await asyncio.wait({creating})
+    if creating.exception() is None:
+        await asyncio.to_thread(creating.result().close)

@@ -1,0 +1,168 @@
+"""The sandbox of one runner with code of users: its needs, its processes, and the files of its tasks."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from jobs.contracts.control import Start
+from jobs.contracts.sandbox import Limits
+from jobs.contracts.task_parts import OwnCode, Task, with_checkpoints, with_inputs
+from workers.confinement.environments.folder import Held
+from workers.confinement.forking.client import Child
+from workers.confinement.isolation.access import RunnerAccess
+from workers.confinement.sandbox import usage
+from workers.confinement.sandbox.gpus import GpuAccess
+from workers.confinement.sandbox.process import SandboxProcess
+from workers.confinement.sandbox.watch import Watch
+from workers.supervise.attempt.runner_checkpoints import RunnerCheckpoints, unlink
+from workers.supervise.pool.sandbox_folders import (
+    SandboxFolders,
+    put_code,
+    remove_if_empty,
+    remove_tree,
+)
+
+
+class SandboxNeeds(NamedTuple):
+    """The needs of a task with code. Another task may use its runner only if it needs the same.
+
+    Attributes:
+        project: the project whose files it reads.
+        code: its code.
+        checkpoints: the folder of the checkpoints of its job.
+        compile_cache: the folder of its compiled programs.
+        limits: its limits.
+        gpus: the GPUs that it uses; None for the CPU.
+    """
+
+    project: int | None
+    code: OwnCode
+    checkpoints: str
+    compile_cache: str
+    limits: Limits
+    gpus: GpuAccess | None = None
+
+    @property
+    def has_job(self) -> bool:
+        """Whether the code and the job are known."""
+        return bool(self.code.digest)
+
+    def before_job(self) -> "SandboxNeeds":
+        """Return the needs of a runner that may get a task with these: all but its code and its job."""
+        code = self.code.model_copy(update={"digest": "", "files": (), "folder": ""})
+        root = str(Path(self.checkpoints).parent) if self.checkpoints else ""
+        return self._replace(code=code, checkpoints=root)
+
+
+@dataclass
+class Sandbox:
+    """The sandbox of a runner.
+
+    Attributes:
+        process: its processes.
+        watch: measures them.
+        writable: the folders in which it writes.
+        folders: its folders.
+        access: its access to files, if it has a user of its own.
+        checkpoints: the folder of its checkpoints; None if its tasks have none.
+        packages: keeps the packages of its interpreter; None if it has no others than the worker.
+        code: the code of its job; None before it has one.
+    """
+
+    process: SandboxProcess
+    watch: Watch
+    writable: tuple[str, ...]
+    folders: SandboxFolders
+    access: RunnerAccess | None
+    checkpoints: RunnerCheckpoints | None
+    packages: Held | None = None
+    code: OwnCode | None = None
+
+    def pids(self) -> list[int]:
+        """Return its processes; none if they cannot be found, for which its watch ends it."""
+        try:
+            return self.process.processes()
+        except usage.Unmeasurable:
+            return []
+
+    def assign(self, needs: SandboxNeeds) -> None:
+        """Give it the code of its job, which it keeps until its end. Call it once, in a thread.
+
+        Args:
+            needs: of the tasks of the job; those of its start were the same, or `needs.before_job()`.
+
+        Raises:
+            OSError: the disk is full, or a folder cannot be moved.
+        """
+        # A standby has compiled programs there.
+        for folder in self.folders.work.iterdir():
+            remove_tree(folder)
+        self.code = put_code(needs.code, self.folders.code)
+        if self.checkpoints is not None:
+            self.checkpoints.move_to(Path(needs.checkpoints), self.access)
+        try:
+            before = usage.disk(self.writable, ())
+        except usage.Unmeasurable as error:
+            raise OSError(f"the folders of a run cannot be measured: {error}") from error
+        self.watch.begin(before=before)
+
+    def hand_over(self, task: Task, attempt: int) -> Start:
+        """Give the runner the files of a task.
+
+        Raises:
+            OSError: the disk is full, or a file cannot be shared.
+        """
+        folder = self.folders.work / str(attempt)
+        shutil.rmtree(folder, ignore_errors=True)
+        # It inherits the rights of the folder around it.
+        folder.mkdir()
+        placed = with_inputs(
+            task.model_copy(update={"code": None}), lambda path: str(self._read_only(Path(path)))
+        )
+        if (own := self.checkpoints) is not None:
+            placed = with_checkpoints(placed, lambda path: own.link(path, self.folders.inputs))
+            seen = str(own.path_for(self.process.record.level))
+            placed = placed.model_copy(update={"checkpoints": seen})
+        placed = placed.model_copy(update={"folder": str(folder), "code": self.code})
+        file = self.folders.inputs / f"task-{attempt}.json"
+        file.write_text(placed.model_dump_json())
+        file.chmod(0o644)
+        return Start(task=str(file))
+
+    def _read_only(self, file: Path) -> Path:
+        if self.access is not None:
+            return self.access.read_only(file)
+        link = self.folders.inputs / file.name
+        if not link.exists():
+            try:
+                os.link(file, link, follow_symlinks=False)
+            except OSError:
+                shutil.copyfile(file, link)
+        return link
+
+    def withdraw(self, attempt: int) -> None:
+        """Withdraw the files of a task, except inputs, which the next task of the job needs again."""
+        (self.folders.inputs / f"task-{attempt}.json").unlink(missing_ok=True)
+        unlink(self.folders.inputs)
+
+    def close(self) -> None:
+        """End all processes and delete its folders. That of its tasks stays until their files are stored."""
+        self.process.close()
+        self.watch.stop()
+        if self.packages is not None:
+            self.packages.release()
+        if self.code is None:
+            # Only a standby has written there, and nothing in it is kept.
+            remove_tree(self.folders.work)
+        remove_if_empty(self.folders.work)
+        if self.checkpoints is not None:
+            self.checkpoints.close()
+
+
+@dataclass(frozen=True)
+class SandboxedChild(Child):
+    """A started runner in a sandbox."""
+
+    sandbox: Sandbox

@@ -1,0 +1,56 @@
+"""Gives runs with code of users the GPUs that their attempt has, where its sandbox allows it."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jobs.contracts.sandbox import Level, LevelState, choose_level
+from workers.confinement.sandbox import gpus
+from workers.confinement.sandbox.gpus import GpuAccess, NoGpuAccess, SandboxGpu
+
+
+@dataclass(frozen=True)
+class SandboxGpus:
+    """The GPUs that this worker has claimed.
+
+    Attributes:
+        gpus: by their entries of CUDA_VISIBLE_DEVICES.
+        own_user: whether each run has a user of its own.
+    """
+
+    gpus: Mapping[str, SandboxGpu]
+    own_user: bool = field(default_factory=lambda: os.geteuid() == 0)
+
+    def access(self, ids: Sequence[str], level: Level, *, network: bool) -> GpuAccess:
+        """Return the files with which a run uses some GPUs. It looks for libraries: call it in a thread.
+
+        Args:
+            ids: their entries of CUDA_VISIBLE_DEVICES.
+            level: the level of the run's sandbox.
+            network: whether the run may connect to other hosts.
+
+        Raises:
+            NoGpuAccess: the run cannot use them; the text is the reason.
+        """
+        if problem := gpus.problem_at(level, own_user=self.own_user, count=len(ids), network=network):
+            raise NoGpuAccess(problem)
+        return gpus.find([self.gpus[each] for each in ids], own_user=self.own_user)
+
+    def problems(self, states: Iterable[LevelState]) -> tuple[str, ...]:
+        """Return why runs with code cannot use one GPU, and why not several, for the plan; empty if they can.
+
+        Args:
+            states: the levels of this machine.
+        """
+        level = choose_level(states, Level.PROCESS)
+        if level is None or not self.gpus:
+            return ()
+        found = []
+        for count in (1, 2):
+            try:
+                self.access([*self.gpus][:1] * count, level, network=False)
+            except NoGpuAccess as error:
+                found.append(str(error))
+            else:
+                found.append("")
+        return tuple(found)

@@ -1,0 +1,1 @@
+"""The ground of all programs of the workers: processes, kernel, limits and files of the machine."""
