@@ -52,6 +52,12 @@ POSTGRES = """
     UNION ALL SELECT 'trigger', tgrelid::regclass || '.' || tgname, pg_get_triggerdef(oid)
     FROM pg_trigger WHERE NOT tgisinternal"""
 
+RENAMED = {
+    "jobs_auditevent_number_fac325e3_uniq": "jobs_auditevent_number_key",
+    "jobs_audithead_count_check": "jobs_audithead_number_check",
+}
+"""Constraints named after earlier states of their columns. Django looks for constraints by their columns."""
+
 
 def made(way: str, query: str, home: Path, **environment: str) -> dict[str, Any]:
     """Make the tables of a new database in one of the ways; return all that is in it."""
@@ -66,31 +72,39 @@ def made(way: str, query: str, home: Path, **environment: str) -> dict[str, Any]
         timeout=240,
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    found["tables"] = {(kind, name): _parts(sql) for kind, name, sql in found["tables"]}
+    text = done.stdout
+    for name, present in RENAMED.items():
+        text = text.replace(name, present)
+    found: dict[str, Any] = json.loads(text)
+    found["tables"] = {(kind, name): _comparable(kind, sql) for kind, name, sql in found["tables"]}
     return found
 
 
-def _parts(sql: str | None) -> list[str]:
-    """Split the definition of a table at its commas: the columns may be in any order."""
+def _comparable(kind: str, sql: str | None) -> str | list[str] | None:
+    """Split the definition of a table of SQLite at its commas: the columns may be in any order."""
+    if sql is None or kind != "table":
+        return sql
     parts, depth = [""], 0
-    for letter in sql or "":
+    for letter in sql[sql.index("(") + 1 : sql.rindex(")")]:
         depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 1:
+        if letter == "," and depth == 0:
             parts.append("")
         else:
             parts[-1] += letter
-    first, *others = parts if len(parts) > 1 else (parts[0], "")
-    before, _, column = first.partition("(")
-    last = others[-1:] and others.pop().rstrip(" )")
-    return [before, *sorted(part.strip() for part in (column, *others, last))]
+    return sorted(part.strip() for part in parts)
 
 
 def assert_equal(at_once: dict[str, Any], squashed: dict[str, Any], single: dict[str, Any]) -> None:
     assert len(at_once["rows"]) > 50
-    assert at_once == squashed
+    _assert_equal(at_once, squashed)
     # The squashed migration is recorded once those that it replaces are applied.
-    assert single == squashed
+    _assert_equal(single, squashed)
+
+
+def _assert_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
+    for part, found in one.items():
+        differences = found.items() ^ other[part].items() if part == "rows" else found
+        assert found == other[part], differences
 
 
 def test_all_ways_make_the_same_tables(tmp_path: Path) -> None:

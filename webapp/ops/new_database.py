@@ -3,9 +3,8 @@
 Migrations compute the models of each step, which takes seconds. A test compares the tables of both ways.
 """
 
-from django.apps import apps
 from django.core.management.sql import emit_post_migrate_signal
-from django.db import connection, models, router, transaction
+from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
@@ -16,7 +15,7 @@ def is_empty() -> bool:
 
 
 def create() -> None:
-    """Create the tables of the present models, and record all migrations as applied.
+    """Create the tables of the models that all migrations lead to, and record these as applied.
 
     In one transaction: a start that is killed leaves the database empty.
     """
@@ -28,18 +27,12 @@ def create() -> None:
         transaction.atomic(),
         connection.schema_editor() as editor,
     ):
-        for model in (recorder.Migration, *_models(loader.migrated_apps)):
-            editor.create_model(model)
+        editor.create_model(recorder.Migration)
+        for model in loader.project_state().apps.get_models():
+            if model._meta.app_label in loader.migrated_apps and model._meta.can_migrate(connection):
+                editor.create_model(model)
         recorder.migration_qs.bulk_create(
             recorder.Migration(app=app, name=name) for app, name in loader.disk_migrations
         )
         # Creates the content types and permissions.
         emit_post_migrate_signal(verbosity=0, interactive=False, db=connection.alias)
-
-
-def _models(labels: set[str]) -> list[type[models.Model]]:
-    found = []
-    for app in apps.get_app_configs():
-        if app.label in labels:
-            found += router.get_migratable_models(app, connection.alias)
-    return [model for model in found if model._meta.can_migrate(connection)]
