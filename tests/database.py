@@ -59,10 +59,20 @@ def install() -> None:
 def migrate(target: Target) -> Any:
     """Migrate to a target; return the models of that time."""
     with _without_collections():
-        MigrationExecutor(connection).migrate([target])
+        single_steps().migrate([target])
     if target not in _MODELS:
-        _MODELS[target] = MigrationExecutor(connection).loader.project_state([target]).apps
+        _MODELS[target] = single_steps().loader.project_state([target]).apps
     return _MODELS[target]
+
+
+def single_steps() -> MigrationExecutor:
+    """Return an executor of the single migrations, also of those that one migration replaces."""
+    executor = MigrationExecutor(connection)
+    executor.loader.replace_migrations = False
+    executor.loader.build_graph()
+    for squashed, migration in executor.loader.replacements.items():
+        executor.loader.graph.remove_replacement_node(squashed, migration.replaces)
+    return executor
 
 
 def upgrade() -> None:

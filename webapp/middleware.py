@@ -26,6 +26,8 @@ SERVER_ERROR = 500
 LONG_POLL = "/api/v1/serving/releases"
 # Not logged as failed: it returns 503 while a part starts, and the monitor reports it.
 PROBE = "/readyz"
+# Not logged as slow: they wait while the web server starts, and the supervisor measures them.
+PROBES = ("/healthz", PROBE)
 
 
 def permissions_policy(handler: Handler) -> Handler:
@@ -82,7 +84,7 @@ def request_log(handler: Handler) -> Handler:
         response = handler(request)
         seconds = time.perf_counter() - begin
         failed = response.status_code >= SERVER_ERROR and request.path != PROBE
-        slow = seconds > SLOW_SECONDS and request.path != LONG_POLL
+        slow = seconds > SLOW_SECONDS and request.path not in (LONG_POLL, *PROBES)
         if failed or slow:
             log.warning(
                 "request",

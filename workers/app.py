@@ -5,9 +5,11 @@ It reads Django's settings but loads none of its apps, which would take most of 
 
 import logging
 import os
+import warnings
 from typing import Any
 
 from celery import signals
+from celery.exceptions import SecurityWarning
 from django.conf import settings
 from django.utils.module_loading import import_string
 
@@ -20,6 +22,9 @@ from workers.system.parent_death import die_with_parent
 # from the queue of the pool and could not deliver them.
 if node := os.environ.get(NODE_PID_VARIABLE):
     die_with_parent(int(node))
+
+# It warns root. A consumer only forwards hints; runners have users of their own.
+warnings.filterwarnings("ignore", category=SecurityWarning)
 
 
 @signals.setup_logging.connect  # type: ignore[untyped-decorator]

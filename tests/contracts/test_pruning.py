@@ -51,6 +51,17 @@ def test_the_median_pruner_respects_startup_trials_warm_up_and_interval() -> Non
     assert judge(late, others[:4], curve(9, 0.5, 0.5, 0.5), epochs=9, maximize=False) is None
 
 
+def test_a_completed_training_that_was_ahead_counts_by_its_value_at_the_same_epoch() -> None:
+    ahead = curve(1, 0.3, 0.2, 0.1, over=True)
+    pruner = MedianPruner(startup_trials=1)
+    thresholds = []
+    for epoch in range(1, 6):
+        verdict = judge(pruner, [ahead], curve(9, *[0.5] * epoch), epochs=9, maximize=False)
+        assert verdict is not None
+        thresholds.append(verdict.threshold)
+    assert thresholds == [0.3, 0.2, 0.1, 0.1, 0.1]
+
+
 def test_completed_trainings_count_at_later_epochs_and_pruned_ones_do_not() -> None:
     pruner = MedianPruner(startup_trials=1)
     mine = curve(9, 0.5, 0.5)

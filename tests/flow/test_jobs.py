@@ -77,12 +77,21 @@ def test_a_training_is_pruned_by_a_trial_that_ends_in_the_other_slot(flow_yard: 
     good, hopeless = flow_yard.ada.get(f"/jobs/{job_id}/trials", sort="number")["items"]
     assert (good["state"], hopeless["state"]) == ("completed", "pruned")
     assert hopeless["started"] < good["finished"], "they did not run at the same time"
-    query = """SELECT value, saw FROM jobs_trialdecision JOIN jobs_trial trial ON trial.id = trial_id
+    query = """SELECT value, epoch, saw FROM jobs_trialdecision JOIN jobs_trial trial ON trial.id = trial_id
         WHERE job_id = ? AND number = ?"""
-    ((value, saw),) = rows.read(flow_yard.home, query, job_id, hopeless["number"])
+    ((value, epoch, saw),) = rows.read(flow_yard.home, query, job_id, hopeless["number"])
     seen = json.loads(saw)
     assert (value, seen["of"]) == (hopeless["score"], 1)
-    assert value > seen["cutoff"] == good["score"]
+    # Both are compared at the same epoch: the other trial may have improved after it, if it was ahead.
+    losses = [
+        point[2]
+        for event in flow_yard.events_of(job_id)
+        if event["type"] == "metric" and event["trial"] == good["number"]
+        for point in event["points"]
+        if point[0] == "val_loss" and point[1] <= epoch
+    ]
+    assert value > seen["cutoff"] == pytest.approx(min(losses))
+    assert seen["cutoff"] >= good["score"]
 
 
 def test_a_killed_job_stops_at_once(flow_yard: RunningYard) -> None:

@@ -130,6 +130,35 @@ def test_a_login_link_is_shown_and_never_logged(home: Home) -> None:
     assert "one-time" not in (home.log / "up.log").read_text()
 
 
+def test_a_start_shows_what_went_wrong_and_files_the_rest(home: Home) -> None:
+    terminal = io.StringIO()
+    console = Console(home.log, terminal)
+    console.is_starting = True
+    hidden = {
+        "broker": "1:M # WARNING Memory overcommit must be enabled!",
+        "worker-1": "2026-11-29T06:53:38.852593Z [info     ] worker 1 is up [workers.node.node]",
+        "serving": "2026-11-29 06:53:35,847 uvicorn.error INFO Started server process [10510]",
+        "scheduler": '{"level": "info", "event": "started"}',
+    }
+    shown = {
+        "web": "Traceback (most recent call last):",
+        "scheduler": "2026-11-29T06:53:38.852593Z [warning  ] the disk is almost full [jobs.disk]",
+        "worker-1": '{"level": "error", "event": "no memory"}',
+    }
+    for name, text in (*hidden.items(), *shown.items()):
+        console.line(name, text)
+    console.ready("web", "ready")
+    console.is_starting = False
+    console.line("broker", "1:M # Out of memory")
+    console.close()
+    assert [line.split(" | ", 1)[1] for line in terminal.getvalue().splitlines()] == [
+        *shown.values(),
+        "ready",
+        "1:M # Out of memory",
+    ]
+    assert all(text in (home.log / f"{name}.log").read_text() for name, text in hidden.items())
+
+
 def test_a_lost_terminal_does_not_stop_the_console(home: Home) -> None:
     with Path(os.devnull).open("w") as terminal:
         console = Console(home.log, terminal)

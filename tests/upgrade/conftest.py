@@ -1,4 +1,4 @@
-"""Starts an installation on the home directory of an older version, with its unfinished work."""
+"""Starts an installation on the home directory of each older version, with its unfinished work."""
 
 import json
 import tarfile
@@ -18,7 +18,7 @@ from tests.upgrade.old_yard import OldYard
 from tests.upgrade.scripts import Chief
 from webapp.demo.client import Client
 
-HOME = Path(__file__).with_name("home-9f1c899.tar.xz")
+HOMES = ("home-9f1c899", "home-5d9f311e")
 
 
 class Upgraded(NamedTuple):
@@ -41,11 +41,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.flow)
 
 
-@pytest.fixture(scope="package")
-def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
-    """Unpack the home, start everything on it, and resume the interrupted search with a script."""
+@pytest.fixture(scope="package", params=HOMES)
+def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
+    """Unpack a home, start everything on it, and resume the interrupted search with a script."""
     folder = tmp_path_factory.mktemp("upgrade")
-    with tarfile.open(HOME) as tar:
+    with tarfile.open(Path(__file__).with_name(f"{request.param}.tar.xz")) as tar:
         tar.extractall(folder / "home", filter="data")
     before = json.loads((folder / "home" / ANSWERS).read_text())
     yard = OldYard(folder / "home", **(QUICK | {"TRAINYARD_STANDBY": "0"}))

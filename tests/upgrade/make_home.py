@@ -71,7 +71,7 @@ def shrink(path: Path) -> None:
 def pack(home: Path) -> Path:
     """Write the state of a home that is down, and its answers, to a tar file."""
     head = subprocess.run(
-        ["git", "rev-parse", "--short=7", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
+        ["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
     )
     target = Path(__file__).with_name(f"home-{head.stdout.strip()}.tar.xz")
     with tarfile.open(target, "w:xz", preset=9) as tar:

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import re
 import sys
 from datetime import datetime
 from logging.handlers import RotatingFileHandler
@@ -14,6 +15,8 @@ RED, BOLD = 31, 1
 NAME_WIDTH = 10
 BYTES_PER_FILE = 10 * 2**20
 MAX_OLD_FILES = 5
+INFORMATION = re.compile(r'\[info *\]| INFO |"level": ?"info"')
+"""Marks a line below the level of warnings in the formats of all parts, except of the broker."""
 
 
 class Console:
@@ -25,10 +28,23 @@ class Console:
         self._coloured = self._stream.isatty() and "NO_COLOR" not in os.environ
         self._files: dict[str, _LogFile] = {}
         self._colours: dict[str, int] = {}
+        self.is_starting = False
+        """Whether the terminal omits what the parts write when all is well."""
 
     def line(self, name: str, text: str) -> None:
         """Write one line of output of the part `name`."""
         self._file(name).write(text)
+        # A broker writes advice about the machine; if it does not start, its log is named.
+        if self.is_starting and (name == "broker" or INFORMATION.search(text)):
+            return
+        self._show(name, text)
+
+    def ready(self, name: str, text: str) -> None:
+        """Write that the part `name` is ready."""
+        self._file("up").write(f"{name}: {text}")
+        self._show(name, text)
+
+    def _show(self, name: str, text: str) -> None:
         colour = self._colours.setdefault(name, COLOURS[len(self._colours) % len(COLOURS)])
         # Control characters of a part's output could rewrite or reconfigure the operator's terminal.
         shown = "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

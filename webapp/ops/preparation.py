@@ -14,6 +14,7 @@ from jobs.actions.people import add_person, create_login_link
 from jobs.actions.tokens import service_token
 from jobs.queries.people import accounts
 from jobs.signing import public_key_file
+from webapp.ops import new_database
 from webapp.ops.backup import copy_sqlite, dump_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home, write_private
@@ -62,8 +63,14 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
 
 
 def migrate(home: Home, report: Callable[[str], None]) -> None:
-    """Apply pending migrations; an existing database is copied first."""
+    """Create the tables of a new database, or apply pending migrations after the database was copied."""
+    if new_database.is_empty():
+        report("Creating the database.")
+        new_database.create()
+        return
     executor = MigrationExecutor(connection)
+    # Records migrations that replace the applied ones.
+    executor.check_replacements()
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if not plan:
         return

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 
-PAUSE = 0.5
+PAUSE = 0.2
 # Seconds. A model that needs longer to load does not keep the dashboard from being announced.
 MODELS_WAIT = 30.0
 # The parts use plain HTTP; loading all CA certificates would take 40 ms per check.

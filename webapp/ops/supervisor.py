@@ -32,6 +32,8 @@ from webapp.ops.watchdog import Watchdog
 BROKER_WAIT = 30.0
 DATABASE_WAIT = 60.0
 MISSING_INTERVAL = 15
+# A worker that is up looks for sandboxes and starts its consumer, and a model is loaded again.
+QUIET_SECONDS = 2.0
 # Enough for a running step, its checkpoint and its end.
 WORKER_GRACE = 45.0
 # A web server that fails this often in a row has a fault that a restart does not remove.
@@ -83,6 +85,7 @@ class Supervisor:
     async def _run_parts(self, listener: socket.socket, serving_port: int) -> None:
         web = ports.url(self.options.host, ports.port_of(listener))
         serving = ports.url(self.options.host, serving_port)
+        self.console.is_starting = True
         await self._start_broker()
         await self._wait_for_database()
         # In a thread, so that a signal during a long migration is answered.
@@ -91,13 +94,14 @@ class Supervisor:
         readiness = Readiness(web=web, serving=serving, token_file=self.home.prediction_token_file)
         await self._wait_until_ready(readiness)
         self.home.write_urls({"web": web, "serving": serving, "pid": os.getpid()})
-        predict = f"{serving}/v1/models/MODEL:predict"
-        self.console.message(f"Ready. Dashboard: {web} · predictions: {predict} · Ctrl-C stops.")
+        self._announce(web, serving)
         for name, error in (await readiness.unready_models()).items():
             reason = f"it could not be loaded: {error}" if error else "it is still loading"
             self.console.message(f"Model {name} does not answer predictions yet: {reason}.", error=True)
         for line in lines:
             self.console.terminal_message(line)
+        await asyncio.sleep(QUIET_SECONDS)
+        self.console.is_starting = False
         # Until it is cancelled; each service restarts its part in a task of its own.
         await asyncio.Event().wait()
 
@@ -107,6 +111,17 @@ class Supervisor:
         if not await self.broker.wait(BROKER_WAIT):
             log = self.home.log / "broker.log"
             raise OpsError(f"The broker ({self.broker.origin}) does not answer; its log is {log}.")
+        self.console.ready("broker", f"ready: {self.broker.origin}")
+
+    def _announce(self, web: str, serving: str) -> None:
+        """Write a line for each part, then the addresses."""
+        addresses = {"web": f" at {web}", "serving": f" at {serving}"}
+        for service in self._services:
+            name = service.part.name
+            if name != "broker":
+                self.console.ready(name, f"ready{addresses.get(name, '')}")
+        predict = f"{serving}/v1/models/MODEL:predict"
+        self.console.message(f"Ready. Dashboard: {web} · predictions: {predict} · Ctrl-C stops.")
 
     async def _wait_for_database(self) -> None:
         """Wait, because a database server may start later."""
@@ -185,6 +200,7 @@ class Supervisor:
     def _on_signal(self) -> None:
         self._signals += 1
         if self._signals == 1:
+            self.console.is_starting = False
             self.console.message(
                 "Stopping: running work is checkpointed first. Press Ctrl-C again to kill it at once."
             )

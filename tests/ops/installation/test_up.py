@@ -7,12 +7,15 @@ import os
 import shutil
 import signal
 import stat
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.ops.conftest import HTTP, Yard, answers, running_yard, wait_for
+from webapp.ops.supervisor import QUIET_SECONDS
 
 pytestmark = [pytest.mark.flow, pytest.mark.timeout(1200)]
 HAS_PATH_BROKER = bool(shutil.which("redis-server") or shutil.which("valkey-server"))
@@ -47,6 +50,16 @@ def test_a_new_home_prints_a_link_for_the_first_administrator_and_does_not_log_i
     link = running.printed().split("become the administrator: ")[1].split()[0]
     assert link.startswith(urls["web"])
     assert not any(link in path.read_text() for path in (running.home / "log").iterdir())
+
+
+def test_a_start_is_quiet(running: Yard) -> None:
+    running.until_printed("become the administrator: ")
+    time.sleep(QUIET_SECONDS / 2)  # a worker writes more a moment later
+    told = [line[len("HH:MM:SS ") :].split(" | ", 1) for line in running.printed().splitlines()]
+    lines = [(name.strip(), text) for name, text in told]
+    assert Counter(name for name, _ in lines if name != "up") == Counter(PARTS)
+    assert all(text.startswith("ready") for name, text in lines if name != "up")
+    assert [text.split(" ")[0] for name, text in lines if name == "up"] == ["Creating", "Ready.", "No"]
 
 
 def test_a_second_start_on_the_same_home_is_refused_with_the_pid_of_the_first(running: Yard) -> None:

@@ -1,4 +1,4 @@
-"""A home of commit 9f1c899 is upgraded: finished work is unchanged, interrupted work resumes."""
+"""Homes of earlier commits are upgraded: finished work is unchanged, interrupted work resumes."""
 
 import re
 from typing import Any
