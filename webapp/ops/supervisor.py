@@ -151,7 +151,7 @@ class Supervisor:
         hosts = {*self.environment.get("TRAINYARD_ALLOWED_HOSTS", "").split(","), self.options.host}
         return {
             **self.environment,
-            # Resolved: a part runs in the source folder, where a relative path would be another one.
+            # Resolved: a part runs in the program's folder, where a relative path would be another one.
             "TRAINYARD_HOME": str(self.home.root),
             "TRAINYARD_REDIS_URL": self.broker.url,
             # Without wildcards, which are addresses to bind and never names of a host.

@@ -1,6 +1,5 @@
 import json
 import subprocess
-import sys
 from argparse import ArgumentParser
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from webapp.ops.backup import local_artifacts, manifest_text
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
-from webapp.ops.parts import ROOT
+from webapp.ops.parts import ROOT, management_argv
 from webapp.ops.restore import restore
 
 
@@ -41,8 +40,8 @@ class Command(BaseCommand):
             )
             return
         # A process of its own: this one has not read the restored secret key.
-        command = [sys.executable, str(ROOT / "manage.py"), "audit", "verify", "--anchor", str(backup)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  fixed program
+        command = management_argv("audit", "verify", "--anchor", str(backup.resolve()))
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:
             self.stderr.write(f"The restored audit log is not valid. {done.stderr.strip()}")
         else:
