@@ -6,6 +6,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs import program
 from webapp.ops.backup import local_artifacts, manifest_text
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -18,7 +19,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", type=Path, help="a file written by `manage.py backup`")
+        parser.add_argument("file", type=Path, help="a file written by `backup`")
         parser.add_argument("--force", action="store_true", help="replace the contents of the home")
 
     def handle(self, *, file: Path, force: bool, **_: object) -> None:
@@ -29,14 +30,16 @@ class Command(BaseCommand):
         except OpsError as error:
             raise CommandError(str(error)) from error
         self._verify_audit_log(file)
-        self.stdout.write(f"{count} files restored into {home.root}. Start it with `manage.py up`.")
+        self.stdout.write(
+            f"{count} files restored into {home.root}. Start it with `{program.command('up')}`."
+        )
 
     def _verify_audit_log(self, backup: Path) -> None:
         """Compare the restored audit log with the head that the backup's manifest names."""
         if "audit" not in json.loads(manifest_text(backup)):
             self.stdout.write(
                 "The backup has no copy of the audit log's head. After the start, run "
-                "`manage.py audit verify`."
+                f"`{program.command('audit verify')}`."
             )
             return
         # A process of its own: this one has not read the restored secret key.
