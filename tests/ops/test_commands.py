@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from jobs.program import ROOT
 from webapp.management.commands import demo, web
-from webapp.ops.parts import ROOT
 from webapp.ops.service import Service
 
 

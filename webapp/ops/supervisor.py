@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from jobs.program import ROOT
 from webapp.ops import orphans, ports
 from webapp.ops.async_tools import cancel, run_in_daemon_thread
 from webapp.ops.broker import Broker
@@ -15,7 +16,6 @@ from webapp.ops.console import Console
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.parts import (
-    ROOT,
     Options,
     ServingOptions,
     broker_part,

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs.program import ROOT
 from webapp.demo.client import Client, DemoError, wait_for
 from webapp.demo.digits import DIGITS
 from webapp.demo.flow import Flow
@@ -17,7 +18,7 @@ from webapp.demo.people import APPROVER, TRAINER, create_demo_person, demo_login
 from webapp.demo.scenario import Scenario
 from webapp.demo.table import TABLE
 from webapp.ops.home import Home
-from webapp.ops.parts import ROOT, management_argv
+from webapp.ops.parts import management_argv
 
 START_SECONDS = 300.0
 STOP_SECONDS = 90.0

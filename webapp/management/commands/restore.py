@@ -7,10 +7,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from jobs import program
+from jobs.program import ROOT
 from webapp.ops.backup import local_artifacts, manifest_text
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
-from webapp.ops.parts import ROOT, management_argv
+from webapp.ops.parts import management_argv
 from webapp.ops.restore import restore
 
 
