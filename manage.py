@@ -1,15 +1,7 @@
 #!/usr/bin/env python
-"""Django's entry; `up`, `demo`, `scheduler`, `worker`, `serve`, `token`, `audit` are its commands."""
+"""Runs the program of this checkout, as `trainyard` runs an installed one."""
 
-import gc
-import os
-import sys
+from webapp.__main__ import main
 
 if __name__ == "__main__":
-    gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
-    from django.core.management import execute_from_command_line
-
-    from jobs import stack_memory
-
-    stack_memory.call(execute_from_command_line, sys.argv)
+    main()

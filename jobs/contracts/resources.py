@@ -51,7 +51,7 @@ def unserved(pool: str, slots: int, largest: int) -> Problem | None:
         return warning(
             "/pool",
             f"no worker is running in pool {pool!r}, so the job will wait",
-            f"Start one with manage.py worker --pool {pool}, or choose another pool",
+            f"Start a worker with --pool {pool}, or choose another pool",
         )
     if slots > largest:
         return warning(

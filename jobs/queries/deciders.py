@@ -9,7 +9,7 @@ from itertools import islice
 
 from django.db.models import Q
 
-from jobs import access
+from jobs import access, program
 from jobs.access import Action
 from jobs.errors import Forbidden
 from jobs.models import LoginLink, Membership, PromotionRequest, User
@@ -21,7 +21,8 @@ MOST_CHECKED = 30
 NOBODY = (
     "No member of {project} could decide it now. Add an independent person with the role approver in the "
     "settings of the project. Who logs in by a link from the page People cannot decide requests of the "
-    "administrator who made that link. The operator can make a link without this limit: manage.py adduser."
+    "administrator who made that link. The operator can make a link without this limit: "
+    f"{program.command('adduser')}."
 )
 
 

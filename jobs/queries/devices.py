@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTransform
 
+from jobs import program
 from jobs.contracts.device_checks import describe_missing, lacks
 from jobs.contracts.mesh import MeshSpec
 from jobs.models import Job, Worker
@@ -64,7 +65,7 @@ def why_none_fits(job: Job, live: list[Worker]) -> str:
 
 def no_worker(pool: str) -> str:
     """Return why jobs of a pool without workers wait; nothing follows the command, so it can be copied."""
-    return f"No worker runs in pool {pool}; start one with: manage.py worker --pool {pool}"
+    return f"No worker runs in pool {pool}; start one with: {program.command(f'worker --pool {pool}')}"
 
 
 def _equipped(job: Job, workers: Iterable[Worker]) -> list[Worker]:

@@ -2,6 +2,7 @@
 
 import shlex
 
+from jobs import program
 from jobs.kinds.external_search.payload import Address, ExternalSearchPayload
 from jobs.models import Job
 
@@ -18,9 +19,9 @@ def external(root: Job) -> ExternalSearchPayload:
 def command(root: Job) -> str:
     """Return the command that starts the chief of a search."""
     address = external(root).address or Address()
-    words = ["manage.py", "chief", "--project", root.project.slug if root.project is not None else ""]
-    words += ["--name", root.title, "--host", address.host]
-    return shlex.join([*words, "--port", str(address.port)])
+    words = ["chief", "--project", root.project.slug if root.project is not None else ""]
+    words += ["--name", root.title, "--host", address.host, "--port", str(address.port)]
+    return program.command(shlex.join(words))
 
 
 def environment(host: str, port: int) -> list[str]:

@@ -6,6 +6,7 @@ from typing import cast
 
 from django.db.models import Exists, OuterRef, Prefetch, QuerySet, prefetch_related_objects
 
+from jobs import program
 from jobs.contracts.answers.base import ErrorOut
 from jobs.contracts.answers.jobs import (
     AttemptOut,
@@ -40,7 +41,7 @@ CHILD_FIELDS = (
 """The fields of children that steps, progress and results need. Others are large, such as tracebacks."""
 
 NOT_PLACED = "The scheduler has not processed the job yet."
-NO_SCHEDULER = "No scheduler runs; start one with: manage.py scheduler"
+NO_SCHEDULER = f"No scheduler runs; start one with: {program.command('scheduler')}"
 
 
 def for_lists(rows: JobQuerySet) -> JobQuerySet:

@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import Client
 
-from jobs import upload_files
+from jobs import program, upload_files
 from jobs.actions import datasets, experiments, resumable_uploads
 from jobs.contracts.columns import ColumnRequest
 from jobs.models import DatasetVersion, Job, ResumableUpload
@@ -87,10 +87,12 @@ def test_a_preparing_version_waits_and_then_reloads(browser: Client) -> None:
     page = browser.get(address)
     assert "hx-trigger" in page.content.decode()
     assert "It waits for a worker, which reads the file." in text_of(page)
-    assert "No scheduler runs; start one with: manage.py scheduler" in text_of(page)
+    assert f"No scheduler runs; start one with: {program.command('scheduler')}" in text_of(page)
     hold = Job.objects.filter(kind="profile", state="queued")
     hold.update(why_waiting=no_worker("default"))
-    assert "No worker runs in pool default; start one with: manage.py worker" in text_of(browser.get(address))
+    assert f"No worker runs in pool default; start one with: {program.command('worker')}" in text_of(
+        browser.get(address)
+    )
     hold.update(state="running")
     assert "A worker is reading it." in text_of(browser.get(address))
     make_ready(DatasetVersion.objects.get(dataset__slug="some-people"), DIABETES)

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from jobs.program import ROOT
 from webapp.management.commands import demo, web
-from webapp.ops.parts import ROOT
 from webapp.ops.service import Service
 
 
 def test_the_demo_starts_from_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    commands: list[list[str]] = []
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
+    starts: list[tuple[tuple[str, ...], Path]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, cwd, **_: starts.append((command, cwd)))
     monkeypatch.chdir(tmp_path)
     demo._start("127.0.0.1", 0, 0)
-    assert commands[0][1] == str(ROOT / "manage.py")
+    assert (starts[0][0][1:4], starts[0][1]) == (("-m", "webapp", "up"), ROOT)
 
 
 def test_a_web_server_with_port_0_prepares_with_the_port_that_it_got(

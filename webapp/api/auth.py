@@ -85,7 +85,7 @@ class Credentials(AuthBase):
 
     openapi_type = "http"
     openapi_scheme = "bearer"
-    openapi_description = "A token made on the page Tokens or by `manage.py token`."
+    openapi_description = "A token made on the page Tokens or by the command `token`."
     # django-ninja's documentation page then sends the CSRF token of the reader's session.
     csrf = True
 

@@ -23,6 +23,7 @@ from ninja.errors import HttpError, ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
+from jobs import program
 from jobs.contracts.problems import Problem, from_items
 from jobs.errors import TrainyardError
 from webapp.api import openapi
@@ -119,7 +120,7 @@ def build() -> Api:
     """Return the API with every resource mounted."""
     api = Api(
         title="Trainyard",
-        version="1",
+        version=program.version(),
         description=openapi.DESCRIPTION,
         urls_namespace="api",
         auth=[Credentials()],

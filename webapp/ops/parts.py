@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from jobs.program import ROOT
 from webapp.ops.broker import Broker
 from webapp.ops.home import Home
 from webapp.ops.service import Part
 
-ROOT = Path(__file__).resolve().parents[2]
 FAILURES_BEFORE_DATA_RESET = 3
 
 
@@ -32,8 +32,13 @@ def web_argv(descriptor: int, health_socket: Path | None = None) -> tuple[str, .
     return (sys.executable, "-m", "webapp.ops.web_server", "--fd", str(descriptor), *health)
 
 
+def management_argv(*arguments: str) -> tuple[str, ...]:
+    """Return the command line of a management command, to be run in the folder `ROOT`."""
+    return (sys.executable, "-m", "webapp", *arguments)
+
+
 def scheduler_argv() -> tuple[str, ...]:
-    return (sys.executable, str(ROOT / "manage.py"), "scheduler")
+    return management_argv("scheduler")
 
 
 def worker_argv(pool: str, slots: int | None, *, check: bool = False) -> tuple[str, ...]:
@@ -97,7 +102,7 @@ def broker_part(broker: Broker, home: Home) -> Part:
 
 
 def exec_command(argv: tuple[str, ...]) -> NoReturn:
-    """Replace this process by `argv`, run in the source folder so that its modules are found."""
+    """Replace this process by `argv`, run in the program's folder so that its modules are found."""
     os.chdir(ROOT)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from jobs.program import ROOT
 from webapp.ops import orphans, ports
 from webapp.ops.async_tools import cancel, run_in_daemon_thread
 from webapp.ops.broker import Broker
@@ -15,7 +16,6 @@ from webapp.ops.console import Console
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.parts import (
-    ROOT,
     Options,
     ServingOptions,
     broker_part,
@@ -166,7 +166,7 @@ class Supervisor:
         hosts = {*self.environment.get("TRAINYARD_ALLOWED_HOSTS", "").split(","), self.options.host}
         return {
             **self.environment,
-            # Resolved: a part runs in the source folder, where a relative path would be another one.
+            # Resolved: a part runs in the program's folder, where a relative path would be another one.
             "TRAINYARD_HOME": str(self.home.root),
             "TRAINYARD_REDIS_URL": self.broker.url,
             # Without wildcards, which are addresses to bind and never names of a host.

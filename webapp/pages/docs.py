@@ -4,12 +4,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from django.conf import settings
 from django.http import HttpResponse
 from django.urls import path, reverse
 from django.utils.safestring import SafeString
 from markdown_it import MarkdownIt
 
+from jobs import program
 from jobs.errors import NotFound
 from webapp.pages.shortcuts import Request, crumbs, page, render
 
@@ -33,7 +33,7 @@ GROUPS = (
 
 def folder() -> Path:
     """Return the folder of the documents."""
-    return Path(settings.BASE_DIR) / "docs"
+    return program.folder("docs")
 
 
 def documents() -> dict[str, Path]:

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from django.utils.csp import CSP
 
+from jobs import program
 from jobs.contracts.file_limits import DEFAULT_LIMITS
 from transport.admission import LOOPBACK
 from webapp.settings import env
 from webapp.settings.logs import logging_settings
 
-BASE_DIR = Path(__file__).resolve().parents[2]
+BASE_DIR = program.ROOT
 HOME = env.home()
 SECRET_KEY = env.secret_key(HOME)
 DEBUG = env.flag("TRAINYARD_DEBUG")
@@ -64,7 +65,7 @@ ASGI_APPLICATION = "webapp.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [program.folder("templates")],
         "APP_DIRS": True,
         "OPTIONS": {
             "builtins": [

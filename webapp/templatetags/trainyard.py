@@ -18,7 +18,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from jobs import clock
+from jobs import clock, program
 from jobs.contracts.problems import Problem
 from jobs.queries import deletions
 from jobs.queries.deletion_scope import DELETION_KINDS, Deletable
@@ -361,6 +361,18 @@ def text_input(
         "error": error,
         "wide": wide,
     }
+
+
+@register.simple_tag
+def program_version() -> str:
+    """Show the version of this program."""
+    return program.version()
+
+
+@register.simple_tag
+def shell_command(*words: str) -> str:
+    """Show the line that runs a command of this program in a terminal."""
+    return program.command(" ".join(words))
 
 
 @register.simple_tag

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from jobs import program
 from jobs.contracts.algorithms import ALGORITHMS
 from jobs.contracts.problems import message_of
 from jobs.kinds.external_search.payload import ExternalSearch
@@ -61,7 +62,7 @@ def read_settings(arguments: Sequence[str] | None) -> Settings:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="manage.py chief",
+        prog=program.command("chief"),
         description="Implements the chief of KerasTuner's distributed mode: unmodified scripts run the "
         "trials of one search. An open search of the same project and name is resumed.",
     )

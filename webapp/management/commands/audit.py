@@ -4,6 +4,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
+from jobs import program
 from jobs.actions import audit
 from jobs.errors import Conflict
 from jobs.queries import audit_anchors, audit_verification
@@ -42,7 +43,7 @@ class Command(BaseCommand):
         except DatabaseError as error:
             raise CommandError(
                 f"The audit log cannot be read: {error}. If the database is older than this program, "
-                "`manage.py up` upgrades it."
+                f"`{program.command('up')}` upgrades it."
             ) from error
 
     def _verify(self, files: list[Path]) -> None:

@@ -1,3 +1,6 @@
+from argparse import ArgumentParser
+from pathlib import Path
+
 from django.core.management.base import BaseCommand
 
 from webapp.ops.parts import chief_argv, exec_command
@@ -8,4 +11,9 @@ class Command(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         # Not `handle`: the chief parses its own command line, whose options Django's parser would refuse.
-        exec_command(chief_argv(argv[2:]))
+        parser = ArgumentParser(add_help=False, allow_abbrev=False)
+        # Resolved: the chief runs in the program's folder.
+        parser.add_argument("--space", type=Path)
+        given, others = parser.parse_known_args(argv[2:])
+        space = () if given.space is None else ("--space", str(given.space.resolve()))
+        exec_command(chief_argv([*others, *space]))

@@ -2,7 +2,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from argparse import ArgumentParser
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs.program import ROOT
 from webapp.demo.client import Client, DemoError, wait_for
 from webapp.demo.digits import DIGITS
 from webapp.demo.flow import Flow
@@ -18,7 +18,7 @@ from webapp.demo.people import APPROVER, TRAINER, create_demo_person, demo_login
 from webapp.demo.scenario import Scenario
 from webapp.demo.table import TABLE
 from webapp.ops.home import Home
-from webapp.ops.parts import ROOT
+from webapp.ops.parts import management_argv
 
 START_SECONDS = 300.0
 STOP_SECONDS = 90.0
@@ -93,14 +93,14 @@ class Command(BaseCommand):
 
 
 def _start(host: str, port: int, serving_port: int, *, by_hand: bool = False) -> "subprocess.Popen[bytes]":
-    arguments = ["up", "--host", host, "--port", str(port), "--serving-port", str(serving_port)]
+    command = management_argv("up", "--host", host, "--port", str(port), "--serving-port", str(serving_port))
     environment = os.environ | {"TRAINYARD_HOME": str(settings.TRAINYARD_HOME), "TRAINYARD_DEMO": "1"}
     if by_hand:
         # Frequent, so that a runner can be killed in the middle of a short training.
         environment.setdefault("TRAINYARD_CHECKPOINT_SECONDS", "0.25")
     # In its own session, so that Ctrl-C reaches only this command, which then stops the rest in order.
     return subprocess.Popen(  # noqa: S603  a fixed command with checked arguments
-        [sys.executable, str(ROOT / "manage.py"), *arguments], env=environment, start_new_session=True
+        command, cwd=ROOT, env=environment, start_new_session=True
     )
 
 

@@ -43,7 +43,7 @@ class Command(BaseCommand):
             port=given["port"],
             dashboard=given["dashboard"],
             artifacts=settings.TRAINYARD_ARTIFACTS,
-            token_file=given["token_file"],
-            public_key_file=given["public_key_file"],
+            token_file=given["token_file"].resolve(),
+            public_key_file=given["public_key_file"].resolve(),
         )
         exec_command(serving_argv(home, options))

@@ -1,0 +1,40 @@
+"""The program `trainyard`; `up`, `demo`, `scheduler`, `worker`, `serve`, `token`, `audit` are its commands.
+
+In a checkout, `manage.py` runs it.
+"""
+
+import gc
+import os
+import sys
+from pathlib import Path
+
+from jobs import program
+from webapp.ops.home import Home
+
+PATH_VARIABLES = ("TRAINYARD_ARTIFACTS", "TRAINYARD_PACKAGE_FOLDER", "TRAINYARD_SECRET_KEY_FILE")
+
+
+def main() -> None:
+    """Run the command that the arguments of this process name."""
+    # Django would print its own version.
+    if sys.argv[1:] in (["version"], ["--version"]):
+        sys.stdout.write(f"{program.version()}\n")
+        return
+    gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
+    _make_paths_absolute()
+    from django.core.management import execute_from_command_line  # slow, and not needed for the version
+
+    execute_from_command_line(sys.argv)
+
+
+def _make_paths_absolute() -> None:
+    """Resolve the paths in the environment: the parts run in the program's folder, not in this one."""
+    os.environ["TRAINYARD_HOME"] = str(Home.from_environment().root)
+    for name in PATH_VARIABLES:
+        if (path := os.environ.get(name)) and "://" not in path:
+            os.environ[name] = str(Path(path).absolute())
+
+
+if __name__ == "__main__":
+    main()
