@@ -10,6 +10,4 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")
     from django.core.management import execute_from_command_line
 
-    from jobs import stack_memory
-
-    stack_memory.call(execute_from_command_line, sys.argv)
+    execute_from_command_line(sys.argv)

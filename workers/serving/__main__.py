@@ -9,7 +9,6 @@ import sys
 
 import uvloop
 
-from jobs import stack_memory
 from jobs.private_files import restrict_new_files
 from workers.serving.settings import Settings, parse
 from workers.serving.versions.child_process import ChildCommand
@@ -48,4 +47,4 @@ async def _run(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(stack_memory.call(main))
+    sys.exit(main())
