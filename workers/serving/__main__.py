@@ -23,7 +23,7 @@ def main() -> int:
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     # It logs a line for each request to the dashboard.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     try:
         uvloop.run(_run(settings))
     except (OSError, ValueError) as error:
