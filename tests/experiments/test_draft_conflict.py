@@ -94,7 +94,7 @@ def test_the_second_save_compares_both_versions_and_names_who_saved_the_other(
         "fit.epochs": (9, 7),
         "fit.batch_size": (8, searching["fit"].get("batch_size")),
     }
-    assert "(3 values in the column Saved) . The replaced draft is not kept." in text
+    assert "(3 values in the column Saved). The replaced draft is not kept." in text
     assert Experiment.objects.get().name == "theirs", "nothing is overwritten before it is asked for"
 
 

@@ -8,6 +8,7 @@ import optuna
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.importance import PedAnovaImportanceEvaluator
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, create_trial
 
 from jobs.contracts.analysis import Importance, ImportanceAnswer, ImportanceRequest, Influence
@@ -62,7 +63,7 @@ def _divergences(request: ImportanceRequest, columns: Floats, scores: Floats) ->
     """Return how much the values of the best trials differ from those of all, for each hyperparameter."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     directions = [request.direction, *(objective.direction for objective in request.further)]
-    words = {"max": "maximize", "min": "minimize"}
+    words = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
     study = optuna.create_study(directions=[words[direction] for direction in directions])
     study.add_trials(_trials(request, columns, scores))
     with warnings.catch_warnings():

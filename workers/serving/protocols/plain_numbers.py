@@ -28,7 +28,7 @@ _OF_NUMBERS = b"0123456789+-.eE \t\r\n"
 _KEYS: dict[Key, bytes] = {"instances": b"instancs", "inputs": b"inputs"}
 # A parser keeps its buffers, whose creation takes as long as parsing. They are 14 times as large as the
 # largest body.
-_PARSER = simdjson.Parser() if simdjson is not None else None
+_PARSER: "simdjson.Parser | None" = simdjson.Parser() if simdjson is not None else None
 _REUSED_BYTES = 256 * 2**10
 
 
