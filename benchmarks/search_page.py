@@ -50,7 +50,7 @@ CHARTS = {
 
 @contextmanager
 def server(environment: dict[str, str]) -> Iterator[str]:
-    import httpx
+    import httpx2
 
     from tests.browser.conftest import free_port
 
@@ -62,9 +62,9 @@ def server(environment: dict[str, str]) -> Iterator[str]:
     try:
         for _ in range(600):
             try:
-                if httpx.get(f"{address}/healthz", trust_env=False).is_success:
+                if httpx2.get(f"{address}/healthz", trust_env=False).is_success:
                     break
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 time.sleep(0.1)
         yield address
     finally:

@@ -69,10 +69,11 @@ SECOND_FACTOR = "second_factor_required"
 NEEDS_SECOND_FACTOR = frozenset({A.APPROVE, A.SERVE, A.MANAGE})
 """Actions that take a second factor where the installation requires one."""
 
-_OF_USER = Parameter("user", BigIntegerField())
-_ROLES = PreparedQuery(lambda: Membership.objects.filter(user=_OF_USER).values_list("project", "role"))
-_ALL_PROJECTS = PreparedQuery(lambda: Project.objects.order_by("name"))
-_PROJECTS = PreparedQuery(lambda: _with_member(_OF_USER, Action.VIEW).order_by("name"))
+_ROLES = PreparedQuery(
+    lambda: Membership.objects.filter(user=Parameter("user", BigIntegerField())).values_list(
+        "project", "role"
+    )
+)
 
 
 def roles_allowing(action: Action) -> list[Role]:
@@ -113,14 +114,7 @@ def projects_of(user: User, wanted: Action = Action.VIEW) -> QuerySet[Project]:
     return _with_member(user, wanted)
 
 
-def visible_projects(user: User) -> list[Project]:
-    """Return the projects that `user` may see, by name: those of `projects_of`, as every page shows them."""
-    if not user.is_active:
-        return []
-    return _ALL_PROJECTS.rows() if user.is_superuser else _PROJECTS.rows(user=user.pk)
-
-
-def _with_member(user: User | int | Parameter, wanted: Action) -> QuerySet[Project]:
+def _with_member(user: User | int, wanted: Action) -> QuerySet[Project]:
     return Project.objects.filter(memberships__user=user, memberships__role__in=roles_allowing(wanted))
 
 
@@ -285,7 +279,7 @@ def visible_promotions(user: User) -> QuerySet[PromotionRequest]:
     return _promotions().filter(_visible(user, "model__project"))
 
 
-def promotions_for_approvers(person: int | Parameter, *, is_admin: bool) -> QuerySet[PromotionRequest]:
+def promotions_for_approvers(person: int, *, is_admin: bool) -> QuerySet[PromotionRequest]:
     """Return the promotion requests in projects where an active person, given by key, approves.
 
     An installation admin approves in all. The rules about own requests are those of `queries.deciders`.

@@ -1,4 +1,7 @@
-"""Keeps the SQL of queries that run many times a second, because building it takes longer than running it.
+"""Keeps the SQL of the queries of every request and heartbeat: building it takes longer than running it.
+
+These read the session, the user, the user's roles, the token of a request, and the new attempts of a worker.
+All other queries are ordinary ones, since this module needs private parts of Django.
 
 The SQL depends on the database's vendor and on nothing that changes while a process runs, so each process
 compiles it once for the default database. No rows are kept: every call reads the database.
@@ -8,11 +11,9 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from django.core.exceptions import EmptyResultSet
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models import Expression, Field, Model, QuerySet
 from django.db.models.sql.compiler import SQLCompiler
-from django.db.transaction import TransactionManagementError
 
 
 class Parameter(Expression):
@@ -28,11 +29,11 @@ class Parameter(Expression):
 
 
 class _Compiled[M: Model, Row](NamedTuple):
-    """A query and its SQL; None if no row can meet its conditions, so that there is nothing to ask."""
+    """A query and its SQL."""
 
     queryset: QuerySet[M, Row]
     compiler: SQLCompiler
-    sql: str | None
+    sql: str
     parameters: tuple[Any, ...]
 
 
@@ -53,15 +54,10 @@ class PreparedQuery[M: Model, Row]:
 
         Raises:
             TypeError: a parameter has no value or None, a value has no parameter, or the query has a prefetch
-                or a database of its own, which would be ignored.
-            TransactionManagementError: the query locks rows, and there is no transaction.
+                or a database of its own, which would be ignored, or locks rows.
         """
         queryset, compiler, sql, parameters = self._get()
-        if sql is None:
-            return []
         current = connections[DEFAULT_DB_ALIAS]
-        if queryset.query.select_for_update and not current.in_atomic_block:
-            raise TransactionManagementError("rows can be locked only inside a transaction")
         bound = _bind(parameters, values, current)
         # A copy for each call: threads share the compiled query, but each has its own connection.
         own = copy.copy(compiler)
@@ -77,7 +73,7 @@ class PreparedQuery[M: Model, Row]:
         """Run the query, and return its first row; None without rows. It adds neither an order nor a limit.
 
         Raises:
-            TypeError, TransactionManagementError: as by `rows`.
+            TypeError: as by `rows`.
         """
         return next(iter(self.rows(**values)), None)
 
@@ -94,12 +90,10 @@ def _compile[M: Model, Row](queryset: QuerySet[M, Row]) -> _Compiled[M, Row]:
         raise TypeError("a prepared query cannot have prefetch_related()")
     if vars(queryset)["_db"] is not None:
         raise TypeError("a prepared query cannot have using()")
+    if queryset.query.select_for_update:
+        raise TypeError("a prepared query cannot have select_for_update()")
     compiler = queryset.query.get_compiler(using=DEFAULT_DB_ALIAS)
-    sql: str | None
-    try:
-        sql, parameters = compiler.as_sql()
-    except EmptyResultSet:
-        sql, parameters = None, ()
+    sql, parameters = compiler.as_sql()
     # The connection is that of the first thread, and would stay open after its end.
     vars(compiler)["connection"] = None
     return _Compiled(queryset, compiler, sql, tuple(parameters))

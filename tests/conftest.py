@@ -12,7 +12,6 @@ from pytest_django import DjangoDbBlocker
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from jobs import stack_memory
 from jobs.queries import disk_use
 from tests import code_reading, database
 from tests.flow.yard import RunningYard, open_yard
@@ -55,7 +54,6 @@ short ones, so that no worker is left alone with a long file when the others hav
 """
 
 MAX_PROCESSES = 4
-RUNS_IN_STACK_MEMORY = pytest.StashKey[bool]()
 INSTALLATION = pytest.StashKey[ExitStack]()
 
 database.install()
@@ -75,15 +73,6 @@ def pytest_configure(config: pytest.Config) -> None:
             plugins.append(FailedTests(file))
     for plugin in plugins:
         config.pluginmanager.register(plugin)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> int | pytest.ExitCode | None:
-    """Run all other hooks of this name, which run the tests, inside `stack_memory.call`."""
-    if config.stash.get(RUNS_IN_STACK_MEMORY, False):
-        return None
-    config.stash[RUNS_IN_STACK_MEMORY] = True
-    return stack_memory.call(config.hook.pytest_cmdline_main, config=config)
 
 
 @pytest.hookimpl(optionalhook=True)

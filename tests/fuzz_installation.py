@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import connect
 
@@ -53,7 +53,7 @@ class Fuzz:
     """The requests to one installation, and their answers."""
 
     def __init__(self, yard: RunningYard, seed: int) -> None:
-        self.yard, self.dice, self.http = yard, random.Random(seed), httpx.Client(timeout=PATIENCE)
+        self.yard, self.dice, self.http = yard, random.Random(seed), httpx2.Client(timeout=PATIENCE)
         self.web, self.serving = yard.urls["web"], yard.urls["serving"]
         self.bearer = yard.bearer("ada")
         document = self.http.get(f"{self.web}/api/v1/openapi.json").json()
@@ -78,9 +78,9 @@ class Fuzz:
         try:
             answer = self.http.request(method, url, **options)
             self.note(kind, answer.status_code, f"{method} {url[:200]} {str(options)[:300]}")
-        except httpx.TimeoutException:
+        except httpx2.TimeoutException:
             self.note(kind, "no answer", f"{method} {url[:200]} {str(options)[:300]}")
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError):
             # A server may close the connection of a damaged request.
             self.note(kind, "closed", url)
 
@@ -199,7 +199,7 @@ class Watch:
         """Check the health of the servers, and measure memory and disk."""
         for url in urls:
             began = time.monotonic()
-            if not httpx.get(url, timeout=PATIENCE).is_success:
+            if not httpx2.get(url, timeout=PATIENCE).is_success:
                 self.complaints.append(f"{url} is not healthy")
             self.slowest = max(self.slowest, time.monotonic() - began)
         parts = self.yard.parts()

@@ -29,7 +29,7 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
     user = request.user
     if not isinstance(user, User):
         return {}
-    projects = access.visible_projects(user)
+    projects = list(access.projects_of(user).order_by("name"))
     project = current_project(request, projects)
     here = request.resolver_match.url_name or "" if request.resolver_match else ""
     counts = {"approvals": home.approvals_waiting(user)}

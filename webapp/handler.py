@@ -7,7 +7,6 @@ the rest of a small response.
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import partial
 from typing import Any
 
 from asgiref.sync import SyncToAsync, sync_to_async
@@ -15,8 +14,6 @@ from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 from django.db import close_old_connections
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
-
-from jobs import stack_memory
 
 
 class WaitingResponse(StreamingHttpResponse):
@@ -42,8 +39,7 @@ class OneThreadHandler(ASGIHandler):
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002  the framework's signature
         """Build the middleware chain as for WSGI, and call it from the event loop."""
         super().load_middleware(is_async=False)
-        chain = partial(stack_memory.call, self._middleware_chain)
-        in_thread: Any = sync_to_async(chain, thread_sensitive=True)
+        in_thread: Any = sync_to_async(self._middleware_chain, thread_sensitive=True)
 
         async def respond(request: ASGIRequest) -> Any:
             async with self._turn(request.scope):

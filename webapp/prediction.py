@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 from django.conf import settings
 
 from jobs.errors import Conflict
@@ -66,7 +66,7 @@ def predict(model: str, version: int, instances: list[Any]) -> Any:
     try:
         answer = _client().post(path, json={"instances": instances}, headers=headers)
         body = answer.json()
-    except (httpx.HTTPError, ValueError) as error:
+    except (httpx2.HTTPError, ValueError) as error:
         raise Conflict(
             f"The prediction server at {address()} did not answer ({type(error).__name__}).", code="away"
         ) from error
@@ -79,9 +79,9 @@ def predict(model: str, version: int, instances: list[Any]) -> Any:
 
 
 @functools.cache
-def _client() -> httpx.Client:
+def _client() -> httpx2.Client:
     """Return the client of this process. It is shared, since creating one reads all certificates (40 ms)."""
-    return httpx.Client(timeout=TIMEOUT, trust_env=False)
+    return httpx2.Client(timeout=TIMEOUT, trust_env=False)
 
 
 def _home() -> Home:

@@ -9,7 +9,6 @@ import traceback
 from typing import Any
 
 from django.db import transaction
-from django.db.models import BigIntegerField
 
 from jobs import queue
 from jobs.actions import results
@@ -20,7 +19,6 @@ from jobs.actions.transition import move, move_trials
 from jobs.errors import Conflict, NotFound, StaleState
 from jobs.kinds import PIPELINE
 from jobs.models import Attempt, Job, TrialDecision
-from jobs.prepared import Parameter, PreparedQuery
 from jobs.queries import outcomes, steps
 from jobs.states import (
     FINAL,
@@ -33,19 +31,15 @@ from jobs.states import (
 
 log = logging.getLogger(__name__)
 
-_LOCKED = PreparedQuery(lambda: Job.objects.locked().filter(pk=Parameter("pk", BigIntegerField())))
-# `advance` reads the rest of each row under a lock.
-_OPEN_ROOTS = PreparedQuery(lambda: Job.objects.roots().filter(state__in=OPEN).only("pk").order_by("pk"))
-
 
 def advance(root: Job) -> None:
     """Do the next step of a root job, if there is one to do."""
     with transaction.atomic():
         # The scheduler, a chief and a user's request may advance the same root at the same time.
-        locked = _LOCKED.rows(pk=root.pk)
-        if not locked:
+        locked = Job.objects.locked().filter(pk=root.pk).first()
+        if locked is None:
             return  # deleted since it was listed
-        root = locked[0]
+        root = locked
         if root.state in FINAL or root.state == JobState.DRAFT:
             return
         if root.desired != Desired.RUNNING:
@@ -201,7 +195,9 @@ def complete(root: Job) -> None:
 
 def advance_all() -> None:
     """Advance every open root job; a root whose advance raises an unexpected error fails with that error."""
-    for_each(_OPEN_ROOTS.rows(), advance, on_error=_fail_internally)
+    # `advance` reads the rest of each row under a lock.
+    roots = Job.objects.roots().filter(state__in=OPEN).only("pk").order_by("pk")
+    for_each(roots, advance, on_error=_fail_internally)
 
 
 def advance_one(root: Job) -> None:

@@ -14,14 +14,13 @@ from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import IntegrityError, transaction
-from django.db.models import DateTimeField, Exists, F, OuterRef, Q, QuerySet, prefetch_related_objects
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, prefetch_related_objects
 
 from jobs import clock, queue
 from jobs.actions.job_locks import lock_root
 from jobs.actions.transition import move
 from jobs.errors import StaleState
 from jobs.models import Attempt, Job, Trial, Worker
-from jobs.prepared import Parameter, PreparedQuery
 from jobs.queries import batches, installation, open_attempts, package_installs, quotas
 from jobs.queries.devices import fitting_workers, no_worker, why_none_fits, with_needs
 from jobs.queries.sandboxes import Minimum
@@ -166,7 +165,8 @@ def _pools(taken: dict[int, int]) -> dict[str, LivePool]:
     # Asked once a pass, and only if there is a job with code of users.
     minimum = cache(installation.sandbox_minimum)
     pools: dict[str, LivePool] = defaultdict(lambda: LivePool(minimum=minimum))
-    for worker in _LIVE.rows(now=clock.now()):
+    with_lease = Worker.objects.filter(lease_until__gt=clock.now())
+    for worker in with_lease.exclude(state__in=(Worker.State.LOST, Worker.State.GONE)):
         if worker.state == Worker.State.DRAINING:
             pools[worker.pool].draining += 1
         else:
@@ -182,26 +182,13 @@ def _waiting_trials() -> QuerySet[Trial]:
     return trials.filter(job__state__in=PLACEABLE).waiting()
 
 
-def _jobs() -> QuerySet[Job]:
+def _waiting_jobs() -> list[Job]:
     """Return the jobs that wait, and the searches with waiting trials."""
     own_trials = Trial.objects.filter(job=OuterRef("pk")).waiting()
     # The states are compared first, by their index: few jobs are unfinished.
     rows = Job.objects.filter(state__in=PLACEABLE, desired=Desired.RUNNING)
     rows = rows.filter(Q(state__in=WAITING) | Q(Exists(own_trials), revision__isnull=False))
-    return with_needs(rows).select_related("project").defer(*UNREAD)
-
-
-_LIVE = PreparedQuery(
-    lambda: Worker.objects.filter(lease_until__gt=Parameter("now", DateTimeField())).exclude(
-        state__in=(Worker.State.LOST, Worker.State.GONE)
-    )
-)
-_JOBS = PreparedQuery(_jobs)
-_TRIALS = PreparedQuery(lambda: _waiting_trials().order_by("job", "number"))
-
-
-def _waiting_jobs() -> list[Job]:
-    return _JOBS.rows()
+    return list(with_needs(rows).select_related("project").defer(*UNREAD))
 
 
 def _candidates(jobs: Iterable[Job]) -> list[Candidate]:
@@ -213,7 +200,7 @@ def _candidates(jobs: Iterable[Job]) -> list[Candidate]:
 def _next_batches(jobs: Iterable[Job], pools: dict[str, LivePool]) -> Iterator[Candidate]:
     """Split the waiting trials of each search into batches, one per attempt."""
     trials: dict[int, list[Trial]] = defaultdict(list)
-    for trial in _TRIALS.rows():
+    for trial in _waiting_trials().order_by("job", "number"):
         trials[trial.job_id].append(trial)
     # Trials that were created after the jobs were read wait for the next pass.
     searches = {job.pk: job for job in jobs if job.pk in trials}

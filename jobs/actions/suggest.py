@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import BigIntegerField, CharField, Count, DateTimeField, F, Max, Q
+from django.db.models import Count, F, Max, Q
 
 from jobs import clock, hints, queue
 from jobs.actions import events, rung_promotion
@@ -19,7 +19,6 @@ from jobs.contracts.suggest import Answer, Suggestion
 from jobs.errors import StaleFence
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
-from jobs.prepared import Parameter, PreparedQuery
 from jobs.queries import batches, outcomes, trial_totals, warm_start
 from jobs.queries.devices import fitting_workers
 from jobs.queries.waiting import CHOOSING_FAILED
@@ -39,19 +38,6 @@ COLUMNS = ("number", "state", "values", "score", "source", "bracket", "rung", "e
 
 COPIED = ("state", "score", "best_epoch", "epochs", "metrics", "best")
 """Fields of an execution that are copied to the execution of a duplicate trial."""
-
-_LIVE = PreparedQuery(
-    lambda: Worker.objects.live_at(Parameter("now", DateTimeField())).filter(
-        pool=Parameter("pool", CharField())
-    )
-)
-_HELD_BY_OTHERS = PreparedQuery(
-    lambda: (
-        Attempt.objects.open()
-        .exclude(job=Parameter("search", BigIntegerField()))
-        .values_list("worker_id", "slots")
-    )
-)
 
 
 class SuggestionClaim(NamedTuple):
@@ -97,10 +83,11 @@ def _trials_to_create(root: Job, search: SearchSpec) -> int:
 
 def _concurrency(root: Job, search: SearchSpec) -> int:
     """Return how many attempts of a search could run at once."""
-    live = _LIVE.rows(pool=root.pool, now=clock.estimate())
+    live = list(Worker.objects.live_at(clock.estimate()).filter(pool=root.pool))
     fitting = fitting_workers(root, live)
     held: dict[int, int] = defaultdict(int)
-    for worker_id, slots in _HELD_BY_OTHERS.rows(search=root.pk):
+    held_by_others = Attempt.objects.open().exclude(job=root)
+    for worker_id, slots in held_by_others.values_list("worker_id", "slots"):
         held[worker_id] += slots
     # Each worker on its own: an attempt needs all of its slots on one.
     capacity = sum(max(worker.slots - held[worker.pk], 0) // root.slots for worker in fitting)

@@ -8,7 +8,14 @@ from jobs.contracts.base import Frozen
 from jobs.contracts.hyperparameters import Value
 
 FEWEST_TRIALS = 10
-"""With fewer trials a forest has too little to split, and its answer would be chance."""
+"""With fewer trials, the best of them are too few to differ from the others by more than chance."""
+
+
+class FurtherObjective(Frozen):
+    """An objective beside the first, with its value of every trial."""
+
+    scores: tuple[float, ...]
+    direction: Literal["min", "max"]
 
 
 class ImportanceRequest(Frozen):
@@ -18,8 +25,9 @@ class ImportanceRequest(Frozen):
         names: the hyperparameters that vary.
         columns: for each name, its value in every trial, mapped to [0, 1] in its own scale; None where it
             was inactive. Value number i of k choices is (i + 0.5) / k.
-        scores: the objective's value of every trial.
+        scores: the value of the first objective of every trial.
         direction: whether a greater or a smaller score is better.
+        further: the other objectives, if there are several.
         choices: the values of those that are no numbers, by name.
     """
 
@@ -27,6 +35,7 @@ class ImportanceRequest(Frozen):
     columns: tuple[tuple[float | None, ...], ...]
     scores: tuple[float, ...] = Field(min_length=FEWEST_TRIALS)
     direction: Literal["min", "max"] = "max"
+    further: tuple[FurtherObjective, ...] = ()
     choices: dict[str, tuple[Value, ...]] = Field(default_factory=dict)
     seed: int = 0
 
@@ -53,26 +62,21 @@ class Influence(Frozen):
 
 
 class Importance(Frozen):
-    """The importance of one hyperparameter, as shares of 1.
+    """The importance of one hyperparameter.
 
     Attributes:
-        alone: the share of the score's variance that it explains alone (functional ANOVA).
-        spread: the standard deviation of `alone` over the trees.
-        impurity: its share of the decrease of impurity, interactions included.
-        influence: which values tend to score better; None in results of earlier releases.
+        alone: how much its values in the best trials differ from those in all trials, as a share of the sum
+            over all hyperparameters (PED-ANOVA). It includes no interactions.
+        influence: which values tend to score better, by the first objective.
     """
 
     name: str
     alone: float
-    spread: float
-    impurity: float
-    influence: Influence | None = None
+    influence: Influence
 
 
 class ImportanceAnswer(Frozen):
-    """The importances. `explained` is the forest's out-of-bag R²."""
+    """The importances. `used` is the number of trials; of many, a sample is used."""
 
     used: int
-    trees: int
-    explained: float
     importances: tuple[Importance, ...]

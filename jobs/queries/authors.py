@@ -4,12 +4,11 @@ The same file can be registered again, by another person and under another model
 A person may also have made it in the name of an account whose password they may know.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from django.db.models import Q, QuerySet
 
 from jobs.models import Artifact, JobArtifact, ModelVersion, User
-from jobs.prepared import Parameter
 
 
 def of_version(version: ModelVersion) -> set[int]:
@@ -20,14 +19,12 @@ def of_version(version: ModelVersion) -> set[int]:
     return {person for person in found if person is not None}
 
 
-def accounts_of(people: Iterable[int | Parameter]) -> QuerySet[User]:
+def accounts_of(people: Collection[int]) -> QuerySet[User]:
     """Return the accounts in whose name these people may act: their own, and those that they made."""
-    # A relation with `__in` takes no parameter, but `pk__in` does.
-    own = User.objects.filter(pk__in=list(people))
-    return User.objects.filter(Q(pk__in=own) | Q(password_issuers__in=own)).distinct()
+    return User.objects.filter(Q(pk__in=people) | Q(password_issuers__in=people)).distinct()
 
 
-def files_of(people: Iterable[int | Parameter]) -> QuerySet[Artifact]:
+def files_of(people: Collection[int]) -> QuerySet[Artifact]:
     """Return the files that the accounts of these people made or registered."""
     accounts = accounts_of(people).values("pk")
     made, registered = Q(uses__job__created_by__in=accounts), Q(versions__created_by__in=accounts)

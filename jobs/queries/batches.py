@@ -4,10 +4,9 @@ import datetime as dt
 from math import ceil
 from statistics import median_low
 
-from django.db.models import BigIntegerField, QuerySet
+from django.db.models import QuerySet
 
 from jobs.models import Job, Trial
-from jobs.prepared import Parameter, PreparedQuery
 from jobs.states import TrialState
 
 TARGET_SECONDS = 3.0
@@ -20,24 +19,17 @@ NEWEST = 9
 """The duration of the next trials is estimated from this many of the newest."""
 
 
-def _newest() -> QuerySet[Trial, tuple[dt.datetime | None, dt.datetime | None]]:
+def _newest(search: Job) -> QuerySet[Trial, tuple[dt.datetime | None, dt.datetime | None]]:
     """Return when the newest trials of a search began and ended."""
     # A trial may be paused because it reached the end of its rung.
     ended = (TrialState.COMPLETED, TrialState.PRUNED, TrialState.PAUSED)
-    search = Parameter("search", BigIntegerField())
-    finished = Trial.objects.filter(
-        job=search, state__in=ended, started__isnull=False, finished__isnull=False
-    )
+    finished = search.trials.filter(state__in=ended, started__isnull=False, finished__isnull=False)
     return finished.order_by("-finished").values_list("started", "finished")[:NEWEST]
-
-
-_NEWEST = PreparedQuery(_newest)
 
 
 def trials_in_target(search: Job) -> int | None:
     """Return how many trials take about `TARGET_SECONDS`; None while no trial has ended."""
-    newest = _NEWEST.rows(search=search.pk)
-    seconds = [(end - start).total_seconds() for start, end in newest if start and end]
+    seconds = [(end - start).total_seconds() for start, end in _newest(search) if start and end]
     if not seconds:
         return None
     # Both times come from the runner's clock, so a duration may be 0.

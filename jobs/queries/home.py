@@ -4,11 +4,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import BigIntegerField, Count, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from jobs import access, clock
 from jobs.models import ApiToken, Job, PromotionRequest, Trial, User
-from jobs.prepared import Parameter, PreparedQuery
 from jobs.queries import outcomes, progress
 from jobs.queries.authors import files_of
 from jobs.states import ACTIVE, FINAL, JobState
@@ -21,11 +20,6 @@ EXPIRES_WITHIN = timedelta(days=7)
 
 SPARK_POINTS = 60
 """A sparkline has the scores of this many of the newest trials."""
-
-_OF_USER = Parameter("user", BigIntegerField())
-# Every page asks for one of these counts, and building the statement takes longer than all others of a page.
-_WAITING_FOR_ADMIN = PreparedQuery(lambda: _counted(_to_decide(_OF_USER, is_admin=True)))
-_WAITING_FOR_MEMBER = PreparedQuery(lambda: _counted(_to_decide(_OF_USER, is_admin=False)))
 
 
 def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
@@ -41,15 +35,12 @@ def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
 
 def approvals_waiting(user: User) -> int:
     """Return the number of requests that `user` may decide."""
-    if not user.is_active:
-        return 0
-    waiting = _WAITING_FOR_ADMIN if user.is_superuser else _WAITING_FOR_MEMBER
-    count = sum(of_state for _, of_state in waiting.rows(user=user.pk))
-    # Issuers of the login only leave requests out.
-    return approvals_to_decide(user).count() if count and user.login_issuers else count
+    # Every page asks, and building the whole statement takes longer than all others of a page.
+    pending = PromotionRequest.objects.filter(state=PromotionRequest.State.PENDING)
+    return approvals_to_decide(user).count() if pending.exists() else 0
 
 
-def _to_decide(person: int | Parameter, *, is_admin: bool) -> QuerySet[PromotionRequest]:
+def _to_decide(person: int, *, is_admin: bool) -> QuerySet[PromotionRequest]:
     pending = access.promotions_for_approvers(person, is_admin=is_admin).filter(
         state=PromotionRequest.State.PENDING
     )
@@ -57,16 +48,9 @@ def _to_decide(person: int | Parameter, *, is_admin: bool) -> QuerySet[Promotion
     return others.exclude(requested_by_issuers=person)
 
 
-def _concerns(people: Collection[int | Parameter]) -> Q:
+def _concerns(people: Collection[int]) -> Q:
     """Return a filter for the requests of these people, and for those of versions that they made."""
-    # A relation with `__in` takes no parameter, but `pk__in` does.
-    own = Q(requested_by__in=User.objects.filter(pk__in=list(people)))
-    return own | Q(version__artifact__in=files_of(people))
-
-
-def _counted(requests: QuerySet[PromotionRequest]) -> QuerySet[PromotionRequest, tuple[str, int]]:
-    # By their state, which is the same: `count()` returns a number and no query.
-    return requests.order_by().values_list("state").annotate(Count("pk"))
+    return Q(requested_by__in=people) | Q(version__artifact__in=files_of(people))
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,19 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
-from jobs.contracts.analysis import FEWEST_TRIALS, ImportanceAnswer, ImportanceRequest
+from jobs.contracts.analysis import FEWEST_TRIALS, FurtherObjective, ImportanceAnswer, ImportanceRequest
 from jobs.contracts.answers.search_results import ImportanceOut, ImportanceState
 from jobs.contracts.hyperparameters import FloatParameter, IntParameter, Parameter, Value
 from jobs.contracts.ranges import fraction_of
+from jobs.contracts.search import Objective
 from jobs.contracts.search_space import Space
 from jobs.models import Analysis, Job
 from jobs.queries import outcomes
 from jobs.states import FINAL, TrialState
 
 SOURCE = (
-    "F. Hutter, H. Hoos, K. Leyton-Brown: An Efficient Approach for Assessing Hyperparameter "
-    "Importance, ICML 2014"
+    "S. Watanabe, A. Bansal, F. Hutter: PED-ANOVA: Efficiently Quantifying Hyperparameter Importance in "
+    "Arbitrary Subspaces, IJCAI 2023"
 )
 
 
@@ -36,9 +37,12 @@ def shown(search: Job) -> ImportanceOut:
     Raises:
         Conflict: the job is not a search.
     """
-    outcomes.search_of(search)  # raises Conflict
+    objectives = outcomes.search_of(search).ranked_by()  # raises Conflict
     now = completed(search)
     row = search.analyses.filter(kind=Analysis.Kind.IMPORTANCE).first()
+    if row is not None and "trees" in (row.result or {}):
+        # The forest of earlier releases measured something else.
+        row.result, row.trials = None, 0
     return ImportanceOut(
         state=_state(now, row),
         needs=FEWEST_TRIALS,
@@ -48,7 +52,7 @@ def shown(search: Job) -> ImportanceOut:
         over=search.state in FINAL,
         result=cast(ImportanceAnswer | None, row.result) if row is not None else None,
         error=row.error if row is not None else "",
-        objective=outcomes.objective_of(search).metric,
+        objective=" and ".join(objective.metric for objective in objectives),
         source=SOURCE,
     )
 
@@ -60,16 +64,11 @@ def _state(now: int, row: Analysis | None) -> ImportanceState:
     if row is None:
         return "missing"
     # A failure for these trials would repeat itself, so it counts as a result until another trial completes.
-    if now == row.failed_at or (now == row.trials and _has_influences(row)):
+    if now == row.failed_at or (row.result is not None and now == row.trials):
         return "fresh"
     if row.until is not None:
         return "computing"
     return "missing" if row.result is None else "stale"
-
-
-def _has_influences(row: Analysis) -> bool:
-    """Return whether a result is complete: those of earlier releases have no influence of the values."""
-    return all(entry.get("influence") for entry in (row.result or {}).get("importances", ()))
 
 
 def request(search: Job) -> ImportanceRequest:
@@ -78,24 +77,38 @@ def request(search: Job) -> ImportanceRequest:
     Raises:
         ValueError: fewer than `FEWEST_TRIALS` have a finite score, or no hyperparameter varies.
     """
-    rows = [
-        (values, score)
-        for values, score in search.trials.scored().order_by("number").values_list("values", "score")
-        if score is not None and math.isfinite(score)
-    ]
+    first, *further = outcomes.search_of(search).ranked_by()
+    rows = _scored(search, further)
     space = outcomes.widest_space(search)
     columns = scaled_values(space, [values for values, _ in rows])
+    by_objective = [*zip(*(scores for _, scores in rows), strict=True)] or [()]
     return ImportanceRequest(
         names=tuple(columns),
         columns=tuple(tuple(column) for column in columns.values()),
-        scores=tuple(score for _, score in rows),
-        direction=outcomes.objective_of(search).direction,
+        scores=by_objective[0],
+        direction=first.direction,
+        further=tuple(
+            FurtherObjective(scores=scores, direction=objective.direction)
+            for objective, scores in zip(further, by_objective[1:], strict=False)
+        ),
         choices={
             p.name: tuple(p.grid())
             for p in space
             if p.name in columns and not isinstance(p, IntParameter | FloatParameter)
         },
     )
+
+
+def _scored(search: Job, further: Sequence[Objective]) -> list[tuple[dict[str, Value], tuple[float, ...]]]:
+    """Return the values and the scores of the trials whose objectives are all finite."""
+    others = outcomes.scores_of(search.trials.all(), further) if further else {}
+    rows = search.trials.scored().order_by("number").values_list("pk", "values", "score")
+    found = (
+        (values, (score, *others.get(pk, ())))
+        for pk, values, score in rows
+        if score is not None and (not further or pk in others)
+    )
+    return [(values, scores) for values, scores in found if all(map(math.isfinite, scores))]
 
 
 def scaled_values(space: Space, rows: Sequence[dict[str, Value]]) -> dict[str, list[float | None]]:

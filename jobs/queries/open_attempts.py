@@ -5,11 +5,6 @@ from typing import NamedTuple
 
 from jobs.kinds import kinds_that
 from jobs.models import Attempt
-from jobs.prepared import PreparedQuery
-
-_OPEN = PreparedQuery(
-    lambda: Attempt.objects.open().values_list("worker_id", "job_id", "job__project_id", "job__kind", "slots")
-)
 
 _WITH_TRIALS = frozenset(kinds_that(lambda facts: facts.has_trials))
 
@@ -31,7 +26,8 @@ class OpenAttempts(NamedTuple):
 def read() -> OpenAttempts:
     """Return the sums over the open attempts; a key without any has 0."""
     found = OpenAttempts(defaultdict(int), defaultdict(int), defaultdict(int))
-    for worker, job, project, kind, slots in _OPEN.rows():
+    rows = Attempt.objects.open().values_list("worker_id", "job_id", "job__project_id", "job__kind", "slots")
+    for worker, job, project, kind, slots in rows:
         found.slots_of_worker[worker] += slots
         found.slots_of_project[project] += slots
         # A kind that this version does not know must not stop the placement of all other jobs.

@@ -5,11 +5,8 @@ from collections.abc import Collection
 from django.db.models import Max, QuerySet
 
 from jobs.models import Alias, Endpoint, ModelVersion, ReleaseRecord
-from jobs.prepared import PreparedQuery
 
 TO_PRODUCTION = ("promote", "rollback")
-# The web server asks four times a second for each prediction server.
-_NEWEST = PreparedQuery(lambda: ReleaseRecord.objects.order_by("-pk").values_list("pk", flat=True)[:1])
 
 
 def of_endpoint(endpoint: Endpoint) -> QuerySet[ReleaseRecord]:
@@ -72,7 +69,7 @@ def _last(endpoint: Endpoint, field: str, kinds: tuple[str, ...]) -> dict[int, i
 
 def newest_releases(after: int | None) -> tuple[int, list[ReleaseRecord]]:
     """Return the newest release id, and the newest release of each endpoint that has one after `after`."""
-    newest = _NEWEST.first() or 0
+    newest = ReleaseRecord.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     if after is not None and newest <= after:
         return newest, []
     # A release made since `newest` was read is left to the next call.

@@ -57,15 +57,6 @@ def test_the_projects_of_an_action_are_those_that_allow_it(people: People, who: 
     assert set(access.projects_of(user, wanted)) == found
 
 
-@pytest.mark.parametrize("who", ["owner", "viewer", "stranger", "administrator"])
-def test_the_projects_of_every_page_are_the_visible_ones_by_name(people: People, who: str) -> None:
-    user = getattr(people, who)
-    Project.objects.create(slug="aaa", name="AAA", created_by=people.owner)
-    assert access.visible_projects(user) == list(access.projects_of(user).order_by("name"))
-    user.is_active = False
-    assert access.visible_projects(user) == []
-
-
 def test_an_installation_admin_is_admin_everywhere_and_a_disabled_one_nowhere(people: People) -> None:
     admin = people.administrator
     assert access.role_in(admin, people.project) == Role.ADMIN

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from django.conf import settings
 from django.db import connection
@@ -107,9 +107,9 @@ def wait_until_up(port: int, process: "subprocess.Popen[bytes]", log: Path) -> s
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()
         try:
-            if httpx.get(f"{address}/healthz", trust_env=False).is_success:
+            if httpx2.get(f"{address}/healthz", trust_env=False).is_success:
                 return address
-        except httpx.TransportError:
+        except httpx2.TransportError:
             time.sleep(0.1)
     raise AssertionError(f"no answer in {START_SECONDS} s: {log.read_text()}")
 

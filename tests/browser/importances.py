@@ -18,11 +18,8 @@ def store_importance(search: Job) -> None:
         return
     found = ImportanceAnswer(
         used=trials,
-        trees=64,
-        explained=0.8,
         importances=tuple(
-            Importance(name=name, alone=share, spread=0.01, impurity=share, influence=INFLUENCES[name])
-            for name, share in SHARES.items()
+            Importance(name=name, alone=share, influence=INFLUENCES[name]) for name, share in SHARES.items()
         ),
     )
     kind = Analysis.Kind.IMPORTANCE

@@ -430,7 +430,7 @@ def test_back_in_the_browser_leads_to_the_step_before(form: Page) -> None:
     expect(page.get_by_role("heading", name="Model", exact=True)).to_be_visible()
 
 
-def test_the_second_of_two_tabs_shows_both_versions_and_saves_the_chosen_values(
+def test_the_second_of_two_tabs_compares_both_versions_and_overwrites_only_when_asked(
     form: Page, open_as: Open, people: People, watch: Watch, look: Look
 ) -> None:
     first = form
@@ -445,22 +445,27 @@ def test_the_second_of_two_tabs_shows_both_versions_and_saves_the_chosen_values(
         step(page, "Training")
         at(page, "/fit/epochs").fill(epochs)
         page.get_by_role("button", name="Save draft").click()
-    expect(second.get_by_role("alert").first).to_contain_text("owner saved another one")
+    expect(second.get_by_role("alert").first).to_contain_text("owner saved another version")
     watch.ignore("409")
-    rows = second.locator(".ef-conflict tbody tr")
+    rows = second.locator(".ex-diff tbody tr")
     expect(rows).to_have_count(2)
-    expect(rows.filter(has_text="model.args.units").get_by_role("radio").first).to_be_checked()
-    expect(rows.filter(has_text="fit.epochs").get_by_role("radio").last).to_be_checked()
+    expect(rows.filter(has_text="model.args.units")).to_contain_text("48")
     look(second, "experiment-conflict")
-    second.get_by_role("button", name="Take all of theirs").click()
-    rows.filter(has_text="model.args.units").get_by_role("radio").last.focus()
-    second.keyboard.press("ArrowLeft")
     second.get_by_role("button", name="Continue editing").click()
     settled(second, "ok")
-    assert (spec(second)["model"]["args"]["units"], spec(second)["fit"]["epochs"]) == (48, 7)
+    assert (spec(second)["model"]["args"]["units"], spec(second)["fit"]["epochs"]) == (48, 100)
     second.get_by_role("button", name="Save draft").click()
+    discard = second.get_by_role("button", name="Discard my entries and reload")
+    expect(second.get_by_role("heading", name="2 values differ")).to_be_visible()
+    watch.ignore("409")
+    expect(discard).to_be_hidden()
+    second.locator("summary", has_text="Reload").focus()
+    second.keyboard.press("Enter")
+    expect(discard).to_be_visible()
+    second.get_by_role("button", name="Overwrite and save as draft").click()
     second.wait_for_url("**/edit*")
-    expect(second.locator("#toasts")).to_contain_text("The draft is saved.")
+    expect(second.locator("#toasts")).to_contain_text("It replaced the version that was saved meanwhile.")
+    assert (spec(second)["model"]["args"]["units"], spec(second)["fit"]["epochs"]) == (48, 100)
 
 
 def test_settings_without_effect_on_trees_are_hidden_and_removed(form: Page) -> None:

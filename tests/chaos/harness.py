@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
+import httpx2
 import psutil
 
 from tests.chaos.doomed_runner import POINTS, accept_requests
@@ -224,7 +224,7 @@ class Predicting:
         while not self._over.wait(0.2):
             try:
                 answer = self.yard.predict(MODEL, [[5.1, 3.5, 1.4, 0.2]])
-            except (AssertionError, httpx.HTTPError):
+            except (AssertionError, httpx2.HTTPError):
                 self.refused += 1
                 continue
             if answer == self._expected:

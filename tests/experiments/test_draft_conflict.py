@@ -1,7 +1,8 @@
-"""Two versions of a draft: the second save shows the fields that differ, and a value is chosen for each."""
+"""Two versions of an experiment: the second save shows what differs, and either of them can be kept."""
 
 import copy
 import json
+import re
 from typing import Any
 
 import pytest
@@ -9,13 +10,11 @@ from django.test import Client
 
 from jobs.actions import experiments
 from jobs.models import Experiment, Job, Membership
+from tests.markup import text_of
 from tests.world import World
-from webapp.forms.experiment.conflict import Choice, choices, merged
+from webapp.forms.experiment import conflict
 
 HOME = "/p/yard/experiments"
-UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64}
-RATE = {"name": "learning_rate", "kind": "float", "min": 0.001, "max": 0.1}
-DROPOUT = {"name": "dropout", "kind": "float", "min": 0, "max": 0.5}
 
 
 def edit(spec: dict[str, Any], **parts: Any) -> dict[str, Any]:
@@ -30,59 +29,24 @@ def edit(spec: dict[str, Any], **parts: Any) -> dict[str, Any]:
     return found
 
 
-def rows(*space: dict[str, Any]) -> dict[str, Any]:
-    return {"search": {"space": list(space)}}
+def version(spec: Any, **about: str) -> dict[str, Any]:
+    return conflict.document(**{"name": "first", "tags": "", "notes": "", **about}, spec=spec)
 
 
-def test_the_version_that_changed_a_field_is_selected_first() -> None:
-    base = {"fit": {"epochs": 5, "batch_size": 32, "shuffle": True}}
-    mine, theirs = edit(base, fit__epochs=7, fit__shuffle=False), edit(base, fit__epochs=9, fit__batch_size=8)
-    found = {one.id: (one.changed_by, one.side) for one in choices(mine, theirs, base)}
-    assert found == {
-        "/fit/epochs": ("both", "mine"),
-        "/fit/batch_size": ("them", "theirs"),
-        "/fit/shuffle": ("you", "mine"),
-    }
-    assert {one.side for one in choices(mine, theirs, None)} == {"mine"}, "nothing is overwritten by chance"
+@pytest.mark.parametrize("saved", [{}, {"fit": None}, {"fit": {"epochs": 5}}, [], [3], None, "text"])
+@pytest.mark.parametrize("mine", [{"fit": {"epochs": 3}}, {"search": {"space": [1, "a"]}}])
+def test_a_draft_may_be_any_json(saved: Any, mine: Any) -> None:
+    assert conflict.changes(version(saved), version(mine))
 
 
-def test_rows_of_the_space_are_chosen_one_by_one_and_keep_their_order() -> None:
-    mine, theirs = rows(UNITS, {**RATE, "max": 1}), rows(UNITS, DROPOUT, RATE)
-    assert [one.id for one in choices(mine, theirs, None)] == [
-        "/search/space/dropout",
-        "/search/space/learning_rate/max",
+def test_fields_beside_the_spec_are_compared_too() -> None:
+    spec = {"fit": {"epochs": 5}}
+    saved = version(spec, notes="one\r\ntwo", tags="a,b")
+    mine = version(edit(spec, fit__epochs=7), notes="one\ntwo", tags=" b ")
+    assert [(one.path, one.before, one.after) for one in conflict.changes(saved, mine)] == [
+        ("tags", "a, b", "b"),
+        ("fit.epochs", 5, 7),
     ]
-    assert merged(mine, theirs, {"/search/space/dropout"}) == rows(UNITS, DROPOUT, {**RATE, "max": 1})
-    assert merged(mine, theirs, set()) == mine
-
-
-def test_rows_in_another_order_are_one_choice() -> None:
-    mine, theirs = rows(UNITS, RATE), rows(RATE, UNITS)
-    assert [one.id for one in choices(mine, theirs, None)] == ["/search/space"]
-    assert merged(mine, theirs, {"/search/space"}) == theirs
-
-
-def test_an_object_of_another_kind_is_one_choice() -> None:
-    mine = {"model": {"template": "mlp", "args": {"units": 8}}}
-    theirs = {"model": {"template": "cnn", "args": {"filters": 8}}}
-    assert [one.id for one in choices(mine, theirs, None)] == ["/model"]
-
-
-@pytest.mark.parametrize("mine", [{}, {"fit": None}, {"fit": {"epochs": 3}}, {"search": []}, []])
-@pytest.mark.parametrize("theirs", [{"fit": {"epochs": 5}}, {"search": {"space": [UNITS, UNITS]}}, None])
-def test_all_of_one_side_is_exactly_that_side(mine: Any, theirs: Any) -> None:
-    everything = {one.id for one in choices(mine, theirs, None)}
-    assert merged(mine, theirs, everything) == theirs
-    assert merged(mine, theirs, set()) == mine
-
-
-def test_a_choice_has_the_label_of_its_field() -> None:
-    choice = Choice(("spec", "fit", "epochs"), 5, 9, "both", "mine")
-    assert (choice.label, choice.place, choice.shown) == (
-        "Epochs",
-        "fit.epochs",
-        [("mine", "5"), ("theirs", "9")],
-    )
 
 
 @pytest.fixture
@@ -101,84 +65,102 @@ def post(browser: Client, experiment: Experiment, spec: Any, do: str = "draft", 
     return browser.post(f"{HOME}/{experiment.pk}/edit", given)
 
 
-def asked(world: World, experiment: Experiment, spec: dict[str, Any], **fields: Any) -> tuple[Client, Any]:
-    """Save a version, then another by a person who opened the form before; return their answer."""
-    base = {"name": "first", "tags": "fast", "notes": "", "spec": spec}
+def refused(world: World, experiment: Experiment, spec: dict[str, Any], **fields: Any) -> tuple[Client, Any]:
+    """Save a version, then another by a person who opened the form before; return their page."""
     theirs = edit(spec, fit__epochs=9, fit__batch_size=8)
     assert post(world.client(world.viewer), experiment, theirs, version="1", name="theirs").status_code == 303
     browser = world.client(world.owner)
-    mine = edit(spec, fit__epochs=7, fit__shuffle=False)
-    return browser, post(browser, experiment, mine, version="1", base=json.dumps(base), **fields)
+    return browser, post(browser, experiment, edit(spec, fit__epochs=7), version="1", **fields)
 
 
-def answer(page: Any, **changes: str) -> dict[str, str]:
-    """Return the fields of the page's form as a browser would send them."""
-    selected = {f"take:{one.id}": one.side for one in page.context["choices"]}
-    return {
-        **page.context["given"],
-        "resolve": str(page.context["experiment"].version),
-        **selected,
-        **changes,
-    }
+def choose(browser: Client, page: Any, do: str) -> Any:
+    """Press a button of the page as a browser would."""
+    experiment = page.context["experiment"]
+    fields = {**page.context["given"], "overwrites": str(experiment.version), "do": do}
+    return browser.post(f"{HOME}/{experiment.pk}/edit", fields)
 
 
-def test_the_second_save_shows_both_versions_and_who_saved_the_other(
+def test_the_second_save_compares_both_versions_and_names_who_saved_the_other(
     world: World, experiment: Experiment, searching: dict[str, Any]
 ) -> None:
-    _, page = asked(world, experiment, searching)
-    text = page.content.decode()
+    _, page = refused(world, experiment, searching)
     assert page.status_code == 409
-    assert world.viewer.username in text
-    assert "Keep all of mine" in text and "Take all of theirs" in text
-    fields = {one.place or one.label for one in page.context["choices"]}
-    assert fields == {"Name", "fit.epochs", "fit.batch_size", "fit.shuffle"}
+    text = text_of(page)
+    assert "Your entries are not saved yet" in text
+    assert re.search(r"vera saved another version .{1,20}, after you had opened the form", text)
+    found = {one.path: (one.before, one.after) for one in page.context["changes"]}
+    assert found == {
+        "name": ("theirs", "first"),
+        "fit.epochs": (9, 7),
+        "fit.batch_size": (8, searching["fit"].get("batch_size")),
+    }
+    assert "(3 values in the column Saved). The replaced draft is not kept." in text
+    assert Experiment.objects.get().name == "theirs", "nothing is overwritten before it is asked for"
 
 
-def test_the_chosen_values_are_saved(world: World, experiment: Experiment, searching: dict[str, Any]) -> None:
-    browser, page = asked(world, experiment, searching)
-    chosen = answer(page, do="draft", **{"take:/spec/fit/epochs": "theirs"})
-    saved = browser.post(f"{HOME}/{experiment.pk}/edit", chosen)
-    assert saved.status_code == 303
-    experiment.refresh_from_db()
-    assert experiment.name == "theirs"
-    assert experiment.draft == edit(searching, fit__epochs=9, fit__batch_size=8, fit__shuffle=False)
-
-
-def test_the_chosen_values_can_be_edited_further(
+def test_the_own_version_replaces_the_saved_one_when_it_is_asked_for(
     world: World, experiment: Experiment, searching: dict[str, Any]
 ) -> None:
-    browser, page = asked(world, experiment, searching)
-    form = browser.post(f"{HOME}/{experiment.pk}/edit", answer(page, do="edit"))
+    browser, page = refused(world, experiment, searching)
+    assert choose(browser, page, "draft").status_code == 303
+    experiment.refresh_from_db()
+    assert (experiment.name, experiment.draft) == ("first", edit(searching, fit__epochs=7))
+    page = browser.get(f"{HOME}/{experiment.pk}/edit")
+    assert "It replaced the version that was saved meanwhile." in page.content.decode()
+
+
+def test_the_own_version_can_be_edited_further_and_is_compared_again(
+    world: World, experiment: Experiment, searching: dict[str, Any]
+) -> None:
+    browser, page = refused(world, experiment, searching)
+    form = choose(browser, page, "edit")
     assert form.status_code == 200
     assert "data-unsaved" in form.content.decode()
-    assert json.loads(form.context["given"]["spec"])["fit"]["epochs"] == 7
-    given = {
-        name: form.context["given"][name] for name in ("name", "tags", "notes", "spec", "version", "base")
-    }
-    assert browser.post(f"{HOME}/{experiment.pk}/edit", {**given, "do": "draft"}).status_code == 303
+    given = form.context["given"]
+    assert json.loads(given["spec"]) == edit(searching, fit__epochs=7)
+    again = post(browser, experiment, json.loads(given["spec"]), version=given["version"])
+    assert again.status_code == 409
 
 
-def test_a_third_version_asks_again_and_keeps_what_was_chosen(
+def test_the_saved_version_is_loaded_only_by_a_button_of_its_own(
     world: World, experiment: Experiment, searching: dict[str, Any]
 ) -> None:
-    browser, page = asked(world, experiment, searching)
-    third = edit(searching, fit__epochs=11, fit__batch_size=8)
+    browser, page = refused(world, experiment, searching)
+    assert "Your entries are lost then: they are stored nowhere." in text_of(page)
+    loaded = choose(browser, page, "reload")
+    assert (loaded.status_code, loaded["Location"]) == (303, f"{HOME}/{experiment.pk}/edit")
+    given = browser.get(loaded["Location"]).context["given"]
+    assert (given["name"], json.loads(given["spec"])["fit"]["epochs"]) == ("theirs", 9)
+
+
+def test_a_third_version_is_compared_before_it_is_replaced(
+    world: World, experiment: Experiment, searching: dict[str, Any]
+) -> None:
+    browser, page = refused(world, experiment, searching)
+    third = edit(searching, fit__epochs=11)
     assert post(world.client(world.viewer), experiment, third, version="2").status_code == 303
-    again = browser.post(
-        f"{HOME}/{experiment.pk}/edit", answer(page, do="draft", **{"take:/spec/fit/epochs": "theirs"})
-    )
+    again = choose(browser, page, "draft")
     assert again.status_code == 409
-    epochs = next(one for one in again.context["choices"] if one.place == "fit.epochs")
-    assert (epochs.theirs, epochs.side) == (11, "theirs")
+    assert [(one.path, one.before, one.after) for one in again.context["changes"]] == [("fit.epochs", 11, 7)]
+    assert choose(browser, again, "draft").status_code == 303
 
 
 def test_a_submission_over_another_version_asks_before_it_queues(
     world: World, experiment: Experiment, searching: dict[str, Any]
 ) -> None:
-    browser, page = asked(world, experiment, searching, do="submit")
+    browser, page = refused(world, experiment, searching, do="submit")
     assert (page.status_code, Job.objects.filter(kind="search").exists()) == (409, False)
-    done = browser.post(f"{HOME}/{experiment.pk}/edit", answer(page, do="submit"))
+    assert "Overwrite and submit" in text_of(page)
+    done = choose(browser, page, "submit")
     assert (done.status_code, Job.objects.filter(kind="search").count()) == (303, 1)
+
+
+def test_entries_that_are_not_valid_are_shown_in_the_form_again(
+    world: World, experiment: Experiment, searching: dict[str, Any]
+) -> None:
+    _, page = refused(world, experiment, edit(searching, fit__shuffle="maybe"), do="submit")
+    assert page.status_code == 422
+    assert "data-unsaved" in page.content.decode()
 
 
 def test_the_same_version_saved_twice_needs_no_choice(
@@ -186,6 +168,25 @@ def test_the_same_version_saved_twice_needs_no_choice(
 ) -> None:
     for _ in range(2):
         assert post(browser, experiment, edit(searching, fit__epochs=7), version="1").status_code == 303
+
+
+def test_another_order_of_the_search_space_is_not_overwritten_without_a_question(
+    world: World, experiment: Experiment, searching: dict[str, Any]
+) -> None:
+    space = [*searching["search"]["space"], {"name": "more", "kind": "int", "min": 1, "max": 2}]
+    first, second = (edit(searching, search__space=rows) for rows in (space, space[::-1]))
+    assert post(world.client(world.viewer), experiment, first, version="1").status_code == 303
+    page = post(world.client(world.owner), experiment, second, version="1")
+    assert (page.status_code, page.context["changes"]) == (409, [])
+    assert "No value differs, only the order of the search space or an empty part" in text_of(page)
+
+
+def test_an_experiment_that_was_archived_meanwhile_says_so(
+    world: World, experiment: Experiment, searching: dict[str, Any]
+) -> None:
+    experiments.archive(experiment, by=world.viewer)
+    page = post(world.client(world.owner), experiment, edit(searching, fit__epochs=7), version="1")
+    assert f"{world.viewer.username} archived the experiment" in text_of(page)
 
 
 @pytest.mark.parametrize("version", ["²", "9" * 5000, "one", ""])
@@ -201,4 +202,5 @@ def test_a_revision_differs_from_a_draft_only_in_what_was_changed(
 ) -> None:
     experiments.change(experiment, spec=edit(searching, fit__epochs=9), by=world.viewer)
     page = post(world.client(world.owner), experiment, edit(searching, fit__epochs=7), version="1")
-    assert [one.place for one in page.context["choices"]] == ["fit.epochs"]
+    assert [one.path for one in page.context["changes"]] == ["fit.epochs"]
+    assert "The spec of revision r1 stays in the list of revisions." in text_of(page)

@@ -182,16 +182,18 @@ def test_two_people_who_edit_a_script_choose_between_their_versions(
     assert other.post(where, {**theirs, "steps": "3", "do": "save"}).status_code == 303
     page = browser.post(where, mine)
     assert page.status_code == 409
-    sides = {choice.place: choice.side for choice in page.context["choices"]}
-    assert sides == {"fit.epochs": "theirs", "fit.seed": "mine", "model.args.epochs": "theirs"}
-    chosen = {**page.context["given"], "resolve": page.context["experiment"].version}
-    chosen |= {f"take:{choice.id}": choice.side for choice in page.context["choices"]}
-    chosen["take:/spec/model/args/epochs"] = "mine"
-    merged = entries(browser.post(where, {**chosen, "do": "edit"}))
-    shown = merged["seed"], merged["steps"], merged[row_of(merged, "epochs") + "text"]
-    assert shown == (5, 3, "7")
-    assert browser.post(where, {**merged, "do": "save"}).status_code == 303
-    assert Experiment.objects.get().draft["fit"] == {"epochs": 3, "seed": 5}
+    assert {change.path for change in page.context["changes"]} == {
+        "fit.epochs",
+        "fit.seed",
+        "model.args.epochs",
+    }
+    chosen = {**page.context["given"], "overwrites": page.context["experiment"].version}
+    again = entries(browser.post(where, {**chosen, "do": "edit"}))
+    assert (again["seed"], again[row_of(again, "epochs") + "text"]) == (5, "7")
+    assert browser.post(where, {**again, "do": "save"}).status_code == 409, "it is compared again"
+    assert browser.post(where, {**chosen, "do": "draft"}).status_code == 303
+    draft = Experiment.objects.get().draft
+    assert (draft["fit"]["seed"], draft["model"]["args"]) == (5, {"epochs": 7})
 
 
 def test_a_field_that_the_form_does_not_show_is_kept(

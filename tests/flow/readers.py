@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import httpx
+import httpx2
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
@@ -35,7 +35,7 @@ class Reader(threading.Thread):
         while not self._over.is_set():
             try:
                 self.read()
-            except (OSError, WebSocketException, httpx.HTTPError):
+            except (OSError, WebSocketException, httpx2.HTTPError):
                 self.interruptions += not self.over
                 self._over.wait(0.1)  # the server restarts
 
@@ -101,7 +101,7 @@ class StreamReader(Reader):
     def read(self) -> None:
         headers = {**self.headers, "Accept": "text/event-stream", "Last-Event-ID": str(self.cursor)}
         address = f"{self.url}/api/v1/jobs/{self.job}/events"
-        with httpx.stream("GET", address, headers=headers, timeout=httpx.Timeout(20, read=20)) as answer:
+        with httpx2.stream("GET", address, headers=headers, timeout=httpx2.Timeout(20, read=20)) as answer:
             answer.raise_for_status()
             self._socket = answer.extensions["network_stream"].get_extra_info("socket")
             for line in answer.iter_lines():

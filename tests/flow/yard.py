@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 from tests.flow import rows
 from tests.flow.disk import small_disk
@@ -44,7 +44,7 @@ class RunningYard(Yard):
         super().__init__(home, **environment)
         self.no_disk = "this yard's home is a folder of a larger disk"
         self._inside: subprocess.Popen[str] | None = None
-        self._http = httpx.Client(timeout=60)  # each new client would read all certificates again
+        self._http = httpx2.Client(timeout=60)  # each new client would read all certificates again
 
     def open(self, *, slots: int = 2, database: Path | None = None) -> None:
         """Start everything, meet both people, wait until the bundled data can be trained on.

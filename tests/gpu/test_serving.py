@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from jobs.contracts.release import Release
@@ -74,7 +74,7 @@ def test_a_swap_of_two_versions_on_a_gpu_loses_no_request(
                 )
             )
             dashboard.serves("telling", generation)
-            answer = httpx.post(
+            answer = httpx2.post(
                 f"{server.url}/v1/models/telling:predict", json={"instances": [[1, 1, 1, 1]]}, timeout=60
             )
             assert answer.json()["predictions"][0] == [4.0 * production, float(production)]
@@ -92,7 +92,7 @@ def test_a_full_gpu_is_answered_with_503_and_when_to_try_again(
         dashboard.serves("attention", 1)
         url = f"{server.url}/v1/models/attention:predict"
         # The scores of attention over 60,000 positions have 29 GB.
-        full = httpx.post(url, json={"instances": [[[0.0] * 4] * 60_000]}, timeout=200)
+        full = httpx2.post(url, json={"instances": [[[0.0] * 4] * 60_000]}, timeout=200)
         assert (full.status_code, full.headers.get("retry-after")) == (503, "1"), full.text
-        small = httpx.post(url, json={"instances": [[[0.0] * 4] * 3]}, timeout=200)
+        small = httpx2.post(url, json={"instances": [[[0.0] * 4] * 3]}, timeout=200)
         assert small.status_code == 200, small.text

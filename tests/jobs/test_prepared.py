@@ -6,9 +6,8 @@ from threading import Thread
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connection, connections
-from django.db.models import BigIntegerField, CharField, Count, DateTimeField, QuerySet
+from django.db.models import BigIntegerField, CharField, DateTimeField, QuerySet
 from django.db.models.sql.compiler import SQLCompiler
-from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
 from jobs import clock
@@ -16,6 +15,7 @@ from jobs.models import Job, Worker
 from jobs.prepared import Parameter, PreparedQuery
 from jobs.queries.devices import with_needs
 from jobs.states import WAITING
+from tests.architecture.sources import imports, modules
 from tests.jobs.yard import PretendWorker, Yard
 
 MINUTE = dt.timedelta(minutes=1)
@@ -24,11 +24,6 @@ MINUTE = dt.timedelta(minutes=1)
 def in_state() -> QuerySet[Job, tuple[int, str]]:
     """Return jobs of one state, whose value each call passes."""
     return Job.objects.filter(state=Parameter("state", CharField())).values_list("pk", "kind").order_by("pk")
-
-
-def by_pk() -> QuerySet[Job]:
-    """Return one job, locked."""
-    return Job.objects.locked().filter(pk=Parameter("pk", BigIntegerField()))
 
 
 def test_each_call_passes_its_own_parameters_and_reads_the_database_again(yard: Yard) -> None:
@@ -97,14 +92,6 @@ def test_rows_have_their_joins_annotations_and_deferred_columns(yard: Yard) -> N
     assert len(later) == 0
 
 
-def test_a_slice_and_an_aggregate_are_compiled_too(yard: Yard) -> None:
-    jobs = [yard.submit() for _ in range(3)]
-    newest = PreparedQuery(lambda: Job.objects.order_by("-pk").values_list("pk", flat=True)[:2])
-    assert newest.rows() == [jobs[2].pk, jobs[1].pk]
-    states = PreparedQuery(lambda: Job.objects.order_by().values_list("state").annotate(Count("pk")))
-    assert states.rows() == [("queued", 3)]
-
-
 def test_none_is_refused_as_no_comparison_with_null_is_true(yard: Yard) -> None:
     with pytest.raises(TypeError, match="state: None is not a value of a prepared query"):
         PreparedQuery(in_state).rows(state=None)
@@ -115,12 +102,6 @@ def test_missing_and_unknown_parameters_are_refused(yard: Yard) -> None:
     for values in ({}, {"states": "queued"}, {"state": "queued", "pk": 1}):
         with pytest.raises(TypeError, match=r"the query has the parameters \['state'\]"):
             query.rows(**values)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_rows_are_locked_only_inside_a_transaction() -> None:
-    with pytest.raises(TransactionManagementError):
-        PreparedQuery(by_pk).rows(pk=1)
 
 
 def test_a_parameter_may_be_used_twice(yard: Yard) -> None:
@@ -151,6 +132,7 @@ def test_threads_share_the_sql_but_not_the_connection() -> None:
     [
         (lambda: Job.objects.prefetch_related("attempts"), "prefetch_related"),
         (lambda: Job.objects.using(DEFAULT_DB_ALIAS), "using"),
+        (lambda: Job.objects.locked(), "select_for_update"),
     ],
 )
 def test_what_a_prepared_query_would_ignore_is_refused(
@@ -160,9 +142,7 @@ def test_what_a_prepared_query_would_ignore_is_refused(
         PreparedQuery(build).rows()
 
 
-def test_a_query_that_no_row_can_meet_asks_nothing(yard: Yard) -> None:
-    yard.submit()
-    query = PreparedQuery(lambda: Job.objects.filter(state__in=()))
-    with CaptureQueriesContext(connection) as asked:
-        assert query.rows() == query.rows() == []
-    assert len(asked) == 0
+def test_only_the_queries_of_every_request_and_heartbeat_are_prepared() -> None:
+    """Those of the roles, the new attempts of a worker, the token, the user and the session."""
+    users = {name.rpartition(".")[2] for name in modules() if "jobs.prepared" in imports(name)}
+    assert users == {"access", "attempts", "tokens", "people", "session_store"}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import psutil
 import psycopg
 import pytest
@@ -27,7 +27,7 @@ needs_postgres = pytest.mark.skipif(
 NOTHING_TO_DO = {"TRAINYARD_MIN_FREE_BYTES": str(2**60)}
 """No disk has that much space, so workers do not start to profile the bundled data sets."""
 FIRST_INTERVAL, LAST_INTERVAL = 0.02, 0.4  # seconds between checks; the interval grows
-HTTP = httpx.Client(timeout=10, limits=httpx.Limits(max_keepalive_connections=0))
+HTTP = httpx2.Client(timeout=10, limits=httpx2.Limits(max_keepalive_connections=0))
 """Shared by all checks: each new client loads all CA certificates, which takes 40 ms."""
 
 
@@ -53,7 +53,7 @@ def answers(url: str) -> bool:
     """Return whether a URL answers with status 200."""
     try:
         return HTTP.get(url).is_success
-    except httpx.HTTPError:
+    except httpx2.HTTPError:
         return False
 
 

@@ -31,8 +31,17 @@ def test_it_counts_what_the_inbox_lists(
 ) -> None:
     user = people[name]
     assert home.approvals_to_decide(user).count() == WAITING[name]
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(2):
         assert home.approvals_waiting(user) == WAITING[name]
+
+
+def test_without_a_pending_request_one_short_query_is_enough(
+    people: dict[str, User], django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    PromotionRequest.objects.update(state="rejected")
+    with django_assert_num_queries(1) as asked:
+        assert home.approvals_waiting(people["approver"]) == 0
+    assert "JOIN" not in asked.captured_queries[0]["sql"]
 
 
 def test_it_follows_the_roles_and_the_requests(people: dict[str, User], yard: Yard) -> None:

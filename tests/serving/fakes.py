@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
+import httpx2
 import psutil
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -25,7 +25,7 @@ from jobs.contracts.fork import Confinement
 from jobs.contracts.release import Release, ReleasedVersion, SignedRelease
 
 OWN_TOKEN = "ty_own"
-HTTP = httpx.Client(timeout=60, limits=httpx.Limits(max_keepalive_connections=0))
+HTTP = httpx2.Client(timeout=60, limits=httpx2.Limits(max_keepalive_connections=0))
 """Shared by all checks: each new client loads all CA certificates, which takes 40 ms of CPU."""
 
 

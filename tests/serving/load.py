@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-import httpx
+import httpx2
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Load:
         return [version for version, _ in itertools.groupby(answer.version for answer in self.answers)]
 
     async def _client(self) -> None:
-        address = httpx.URL(self.url)
+        address = httpx2.URL(self.url)
         reader, writer = await asyncio.open_connection(address.host, address.port)
         try:
             while not self.stopped:

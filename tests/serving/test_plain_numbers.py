@@ -1,6 +1,8 @@
 """Bodies of one tensor of numbers: the fast parser agrees with the general one, or leaves the body to it."""
 
+import importlib
 import json
+import sys
 import tracemalloc
 
 import numpy as np
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from jobs.contracts.signature import Signature, TensorSpec
 from workers.model_process.errors import BadRequest
-from workers.serving.protocols import tfs_predict
+from workers.serving.protocols import plain_numbers, tfs_predict
 from workers.serving.protocols.plain_numbers import parse_plain_numbers
 
 
@@ -29,7 +31,7 @@ def general(body, spec, monkeypatch):
     return call.arrays[0], call.rows
 
 
-@pytest.mark.parametrize(
+BODIES = pytest.mark.parametrize(
     ("body", "spec"),
     [
         (b'{"instances": [[1, 2.5], [-3e2, 0.1]]}', spec_of((2,))),
@@ -44,6 +46,9 @@ def general(body, spec, monkeypatch):
         (json.dumps({"instances": np.arange(80_000).reshape(-1, 4).tolist()}).encode(), spec_of((4,))),
     ],
 )
+
+
+@BODIES
 def test_a_tensor_of_numbers_is_read_as_by_the_general_parser(body, spec, monkeypatch):
     found = parse_plain_numbers(body, spec)
     expected, rows = general(body, spec, monkeypatch)
@@ -51,6 +56,25 @@ def test_a_tensor_of_numbers_is_read_as_by_the_general_parser(body, spec, monkey
     assert (found.key == "instances") == rows
     assert found.array.dtype == expected.dtype
     np.testing.assert_array_equal(found.array, expected)
+
+
+@BODIES
+def test_without_the_extra_fast_json_the_answer_is_the_same(body, spec, monkeypatch):
+    expected, rows = general(body, spec, monkeypatch)
+    monkeypatch.setattr(plain_numbers, "_PARSER", None)
+    call = tfs_predict.parse_predict(body, Signature(inputs=(spec,), outputs=(spec,)))
+    assert call.rows == rows
+    np.testing.assert_array_equal(call.arrays[0], expected)
+
+
+def test_the_module_is_imported_without_the_extra_fast_json(monkeypatch):
+    monkeypatch.setitem(sys.modules, "simdjson", None)
+    try:
+        importlib.reload(plain_numbers)
+        assert plain_numbers.parse_plain_numbers(b'{"instances": [1]}', spec_of(())) is None
+    finally:
+        monkeypatch.undo()
+        importlib.reload(plain_numbers)
 
 
 @pytest.mark.parametrize(

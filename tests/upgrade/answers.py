@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 
 Body = dict[str, Any]
 
@@ -19,7 +19,7 @@ class Reader:
 
     def __init__(self, web: str, token: str) -> None:
         headers = {"Authorization": f"Bearer {token}"}
-        self._http = httpx.Client(base_url=f"{web}/api/v1", headers=headers, timeout=60)
+        self._http = httpx2.Client(base_url=f"{web}/api/v1", headers=headers, timeout=60)
 
     def get(self, address: str) -> Body:
         """Return the JSON at an address, which must answer 200."""

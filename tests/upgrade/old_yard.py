@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import httpx
+import httpx2
 
 from tests.flow.rows import read
 from tests.flow.yard import PROJECT, RunningYard
@@ -51,7 +51,7 @@ class OldYard(RunningYard):
 
     def send_table(self, slug: str, content: bytes, *, target: str) -> None:
         """Send a table that a worker has yet to read."""
-        answer = httpx.post(
+        answer = httpx2.post(
             f"{self.urls['web']}/api/v1/datasets",
             headers=self.bearer("ada"),
             data={"project": PROJECT, "slug": slug, "target": target},
@@ -62,7 +62,7 @@ class OldYard(RunningYard):
     def change(self, method: str, path: str, body: dict[str, Any]) -> None:
         """Send a PUT or PATCH."""
         url = f"{self.urls['web']}/api/v1{path}"
-        answer = httpx.request(method, url, json=body, headers=self.bearer("ada"))
+        answer = httpx2.request(method, url, json=body, headers=self.bearer("ada"))
         assert answer.is_success, answer.text
 
     def trials_in(self, job: int, state: str) -> int:

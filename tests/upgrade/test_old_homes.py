@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.flow.yard import RunningYard
@@ -42,7 +42,7 @@ def without_withdrawn(address: str, answer: Body) -> Body:
 
 def test_every_page_of_it_opens(upgraded: Upgraded) -> None:
     link = upgraded.yard.manage("adduser", "root").stdout.strip()
-    with httpx.Client(base_url=upgraded.yard.urls["web"], follow_redirects=True, timeout=60) as browser:
+    with httpx2.Client(base_url=upgraded.yard.urls["web"], follow_redirects=True, timeout=60) as browser:
         form = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', browser.get(link).text)
         assert form
         entered = browser.post(link, data={"csrfmiddlewaretoken": form[1]}, headers={"Referer": link})

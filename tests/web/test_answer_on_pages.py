@@ -134,18 +134,15 @@ def test_the_best_retrained_model_is_called_registered_only_if_the_experiment_re
     assert ("Registered" in text) == sentence.startswith("Registered")
 
 
-def test_a_forest_that_explains_nothing_is_said_before_its_shares(browser: Client, search: Job) -> None:
+def test_the_shares_of_importance_are_explained(browser: Client, search: Job) -> None:
     Job.objects.filter(pk=search.pk).update(state="completed")
-    found = {
-        "used": 12, "trees": 64, "explained": -0.27,
-        "importances": [{"name": "units", "alone": 0.68, "spread": 0.1, "impurity": 0.7}],
-    }  # fmt: skip
-    kind = Analysis.Kind.IMPORTANCE
+    influence = {"verdict": "unclear", "trials": 12}
+    found = {"used": 12, "importances": [{"name": "units", "alone": 0.68, "influence": influence}]}
     trials = search.trials.scored().count()
-    Analysis.objects.create(job=search, kind=kind, trials=trials, result=found)
+    Analysis.objects.create(job=search, kind=Analysis.Kind.IMPORTANCE, trials=trials, result=found)
     page = text_of(browser.get(f"/jobs/{search.pk}"))
-    assert "explains only 0 % of the variance" in page and "-27" not in page
-    assert page.index("explains only") < page.index("68 %")
+    assert page.index("68 %") < page.index("the shares add up to 100 %, even if none matters")
+    assert "no clear tendency" in page
 
 
 def test_the_range_is_widened_in_the_search_space_of_the_form(browser: Client, search: Job) -> None:

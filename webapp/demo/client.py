@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 
 Body = dict[str, Any]
 
@@ -22,7 +22,7 @@ class Client:
     def __init__(self, url: str, token: str, name: str, *, patience: float = RETRY_TIMEOUT) -> None:
         self.name, self._timeout = name, patience
         headers = {"Authorization": f"Bearer {token}"}
-        self._http = httpx.Client(base_url=f"{url}/api/v1", headers=headers, timeout=60)
+        self._http = httpx2.Client(base_url=f"{url}/api/v1", headers=headers, timeout=60)
 
     def get(self, path: str, **query: Any) -> Body:
         return self._answer(self._send("GET", path, params=query))
@@ -44,7 +44,7 @@ class Client:
         """Send a POST request that should be refused; return the status."""
         return self._send("POST", path, json=body).status_code
 
-    def _send(self, method: str, path: str, **given: Any) -> httpx.Response:
+    def _send(self, method: str, path: str, **given: Any) -> httpx2.Response:
         """Send a request; retry while the server restarts."""
         deadline = time.monotonic() + self._timeout
         while True:
@@ -53,14 +53,14 @@ class Client:
                 # 503: a required part, such as the database, restarts.
                 if answer.status_code != 503:
                     return answer
-            except httpx.TransportError as error:
+            except httpx2.TransportError as error:
                 if time.monotonic() > deadline:
                     raise DemoError(f"{method} {path}: {error}") from error
             if time.monotonic() > deadline:
                 raise DemoError(f"{method} {path}: the service is not available")
             time.sleep(RETRY_SECONDS)
 
-    def _answer(self, answer: httpx.Response, *, okay: tuple[int, ...] = ()) -> Body:
+    def _answer(self, answer: httpx2.Response, *, okay: tuple[int, ...] = ()) -> Body:
         if answer.is_success or answer.status_code in okay:
             return dict(answer.json()) if answer.content else {}
         request = answer.request

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import httpx
+import httpx2
 
 from webapp.demo.client import Body, Client, DemoError, wait_for
 from webapp.demo.scenario import Prediction, Row, Scenario, class_of
@@ -232,7 +232,7 @@ class Flow:
         return self.scenario.examples(self._dataset("versions/1/preview"))
 
     def _predict(self, rows: list[Row]) -> tuple[int, list[Prediction]]:
-        answer = httpx.post(
+        answer = httpx2.post(
             f"{self.serving}/v1/models/{self.model}:predict", json={"instances": rows}, timeout=30
         )
         if answer.status_code != 200:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import httpx
+import httpx2
 
 PAUSE = 0.2
 # Seconds. A model that needs longer to load does not keep the dashboard from being announced.
@@ -53,16 +53,16 @@ class Readiness:
                     return {}
                 errors = _errors((await client.post("/v2/repository/index")).json())
                 return {name: errors[name] for name in errors if not await _answers(client, name)}
-            except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            except (httpx2.HTTPError, ValueError, KeyError, TypeError):
                 return {"(unknown)": ""}
 
     async def _web_missing(self) -> str | None:
         try:
             async with _client(self._web) as client:
                 answer = await client.get("/readyz")
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             return f"web ({type(error).__name__})"
-        if answer.status_code == httpx.codes.OK:
+        if answer.status_code == httpx2.codes.OK:
             return None
         try:
             return ", ".join(answer.json()["missing"])
@@ -73,14 +73,14 @@ class Readiness:
         try:
             async with _client(self._serving) as client:
                 await client.get("/v2/health/live")
-        except httpx.HTTPError:
+        except httpx2.HTTPError:
             return "serving"
         return None
 
 
-def _client(url: str) -> httpx.AsyncClient:
+def _client(url: str) -> httpx2.AsyncClient:
     # Without the environment's proxy, which cannot reach this machine's loopback address.
-    return httpx.AsyncClient(base_url=url, timeout=5, trust_env=False, verify=NO_AUTHORITIES)
+    return httpx2.AsyncClient(base_url=url, timeout=5, trust_env=False, verify=NO_AUTHORITIES)
 
 
 def _errors(versions: list[dict[str, Any]]) -> dict[str, str]:
@@ -91,6 +91,6 @@ def _errors(versions: list[dict[str, Any]]) -> dict[str, str]:
     return errors
 
 
-async def _answers(client: httpx.AsyncClient, model: str) -> bool:
+async def _answers(client: httpx2.AsyncClient, model: str) -> bool:
     """Return whether the production version of a model answers."""
     return (await client.get(f"/v2/models/{quote(model, safe='')}/ready")).is_success

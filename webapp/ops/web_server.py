@@ -14,7 +14,6 @@ from pathlib import Path
 
 import uvicorn
 
-from jobs import stack_memory
 from transport.http import LimitedHttpProtocol
 from transport.server import LimitedServer, limited
 from transport.websocket import CountedWebSocket
@@ -64,4 +63,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    stack_memory.call(main)
+    main()

@@ -1,7 +1,6 @@
 """Shows the form that creates and revises experiments. It calls the same actions as the API."""
 
 import json
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -36,10 +35,17 @@ from webapp.pages.shortcuts import (
     redirect,
     render,
     url,
-    valid_choice,
 )
 
 Json = dict[str, Any]
+OVERWRITES = "overwrites"
+"""The field of the page that compares two versions: the version that saving there replaces."""
+_VERBS = {
+    "experiment.archive": "archived the experiment",
+    "experiment.unarchive": "unarchived the experiment",
+}
+_SAVED = "The draft is saved."
+_SAVED_OVER = "The draft is saved. It replaced the version that was saved meanwhile."
 
 
 @form_page
@@ -87,28 +93,23 @@ def _base_version(request: Request) -> ModelVersion | None:
 def edit(request: Request, project: str, id: int) -> HttpResponse:  # noqa: A002
     """Revise an experiment: its draft if there is one, else its newest revision."""
     experiment = in_project(request, project, id, Action.WRITE)
-    saved = conflict.saved(experiment)
-    if is_script(saved["spec"]) and "resolve" not in request.POST:
+    if request.POST.get("do") == "reload":
+        return redirect("experiment_edit", project, id)
+    saved = conflict.saved_version(experiment)
+    if is_script(saved["spec"]) and OVERWRITES not in request.POST:
         return scripts.edit(request, experiment, saved, on_conflict=_show_conflict)
     if request.method == "POST":
         return _save_or_submit(request, experiment.project, experiment)
-    return _show(request, experiment.project, experiment, _given(experiment, saved))
-
-
-def _given(experiment: Experiment, document: Json) -> Json:
-    """Return the form's fields with the values of a document, to be saved over the present version."""
-    base = json.dumps(conflict.saved(experiment))
-    return {**document, "spec": _text(document["spec"]), "version": str(experiment.version), "base": base}
+    given = {**saved, "spec": _text(saved["spec"]), "version": str(experiment.version)}
+    return _show(request, experiment.project, experiment, given)
 
 
 def _save_or_submit(request: Request, project: Project, experiment: Experiment | None) -> HttpResponse:
-    given = {
-        name: request.POST.get(name, "") for name in ("name", "tags", "notes", "version", "spec", "base")
-    }
+    given = {name: request.POST.get(name, "") for name in ("name", "tags", "notes", "version", "spec")}
     try:
         spec = _parse_spec(given["spec"])
-        if experiment is not None and "resolve" in request.POST:
-            return _resolve(request, experiment, given, spec)
+        if experiment is not None and OVERWRITES in request.POST:
+            return _decide(request, experiment, given, spec)
         return _save_as_asked(request, project, experiment, given, spec)
     except TrainyardError as error:
         # The form is shown with the user's input, which an error page would lose.
@@ -128,64 +129,40 @@ def _save_as_asked(
 
 
 def _show_conflict(request: Request, experiment: Experiment, given: Json, spec: Any) -> HttpResponse:
-    """Show the fields that differ from the version that was saved meanwhile, to choose a value for each."""
+    """Compare the form with the version that was saved meanwhile, and ask which of them to keep."""
     experiment.refresh_from_db()
-    mine, theirs = _both(experiment, given, spec)
-    found = conflict.choices(mine, theirs, _base(experiment, given))
-    if not found:  # both saved the same
+    mine = conflict.document(name=given["name"], tags=given["tags"], notes=given["notes"], spec=spec)
+    mine, saved = conflict.comparable(experiment, mine), conflict.saved_version(experiment)
+    if mine == saved:  # nothing would be lost
         given["version"] = str(experiment.version)
         return _save_as_asked(request, experiment.project, experiment, given, spec)
-    trail = ("Experiments", url("experiments", experiment.project.slug))
-    own = (experiment.name, url("experiment", experiment.project.slug, experiment.pk))
+    project = experiment.project
+    own = (experiment.name, url("experiment", project.slug, experiment.pk))
     context = {
         "experiment": experiment,
-        "choices": [replace(one, side=_selected(request, one)) for one in found],
-        "given": {name: given[name] for name in ("name", "tags", "notes", "spec", "base")},
-        "last": queries.last_change(experiment),
-        "do": request.POST.get("do"),
-        "crumbs": crumbs(trail, own, "Choose"),
+        "project": project,
+        "changes": conflict.changes(saved, mine),
+        "given": given,
+        "saved_spec": _text(saved["spec"]),
+        "newest": experiment.revisions.order_by("-number").first() if experiment.draft is None else None,
+        "last": (last := queries.last_change(experiment)),
+        "verb": _VERBS.get(last.action if last is not None else "", "saved another version"),
+        "submits": request.POST.get("do") == "submit",
+        "crumbs": crumbs(("Experiments", url("experiments", project.slug)), own, "Compare"),
     }
     return render(request, "experiments/conflict.html", context, status=HTTPStatus.CONFLICT)
 
 
-def _selected(request: Request, choice: conflict.Choice) -> conflict.Side:
-    """Return the side that was chosen before another version was saved again, else the one to begin with."""
-    return valid_choice(request.POST.get(f"take:{choice.id}"), ("mine", "theirs"), choice.side)
-
-
-def _resolve(request: Request, experiment: Experiment, given: Json, spec: Any) -> HttpResponse:
-    """Save the chosen values, or show them in the form; ask again if another version was saved meanwhile."""
-    if request.POST["resolve"] != str(experiment.version):
-        return _show_conflict(request, experiment, given, spec)
-    mine, theirs = _both(experiment, given, spec)
-    taken = {one.id for one in conflict.choices(mine, theirs, None) if _selected(request, one) == "theirs"}
-    chosen = conflict.merged(mine, theirs, taken)
-    given = _given(experiment, chosen)
-    if request.POST.get("do") == "edit" and is_script(chosen["spec"]):
-        return scripts.edit(request, experiment, chosen, on_conflict=_show_conflict, is_merged=True)
+def _decide(request: Request, experiment: Experiment, given: Json, spec: Any) -> HttpResponse:
+    """Save over the version that was compared, or show the refused entries in the form again."""
     if request.POST.get("do") == "edit":
-        return _show(request, experiment.project, experiment, given, is_merged=True)
-    return _save_as_asked(request, experiment.project, experiment, given, chosen["spec"])
-
-
-def _both(experiment: Experiment, given: Json, spec: Any) -> tuple[Json, Json]:
-    """Return the version of the form and the saved one, as documents that can be compared."""
-    mine = conflict.document(name=given["name"], tags=given["tags"], notes=given["notes"], spec=spec)
-    return _comparable(experiment, mine), conflict.saved(experiment)
-
-
-def _base(experiment: Experiment, given: Json) -> Json | None:
-    """Return the version that the form was opened with; None if the request does not have it."""
-    try:
-        base = read_json(given["base"].encode())
-    except Malformed:
-        return None
-    return _comparable(experiment, base) if isinstance(base, dict) else None
-
-
-def _comparable(experiment: Experiment, document: Json) -> Json:
-    # A revision has every default, which a draft may leave out.
-    return document if experiment.draft is not None else conflict.with_defaults(document)
+        # They keep the version that the form was opened with, so that saving compares again.
+        if is_script(spec):
+            mine = {**given, "spec": spec}
+            return scripts.edit(request, experiment, mine, on_conflict=_show_conflict, is_unsaved=True)
+        return _show(request, experiment.project, experiment, given, is_unsaved=True)
+    given["version"] = request.POST[OVERWRITES]
+    return _save_as_asked(request, experiment.project, experiment, given, spec)
 
 
 def _parse_spec(text: str) -> Any:
@@ -225,7 +202,7 @@ def _save(
         experiment = actions.create(project, draft=spec, by=request.user, **_metadata(given))
     else:
         actions.change(experiment, draft=spec, seen=_seen_version(given), by=request.user, **_metadata(given))
-    notify(request, "The draft is saved.")
+    notify(request, _SAVED_OVER if OVERWRITES in request.POST else _SAVED)
     return redirect("experiment_edit", project.slug, experiment.pk)
 
 
@@ -236,7 +213,7 @@ def _show(
     given: Json,
     *,
     problems: tuple[Problem, ...] = (),
-    is_merged: bool = False,
+    is_unsaved: bool = False,
     status: int = 200,
 ) -> HttpResponse:
     trail = [("Experiments", url("experiments", project.slug))]
@@ -247,7 +224,7 @@ def _show(
         "experiment": experiment,
         "given": given,
         "problems": problems,
-        "is_merged": is_merged,
+        "is_unsaved": is_unsaved or bool(problems),
         "sections": SECTIONS,
         "space_kinds": rows.SPACE,
         "layout_fields": rows.LAYOUT,

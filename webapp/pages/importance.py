@@ -19,10 +19,8 @@ class Tendency(NamedTuple):
     detail: str
 
 
-def tendency(found: Influence | None) -> Tendency | None:
-    """Return the tendency in words; None in results of earlier releases."""
-    if found is None:
-        return None
+def tendency(found: Influence) -> Tendency:
+    """Return the tendency in words."""
     if found.verdict == "choice":
         text = f"{' or '.join(plain(value) for value in found.best)} tends to score best"
         return Tendency(text, f"Compared by rank over {found.trials} trials.")

@@ -30,8 +30,6 @@ from webapp.templatetags import words
 
 MOST_BARS = 5
 """The number of hyperparameters that the answer lists by importance; the chart shows all."""
-RELIABLE = 0.3
-"""Below this share of explained variance, the importances are too uncertain to rely on."""
 METHODS = {
     "welch": "Welch's t-interval of independent trainings. It covers the seeds; another choice of "
     "validation rows would add to it.",
@@ -141,9 +139,6 @@ def _search_context(request: Request, row: Job) -> dict[str, Any]:
         "verdict": verdict(found),
         "importance": importance,
         "bars": _bars(result) if result else [],
-        # Below 0, the forest predicts worse than the mean of the scores would.
-        "explained": max(0.0, result.explained) if result else None,
-        "is_reliable": result is None or result.explained >= RELIABLE,
         "widens": [name for name in found.at_edge if name not in found.at_declared_edge],
         **_next_steps(request, row, found.best, may_run=may_run),
     }
@@ -178,8 +173,8 @@ def registration_context(row: Job) -> dict[str, Any]:
     return {"register_as": registry.model_name_for(row), "model_names": names}
 
 
-def _bars(result: ImportanceAnswer) -> list[tuple[str, float, Tendency | None]]:
-    """Return the hyperparameters that matter most, with their share of the variance and their tendency."""
+def _bars(result: ImportanceAnswer) -> list[tuple[str, float, Tendency]]:
+    """Return the hyperparameters that matter most, with their share of the importance and their tendency."""
     entries = sorted(result.importances, key=lambda entry: -entry.alone)
     return [(entry.name, entry.alone, tendency(entry.influence)) for entry in entries[:MOST_BARS]]
 

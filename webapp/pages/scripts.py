@@ -19,7 +19,6 @@ from jobs.errors import Forbidden, StaleState
 from jobs.models import CodeVersion, Experiment, Project
 from jobs.queries import code as code_queries
 from jobs.queries import datasets, experiments
-from webapp.forms.experiment import conflict
 from webapp.forms.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
 from webapp.forms.script.script import ScriptForm, initial_values, part, spec_from
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render, url
@@ -42,7 +41,7 @@ class _Edit:
         experiment: None for a new one.
         before: the spec that is revised.
         form, arguments: the form.
-        on_conflict: shows both versions if another one was saved meanwhile.
+        on_conflict: compares both versions if another one was saved meanwhile.
     """
 
     request: Request
@@ -73,19 +72,20 @@ def edit(
     document: Json,
     *,
     on_conflict: OnConflict,
-    is_merged: bool = False,
+    is_unsaved: bool = False,
 ) -> HttpResponse:
     """Revise an experiment with a script.
 
     Args:
         request: the request.
         experiment: the experiment.
-        document: its saved version, or values that were chosen among two versions; see `conflict.document`.
-        on_conflict: shows both versions if another one was saved meanwhile.
-        is_merged: whether values were chosen, which the form shows instead of those of the request.
+        document: its saved version, or the entries of a form that were not saved, with their `version`.
+        on_conflict: compares both versions if another one was saved meanwhile.
+        is_unsaved: whether `document` has entries that were not saved, which the form shows instead of those
+            of the request.
     """
     version = code_queries.of_draft(experiment.project, document["spec"]["model"].get("digest"))
-    return _edit(request, version, experiment, document, on_conflict=on_conflict, is_merged=is_merged)
+    return _edit(request, version, experiment, document, on_conflict=on_conflict, is_unsaved=is_unsaved)
 
 
 def _edit(
@@ -95,10 +95,10 @@ def _edit(
     document: Json,
     *,
     on_conflict: OnConflict | None = None,
-    is_merged: bool = False,
+    is_unsaved: bool = False,
 ) -> HttpResponse:
     project, spec = version.project, document["spec"]
-    data = None if is_merged else request.POST or None
+    data = None if is_unsaved else request.POST or None
     rows = datasets.listed(request.user, project).order_by("slug")
     form = ScriptForm(code_queries.offered(version), rows, data, initial=_initial(experiment, document))
     arguments = ArgumentFormSet(data, initial=_initial_rows(version, spec), prefix="arguments")
@@ -122,7 +122,7 @@ def _edit(
         "version": version,
         "project": project,
         "experiment": experiment,
-        "is_merged": is_merged,
+        "is_unsaved": is_unsaved,
         "scripts": _scripts(version),
         "may_run": access.can(request.user, project, Action.RUN_CODE),
         "crumbs": crumbs(*trail, "Edit" if experiment else "New"),
@@ -135,7 +135,7 @@ def _initial(experiment: Experiment | None, document: Json) -> Json:
     found = {**dict(initial_values(document["spec"])), **{name: document[name] for name in METADATA}}
     if experiment is None:
         return found
-    return {**found, "seen": str(experiment.version), "base": json.dumps(conflict.saved(experiment))}
+    return {**found, "seen": document.get("version", str(experiment.version))}
 
 
 def _initial_rows(version: CodeVersion, spec: Json) -> list[Json]:
@@ -177,7 +177,7 @@ def _save(edit: _Edit, values: Json) -> HttpResponse | None:
     except StaleState:
         if edit.experiment is None or edit.on_conflict is None:
             raise
-        given = {name: values[name] for name in (*METADATA, "base")}
+        given = {name: values[name] for name in METADATA}
         given |= {"spec": json.dumps(spec, indent=2), "version": values["seen"]}
         return edit.on_conflict(edit.request, edit.experiment, given, spec)
 

@@ -93,7 +93,7 @@ def logging_settings(*, as_json: bool) -> dict[str, Any]:
             "django.request": {"level": "ERROR"},
             "django.security.DisallowedHost": {"level": "ERROR"},
             "asyncio": {"level": "WARNING"},
-            "httpx": {"level": "WARNING"},
+            "httpx2": {"level": "WARNING"},
         },
     }
 

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 import django
 
-from jobs import stack_memory
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a node until a signal ends it."""
@@ -48,4 +46,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    stack_memory.call(main)
+    main()

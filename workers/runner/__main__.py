@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 
-from jobs import stack_memory
 from workers.runner.control_reader import ControlReader
 from workers.runner.event_writer import EventWriter
 from workers.runner.serve import Runner
@@ -37,4 +36,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    stack_memory.call(main)
+    main()

@@ -14,7 +14,6 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from jobs import stack_memory
 from jobs.contracts.fork import FORK_REQUEST, MOST_DESCRIPTORS, ForkIntoSandbox, ForkRequest
 from workers.confinement.forking.interpreter import run_command
 from workers.confinement.forking.into_sandbox import enter_sandbox, take_streams
@@ -112,5 +111,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Its forks inherit the block.
-    stack_memory.call(main)
+    main()

@@ -9,7 +9,6 @@ import sys
 
 import uvloop
 
-from jobs import stack_memory
 from jobs.private_files import restrict_new_files
 from workers.serving.settings import Settings, parse
 from workers.serving.versions.child_process import ChildCommand
@@ -24,7 +23,7 @@ def main() -> int:
     faulthandler.register(signal.SIGUSR2, all_threads=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     # It logs a line for each request to the dashboard.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     try:
         uvloop.run(_run(settings))
     except (OSError, ValueError) as error:
@@ -48,4 +47,4 @@ async def _run(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(stack_memory.call(main))
+    sys.exit(main())

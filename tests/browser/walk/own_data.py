@@ -4,7 +4,7 @@ import json
 import shlex
 from typing import Any, NamedTuple
 
-import httpx
+import httpx2
 from playwright.sync_api import FilePayload, Locator, expect
 
 from tests.browser.visitor import Visitor
@@ -117,7 +117,7 @@ def asked_by_the_command(who: Visitor) -> list[Any]:
     who.tab("Use it")
     words = shlex.split(who.page.locator("#use-curl").inner_text())
     url, body = words[2], json.loads(words[words.index("-d") + 1])
-    answer = httpx.post(url, json=body, timeout=60, trust_env=False)
+    answer = httpx2.post(url, json=body, timeout=60, trust_env=False)
     assert answer.status_code == 200, answer.text
     predictions: list[Any] = answer.json()["predictions"]
     return predictions

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from django.conf import settings
 from django.db import connection
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 MIB = 2**20
 MAX_GROWTH = 64 * MIB
 PART_TYPE = "application/offset+octet-stream"
-HTTP = httpx.Client(trust_env=False, timeout=120, limits=httpx.Limits(max_keepalive_connections=0))
+HTTP = httpx2.Client(trust_env=False, timeout=120, limits=httpx2.Limits(max_keepalive_connections=0))
 """Shared: each new client loads all CA certificates, which takes 40 ms of CPU."""
 
 
@@ -61,7 +61,7 @@ class Server:
             try:
                 if HTTP.get(f"{self.address}/healthz").is_success:
                     return
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 time.sleep(0.1)
         raise AssertionError("the server does not answer")
 
@@ -112,7 +112,7 @@ def begin_upload(server: Server, headers: dict[str, str], length: int) -> str:
 
 def send(server: Server, place: str, headers: dict[str, str], offset: int, blocks: Iterator[bytes]) -> None:
     sent = {**headers, "Upload-Offset": str(offset), "Content-Type": PART_TYPE}
-    answer = httpx.patch(server.address + place, headers=sent, content=blocks, trust_env=False, timeout=120)
+    answer = httpx2.patch(server.address + place, headers=sent, content=blocks, trust_env=False, timeout=120)
     assert answer.status_code == 204, answer.text
 
 
@@ -143,7 +143,7 @@ def test_an_upload_continues_after_its_server_was_killed(
             time.sleep(0.01)
         first.kill()
     second = start()
-    found = httpx.head(second.address + place, headers=headers, trust_env=False)
+    found = httpx2.head(second.address + place, headers=headers, trust_env=False)
     offset = int(found.headers["Upload-Offset"])
     assert 3 * MIB <= offset <= 5 * MIB
     send(second, place, headers, offset, iter([content[offset:]]))

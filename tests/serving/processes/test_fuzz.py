@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from jobs.contracts.release import Release
@@ -41,7 +41,7 @@ def unpublish(dashboard: FakeDashboard, name: str) -> None:
 def test_random_requests_get_an_answer_or_a_reason(
     dashboard: FakeDashboard,
     server: ServerProcess,
-    client: httpx.Client,
+    client: httpx2.Client,
     model_files: dict[str, bytes],
     kind: str,
 ) -> None:
@@ -80,7 +80,7 @@ def check_message(message: str) -> None:
 def test_a_row_without_a_value_is_refused_and_the_child_lives(
     dashboard: FakeDashboard,
     server: ServerProcess,
-    client: httpx.Client,
+    client: httpx2.Client,
     model_files: dict[str, bytes],
     path: str,
 ) -> None:
@@ -99,7 +99,7 @@ def test_a_row_without_a_value_is_refused_and_the_child_lives(
 
 
 def test_shapes_that_a_layer_refuses_are_named(
-    dashboard: FakeDashboard, server: ServerProcess, client: httpx.Client, model_files: dict[str, bytes]
+    dashboard: FakeDashboard, server: ServerProcess, client: httpx2.Client, model_files: dict[str, bytes]
 ) -> None:
     publish(dashboard, "short", model_files["convolution_1d"])
     answer = client.post("/v1/models/short:predict", json={"instances": [[[1, 2]]]})
@@ -111,7 +111,7 @@ def test_shapes_that_a_layer_refuses_are_named(
 
 
 def test_a_batch_beyond_the_memory_is_503_and_the_child_lives(
-    dashboard: FakeDashboard, server: ServerProcess, client: httpx.Client, model_files: dict[str, bytes]
+    dashboard: FakeDashboard, server: ServerProcess, client: httpx2.Client, model_files: dict[str, bytes]
 ) -> None:
     publish(dashboard, "long", model_files["attention"])
     child = until(lambda: server.child_of("long"))

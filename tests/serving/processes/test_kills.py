@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-import httpx
+import httpx2
 import psutil
 import pytest
 
@@ -45,7 +45,7 @@ def test_a_stopped_child_is_not_ready_and_is_replaced(
 ) -> None:
     dashboard.publish(release(telling, "stopped", 1, 1))
     dashboard.serves("stopped", 1)
-    with httpx.Client(base_url=server.url, timeout=60) as client:
+    with httpx2.Client(base_url=server.url, timeout=60) as client:
         child = until(lambda: server.child_of("stopped"))
         until(lambda: client.get("/v2/health/ready").status_code == 200)
         child.suspend()
@@ -68,7 +68,7 @@ def test_a_child_that_stops_for_a_moment_is_kept(
 ) -> None:
     dashboard.publish(release(telling, "paused", 1, 1))
     dashboard.serves("paused", 1)
-    with httpx.Client(base_url=server.url, timeout=60) as client:
+    with httpx2.Client(base_url=server.url, timeout=60) as client:
         child = until(lambda: server.child_of("paused"))
         child.suspend()
         until(lambda: client.get("/v2/models/paused/ready").status_code == 503)
@@ -99,7 +99,7 @@ def test_children_survive_their_fork_server_and_the_next_start_makes_another(
     assert until(lambda: server.child_of("forked")).cmdline() == second.cmdline()
     assert server.child_of("telling", 2) == child
     assert server.child_of("sandboxed") == sandbox
-    with httpx.Client(base_url=server.url, timeout=60) as client:
+    with httpx2.Client(base_url=server.url, timeout=60) as client:
         answer = client.post("/v1/models/telling:predict", content=b'{"instances": [[1, 1, 1, 1]]}')
         assert answer.json() == {"predictions": [[8.0, 2.0]]}
         answer = client.post("/v1/models/sandboxed:predict", content=b'{"instances": [[1, 1, 1, 1]]}')
@@ -141,7 +141,7 @@ def test_a_killed_router_leaves_no_child_and_starts_again_without_the_dashboard(
         first.kill()
         _, alive = psutil.wait_procs(children, timeout=30)
         assert alive == []
-    with running(tmp_path, dashboard) as again, httpx.Client(base_url=again.url) as client:
+    with running(tmp_path, dashboard) as again, httpx2.Client(base_url=again.url) as client:
         until(lambda: client.get("/v2/health/ready").status_code == 200)
         answer = client.post("/v1/models/m:predict", content=b'{"instances": [[1, 1, 1, 1]]}')
         assert answer.json() == {"predictions": [[4.0, 1.0]]}

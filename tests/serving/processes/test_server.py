@@ -10,7 +10,7 @@ import sys
 import zlib
 from pathlib import Path
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -55,7 +55,7 @@ def test_a_child_of_a_tiny_model_shares_most_of_its_memory(server: ServerProcess
 
 
 def test_rows_and_columns_are_answered_with_the_version_in_headers(
-    client: httpx.Client, telling: dict[int, ReleasedVersion]
+    client: httpx2.Client, telling: dict[int, ReleasedVersion]
 ) -> None:
     rows = client.post(PREDICT, content=b'{"instances": [[1, 2, 3, 4], [0.5, 0, 0, 0]]}')
     assert rows.json() == {"predictions": [[20.0, 2.0], [1.0, 2.0]]}
@@ -67,7 +67,7 @@ def test_rows_and_columns_are_answered_with_the_version_in_headers(
     assert columns.json() == {"outputs": [[8.0, 2.0]]}
 
 
-def test_versions_and_labels_are_answered_by_that_version(client: httpx.Client) -> None:
+def test_versions_and_labels_are_answered_by_that_version(client: httpx2.Client) -> None:
     body = b'{"instances": [[1, 1, 1, 1]]}'
     for path, number, variant in (
         ("versions/1", 1, "standby"),
@@ -80,7 +80,7 @@ def test_versions_and_labels_are_answered_by_that_version(client: httpx.Client) 
         assert answer.headers["x-trainyard-variant"] == variant
 
 
-def test_several_inputs_and_outputs_have_names(client: httpx.Client) -> None:
+def test_several_inputs_and_outputs_have_names(client: httpx2.Client) -> None:
     path = "/v1/models/two_sided:predict"
     rows = client.post(path, content=b'{"instances": [{"a": [1, 2], "b": 5}]}')
     assert rows.json() == {"predictions": [{"ten_a": [10.0, 20.0], "next_b": 6}]}
@@ -90,7 +90,7 @@ def test_several_inputs_and_outputs_have_names(client: httpx.Client) -> None:
     assert [tensor["name"] for tensor in metadata["outputs"]] == ["next_b", "ten_a"]
 
 
-def test_integers_of_64_bits_are_answered_as_such_and_refused_beyond_32(client: httpx.Client) -> None:
+def test_integers_of_64_bits_are_answered_as_such_and_refused_beyond_32(client: httpx2.Client) -> None:
     definition = client.get("/v1/models/two_sided/metadata").json()["metadata"]["signature_def"]
     assert definition["signature_def"]["serving_default"]["inputs"]["b"]["dtype"] == "DT_INT64"
     a = {"name": "a", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}
@@ -103,7 +103,7 @@ def test_integers_of_64_bits_are_answered_as_such_and_refused_beyond_32(client: 
             assert output == {"name": "next_b", "datatype": "INT32", "shape": [1], "data": [value + 1]}
 
 
-def test_classes_and_numbers_are_answered_where_the_signature_allows(client: httpx.Client) -> None:
+def test_classes_and_numbers_are_answered_where_the_signature_allows(client: httpx2.Client) -> None:
     body = b'{"context": {"other": 1}, "examples": [{"x": [1, 2, 3, 4]}, {"x": [0.5, 0, 0, 0]}]}'
     answer = client.post("/v1/models/telling:classify", content=body)
     assert answer.json() == {"results": [[["sum", 20.0], ["version", 2.0]], [["sum", 1.0], ["version", 2.0]]]}
@@ -116,7 +116,7 @@ def test_classes_and_numbers_are_answered_where_the_signature_allows(client: htt
 
 
 @pytest.mark.parametrize("rows", [1, 20_000])
-def test_compressed_bodies_are_answered_as_plain_ones(client: httpx.Client, rows: int) -> None:
+def test_compressed_bodies_are_answered_as_plain_ones(client: httpx2.Client, rows: int) -> None:
     plain = json.dumps({"instances": [[row % 7, 0, 0, 0] for row in range(rows)]}).encode()
     expected = client.post(PREDICT, content=plain).content
     for coding, packed in (("gzip", gzip.compress(plain)), ("deflate", zlib.compress(plain))):
@@ -138,7 +138,7 @@ def test_compressed_bodies_are_answered_as_plain_ones(client: httpx.Client, rows
     ],
 )
 def test_other_compressed_bodies_are_refused(
-    client: httpx.Client, coding: str, body: bytes, status: int, error: str
+    client: httpx2.Client, coding: str, body: bytes, status: int, error: str
 ) -> None:
     answer = client.post(PREDICT, content=body, headers={"Content-Encoding": coding})
     assert answer.status_code == status
@@ -146,17 +146,17 @@ def test_other_compressed_bodies_are_refused(
 
 
 @pytest.mark.parametrize("rows", [1, 3, 64, 65, 200])
-def test_any_number_of_rows_comes_back_in_order(client: httpx.Client, rows: int) -> None:
+def test_any_number_of_rows_comes_back_in_order(client: httpx2.Client, rows: int) -> None:
     answer = client.post(PREDICT, json={"instances": [[row, 0, 0, 0] for row in range(rows)]})
     assert [first for first, _ in answer.json()["predictions"]] == [2.0 * row for row in range(rows)]
 
 
-def test_nan_is_accepted_and_answered_in_strict_json(client: httpx.Client) -> None:
+def test_nan_is_accepted_and_answered_in_strict_json(client: httpx2.Client) -> None:
     answer = client.post(PREDICT, content=b'{"instances": [[NaN, 0, 0, 0]]}')
     assert answer.text == '{"predictions":[[null,null]],"nonfinite":true}'
 
 
-def test_status_of_all_of_one_and_of_a_label(client: httpx.Client) -> None:
+def test_status_of_all_of_one_and_of_a_label(client: httpx2.Client) -> None:
     def versions(path: str) -> list[tuple[str, str]]:
         statuses = client.get(f"/v1/models/telling{path}").json()["model_version_status"]
         return [(status["version"], status["state"]) for status in statuses]
@@ -166,7 +166,7 @@ def test_status_of_all_of_one_and_of_a_label(client: httpx.Client) -> None:
     assert versions("/labels/production") == [("2", "AVAILABLE")]
 
 
-def test_metadata_gives_the_signature(client: httpx.Client) -> None:
+def test_metadata_gives_the_signature(client: httpx2.Client) -> None:
     body = client.get("/v1/models/telling/versions/1/metadata").json()
     assert body["model_spec"]["version"] == "1"
     definition = body["metadata"]["signature_def"]["signature_def"]["serving_default"]
@@ -200,7 +200,7 @@ def test_metadata_gives_the_signature(client: httpx.Client) -> None:
     ],
 )  # fmt: skip
 def test_errors_are_objects_with_one_message(
-    client: httpx.Client, method: str, path: str, body: str, status: int, error: str
+    client: httpx2.Client, method: str, path: str, body: str, status: int, error: str
 ) -> None:
     answer = client.request(method, path, content=body.encode())
     assert (answer.status_code, answer.json()) == (status, {"error": error})
@@ -208,7 +208,7 @@ def test_errors_are_objects_with_one_message(
 
 
 def test_no_content_type_is_required(server: ServerProcess) -> None:
-    address = httpx.URL(server.url)
+    address = httpx2.URL(server.url)
     body = b'{"instances": [[1, 1, 1, 1]]}'
     with socket.create_connection((address.host, address.port or 0)) as raw:
         head = b"POST %b HTTP/1.0\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
@@ -223,7 +223,7 @@ def test_a_name_of_another_site_is_refused(server: ServerProcess) -> None:
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_the_open_inference_protocol(client: httpx.Client, binary: bool) -> None:
+def test_the_open_inference_protocol(client: httpx2.Client, binary: bool) -> None:
     x = np.float32([[1, 2, 3, 4]])
     tensor: dict[str, object] = {"name": "x", "shape": [1, 4], "datatype": "FP32"}
     if not binary:
@@ -244,7 +244,7 @@ def test_the_open_inference_protocol(client: httpx.Client, binary: bool) -> None
     assert np.frombuffer(raw.content[length:], "<f4").tolist() == [10.0, 1.0]
 
 
-def test_health_metadata_and_index_of_the_open_inference_protocol(client: httpx.Client) -> None:
+def test_health_metadata_and_index_of_the_open_inference_protocol(client: httpx2.Client) -> None:
     assert "binary_tensor_data" in client.get("/v2").json()["extensions"]
     for path in (
         "/v2/health/live",
@@ -258,7 +258,7 @@ def test_health_metadata_and_index_of_the_open_inference_protocol(client: httpx.
     assert {"name": "telling", "version": "1", "state": "AVAILABLE", "reason": ""} in index
 
 
-def test_metrics_count_requests(client: httpx.Client) -> None:
+def test_metrics_count_requests(client: httpx2.Client) -> None:
     def count() -> float:
         text = client.get("/monitoring/prometheus/metrics").text
         line = next(line for line in text.splitlines() if line.startswith(
@@ -272,7 +272,7 @@ def test_metrics_count_requests(client: httpx.Client) -> None:
     assert count() == before + 1
 
 
-def test_a_missed_deadline_is_504_and_an_invalid_one_400(client: httpx.Client) -> None:
+def test_a_missed_deadline_is_504_and_an_invalid_one_400(client: httpx2.Client) -> None:
     instances = [[0, 0, 0, 0]] * 4000  # tens of batches
     late = client.post(PREDICT, json={"instances": instances}, headers={"X-Request-Timeout-Ms": "0.01"})
     assert (late.status_code, late.json()) == (504, {"error": "Deadline exceeded"})
@@ -280,7 +280,7 @@ def test_a_missed_deadline_is_504_and_an_invalid_one_400(client: httpx.Client) -
     assert odd.status_code == 400
 
 
-def test_more_rows_than_the_queue_holds_are_computed_in_slices(client: httpx.Client) -> None:
+def test_more_rows_than_the_queue_holds_are_computed_in_slices(client: httpx2.Client) -> None:
     answer = client.post(PREDICT, json={"instances": [[row, 0, 0, 0] for row in range(5000)]})
     assert [first for first, _ in answer.json()["predictions"]] == [2.0 * row for row in range(5000)]
 
@@ -290,7 +290,7 @@ async def test_a_full_queue_is_429_with_a_retry_time(server: ServerProcess) -> N
     child = await asyncio.to_thread(until, lambda: server.child_of("telling", 2))
     child.suspend()  # nothing leaves the queue, however slowly the requests come
     try:
-        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+        async with httpx2.AsyncClient(base_url=server.url, timeout=60) as client:
             asked = [asyncio.create_task(client.post(PREDICT, content=body)) for _ in range(12)]
             await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
             child.resume()
@@ -304,7 +304,7 @@ async def test_a_full_queue_is_429_with_a_retry_time(server: ServerProcess) -> N
 
 
 def test_a_release_with_altered_bytes_is_refused_and_reported(
-    dashboard: FakeDashboard, server: ServerProcess, client: httpx.Client, model_files: dict[str, bytes]
+    dashboard: FakeDashboard, server: ServerProcess, client: httpx2.Client, model_files: dict[str, bytes]
 ) -> None:
     good = dashboard.add(1, model_files["telling-1"])
     altered = dashboard.add(2, b"another file, never served before")
@@ -330,7 +330,7 @@ def test_beyond_loopback_a_token_is_required(
         running(
             tmp_path_factory.mktemp("open"), dashboard, "--host", "0.0.0.0", "--body-limit", "100"
         ) as server,
-        httpx.Client(base_url=server.url) as client,
+        httpx2.Client(base_url=server.url) as client,
     ):
 
         def status(token: str | None, content: bytes = b"{}") -> int:

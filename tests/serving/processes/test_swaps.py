@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-import httpx
+import httpx2
 
 from jobs.contracts.release import Release, ReleasedVersion
 from tests.serving.fakes import FakeDashboard, ServerProcess, until
@@ -51,7 +51,7 @@ async def test_ten_thousand_requests_from_sixteen_clients_over_ten_swaps(
 
 
 def test_a_rollback_is_seen_in_answers_within_a_second(
-    dashboard: FakeDashboard, telling: dict[int, ReleasedVersion], client: httpx.Client
+    dashboard: FakeDashboard, telling: dict[int, ReleasedVersion], client: httpx2.Client
 ) -> None:
     body = b'{"instances": [[1, 1, 1, 1]]}'
 

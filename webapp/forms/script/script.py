@@ -101,7 +101,6 @@ class ScriptForm(ReadForm):
     pool = forms.CharField(label="Pool", max_length=63, initial="default")
     slots = forms.IntegerField(label="Slots of a run", min_value=1, max_value=1024, initial=1)
     seen = forms.CharField(required=False, max_length=10, widget=forms.HiddenInput)
-    base = forms.CharField(required=False, strip=False, widget=forms.HiddenInput)
     tags = forms.CharField(required=False, widget=forms.HiddenInput)
     notes = forms.CharField(required=False, strip=False, widget=forms.HiddenInput)
 

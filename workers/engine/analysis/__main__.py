@@ -4,7 +4,7 @@ Reads an `ImportanceRequest` as JSON from standard input and writes one JSON obj
 
     {"used": …, "importances": […]}     or     {"error": "a message"}
 
-Importing scikit-learn takes a second and 100 MB, which the calling process avoids.
+Importing optuna and SciPy takes a second and 100 MB, which the calling process avoids.
 """
 
 import os

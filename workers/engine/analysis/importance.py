@@ -1,62 +1,118 @@
-"""Estimates the importance of each hyperparameter with a random forest fitted to the trials."""
+"""Estimates the importance of each hyperparameter by PED-ANOVA, as Optuna computes it."""
+
+import math
+import warnings
 
 import numpy as np
+import optuna
 from numpy.typing import NDArray
-from sklearn.ensemble import RandomForestRegressor
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.importance import PedAnovaImportanceEvaluator
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, create_trial
 
 from jobs.contracts.analysis import Importance, ImportanceAnswer, ImportanceRequest, Influence
 from workers.engine.analysis import influence
-from workers.engine.analysis.fanova import main_effects
 
-TREES = 64
-"""Number of trees of the forest."""
 MAX_TRIALS = 2000
 """More trials hardly change the result and take too long for an interactive chart."""
-
-INACTIVE = 0.5
-"""Value of an inactive hyperparameter: the middle of the unit interval, like a default."""
+TOP_SHARE, MIN_TOP = 0.1, 5
+"""The best trials are a tenth of all, but at least five: Optuna's estimate of fewer is unstable."""
 
 Floats = NDArray[np.float64]
 
 
 def importance(request: ImportanceRequest) -> ImportanceAnswer:
-    """Fit a random forest to the trials and compute the importance of each hyperparameter.
+    """Compare the values of the best trials with those of all trials, for each hyperparameter.
 
-    Functional ANOVA: F. Hutter, H. Hoos, K. Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter
-    Importance", ICML 2014. Decrease of impurity: L. Breiman, "Random Forests", 2001.
+    PED-ANOVA: S. Watanabe, A. Bansal, F. Hutter, "PED-ANOVA: Efficiently Quantifying Hyperparameter
+    Importance in Arbitrary Subspaces", IJCAI 2023. Trials in which a hyperparameter is inactive are a region
+    of their own (conditional PED-ANOVA, KDD 2026). With several objectives, the best trials are those nearest
+    to the Pareto front.
 
     Args:
-        request: values in the unit cube, (hyperparameters, trials), and scores, (trials,).
+        request: values in the unit cube, (hyperparameters, trials), and scores, (trials,), or one row of
+            scores for each of several objectives.
 
     Returns:
-        Importances in descending order, and how well the forest predicts trials (out-of-bag R²).
+        Importances in descending order. Their sum is 1, or 0 if the best trials differ from the others in no
+        hyperparameter that they have.
 
     Raises:
         ValueError: columns and scores differ in length, or every score is the same.
     """
     columns, scores = _sample(request)
-    values = np.where(np.isnan(columns), INACTIVE, columns)
-    if np.ptp(scores) == 0:
+    if all(np.ptp(row) == 0 for row in scores):
         raise ValueError("all trials have the same score, so importance is undefined")
-    # A leaf of one trial would fit its noise.
-    forest = RandomForestRegressor(
-        n_estimators=TREES, min_samples_leaf=2, oob_score=True, n_jobs=1, random_state=request.seed
-    ).fit(values, scores)
-    shares = np.array([main_effects(tree.tree_, values.shape[1]) for tree in forest.estimators_])
-    means, spreads = shares.mean(axis=0), shares.std(axis=0)
-    found = (
+    found = _divergences(request, columns, scores)
+    # Not by Optuna, which gives equal shares if all are 0.
+    total = sum(found.values()) or 1.0
+    entries = (
         Importance(
             name=name,
-            alone=round(float(means[index]), 5),
-            spread=round(float(spreads[index]), 5),
-            impurity=round(float(forest.feature_importances_[index]), 5),
-            influence=_influence(request, name, columns[:, index], scores),
+            alone=round(found.get(name, 0.0) / total, 5),
+            influence=_influence(request, name, columns[:, index], scores[0]),
         )
         for index, name in enumerate(request.names)
     )
-    ranked = sorted(found, key=lambda entry: (-entry.alone, entry.name))
-    explained = round(float(forest.oob_score_), 4)
-    return ImportanceAnswer(used=len(scores), trees=TREES, explained=explained, importances=tuple(ranked))
+    ranked = sorted(entries, key=lambda entry: (-entry.alone, entry.name))
+    return ImportanceAnswer(used=len(columns), importances=tuple(ranked))
+
+
+def _divergences(request: ImportanceRequest, columns: Floats, scores: Floats) -> dict[str, float]:
+    """Return how much the values of the best trials differ from those of all, for each hyperparameter."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    directions = [request.direction, *(objective.direction for objective in request.further)]
+    words = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
+    study = optuna.create_study(directions=[words[direction] for direction in directions])
+    study.add_trials(_trials(request, columns, scores))
+    with warnings.catch_warnings():
+        # About few trials of a region, which it leaves out.
+        warnings.simplefilter("ignore")
+        return PedAnovaImportanceEvaluator(target_quantile=_top_share(request, scores)).evaluate(study)
+
+
+def _top_share(request: ImportanceRequest, scores: Floats) -> float:
+    """Return the share of the trials that count as the best, so that not all do."""
+    count = scores.shape[1]
+    top = max(math.ceil(TOP_SHARE * count), MIN_TOP)
+    if request.further:
+        return top / count
+    costs = np.sort(-scores[0] if request.direction == "max" else scores[0])
+    # Optuna adds all trials with the score of the last one. If these are the rest, only better trials count.
+    better = int((costs < costs[top - 1]).sum())
+    return (better if costs[-1] == costs[top - 1] else top) / count
+
+
+def _trials(request: ImportanceRequest, columns: Floats, scores: Floats) -> list[FrozenTrial]:
+    distributions = [_distribution(request, name) for name in request.names]
+    trials = []
+    for row, values in zip(columns, scores.T, strict=True):
+        active = [
+            (name, distribution, float(value))
+            for name, distribution, value in zip(request.names, distributions, row, strict=True)
+            if not math.isnan(value)
+        ]
+        trials.append(
+            create_trial(
+                params={name: _value(distribution, value) for name, distribution, value in active},
+                distributions={name: distribution for name, distribution, _ in active},
+                values=[float(value) for value in values],
+            )
+        )
+    return trials
+
+
+def _distribution(request: ImportanceRequest, name: str) -> BaseDistribution:
+    choices = request.choices.get(name)
+    # By index: equal choices of different types, such as 1 and True, are one to Optuna.
+    return FloatDistribution(0, 1) if choices is None else CategoricalDistribution(range(len(choices)))
+
+
+def _value(distribution: BaseDistribution, value: float) -> float:
+    if isinstance(distribution, CategoricalDistribution):
+        return int(value * len(distribution.choices))
+    return value
 
 
 def _influence(request: ImportanceRequest, name: str, column: Floats, scores: Floats) -> Influence:
@@ -68,15 +124,17 @@ def _influence(request: ImportanceRequest, name: str, column: Floats, scores: Fl
 
 
 def _sample(request: ImportanceRequest) -> tuple[Floats, Floats]:
-    """Return values (trials, hyperparameters) and scores of at most `MAX_TRIALS` trials.
+    """Return values (trials, hyperparameters) and scores (objectives, trials) of at most `MAX_TRIALS` trials.
 
     Inactive values are NaN.
     """
-    scores = np.array(request.scores)
+    scores = np.array([request.scores, *(objective.scores for objective in request.further)])
     values = np.array(request.columns, dtype=float).T
-    if values.shape != (len(scores), len(request.names)):
-        raise ValueError(f"{len(request.names)} names, {len(scores)} scores, but columns of {values.shape}")
-    if len(scores) > MAX_TRIALS:
-        chosen = np.random.default_rng(request.seed).choice(len(scores), MAX_TRIALS, replace=False)
-        return values[chosen], scores[chosen]
+    if values.shape != (scores.shape[1], len(request.names)):
+        raise ValueError(
+            f"{len(request.names)} names, {scores.shape[1]} scores, but columns of {values.shape}"
+        )
+    if len(values) > MAX_TRIALS:
+        chosen = np.random.default_rng(request.seed).choice(len(values), MAX_TRIALS, replace=False)
+        return values[chosen], scores[:, chosen]
     return values, scores

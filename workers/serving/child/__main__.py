@@ -19,7 +19,6 @@ from pathlib import Path
 # Keras reads its backend when it is imported, so it is set before everything else.
 os.environ["KERAS_BACKEND"] = "jax"
 
-from jobs import stack_memory
 from workers.confinement.forking.server import Server, check_forkable
 from workers.engine.errors import EngineError
 from workers.model_process.errors import plain_text
@@ -155,5 +154,4 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    # The children that it forks inherit the block.
-    sys.exit(stack_memory.call(main))
+    sys.exit(main())

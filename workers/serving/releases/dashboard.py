@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import httpx
+import httpx2
 
 from jobs.contracts.release import ReplicaReport
 from workers.serving.access import Access
@@ -39,7 +39,7 @@ class Dashboard:
         # No proxy from the environment: the dashboard is internal, and usually on the same machine.
         # Both run behind the TLS proxy: without this header the dashboard would redirect to HTTPS.
         headers = {"X-Forwarded-Proto": "https"}
-        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=10.0, trust_env=False)
+        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=10.0, trust_env=False)
 
     async def poll(self, after: int | None) -> Poll:
         """Wait for releases newer than sequence `after`; with None, return all at once.
@@ -59,7 +59,7 @@ class Dashboard:
             )
             body = answer.raise_for_status().json()
             return Poll(int(body["sequence"]), list(body["releases"]))
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise DashboardUnavailable(f"the dashboard's answer to a poll is invalid: {error!r}") from error
@@ -77,7 +77,7 @@ class Dashboard:
                 content=report.model_dump_json(),
                 headers={**self._authorization(), "content-type": "application/json"},
             )
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
         if answer.status_code in _FINAL_REFUSALS:
             raise ReportRefused(f"{answer.status_code}: {answer.text[:200]}")
@@ -104,7 +104,7 @@ class Dashboard:
                 answer.raise_for_status()
                 async for chunk in answer.aiter_bytes():
                     yield chunk
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
 
     async def access_of(self, token: str) -> Access | None:
@@ -116,7 +116,7 @@ class Dashboard:
         headers = {"authorization": f"Bearer {token}"}
         try:
             answer = await self._http.get("/api/v1/serving/access", headers=headers)
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise DashboardUnavailable(f"{type(error).__name__}: {error}") from error
         if answer.status_code == 401:
             return None
@@ -127,7 +127,7 @@ class Dashboard:
             ends = body["expires"]
             expires = None if ends is None else datetime.fromisoformat(ends).timestamp()
             return Access(frozenset(body["endpoints"]), expires, body["warning"])
-        except (httpx.HTTPStatusError, ValueError, KeyError, TypeError) as error:
+        except (httpx2.HTTPStatusError, ValueError, KeyError, TypeError) as error:
             raise DashboardUnavailable(
                 f"the dashboard's answer about a token is invalid: {error!r}"
             ) from error

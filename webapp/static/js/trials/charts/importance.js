@@ -1,4 +1,4 @@
-// How much each hyperparameter matters, as computed on the server by a random forest.
+// How much each hyperparameter matters, as the server computes it by PED-ANOVA.
 
 /** @import { Chart, Scene } from "../types.js" */
 import { number, trials } from "../words.js";
@@ -11,29 +11,25 @@ const UNREACHABLE = "The server did not answer; reload the page to try again.";
  *   verdict: "higher" | "lower" | "choice" | "unclear", correlation: number | null, best: (string | number | boolean)[],
  * }} Influence
  */
-/** @typedef {{ name: string, alone: number, spread: number, impurity: number, influence: Influence | null }} Importance */
+/** @typedef {{ name: string, alone: number, influence: Influence }} Importance */
 /**
  * The server's report on the importance of a search's hyperparameters.
  * @typedef {{
  *   state: "fresh" | "computing" | "stale" | "missing" | "too_few", error?: string, objective: string, source: string,
  *   needs: number, completed: number, pruned: number, over: boolean, trials: number,
- *   result: { importances: Importance[], explained: number, used: number, trees: number } | null,
+ *   result: { importances: Importance[], used: number } | null,
  * }} Report
  */
 /** @typedef {{ version: number, loading: boolean, report: Report | null, failed: boolean }} Cached */
 
 /** @type {Map<number, Cached>} */
 const known = new Map();
-const MEASURES = [
-  { value: "alone", label: "alone (fANOVA)" },
-  { value: "impurity", label: "with interactions (decrease of impurity)" },
-];
 
 /** @type {Chart} */
 export const importance = {
   id: "importance",
   title: "Importance",
-  controls: [{ name: "measure", label: "Share of the variance", options: () => MEASURES }],
+  controls: [],
   missing(scene) {
     const { report, failed } = reportOf(scene);
     if (failed) return { title: "No importance for these trials", hint: UNREACHABLE };
@@ -44,18 +40,17 @@ export const importance = {
       return { title: "No importance for these trials", hint: report.error };
     return {
       title: "Computing …",
-      hint: `A random forest is fitted to ${trials(report.completed)}; this takes some seconds.`,
+      hint: `The best of ${trials(report.completed)} are compared with all; this takes some seconds.`,
     };
   },
   draw(scene) {
-    const { axes, colours, narrow } = scene;
+    const { colours, narrow } = scene;
     const { report } = reportOf(scene);
     if (!report?.result) throw new TypeError("a chart that misses something is not drawn");
-    const { importances, explained, used, trees } = report.result;
-    const measure = axes.measure === "impurity" ? "impurity" : "alone";
-    const entries = [...importances].sort((a, b) => a[measure] - b[measure]);
-    const describe = (/** @type {Importance} */ { name, alone, spread, impurity, influence }) =>
-      `${name}: ${percent(alone)} ± ${percent(spread)} alone, ${percent(impurity)} with interactions; ${tendency(influence)}`;
+    const { importances, used } = report.result;
+    const entries = [...importances].sort((a, b) => a.alone - b.alone);
+    const describe = (/** @type {Importance} */ { name, alone, influence }) =>
+      `${name}: ${percent(alone)}; ${tendency(influence)}`;
     const old =
       report.trials < report.completed
         ? `; ${trials(report.completed - report.trials)} since${report.state === "computing" ? ", being computed again" : ""}`
@@ -63,36 +58,29 @@ export const importance = {
     return {
       label: `Importance of ${entries.length} hyperparameters for ${report.objective}.`,
       note: `from ${trials(report.trials)}${used < report.trials ? `, ${used} of them sampled at random` : ""}${old}`,
-      foot: `A random forest of ${trees} trees explains ${percent(Math.max(explained, 0))} of the variance of unseen trials${explained < 0.3 ? ": too little to rely on" : ""}. Method: ${report.source}; decrease of impurity after Breiman 2001. All completed trials count, whatever the filters.`,
+      foot: `How much the values of the best trials differ from those of all trials. The shares add up to 100 %, even if no hyperparameter matters, and leave interactions out. Method: ${report.source}. All completed trials count, whatever the filters.`,
       height: Math.max(160, 60 + entries.length * 34),
       items: () =>
         [...entries].reverse().map((entry) => ({ series: 0, data: entries.indexOf(entry), text: describe(entry) })),
       table: () => ({
         head: [
           { label: "hyperparameter" },
-          { label: "alone", num: true },
-          { label: "± over trees", num: true },
-          { label: "with interactions", num: true },
+          { label: "importance", num: true },
           { label: "tendency" },
           { label: "rank correlation", num: true },
         ],
-        rows: importances.map(({ name, alone, spread, impurity, influence }) => [
+        rows: importances.map(({ name, alone, influence }) => [
           name,
           percent(alone),
-          percent(spread),
-          percent(impurity),
           tendency(influence),
-          number(influence?.correlation, 2),
+          number(influence.correlation, 2),
         ]),
       }),
       tip: ({ dataIndex }) => {
-        const { name, alone, spread, impurity, influence } = entries[dataIndex];
+        const { name, alone, influence } = entries[dataIndex];
         return {
           title: name,
-          rows: [
-            { label: "alone", value: `${percent(alone)} ± ${percent(spread)}` },
-            { label: "with interactions", value: percent(impurity) },
-          ],
+          rows: [{ label: "importance", value: percent(alone) }],
           foot: tendency(influence),
         };
       },
@@ -118,7 +106,7 @@ export const importance = {
         series: [
           {
             type: "bar",
-            data: entries.map((entry) => entry[measure]),
+            data: entries.map(({ alone }) => alone),
             barMaxWidth: 20,
             itemStyle: { color: colours.accent },
             label: {
@@ -153,11 +141,10 @@ function tooFew({ completed, pruned, over }) {
 const TENDENCIES = { higher: "higher values tend to score better", lower: "lower values tend to score better" };
 
 /**
- * Return which values tend to score better; an empty text for results of earlier releases.
- * @param {Influence | null} influence
+ * Return which values tend to score better.
+ * @param {Influence} influence
  */
 function tendency(influence) {
-  if (!influence) return "";
   if (influence.verdict === "choice") return `${influence.best.join(" or ")} tends to score best`;
   return TENDENCIES[influence.verdict] ?? "no clear tendency";
 }
