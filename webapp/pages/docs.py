@@ -33,6 +33,7 @@ GROUPS = (
 """In the order of the page. A document is listed in the first group that fits it."""
 
 RENAMED = {
+    "decisions/0005-tests-on-all-cores": "decisions/0005-tests-in-two-tiers",
     "guide/8-isolation": "guide/12-isolation",
     "guide/9-fine-tuning": "guide/11-fine-tuning",
 }
