@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from jobs.models import User
-from webapp.pages.docs import documents
+from webapp.pages.docs import RENAMED, documents
 
 pytestmark = pytest.mark.django_db
 
@@ -34,3 +34,17 @@ def test_every_document_opens_and_its_links_lead_to_documents(reader: Client) ->
         for link in re.findall(r'<a href="([^"#:]+)"', answer.content.decode().split("<article")[1]):
             if not link.startswith("/"):
                 assert reader.get(urljoin(address, link)).status_code == 200, f"{name}: {link}"
+
+
+def test_the_guides_are_listed_by_their_numbers_which_are_different(reader: Client) -> None:
+    page = reader.get("/docs").content.decode()
+    numbers = [int(number) for number in re.findall(r'href="/docs/guide/(\d+)-', page)]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_addresses_of_renamed_documents_lead_to_the_present_ones(reader: Client) -> None:
+    for name, present in RENAMED.items():
+        for address in (f"/docs/{name}", f"/docs/{name}.md"):
+            assert reader.get(address, follow=True).redirect_chain == [(f"/docs/{present}", 301)]
+        assert name not in documents()
+        assert present in documents()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from django.http import HttpResponse
+from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.utils.safestring import SafeString
 from markdown_it import MarkdownIt
@@ -26,9 +27,17 @@ GROUPS = (
     Group("User guide", "guide"),
     Group("For developers: tutorials", "", "tutorial-"),
     Group("Reference", ""),
+    Group("Measurements", "benchmarks"),
     Group("Decision records", "decisions"),
 )
 """In the order of the page. A document is listed in the first group that fits it."""
+
+RENAMED = {
+    "decisions/0005-tests-on-all-cores": "decisions/0005-tests-in-two-tiers",
+    "guide/8-isolation": "guide/12-isolation",
+    "guide/9-fine-tuning": "guide/11-fine-tuning",
+}
+"""Earlier names of documents, whose addresses lead to the present ones."""
 
 
 def folder() -> Path:
@@ -40,9 +49,15 @@ def documents() -> dict[str, Path]:
     """Return the documents by name. A name of an address is looked up here and never used as a path."""
     found = {}
     for name in dict.fromkeys(group.folder for group in GROUPS):
-        for file in sorted((folder() / name).glob("*.md")):
+        for file in sorted((folder() / name).glob("*.md"), key=_by_number):
             found[f"{name}/{file.stem}" if name else file.stem] = file
     return found
+
+
+def _by_number(file: Path) -> tuple[int, str]:
+    """Sort numbered documents by their numbers, after those without one."""
+    number, _, _ = file.stem.partition("-")
+    return (int(number) if number.isdigit() else 0), file.stem
 
 
 # The time of the last change is part of the key, so that a changed document is rendered again.
@@ -74,7 +89,10 @@ def docs(request: Request) -> HttpResponse:
 @page
 def document(request: Request, name: str) -> HttpResponse:
     """Show one document."""
-    file = documents().get(name.removesuffix(".md"))
+    name = name.removesuffix(".md")
+    if name in RENAMED:
+        return redirect("help_page", RENAMED[name], permanent=True)
+    file = documents().get(name)
     if file is None:
         raise NotFound("There is no such document.")
     title, body = _title_and_html(file)
