@@ -37,9 +37,9 @@ class Confinement(BaseModel):
 class ForkIntoSandbox(BaseModel):
     """A request for a process that enters a sandbox, and runs a module there as a new interpreter would.
 
-    Its `workers.confinement.sandbox.plan.Plan` is in a file, so that the fork server, whose memory later forks
-    have, does not read it; see `workers.confinement.forking.plan_file`. The command of the plan is an interpreter
-    with `-m`, a module and arguments, and it keeps one descriptor.
+    Its plan, a `workers.confinement.sandbox.plan.Plan`, is in a file, so that the fork server, whose memory
+    later forks have, does not read it; see `workers.confinement.forking.plan_file`. The command of the plan
+    is an interpreter with `-m`, a module and arguments, and it keeps one descriptor.
     """
 
     # Without a default, or an invalid `ForkRequest` would be one of these.
