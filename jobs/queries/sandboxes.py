@@ -12,7 +12,7 @@ from jobs import access
 from jobs.contracts.answers.sandbox import SandboxOut
 from jobs.contracts.model import Model
 from jobs.contracts.model_base import ModelBase
-from jobs.contracts.sandbox import LEVELS, Level, LevelState, choose_level
+from jobs.contracts.sandbox import LEVELS, Level, LevelState, RecordedLevel, choose_level, present_level
 from jobs.kinds.base import Payload
 from jobs.models import Experiment, Job, Membership, Project, User, Worker
 from jobs.queries import installation
@@ -98,7 +98,7 @@ def _reason(worker: Worker, wanted: Level) -> str:
     states = levels_of(worker)
     if not states:
         return "it is still finding out which sandboxes it offers"
-    missing = (f"no {state.level} ({state.reason})" for state in states if state.level.reaches(wanted))
+    missing = (f"no {state.level} ({state.reason})" for state in states if state.reaches(wanted))
     return ", ".join(missing)[:_MAX_REASONS]
 
 
@@ -134,7 +134,7 @@ def code_rules(projects: Collection[int]) -> dict[int, CodeRules]:
 class Shown(NamedTuple):
     """The sandbox that a job had, for people."""
 
-    level: Level
+    level: RecordedLevel
     summary: str
     network: bool
 
@@ -144,7 +144,7 @@ def shown(job: Job) -> Shown | None:
     if job.sandbox_json is None:
         return None
     found = SandboxOut.model_validate(job.sandbox_json)
-    return Shown(found.level, LEVELS[found.level].summary, found.network)
+    return Shown(found.level, LEVELS[present_level(found.level)].summary, found.network)
 
 
 class Offer(NamedTuple):

@@ -13,11 +13,11 @@ from jobs.states import Outcome
 from tests.runner.tasks import profiled, trial_task
 from tests.supervise.conftest import QUICK
 from tests.supervise.sandboxed_runs import yard
-from workers.sandbox import landlock
+from workers.sandbox import bubblewrap, landlock
 from workers.supervise.fork_servers import ForkServers
 from workers.supervise.launcher import RUNNER
 
-LEVEL = Level.NAMESPACES if os.geteuid() == 0 else Level.LANDLOCK
+LEVEL = Level.BUBBLEWRAP if os.geteuid() == 0 else Level.LANDLOCK
 MEMORY_GIB = 2
 
 
@@ -26,6 +26,8 @@ async def test_a_standby_in_a_sandbox_resumes_from_the_checkpoint_of_another_run
 ) -> None:
     if LEVEL is Level.LANDLOCK and not landlock.version():
         pytest.skip("this machine has no Landlock")
+    if LEVEL is Level.BUBBLEWRAP and bubblewrap.find() is None:
+        pytest.skip("bubblewrap is not installed")
     monkeypatch.setenv("TRAINYARD_CHECKPOINT_SECONDS", "0")
     async with yard(LEVEL, RUNNER, ForkServers) as place:
         bench, repository = place.bench, place.bench.repository

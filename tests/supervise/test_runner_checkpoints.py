@@ -23,7 +23,7 @@ def test_a_folder_moves_into_that_of_its_job_and_keeps_its_path_where_the_runner
     own.move_to(own.root / "job-7", None)
     assert own.place == own.root / "job-7" / made.name
     assert own.place.is_dir()
-    assert [own.path_for(level) for level in Level] == [made, made, own.place, own.place]
+    assert [own.path_for(level) for level in Level] == [made, own.place, own.place]
     recorded = Recorded(folders=(f"job-7/{made.name}/trial-1/5", "job-7/own-2/trial-1/6"))
     assert own.recorded(recorded).folders == ("trial-1/5",)
 

@@ -35,6 +35,8 @@ def test_the_operator_may_leave_levels_out() -> None:
     assert wanted_levels({"TRAINYARD_SANDBOX_LEVELS": "landlock, process"}) == (Level.LANDLOCK, Level.PROCESS)
     with pytest.raises(ValueError, match="name levels, of bubblewrap"):
         wanted_levels({"TRAINYARD_SANDBOX_LEVELS": "docker"})
+    with pytest.raises(ValueError, match="in place of namespaces, install the package bubblewrap"):
+        wanted_levels({"TRAINYARD_SANDBOX_LEVELS": "namespaces,landlock"})
 
 
 @pytest.mark.parametrize("breach", list(Breach))

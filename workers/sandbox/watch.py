@@ -153,7 +153,7 @@ class Watch:
         if len(pids) > limits.processes_of_all:
             self._end(Breach.PROCESSES, len(pids), limits.processes_of_all)
             return self.ended
-        private = level in (Level.BUBBLEWRAP, Level.NAMESPACES)
+        private = level is Level.BUBBLEWRAP
         memory = usage.memory(pids, limit=limits.memory_of_all, private_files=private)
         if memory > limits.memory_of_all:
             self._end(Breach.MEMORY, memory, limits.memory_of_all)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from jobs.contracts.control import Recorded
-from jobs.contracts.sandbox import Level
+from jobs.contracts.sandbox import Level, RecordedLevel
 from jobs.runner_files import open_regular, opened_parent
 from workers.isolation.access import RunnerAccess
 
@@ -89,10 +89,10 @@ class RunnerCheckpoints:
             self.made.rename(place)
         self.place = place
 
-    def path_for(self, level: Level) -> Path:
+    def path_for(self, level: RecordedLevel) -> Path:
         """Return the path of the folder for the runner."""
         # A root folder of its own has the folder where it was at the start.
-        return self.made if level in (Level.BUBBLEWRAP, Level.NAMESPACES) else self.place
+        return self.made if level is Level.BUBBLEWRAP else self.place
 
     def recorded(self, control: Recorded) -> Recorded:
         """Return the message with paths below this folder, since the runner may know it by another path."""

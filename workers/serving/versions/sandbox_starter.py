@@ -20,7 +20,7 @@ from pathlib import Path
 from subprocess import PIPE, STDOUT
 
 from jobs.contracts.release import ReleasedCode
-from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
+from jobs.contracts.sandbox import MIB, LevelState, Limits, SandboxRequest, present_level
 from workers.environments.folder import Held
 from workers.forking.sandbox_forks import SandboxForks
 from workers.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange
@@ -242,7 +242,7 @@ class SandboxStarter:
         passed = child_environment() | self._command.variables()
         environment = {name: value for name, value in passed.items() if name in _PASSED or "THREADS" in name}
         return SandboxRequest(
-            minimum=Level(code.minimum),
+            minimum=present_level(code.minimum),
             readable=tuple(map(str, (*places, *packages))),
             folder=str(folder),
             # Devices of GPUs are not in a sandbox.
