@@ -314,6 +314,19 @@ def test_the_view_has_neither_the_rest_of_the_machine_nor_the_home_of_the_instal
     assert {"--unshare-net", "--unshare-user", "--unshare-pid", "--die-with-parent"} < set(line)
 
 
+def test_nothing_is_mounted_below_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the folder of the virtual environment is a link."""
+    packages = tmp_path / "real" / "lib" / "packages"
+    packages.mkdir(parents=True)
+    link = tmp_path / "venv"
+    link.symlink_to(tmp_path / "real")
+    below = str(link / "lib" / "packages")
+    monkeypatch.setattr(view, "python_folders", lambda: (link, Path(below)))
+    shown = {mount.target: mount.kind for mount in view.mounts((), (), "/var/tmp")}
+    assert (shown[str(link)], shown[str(packages)]) == ("link", "read")
+    assert below not in shown
+
+
 def test_control_groups_are_used_only_where_one_is_delegated(tmp_path: Path) -> None:
     with pytest.raises(cgroups.NoCgroup, match="TRAINYARD_SANDBOX_CGROUP is not set"):
         cgroups.delegated({})
