@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    # A minimum of `namespaces` stays in its row: it is read as bubblewrap, and the settings page says so.
+    # A minimum of `namespaces` stays in its row: it is read as bubblewrap, which the settings page explains.
     dependencies = [("jobs", "0047_promotions_by_state")]
 
     operations = [

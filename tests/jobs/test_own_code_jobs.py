@@ -20,7 +20,6 @@ from jobs.models import (
     User,
 )
 from jobs.queries import jobs as queries
-from jobs.queries import sandboxes as sandbox_queries
 from jobs.store import store
 from tests.factories import make_trials
 from tests.jobs.yard import PretendWorker, Yard
@@ -88,14 +87,8 @@ def test_a_member_may_not_run_code_and_is_told_which_role_may(yard: Yard, member
         submit.submit(revision, by=member)
     assert not Job.objects.exists()
     submit.submit(yard.revision(), by=member)
-    before = sandbox_queries.code_rules([yard.project.pk])[yard.project.pk]
     Membership.objects.filter(user=member).update(role="trainer")
     assert submit.submit(revision, by=member).created_by == member
-    people = before.people | {member.pk}
-    assert people > before.people
-    assert sandbox_queries.code_rules([yard.project.pk, 10**6]) == {
-        yard.project.pk: before._replace(people=people)
-    }
 
 
 @pytest.mark.usefixtures("code")
