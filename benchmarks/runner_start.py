@@ -5,9 +5,9 @@ empty compile caches; pairs alternate, so that load on the machine affects both.
 wall time, of the runner's CPU time and of its private memory, and their ratios. The fork server is warm; the
 time to start it is printed first.
 
-Then it measures the same for runners in a sandbox, as those of code of users: a standby that waits for them,
-a fork, and a new interpreter. Their CPU time is that after the task was requested, with that of the fork
-server and of the processes outside of the sandbox.
+Then it measures the same for runners in a sandbox, as those of code of users: a fork, and a new interpreter.
+Their CPU time is that after the task was requested, with that of the fork server and of the processes outside
+of the sandbox.
 """
 
 import argparse
@@ -187,7 +187,7 @@ class Sandboxed(NamedTuple):
 
 
 async def measure_sandboxed(pool: RunnerPool, data: DatasetFile, folder: Path, number: int) -> Sandboxed:
-    """Start a runner in a sandbox or take a standby, wait for its first epoch, and end it."""
+    """Start a runner in a sandbox, wait for its first epoch, and end it."""
     # The compile cache is a part of the needs: here it is empty for each runner.
     needs = needs_of(folder, number)
     key = KEY._replace(root=number, sandbox=needs)
@@ -225,13 +225,6 @@ def cpu_of_all() -> float:
     return sum(each.user + each.system for each in times)
 
 
-async def measure_standby(pool: RunnerPool, data: DatasetFile, folder: Path, number: int) -> Sandboxed:
-    """Measure a runner that has waited for its task."""
-    key = KEY._replace(root=number, sandbox=needs_of(folder, number))
-    assert await pool.standbys.add(key.standby_key(), cache=folder / "cache")
-    return await measure_sandboxed(pool, data, folder, number)
-
-
 async def measure_new(pool: RunnerPool, data: DatasetFile, folder: Path, number: int) -> Sandboxed:
     """Measure a runner that is a new interpreter."""
     servers, pool.fork_servers = pool.fork_servers, None
@@ -242,11 +235,11 @@ async def measure_new(pool: RunnerPool, data: DatasetFile, folder: Path, number:
 
 
 async def compare_sandboxed(rounds: int, folder: Path) -> tuple[Level, Sandboxed, list[list[Sandboxed]]]:
-    """Return the level, the cost of the first run, and those of standbys, forks and new interpreters."""
+    """Return the level, the cost of the first run, and those of forks and new interpreters."""
     folder.mkdir()
     executing = RunnerPool(folder / "profiling", 1, 3600.0, 2**40, SecretMasker())
     data = await profile(executing, folder)
-    ways = (measure_standby, measure_sandboxed, measure_new)
+    ways = (measure_sandboxed, measure_new)
     costs: list[list[Sandboxed]] = [[] for _ in ways]
     numbers = itertools.count()
     async with sandboxed_pool(folder) as pool:
@@ -303,7 +296,7 @@ def main() -> None:
             level, first, costs = asyncio.run(compare_sandboxed(pairs, folder / "sandboxed"))
             print(f"in a sandbox of the level {level}")
             names = ("wall to its start, s", "wall to first epoch, s", "CPU meanwhile, s")
-            report(("standby", "forked", "new"), names, costs)
+            report(("forked", "new"), names, costs)
             print(f"the first one, with the start of the fork server: {first}")
 
 

@@ -4,7 +4,7 @@ from django.db import transaction
 
 from jobs import access, hints
 from jobs.actions import audit
-from jobs.contracts.sandbox import Level
+from jobs.contracts.sandbox import Level, present_level
 from jobs.errors import StaleState
 from jobs.models import InstallationSettings, Project, User
 from jobs.queries.installation import KEY
@@ -26,8 +26,9 @@ def change_sandbox_minimum(level: Level, *, seen: Level | None = None, by: User)
     with transaction.atomic():
         InstallationSettings.objects.get_or_create(pk=KEY)
         current = InstallationSettings.objects.select_for_update(no_key=True).get(pk=KEY)
-        if seen is not None and seen != current.sandbox_minimum:
-            raise StaleState(f"The sandbox minimum was changed to {current.sandbox_minimum} meanwhile.")
+        present = present_level(current.sandbox_minimum)
+        if seen is not None and seen != present:
+            raise StaleState(f"The sandbox minimum was changed to {present} meanwhile.")
         if current.sandbox_minimum != level:
             was, current.sandbox_minimum = current.sandbox_minimum, str(level)
             current.save(update_fields=["sandbox_minimum"])

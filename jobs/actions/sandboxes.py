@@ -4,7 +4,7 @@ from django.db import transaction
 
 from jobs.actions.job_locks import locked_with_root
 from jobs.contracts.answers.sandbox import SandboxOut
-from jobs.contracts.sandbox import SandboxRecord
+from jobs.contracts.sandbox import SandboxRecord, present_level
 from jobs.errors import StaleFence
 from jobs.models import Attempt, Job
 from jobs.states import AttemptState
@@ -32,6 +32,6 @@ def _weakest(job: Job, sandbox: SandboxRecord) -> SandboxOut:
         return new
     known = SandboxOut.model_validate(job.sandbox_json)
     return SandboxOut(
-        level=min(known.level, new.level, key=lambda level: level.strength),
+        level=min(known.level, new.level, key=lambda level: present_level(level).strength),
         network=known.network or new.network,
     )

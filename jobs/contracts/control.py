@@ -40,7 +40,6 @@ class Rehearse(Frozen):
     op: Literal["rehearse"] = "rehearse"
     folder: str = Field(description="the rehearsal writes below it")
     compile_cache: str = Field(description="a cache for rehearsals only, without programs of any project")
-    jax: bool = Field(default=True, description="initialize JAX, and train a small made-up model")
     threads: int = Field(ge=1)
     platform: str | None = None
     simulated_devices: int = 1

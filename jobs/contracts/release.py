@@ -18,7 +18,7 @@ from jobs.contracts.traffic import TrafficReport
 
 _NUMBER = re.compile(r"[0-9]{1,10}")
 SandboxLevel = Literal["bubblewrap", "namespaces", "landlock", "process"]
-"""The levels of `jobs.contracts.sandbox`, which prediction servers without code of users do not import."""
+"""`RecordedLevel` of `jobs.contracts.sandbox`, which servers without code of users do not import."""
 Generation = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 

@@ -7,7 +7,7 @@ test compares them. `workers/confinement/sandbox` starts such runs.
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -22,7 +22,6 @@ class Level(StrEnum):
     """How a run is separated from the rest of the machine."""
 
     BUBBLEWRAP = "bubblewrap"
-    NAMESPACES = "namespaces"
     LANDLOCK = "landlock"
     PROCESS = "process"
 
@@ -39,6 +38,20 @@ class Level(StrEnum):
 LEVELS_IN_ORDER = tuple(Level)
 """The strongest first."""
 DEFAULT_MINIMUM = Level.LANDLOCK
+FORMER_LEVEL = "namespaces"
+"""A level of earlier releases, with the guarantees of bubblewrap, which has replaced it."""
+type RecordedLevel = Level | Literal["namespaces"]
+"""The level in a stored record: that of an earlier release is kept as it was."""
+INSTALL_BUBBLEWRAP = "install the package bubblewrap, such as by `apt install bubblewrap`"
+
+
+def present_level(recorded: str) -> Level:
+    """Return the level that has the guarantees of a recorded one.
+
+    Raises:
+        ValueError: no release had such a level.
+    """
+    return Level.BUBBLEWRAP if recorded == FORMER_LEVEL else Level(recorded)
 
 
 class LevelInfo(NamedTuple):
@@ -52,9 +65,6 @@ LEVELS: Mapping[Level, LevelInfo] = {
     Level.BUBBLEWRAP: LevelInfo(
         "bubblewrap",
         "The program bubblewrap gives the run its own view of files, network, processes and IPC.",
-    ),
-    Level.NAMESPACES: LevelInfo(
-        "namespaces", "The same view without bubblewrap, by namespaces that the worker makes itself."
     ),
     Level.LANDLOCK: LevelInfo(
         "Landlock and seccomp",
@@ -117,7 +127,7 @@ class GuaranteeInfo(NamedTuple):
     """A guarantee for people, and what makes it hold at each level, the strongest level first."""
 
     text: str
-    by_level: tuple[Enforcement, Enforcement, Enforcement, Enforcement]
+    by_level: tuple[Enforcement, Enforcement, Enforcement]
 
     def at(self, level: Level) -> Enforcement:
         """Return what makes it hold at a level."""
@@ -125,53 +135,47 @@ class GuaranteeInfo(NamedTuple):
 
 
 _KERNEL, _OWN, _WATCHED, _NO = Enforcement.KERNEL, Enforcement.OWN_USER, Enforcement.WATCHED, Enforcement.NO
-_EVERYWHERE = (_KERNEL,) * 4
-_WATCHED_EVERYWHERE = (_WATCHED,) * 4
+_EVERYWHERE = (_KERNEL,) * 3
+_WATCHED_EVERYWHERE = (_WATCHED,) * 3
 _PORTS, _SIGNALS = Enforcement.NETWORK_RULES, Enforcement.SIGNAL_RULES
 
 GUARANTEES: Mapping[Guarantee, GuaranteeInfo] = {
     Guarantee.READ: GuaranteeInfo(
         "reads no files but those of the request and of the system: no artifacts of other projects, no keys, "
         "no database",
-        (_KERNEL, _KERNEL, _KERNEL, _OWN),
+        (_KERNEL, _KERNEL, _OWN),
     ),
     Guarantee.WRITE: GuaranteeInfo(
-        "writes only into the folders that the request opens for it", (_KERNEL, _KERNEL, _KERNEL, _OWN)
+        "writes only into the folders that the request opens for it", (_KERNEL, _KERNEL, _OWN)
     ),
     Guarantee.NETWORK: GuaranteeInfo(
         "without network: connects to no host, not to the dashboard or the broker of this machine either",
-        (_KERNEL, _KERNEL, _KERNEL, _NO),
+        (_KERNEL, _KERNEL, _NO),
     ),
     Guarantee.PORTS: GuaranteeInfo(
         "with network: connects by TCP only to the ports of the request, on this machine too, and listens at "
         "no port that it chooses",
-        (_PORTS, _PORTS, _PORTS, _NO),
+        (_PORTS, _PORTS, _NO),
     ),
-    Guarantee.SIGNAL: GuaranteeInfo(
-        "sends no signals to other processes", (_KERNEL, _KERNEL, _SIGNALS, _OWN)
-    ),
+    Guarantee.SIGNAL: GuaranteeInfo("sends no signals to other processes", (_KERNEL, _SIGNALS, _OWN)),
     Guarantee.MEMORY_OF_OTHERS: GuaranteeInfo(
         "neither traces other processes nor reads their memory or environment",
-        (_KERNEL, _KERNEL, _KERNEL, _OWN),
+        (_KERNEL, _KERNEL, _OWN),
     ),
-    Guarantee.SEE_PROCESSES: GuaranteeInfo(
-        "does not see which other processes exist", (_KERNEL, _KERNEL, _NO, _NO)
-    ),
+    Guarantee.SEE_PROCESSES: GuaranteeInfo("does not see which other processes exist", (_KERNEL, _NO, _NO)),
     Guarantee.PRIVILEGES: GuaranteeInfo(
         "gains no privileges: becomes no other user, and set-user-ID programs have no effect", _EVERYWHERE
     ),
     Guarantee.CALLS: GuaranteeInfo(
         "uses no rarely used parts of the kernel, such as BPF, keys, io_uring and namespaces",
-        (_KERNEL, _KERNEL, _KERNEL, _NO),
+        (_KERNEL, _KERNEL, _NO),
     ),
     Guarantee.ENVIRONMENT: GuaranteeInfo("has only the environment variables of the request", _EVERYWHERE),
     Guarantee.DESCRIPTORS: GuaranteeInfo("has no open files of the worker but its own streams", _EVERYWHERE),
     Guarantee.SURVIVE: GuaranteeInfo(
-        "all its processes end with it, also those that left its session", (_KERNEL, _KERNEL, _SIGNALS, _OWN)
+        "all its processes end with it, also those that left its session", (_KERNEL, _SIGNALS, _OWN)
     ),
-    Guarantee.OUTLIVE: GuaranteeInfo(
-        "all its processes end when the worker dies", (_KERNEL, _KERNEL, _SIGNALS, _OWN)
-    ),
+    Guarantee.OUTLIVE: GuaranteeInfo("all its processes end when the worker dies", (_KERNEL, _SIGNALS, _OWN)),
     Guarantee.LIMITS: GuaranteeInfo(
         "keeps the limits of each process: memory, size of a file, open files, CPU time; no core files",
         _EVERYWHERE,
@@ -279,9 +283,13 @@ class SandboxRequest(Frozen):
 class LevelState(Frozen):
     """Whether a machine offers a level, and why not."""
 
-    level: Level
+    level: RecordedLevel
     offered: bool
     reason: str = Field(default="", description="why it is not offered; empty if it is")
+
+    def reaches(self, minimum: Level) -> bool:
+        """Return whether its level is at least as strong as `minimum`; that of an earlier release is not."""
+        return isinstance(self.level, Level) and self.level.reaches(minimum)
 
 
 class SandboxRecord(Frozen):
@@ -300,7 +308,7 @@ class SandboxRecord(Frozen):
         missing: the stronger levels that the machine did not offer.
     """
 
-    level: Level
+    level: RecordedLevel
     network: bool
     devices: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
@@ -313,7 +321,7 @@ class SandboxRecord(Frozen):
 
     def holds(self, guarantee: Guarantee) -> bool:
         """Return whether a guarantee held for this run."""
-        enforcement = GUARANTEES[guarantee].at(self.level)
+        enforcement = GUARANTEES[guarantee].at(present_level(self.level))
         if guarantee is Guarantee.NETWORK and self.network:
             return False
         # Without network there is no port to connect to.
@@ -349,16 +357,14 @@ class Ended(Frozen):
 
 def choose_level(states: Iterable[LevelState], minimum: Level) -> Level | None:
     """Return the strongest offered level; None if none reaches the minimum."""
-    offered = [state.level for state in states if state.offered and state.level.reaches(minimum)]
+    offered = [Level(state.level) for state in states if state.offered and state.reaches(minimum)]
     return max(offered, key=lambda level: level.strength, default=None)
 
 
 def refusal(states: Iterable[LevelState], minimum: Level) -> str:
     """Return why a run does not start where no offered level reaches the minimum."""
     reasons = [
-        f"{state.level}: {state.reason}"
-        for state in states
-        if state.level.reaches(minimum) and not state.offered
+        f"{state.level}: {state.reason}" for state in states if state.reaches(minimum) and not state.offered
     ]
     return (
         f"code of users needs the sandbox level {minimum} or a stronger one, and this worker offers none "

@@ -6,7 +6,6 @@ from typing import Literal
 from pydantic import Field
 
 from jobs.contracts.base import Frozen
-from jobs.contracts.sandbox import Level
 
 
 class Warm(Frozen):
@@ -19,8 +18,6 @@ class Warm(Frozen):
     simulated_devices: int = 1
     preallocate: bool = Field(default=False, description="whether it allocates GPU memory at its start")
     memory_fraction: float | None = Field(default=None, description="the largest share of a GPU's memory")
-    jax: bool = Field(default=True, description="whether it has started JAX")
-    sandbox: Level | None = Field(default=None, description="its sandbox, if it waits for code of users")
     devices: str | None = Field(default=None, description="the accelerators it has opened")
     pid: int
     since: float = Field(description="its start, in seconds since the epoch")
@@ -45,6 +42,4 @@ class Warm(Frozen):
             words.append("GPU memory allocated at the start")
         if self.devices is not None:
             words.append(f"device {self.devices}")
-        if self.sandbox is not None:
-            words.append(f"{'code' if self.jax else 'scripts'} in the sandbox {self.sandbox}")
         return " · ".join(words)

@@ -2,7 +2,7 @@
 
 from django.db.models import QuerySet
 
-from jobs.contracts.sandbox import Level
+from jobs.contracts.sandbox import FORMER_LEVEL, Level, present_level
 from jobs.models import InstallationSettings, Project
 
 KEY = 1
@@ -16,7 +16,12 @@ def current() -> InstallationSettings:
 
 def sandbox_minimum() -> Level:
     """Return the weakest level of sandbox at which code of users may run."""
-    return Level(current().sandbox_minimum)
+    return present_level(current().sandbox_minimum)
+
+
+def has_former_minimum() -> bool:
+    """Return whether the minimum was set to a level of earlier releases, which counts as another one."""
+    return current().sandbox_minimum == FORMER_LEVEL
 
 
 def projects_with_network() -> QuerySet[Project]:

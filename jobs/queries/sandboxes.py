@@ -1,7 +1,6 @@
 """Decides which workers offer the sandbox that a job with code of users needs."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from django.db.models import QuerySet
@@ -12,9 +11,9 @@ from jobs import access
 from jobs.contracts.answers.sandbox import SandboxOut
 from jobs.contracts.model import Model
 from jobs.contracts.model_base import ModelBase
-from jobs.contracts.sandbox import LEVELS, Level, LevelState, choose_level
+from jobs.contracts.sandbox import LEVELS, Level, LevelState, RecordedLevel, choose_level, present_level
 from jobs.kinds.base import Payload
-from jobs.models import Experiment, Job, Membership, Project, User, Worker
+from jobs.models import Experiment, Job, User, Worker
 from jobs.queries import installation
 
 _MODEL: TypeAdapter[ModelBase] = TypeAdapter(Model)
@@ -98,43 +97,14 @@ def _reason(worker: Worker, wanted: Level) -> str:
     states = levels_of(worker)
     if not states:
         return "it is still finding out which sandboxes it offers"
-    missing = (f"no {state.level} ({state.reason})" for state in states if state.level.reaches(wanted))
+    missing = (f"no {state.level} ({state.reason})" for state in states if state.reaches(wanted))
     return ", ".join(missing)[:_MAX_REASONS]
-
-
-class CodeRules(NamedTuple):
-    """The settings of a project for code of users.
-
-    Attributes:
-        minimum: the weakest level of sandbox.
-        network: whether it may connect to other hosts.
-        people: the users who may run it.
-    """
-
-    minimum: Level
-    network: bool
-    people: frozenset[int]
-
-
-def code_rules(projects: Collection[int]) -> dict[int, CodeRules]:
-    """Return the rules of projects; deleted ones are missing."""
-    minimum = installation.sandbox_minimum()
-    allowed = Membership.objects.filter(
-        project__in=projects, role__in=access.roles_allowing(access.Action.RUN_CODE), user__is_active=True
-    )
-    people: dict[int, set[int]] = defaultdict(set)
-    for project, user in allowed.values_list("project", "user"):
-        people[project].add(user)
-    return {
-        row.pk: CodeRules(minimum, row.network, frozenset(people[row.pk]))
-        for row in Project.objects.filter(pk__in=projects)
-    }
 
 
 class Shown(NamedTuple):
     """The sandbox that a job had, for people."""
 
-    level: Level
+    level: RecordedLevel
     summary: str
     network: bool
 
@@ -144,7 +114,7 @@ def shown(job: Job) -> Shown | None:
     if job.sandbox_json is None:
         return None
     found = SandboxOut.model_validate(job.sandbox_json)
-    return Shown(found.level, LEVELS[found.level].summary, found.network)
+    return Shown(found.level, LEVELS[present_level(found.level)].summary, found.network)
 
 
 class Offer(NamedTuple):

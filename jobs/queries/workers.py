@@ -202,7 +202,6 @@ def _warm(process: Warm) -> WarmProcessOut:
         kind=process.kind,
         state=process.state,
         environment=process.environment,
-        sandbox=process.sandbox,
         devices=process.devices,
         pid=process.pid,
         since=process.started,

@@ -27,13 +27,30 @@ def patch(client: Client, path: str, body: Any, seen: str = "*") -> Any:
 def test_landlock_is_the_minimum_until_an_administrator_changes_it(admin: Client) -> None:
     assert admin.get(SETTINGS).json() == {"sandbox_minimum": "landlock"}
     assert InstallationSettings.objects.count() == 0
-    assert patch(admin, SETTINGS, {"sandbox_minimum": "namespaces"}).json() == {
-        "sandbox_minimum": "namespaces"
+    assert patch(admin, SETTINGS, {"sandbox_minimum": "bubblewrap"}).json() == {
+        "sandbox_minimum": "bubblewrap"
     }
-    assert installation.sandbox_minimum() is Level.NAMESPACES
-    patch(admin, SETTINGS, {"sandbox_minimum": "namespaces"})
+    assert installation.sandbox_minimum() is Level.BUBBLEWRAP
+    patch(admin, SETTINGS, {"sandbox_minimum": "bubblewrap"})
     (row,) = AuditEvent.objects.filter(action="settings.sandbox_minimum")
-    assert (row.detail["was"], row.detail["to"]) == ("landlock", "namespaces")
+    assert (row.detail["was"], row.detail["to"]) == ("landlock", "bubblewrap")
+
+
+def test_a_minimum_of_an_earlier_release_counts_as_bubblewrap_until_it_is_saved_again(admin: Client) -> None:
+    InstallationSettings.objects.create(pk=installation.KEY, sandbox_minimum="namespaces")
+    assert installation.sandbox_minimum() is Level.BUBBLEWRAP
+    read = admin.get(SETTINGS)
+    assert (read.json(), admin.get(PROJECT).json()["minimum"]) == (
+        {"sandbox_minimum": "bubblewrap"},
+        "bubblewrap",
+    )
+    words = "It was set to namespaces, a level of earlier releases. That counts as bubblewrap"
+    assert words in " ".join(admin.get("/settings").content.decode().split())
+    form = {"sandbox_minimum": "bubblewrap", "seen": "bubblewrap"}
+    assert admin.post("/settings", form).status_code == 303
+    assert "namespaces" not in admin.get("/settings").content.decode()
+    (row,) = AuditEvent.objects.filter(action="settings.sandbox_minimum")
+    assert (row.detail["was"], row.detail["to"]) == ("namespaces", "bubblewrap")
 
 
 def test_code_of_users_has_no_network_until_an_administrator_allows_it(admin: Client) -> None:
@@ -63,6 +80,7 @@ def test_a_change_that_someone_else_made_meanwhile_is_not_overwritten(admin: Cli
     ("path", "body", "pointer"),
     [
         (SETTINGS, {"sandbox_minimum": "chroot"}, "/sandbox_minimum"),
+        (SETTINGS, {"sandbox_minimum": "namespaces"}, "/sandbox_minimum"),
         (SETTINGS, {}, "/sandbox_minimum"),
         (SETTINGS, {"sandbox_minimum": "process", "x": 1}, "/x"),
         (PROJECT, {"network": "perhaps"}, "/network"),

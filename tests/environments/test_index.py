@@ -71,7 +71,6 @@ def test_settings_that_cannot_be_used_are_named(
     ("level", "version", "network", "wheels_only"),
     [
         (Level.BUBBLEWRAP, 0, False, False),
-        (Level.NAMESPACES, 0, False, False),
         (Level.LANDLOCK, 4, True, False),
         (Level.LANDLOCK, 3, True, True),
         (Level.PROCESS, 7, True, True),

@@ -67,7 +67,6 @@ class Yard:
             "TRAINYARD_HOME": str(home),
             "DJANGO_SETTINGS_MODULE": "webapp.settings.main",
             "TRAINYARD_STANDBY": "0",  # no test waits for the first step of a training
-            "TRAINYARD_STANDBY_SANDBOXES": "0",
             **environment,
         }
         self.output = home.parent / f"{home.name}.out"

@@ -11,7 +11,10 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.ops.conftest import ROOT, needs_postgres, new_database
+from webapp.ops import preparation
 
 AN_OLDER_DATABASE = """
 import django
@@ -73,3 +76,12 @@ def test_an_older_postgres_database_is_dumped_and_then_migrated(tmp_path: Path) 
     listed = subprocess.run(["pg_restore", "--list", str(dump)], capture_output=True, text=True, check=True)
     assert "TABLE public auth_permission " in listed.stdout
     assert "django_session" not in listed.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is a program for Linux")
+def test_the_operator_learns_how_to_get_the_strongest_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparation.shutil, "which", lambda _name: None)
+    assert "`apt install bubblewrap`" in (preparation.sandbox_hint({}) or "")
+    assert preparation.sandbox_hint({"TRAINYARD_SANDBOX_LEVELS": "landlock"}) is None
+    monkeypatch.setattr(preparation.shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert preparation.sandbox_hint({}) is None

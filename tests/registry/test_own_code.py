@@ -16,7 +16,7 @@ from jobs.actions.tasks import task_for
 from jobs.contracts import release
 from jobs.contracts.environments import InstalledPackage, InstalledSet
 from jobs.contracts.release import SignedRelease, identity_of
-from jobs.contracts.sandbox import Level
+from jobs.contracts.sandbox import FORMER_LEVEL, Level
 from jobs.errors import BadInput, Conflict, Forbidden, InUse
 from jobs.kinds.gate.payload import GateTask
 from jobs.kinds.register.payload import RegisterResult, RegisterTask
@@ -450,5 +450,5 @@ def test_an_upload_by_the_form_names_its_code(yard: Yard, trainer: User, tmp_pat
     assert ModelVersion.objects.get().code == code
 
 
-def test_the_levels_of_releases_are_those_of_sandboxes() -> None:
-    assert set(values_of(release.SandboxLevel)) == {level.value for level in Level}
+def test_the_levels_of_releases_are_those_of_records_of_sandboxes() -> None:
+    assert set(values_of(release.SandboxLevel)) == {*(level.value for level in Level), FORMER_LEVEL}

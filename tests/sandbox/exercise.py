@@ -34,7 +34,7 @@ WAIT = 60.0
 OPEN_FILES = 64
 BOMBS = ("memory", "files_in_memory", "hidden", "fork", "disk", "empty_files", "deleted", "flood")
 BOMBS_OF_FORKS = ("memory", "hidden", "fork")
-ROOTS = (Level.BUBBLEWRAP, Level.NAMESPACES)
+ROOTS = (Level.BUBBLEWRAP,)
 """The levels at which a run has a root folder of its own."""
 LIMITS = Limits(
     memory_of_all=128 * MIB, processes_of_all=8, disk_of_all=8 * MIB, output_of_all=MIB, file_bytes=64 * MIB,

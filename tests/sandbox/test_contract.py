@@ -19,6 +19,7 @@ from jobs.contracts.sandbox import (
     SandboxRecord,
     SandboxRequest,
     choose_level,
+    present_level,
     refusal,
 )
 
@@ -73,8 +74,8 @@ def test_every_guarantee_has_a_text_and_no_weaker_level_holds_more() -> None:
 
 def test_levels_are_ordered_and_a_minimum_admits_itself_and_all_stronger_ones() -> None:
     assert DEFAULT_MINIMUM is Level.LANDLOCK
-    assert [level.reaches(Level.LANDLOCK) for level in Level] == [True, True, True, False]
-    assert Level.BUBBLEWRAP.strength > Level.NAMESPACES.strength > Level.LANDLOCK.strength
+    assert [level.reaches(Level.LANDLOCK) for level in Level] == [True, True, False]
+    assert Level.BUBBLEWRAP.strength > Level.LANDLOCK.strength > Level.PROCESS.strength
 
 
 def test_the_strongest_offered_level_is_chosen() -> None:
@@ -84,10 +85,24 @@ def test_the_strongest_offered_level_is_chosen() -> None:
 
 
 def test_a_refusal_names_the_minimum_and_why_each_level_is_missing() -> None:
-    text = refusal(states(Level.PROCESS), Level.NAMESPACES)
-    assert "level namespaces or a stronger one" in text
-    assert "bubblewrap: no bubblewrap here; namespaces: no namespaces here" in text
-    assert "landlock" not in text
+    text = refusal(states(Level.PROCESS), Level.LANDLOCK)
+    assert "level landlock or a stronger one" in text
+    assert "bubblewrap: no bubblewrap here; landlock: no landlock here" in text
+    assert "process" not in text
+
+
+def test_records_of_a_level_of_earlier_releases_can_be_read_and_no_run_gets_it() -> None:
+    old = {"level": "namespaces", "offered": True}
+    limits = LIMITS.model_dump()
+    found = SandboxRecord.model_validate(
+        {"level": "namespaces", "network": False, "limits": limits, "missing": [old]}
+    )
+    assert found.model_dump(mode="json")["level"] == "namespaces"
+    assert found.holds(Guarantee.SEE_PROCESSES)
+    assert present_level("namespaces") is Level.BUBBLEWRAP
+    offered = [LevelState.model_validate(old), *states(Level.PROCESS)]
+    assert choose_level(offered, Level.PROCESS) is Level.PROCESS
+    assert "namespaces" not in refusal(offered, Level.BUBBLEWRAP)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,6 @@ def test_below_windows_all_gpus_have_one_device(root: Path) -> None:
     ("level", "own_user", "count", "network", "words"),
     [
         (Level.BUBBLEWRAP, False, 4, False, ""),
-        (Level.NAMESPACES, True, 4, False, ""),
         (Level.LANDLOCK, True, 1, False, ""),
         (Level.LANDLOCK, True, 2, True, ""),
         (Level.LANDLOCK, False, 1, True, "names of threads"),

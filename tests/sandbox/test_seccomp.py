@@ -24,7 +24,7 @@ HEADERS = {
 }
 LARGEST = 4096
 """The most instructions that the kernel accepts."""
-NAMESPACES = Options(internet=True, local=True)
+OWN_ROOT = Options(internet=True, local=True)
 LANDLOCK = Options(internet=False, local=False, keep_group=True, shared_user=True, truncate=False)
 SILENT = REFUSE
 TABLES = (
@@ -74,7 +74,7 @@ def refused(number: int) -> int:
 
 
 @machines
-@pytest.mark.parametrize("options", [NAMESPACES, LANDLOCK])
+@pytest.mark.parametrize("options", [OWN_ROOT, LANDLOCK])
 def test_the_kernel_can_execute_the_filter(machine: str, options: Options) -> None:
     code = seccomp.program(MACHINES[machine], options)
     assert len(code) <= LARGEST
@@ -104,7 +104,7 @@ def test_the_numbers_are_those_of_the_system(machine: str) -> None:
 
 @machines
 def test_calls_with_which_a_process_could_leave_are_refused(machine: str) -> None:
-    for options in (NAMESPACES, LANDLOCK):
+    for options in (OWN_ROOT, LANDLOCK):
         for name, numbers in seccomp._ALWAYS.items():
             if numbers[MACHINES[machine].column] is not None:
                 assert call(machine, options, numbers) == refused(errno.EPERM), name
@@ -119,7 +119,7 @@ def test_other_calls_are_allowed(machine: str) -> None:
 
 @machines
 def test_calls_that_are_newer_than_the_table_do_not_exist(machine: str) -> None:
-    code = seccomp.program(MACHINES[machine], NAMESPACES)
+    code = seccomp.program(MACHINES[machine], OWN_ROOT)
     x32 = 0x40000000
     for number in (seccomp.NEWEST_CALL + 1, 1000, x32 + 59):
         assert run(code, machine, number) == refused(errno.ENOSYS)
@@ -128,29 +128,29 @@ def test_calls_that_are_newer_than_the_table_do_not_exist(machine: str) -> None:
 
 def test_calls_in_the_numbers_of_another_processor_end_the_process() -> None:
     i386 = 0x40000003
-    assert run(seccomp.program(MACHINES["x86_64"], NAMESPACES), "x86_64", 0, audit=i386) == KILL
+    assert run(seccomp.program(MACHINES["x86_64"], OWN_ROOT), "x86_64", 0, audit=i386) == KILL
 
 
 @machines
 def test_processes_and_threads_can_be_started_but_no_namespaces(machine: str) -> None:
     for flags in (17, 0x003D0F00):  # as fork and pthread_create pass
-        assert call(machine, NAMESPACES, seccomp._CLONE, flags) == ALLOW
+        assert call(machine, OWN_ROOT, seccomp._CLONE, flags) == ALLOW
     for flag in (kernel.NEW_USER, kernel.NEW_MOUNTS, kernel.NEW_NETWORK, kernel.NEW_PIDS):
-        assert call(machine, NAMESPACES, seccomp._CLONE, flag | 17) == refused(errno.EPERM)
-    assert call(machine, NAMESPACES, seccomp._CLONE3) == refused(errno.ENOSYS)
+        assert call(machine, OWN_ROOT, seccomp._CLONE, flag | 17) == refused(errno.EPERM)
+    assert call(machine, OWN_ROOT, seccomp._CLONE3) == refused(errno.ENOSYS)
 
 
 @machines
 @pytest.mark.parametrize(
     ("options", "family", "protocol", "decision"),
     [
-        (NAMESPACES, socket.AF_INET, 0, ALLOW),
-        (NAMESPACES, socket.AF_INET6, socket.IPPROTO_TCP, ALLOW),
-        (NAMESPACES, socket.AF_INET, 262, refused(errno.EPROTONOSUPPORT)),
-        (NAMESPACES, socket.AF_UNIX, 0, ALLOW),
-        (NAMESPACES, 16, 0, ALLOW),
-        (NAMESPACES, 16, 9, refused(errno.EACCES)),
-        (NAMESPACES, 40, 0, refused(errno.EAFNOSUPPORT)),
+        (OWN_ROOT, socket.AF_INET, 0, ALLOW),
+        (OWN_ROOT, socket.AF_INET6, socket.IPPROTO_TCP, ALLOW),
+        (OWN_ROOT, socket.AF_INET, 262, refused(errno.EPROTONOSUPPORT)),
+        (OWN_ROOT, socket.AF_UNIX, 0, ALLOW),
+        (OWN_ROOT, 16, 0, ALLOW),
+        (OWN_ROOT, 16, 9, refused(errno.EACCES)),
+        (OWN_ROOT, 40, 0, refused(errno.EAFNOSUPPORT)),
         (LANDLOCK, socket.AF_INET, 0, refused(errno.EACCES)),
         (LANDLOCK, socket.AF_INET6, 0, refused(errno.EACCES)),
         (LANDLOCK, socket.AF_UNIX, 0, refused(errno.EACCES)),
@@ -171,27 +171,27 @@ def test_pairs_of_sockets_cannot_send_to_other_sockets(machine: str) -> None:
     # The kernel makes raw ones datagram sockets.
     for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_DGRAM | flags):
         assert call(machine, LANDLOCK, seccomp._SOCKETPAIR, socket.AF_UNIX, kind) == refused(errno.EACCES)
-        assert call(machine, NAMESPACES, seccomp._SOCKETPAIR, socket.AF_UNIX, kind) == ALLOW
+        assert call(machine, OWN_ROOT, seccomp._SOCKETPAIR, socket.AF_UNIX, kind) == ALLOW
 
 
 @machines
 def test_some_arguments_are_refused(machine: str) -> None:
     paste_into_terminal, others_limits = 0x5412, 4711
-    assert call(machine, NAMESPACES, seccomp._IOCTL, 0, paste_into_terminal) == refused(errno.EPERM)
-    assert call(machine, NAMESPACES, seccomp._IOCTL, 0, 0x5401) == ALLOW
-    assert call(machine, NAMESPACES, seccomp._PRLIMIT, others_limits) == refused(errno.EPERM)
-    assert call(machine, NAMESPACES, seccomp._PRLIMIT, 0) == ALLOW
-    assert call(machine, NAMESPACES, seccomp._PRCTL, 1) == SILENT
-    assert call(machine, NAMESPACES, seccomp._PRCTL, 15) == ALLOW
-    assert call(machine, NAMESPACES, seccomp._SENDTO, 3, 0, 1, 0x20000000) == refused(errno.EOPNOTSUPP)
-    assert call(machine, NAMESPACES, seccomp._SENDTO, 3, 0, 1, 0x4000) == ALLOW
+    assert call(machine, OWN_ROOT, seccomp._IOCTL, 0, paste_into_terminal) == refused(errno.EPERM)
+    assert call(machine, OWN_ROOT, seccomp._IOCTL, 0, 0x5401) == ALLOW
+    assert call(machine, OWN_ROOT, seccomp._PRLIMIT, others_limits) == refused(errno.EPERM)
+    assert call(machine, OWN_ROOT, seccomp._PRLIMIT, 0) == ALLOW
+    assert call(machine, OWN_ROOT, seccomp._PRCTL, 1) == SILENT
+    assert call(machine, OWN_ROOT, seccomp._PRCTL, 15) == ALLOW
+    assert call(machine, OWN_ROOT, seccomp._SENDTO, 3, 0, 1, 0x20000000) == refused(errno.EOPNOTSUPP)
+    assert call(machine, OWN_ROOT, seccomp._SENDTO, 3, 0, 1, 0x4000) == ALLOW
 
 
 @machines
 def test_beside_processes_of_the_same_user_files_group_and_priorities_stay(machine: str) -> None:
     for numbers in (*seccomp._LEAVING_A_GROUP.values(), seccomp._SHARED_FILES["fchmod"]):
         assert call(machine, LANDLOCK, numbers) == SILENT
-        assert call(machine, NAMESPACES, numbers) == ALLOW
+        assert call(machine, OWN_ROOT, numbers) == ALLOW
     assert call(machine, LANDLOCK, seccomp._TRUNCATE["truncate"]) == refused(errno.EPERM)
     for numbers in seccomp._OF_A_PROCESS.values():
         assert call(machine, LANDLOCK, numbers, 4711) == refused(errno.EPERM)

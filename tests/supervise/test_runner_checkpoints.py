@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from jobs.contracts.control import Recorded
-from jobs.contracts.sandbox import Level
 from workers.supervise.attempt.runner_checkpoints import (
     NOTE,
     RunnerCheckpoints,
@@ -18,18 +17,13 @@ from workers.supervise.attempt.runner_checkpoints import (
 @pytest.fixture
 def own(tmp_path: Path) -> RunnerCheckpoints:
     (tmp_path / "runners" / "1").mkdir(parents=True)
-    return RunnerCheckpoints.create(tmp_path / "store", tmp_path / "runners" / "1", None)
+    return RunnerCheckpoints.create(tmp_path / "store" / "job-7", tmp_path / "runners" / "1", None)
 
 
-def test_a_folder_moves_into_that_of_its_job_and_keeps_its_path_where_the_runner_has_its_own_root(
-    own: RunnerCheckpoints,
-) -> None:
-    made = own.made
-    own.move_to(own.root / "job-7", None)
-    assert own.place == own.root / "job-7" / made.name
+def test_a_runner_has_a_folder_in_that_of_its_job_and_knows_paths_below_it(own: RunnerCheckpoints) -> None:
+    assert own.place.parent == own.root / "job-7"
     assert own.place.is_dir()
-    assert [own.path_for(level) for level in Level] == [made, made, own.place, own.place]
-    recorded = Recorded(folders=(f"job-7/{made.name}/trial-1/5", "job-7/own-2/trial-1/6"))
+    recorded = Recorded(folders=(f"job-7/{own.place.name}/trial-1/5", "job-7/own-2/trial-1/6"))
     assert own.recorded(recorded).folders == ("trial-1/5",)
 
 
@@ -53,7 +47,6 @@ def test_a_checkpoint_of_another_runner_is_linked_without_anything_that_leads_el
 
 
 def test_what_was_not_completed_is_removed_also_after_a_crash(own: RunnerCheckpoints, tmp_path: Path) -> None:
-    own.move_to(own.root / "job-7", None)
     outside = tmp_path / "outside"
     for folder in (own.place / "trial-1" / ".tmp-1-5", own.place / "trial-1" / "4-1", outside / ".tmp-1-6"):
         folder.mkdir(parents=True)
@@ -61,9 +54,9 @@ def test_what_was_not_completed_is_removed_also_after_a_crash(own: RunnerCheckpo
     tidy_after_crash(tmp_path / "runners")
     assert [path.name for path in (own.place / "trial-1").iterdir()] == ["4-1"]
     assert (outside / ".tmp-1-6").exists()
-    unused = RunnerCheckpoints.create(own.root, tmp_path / "runners" / "1", None)
+    unused = RunnerCheckpoints.create(own.root / "job-7", tmp_path / "runners" / "1", None)
     unused.close()
-    assert not unused.made.exists()
+    assert not unused.place.exists()
     (tmp_path / "runners" / "1" / NOTE).write_text(str(tmp_path / "runners"))
     tidy_after_crash(tmp_path / "runners")
     assert (tmp_path / "runners").is_dir()

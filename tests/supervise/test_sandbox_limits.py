@@ -7,6 +7,7 @@ import pytest
 
 from jobs.contracts.sandbox import MIB, Breach, Ended, Level
 from jobs.contracts.task_parts import OwnCode, OwnCodeFile
+from jobs.removed_settings import warn_of_removed
 from jobs.states import Outcome
 from workers.confinement.sandbox.enter import CANNOT_START
 from workers.confinement.sandbox.levels import wanted_levels
@@ -35,6 +36,8 @@ def test_the_operator_may_leave_levels_out() -> None:
     assert wanted_levels({"TRAINYARD_SANDBOX_LEVELS": "landlock, process"}) == (Level.LANDLOCK, Level.PROCESS)
     with pytest.raises(ValueError, match="name levels, of bubblewrap"):
         wanted_levels({"TRAINYARD_SANDBOX_LEVELS": "docker"})
+    with pytest.raises(ValueError, match="in place of namespaces, install the package bubblewrap"):
+        wanted_levels({"TRAINYARD_SANDBOX_LEVELS": "namespaces,landlock"})
 
 
 @pytest.mark.parametrize("breach", list(Breach))
@@ -82,3 +85,10 @@ def test_no_file_of_code_is_put_outside_of_its_folder(path: str, tmp_path: Path)
     code = OwnCode(digest="c" * 64, files=files, minimum=Level.PROCESS, network=False)
     with pytest.raises(ValueError, match="cannot have the path"):
         sandbox_folders.put_code(code, tmp_path / "code")
+
+
+def test_a_variable_of_an_earlier_release_is_not_ignored_in_silence(caplog: pytest.LogCaptureFixture) -> None:
+    warn_of_removed({"TRAINYARD_STANDBY_SANDBOXES": "2"})
+    warn_of_removed({"TRAINYARD_STANDBY": "2"})
+    (record,) = caplog.records
+    assert record.getMessage().startswith("TRAINYARD_STANDBY_SANDBOXES has no effect, remove it: ")

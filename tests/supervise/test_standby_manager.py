@@ -1,40 +1,23 @@
 """When a node starts and ends standbys. Machine and pool are fakes."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import AsyncMock
 
 import pytest
 
-from jobs.contracts.sandbox import Level
-from jobs.contracts.task_parts import OwnCode
-from jobs.queries.sandboxes import CodeRules
 from workers.node import standby_manager
-from workers.node.sandbox_demand import SandboxDemand
 from workers.node.standby_manager import MIN_FREE_MEMORY, EnvironmentHistory, StandbyManager
 from workers.runner.environment import Environment
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
 from workers.supervise.attempt.devices import Devices
 from workers.supervise.attempt.timing import Timing
-from workers.supervise.limits.sandbox_limits import SandboxLimits
 from workers.supervise.pool.runner_pool import RunnerPool
-from workers.supervise.pool.runner_sandbox import SandboxNeeds
 from workers.supervise.pool.standby import StandbyKey
 
 DEFAULT = Environment(threads=1)
-RULES = CodeRules(Level.LANDLOCK, network=False, people=frozenset({7}))
-LIMITS = SandboxLimits().of_run(2**30)
-
-
-def code_of(project: int, **code: Any) -> StandbyKey:
-    """The standby for the tasks of a project."""
-    own = OwnCode(digest="", minimum=Level.LANDLOCK, network=False).model_copy(update=code)
-    return StandbyKey(DEFAULT, None, SandboxNeeds(project, own, "", "", LIMITS))
 
 
 @dataclass
@@ -43,7 +26,6 @@ class FakeStandbys:
     keys: list[StandbyKey] = field(default_factory=list)
     tries: int = 0
     warming_up: bool = False
-    started_at: float = field(default_factory=time.time)
 
     def count(self, key: StandbyKey) -> int:
         return self.keys.count(key)
@@ -57,7 +39,7 @@ class FakeStandbys:
         return key in self.keys
 
     async def clear(self, should_end: Callable[[Any], bool] = lambda _: True) -> None:
-        present = [SimpleNamespace(key=key, started_at=self.started_at) for key in self.keys]
+        present = [SimpleNamespace(key=key) for key in self.keys]
         self.keys = [each.key for each in present if not should_end(each)]
 
 
@@ -71,31 +53,21 @@ class Machine:
     memory: int = 2 * MIN_FREE_MEMORY
 
     async def update(self, *, draining: bool = False) -> list[Environment]:
-        return [key.environment for key in await self.keys(draining=draining)]
-
-    async def keys(self, *, draining: bool = False) -> list[StandbyKey]:
         await self.manager._update(draining=draining)
         if self.manager._adding is not None and not self.pool.standbys.warming_up:
             await self.manager._adding
-        return list(self.pool.standbys.keys)
+        return [key.environment for key in self.pool.standbys.keys]
 
 
 @pytest.fixture
-def rules() -> AsyncMock:
-    return AsyncMock(return_value={1: RULES, 2: RULES})
-
-
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rules: AsyncMock) -> Machine:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     pool = SimpleNamespace(standbys=FakeStandbys(), free_slots=1, on_taken=None)
     manager = StandbyManager(
         cast(RunnerPool, pool),
         EnvironmentHistory(tmp_path / "habits.json", DEFAULT),
-        SandboxDemand(rules, 900.0),
         Devices(),
         tmp_path / "cache",
         1,
-        2,
         Timing(standby_quiet=0.0, standby_patience=3600.0),
     )
     made = Machine(manager, pool)
@@ -160,56 +132,6 @@ async def test_the_history_survives_a_restart_and_chooses_the_environment(
         machine.pool.on_taken(StandbyKey(sharded))
     assert await machine.update() == [sharded]
     assert EnvironmentHistory(tmp_path / "habits.json", DEFAULT).most_used(2) == [sharded, DEFAULT]
-
-
-async def test_projects_whose_code_ran_lately_have_sandboxes_ready_one_each_and_the_newest_the_rest(
-    machine: Machine,
-) -> None:
-    machine.pool.free_slots = 2
-    first, second = code_of(1), code_of(2)
-    machine.pool.on_taken(first)
-    assert [await machine.keys(), await machine.keys(), await machine.keys()][-1][1:] == [first, first]
-    machine.pool.on_taken(second)
-    await machine.keys()
-    assert (await machine.keys())[1:] == [first, second]
-    machine.pool.free_slots = 1
-    assert (await machine.keys())[1:] == [second]
-    machine.pool.standbys.started_at = time.time() - 3601.0
-    machine.idle = 0.0
-    assert (await machine.keys())[1:] == [], "it is replaced at this age"
-
-
-@pytest.mark.parametrize(
-    "now",
-    [
-        {1: RULES._replace(minimum=Level.BUBBLEWRAP)},
-        {1: RULES._replace(network=True)},
-        {1: RULES._replace(people=frozenset({7, 8}))},
-        {},
-    ],
-)
-async def test_sandboxes_end_when_the_rules_of_their_project_change_or_its_packages(
-    machine: Machine, rules: AsyncMock, monkeypatch: pytest.MonkeyPatch, now: dict[int, CodeRules]
-) -> None:
-    monkeypatch.setattr("workers.node.sandbox_demand.CHECK_SECONDS", 0.0)
-    machine.pool.on_taken(code_of(1))
-    await machine.keys()
-    assert (await machine.keys())[1:] == [code_of(1)]
-    machine.pool.on_taken(code_of(1, python="/other/venv/bin/python"))
-    assert code_of(1) not in await machine.keys()
-    rules.return_value = now
-    assert (await machine.keys())[1:] == []
-
-
-async def test_an_outage_of_the_database_ends_no_sandbox_and_15_minutes_without_code_do(
-    machine: Machine, rules: AsyncMock
-) -> None:
-    machine.pool.on_taken(code_of(1))
-    await machine.keys()
-    rules.side_effect = DatabaseUnavailable("no answer")
-    assert (await machine.keys())[1:] == [code_of(1)]
-    machine.manager.demand.idle_seconds = -1.0
-    assert (await machine.keys())[1:] == []
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[[1]", '[["two"]]', "[[1, null, 1, 9]]", "[[100000]]"])

@@ -9,7 +9,6 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from jobs.contracts.sandbox import Level
 from jobs.contracts.warm_processes import Warm
 from jobs.models import Worker
 from jobs.queries.workers import kept_warm
@@ -23,8 +22,6 @@ STANDBY = Warm(
     kind="standby", state="ready", threads=2, devices="0", pid=77, since=time.time(), memory_bytes=150_000_000
 )
 
-IN_SANDBOX = STANDBY.model_copy(update={"sandbox": Level.LANDLOCK, "jax": False, "devices": None, "pid": 78})
-
 
 @pytest.fixture
 def browser(people: People) -> Client:
@@ -36,14 +33,14 @@ def worker(*rows: Any, **fields: Any) -> Worker:
 
 
 def test_a_standby_is_shown_with_environment_state_and_memory(browser: Client) -> None:
-    row = worker(STANDBY.model_dump(), IN_SANDBOX.model_dump())
+    row = worker(STANDBY.model_dump(), STANDBY.model_dump() | {"pid": 78})
     shown = browser.get(f"/workers/{row.pk}").content.decode()
-    for words in ("standby", "2 threads · device 0", "scripts in the sandbox landlock", "ready", "150"):
+    for words in ("standby", "2 threads · device 0", "ready", "150"):
         assert words in shown
     assert "2 processes," in text_of(browser.get("/workers"))
     answer = browser.get(f"/api/v1/workers/{row.pk}").json()
     assert answer["warm"][0]["memory_bytes"] == STANDBY.memory_bytes
-    assert [process["sandbox"] for process in answer["warm"]] == [None, "landlock"]
+    assert [process["pid"] for process in answer["warm"]] == [77, 78]
     assert "warm" not in answer["info"]
 
 

@@ -24,7 +24,7 @@ router = Router()
 class SettingsChange(In):
     """The settings to change."""
 
-    sandbox_minimum: Level = Field(examples=["namespaces"])
+    sandbox_minimum: Level = Field(examples=["bubblewrap"])
 
 
 class ProjectSandboxChange(In):

@@ -1,6 +1,8 @@
 """Prepares an installation before the parts start: backs up and migrates the database, writes secrets."""
 
-from collections.abc import Callable
+import shutil
+import sys
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from jobs.actions.people import add_person, create_login_link
 from jobs.actions.tokens import service_token
+from jobs.contracts.sandbox import INSTALL_BUBBLEWRAP, Level
 from jobs.queries.people import accounts
 from jobs.signing import public_key_file
 from webapp.ops import new_database
@@ -60,6 +63,14 @@ def prepare(home: Home, web_url: str, report: Callable[[str], None]) -> list[str
         return _login_lines(web_url)
     finally:
         connection.close()
+
+
+def sandbox_hint(environment: Mapping[str, str]) -> str | None:
+    """Return how this machine gets the strongest sandbox for code of users; None if it needs no advice."""
+    wanted = environment.get("TRAINYARD_SANDBOX_LEVELS") or Level.BUBBLEWRAP
+    if sys.platform != "linux" or Level.BUBBLEWRAP not in wanted or shutil.which("bwrap") is not None:
+        return None
+    return f"For the strongest sandbox of code of users, {INSTALL_BUBBLEWRAP}, and start again."
 
 
 def migrate(home: Home, report: Callable[[str], None]) -> None:

@@ -20,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from django.conf import settings as django_settings
 
     from jobs.private_files import NotPrivate
+    from jobs.removed_settings import warn_of_removed
     from workers.node import sandbox_levels
     from workers.node.node import run_node
     from workers.node.node_folder import WorkerNameInUse
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from workers.system.environment import secret_values
 
     settings = read_settings(arguments, django_settings.TRAINYARD_HOME)
+    warn_of_removed()
     if settings.check:
         state, levels = sandbox_levels.check(settings)
         sys.stdout.write(f"{state.message}\n")

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,7 +17,6 @@ from django.conf import settings as django_settings
 from jobs import queue
 from jobs.actions import workers
 from jobs.contracts.sandbox import LevelState
-from jobs.queries.sandboxes import CodeRules, code_rules
 from jobs.store import store
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.folder import EnvironmentFolder
@@ -34,7 +33,6 @@ from workers.node.hints import Hint
 from workers.node.inventory import Inventory, cores, memory_per_slot
 from workers.node.node_folder import NodeFolder
 from workers.node.runner_isolation import COMPILE_CACHES, isolate
-from workers.node.sandbox_demand import SandboxDemand
 from workers.node.settings import NodeSettings
 from workers.node.standby_manager import EnvironmentHistory, StandbyManager
 from workers.node.suggestion_process import SuggestionProcess
@@ -99,17 +97,10 @@ class NodeResources:
         self.standby_manager = StandbyManager(
             pool,
             EnvironmentHistory(folder.root / "habits.json", Environment(self.threads_per_slot)),
-            SandboxDemand(self._code_rules, settings.timing.standby_sandbox),
             self.devices,
             self.caches / "rehearsals",
             settings.standbys,
-            settings.sandbox_standbys,
             settings.timing,
-        )
-
-    async def _code_rules(self, projects: Collection[int]) -> Mapping[int, CodeRules]:
-        return await self.database.call(
-            lambda: code_rules(projects), timeout=self.settings.timing.renew_patience
         )
 
     @property

@@ -22,9 +22,6 @@ FORK_VARIABLE = "TRAINYARD_FORK_RUNNERS"
 """`0` starts each runner as a new interpreter, in case a library does not survive a fork."""
 STANDBY_VARIABLE = "TRAINYARD_STANDBY"
 """Number of standby runners, each for another environment; `0` for none."""
-SANDBOX_STANDBY_VARIABLE = "TRAINYARD_STANDBY_SANDBOXES"
-"""Number of standby runners in sandboxes, for code of users; `0` for none."""
-DEFAULT_SANDBOX_STANDBYS = 2
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,6 @@ class NodeSettings:
     runner: str = RUNNER
     forks: bool = False
     standbys: int = 0
-    sandbox_standbys: int = 0
     runner_uids: UidRange | None = None
     """The user ids of runners; None for the user of this process."""
     sandbox_levels: tuple[Level, ...] = tuple(Level)
@@ -88,7 +84,6 @@ def read_settings(arguments: Sequence[str] | None, home: Path) -> NodeSettings:
         runner=os.environ.get(MODULE_VARIABLE) or RUNNER,
         forks=forks,
         standbys=standbys,
-        sandbox_standbys=_count(parser, SANDBOX_STANDBY_VARIABLE, DEFAULT_SANDBOX_STANDBYS),
     )
 
 

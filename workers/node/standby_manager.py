@@ -1,7 +1,7 @@
 """Keeps fork servers and standby runners for the environments used most, while the machine is idle.
 
-Projects whose code ran here lately have standbys in sandboxes. A standby must not slow down other work: it is
-started while cores are idle and a slot is free, and ended when all slots are busy or memory is short.
+A standby must not slow down other work: it is started while cores are idle and a slot is free, and ended when
+all slots are busy or memory is short.
 """
 
 import asyncio
@@ -17,7 +17,6 @@ from pathlib import Path
 import psutil
 
 from workers.node.inventory import available_memory, cores
-from workers.node.sandbox_demand import SandboxDemand
 from workers.runner.environment import Environment
 from workers.supervise.attempt.devices import Devices
 from workers.supervise.attempt.timing import Timing
@@ -74,17 +73,14 @@ class StandbyManager:
     """Starts and ends standbys.
 
     Attributes:
-        max_standbys: the most without a sandbox; with 0 it starts no fork server either.
-        max_sandboxes: the most in sandboxes.
+        max_standbys: the most of them; with 0 it starts no fork server either.
     """
 
     pool: RunnerPool
     history: EnvironmentHistory
-    demand: SandboxDemand
     devices: Devices
     cache: Path
     max_standbys: int
-    max_sandboxes: int
     timing: Timing
     _last_task_at: float = field(default_factory=time.monotonic)
     _retry_at: dict[StandbyKey, float] = field(default_factory=dict)
@@ -97,7 +93,7 @@ class StandbyManager:
     async def run(self, *, draining: Callable[[], bool]) -> None:
         """Run until cancelled."""
         try:
-            while self.max_standbys or self.max_sandboxes:
+            while self.max_standbys:
                 await asyncio.sleep(self.timing.standby_quiet)
                 try:
                     await self._update(draining=draining())
@@ -114,7 +110,7 @@ class StandbyManager:
         if draining or self.pool.free_slots <= 0 or available_memory() < MIN_FREE_MEMORY:
             await standbys.clear()
             return
-        keys = await self._wanted()
+        keys = self._wanted()
         await standbys.clear(self._superfluous(keys))
         now, timing = time.monotonic(), self.timing
         # A machine that is never idle gets its standby later: a free slot belongs to Trainyard.
@@ -127,25 +123,18 @@ class StandbyManager:
                 self._adding = asyncio.create_task(self._add(key), name="standby")
                 return  # one at a time: the next update sees what has changed
 
-    async def _wanted(self) -> list[StandbyKey]:
+    def _wanted(self) -> list[StandbyKey]:
         """Return the keys of all standbys that there should be."""
         # A standby opens the device that the next task would get.
         devices = ",".join(self.devices.next(1)) or None
-        used = self.history.most_used(self.max_standbys) if self.max_standbys else []
-        sandboxes = min(self.max_sandboxes, self.pool.free_slots)
-        return [
-            *(StandbyKey(environment, devices) for environment in used),
-            *(await self.demand.wanted(sandboxes) if sandboxes else ()),
-        ]
+        return [StandbyKey(environment, devices) for environment in self.history.most_used(self.max_standbys)]
 
     def _superfluous(self, keys: Iterable[StandbyKey]) -> Callable[[Standby], bool]:
-        left, too_old = Counter(keys), time.time() - self.timing.standby_age
+        left = Counter(keys)
 
         def is_superfluous(standby: Standby) -> bool:
             left[standby.key] -= 1
-            if left[standby.key] < 0:
-                return True
-            return standby.key.sandbox is not None and standby.started_at < too_old
+            return left[standby.key] < 0
 
         return is_superfluous
 
@@ -161,10 +150,7 @@ class StandbyManager:
 
     def _on_taken(self, key: StandbyKey) -> None:
         self._last_task_at = time.monotonic()
-        if key.sandbox is None:
-            self.history.record(key.environment)
-        else:
-            self.demand.record(key)
+        self.history.record(key.environment)
 
 
 class IdleCores:

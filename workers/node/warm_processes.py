@@ -1,14 +1,9 @@
 """Lists the fork servers and standby runners of a node for the workers page."""
 
-import contextlib
 import time
 
-from jobs.contracts.sandbox import Level
 from jobs.contracts.warm_processes import Warm
-from workers.confinement.sandbox.usage import Unmeasurable
-from workers.confinement.sandbox.usage import processes as processes_of
 from workers.supervise.pool.runner_pool import RunnerPool
-from workers.supervise.pool.standby import Standby
 from workers.system.usage import proportional_memory
 
 # The kernel walks all pages of a process to sum up its memory.
@@ -37,18 +32,11 @@ def list_warm_processes(pool: RunnerPool) -> list[Warm]:
                 pid=standby.runner.pid,
                 since=standby.started_at,
                 devices=standby.key.devices,
-                jax=standby.key.jax,
-                sandbox=_level(standby),
                 **standby.key.environment._asdict(),
             )
             for standby in pool.standbys.all
         ),
     ]
-
-
-def _level(standby: Standby) -> Level | None:
-    sandbox = standby.runner.sandbox
-    return None if sandbox is None else sandbox.process.record.level
 
 
 class WarmMemory:
@@ -70,15 +58,6 @@ class WarmMemory:
         found = []
         for process in processes:
             key = process.pid, process.since, process.state
-            self._known[key] = known[key] if key in known else _memory(process)
+            self._known[key] = known[key] if key in known else proportional_memory(process.pid)
             found.append(process.model_copy(update={"memory_bytes": self._known[key]}))
         return found
-
-
-def _memory(process: Warm) -> int:
-    if process.sandbox is None:
-        return proportional_memory(process.pid)
-    # The process outside of a sandbox, and those inside.
-    with contextlib.suppress(Unmeasurable):
-        return sum(proportional_memory(pid) for pid in {process.pid, *processes_of(process.pid)})
-    return 0

@@ -50,8 +50,7 @@ class Runner:
         # Only standbys need it, and other runners start faster without it.
         from workers.runner import standby
 
-        if request.jax:
-            self._environment = standby.environment_of(request)
+        self._environment = standby.environment_of(request)
         try:
             standby.warm_up(request)
         # As with a task: every error is reported to the supervisor.

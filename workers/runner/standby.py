@@ -1,6 +1,5 @@
-"""Warms up a standby before there is a task: most of them start JAX and run a small training."""
+"""Warms up a standby before there is a task: it starts JAX and runs a small training."""
 
-import importlib
 import os
 import shutil
 from pathlib import Path
@@ -9,11 +8,7 @@ from jobs.contracts.control import Rehearse
 from workers.runner.accelerator import use_accelerator
 from workers.runner.environment import PREALLOCATE, Environment
 from workers.runner.libraries import configure_jax, import_keras
-from workers.runner.reproducibility import versions
 from workers.system.parent_death import set_process_name
-
-SCRIPTS = "workers.engine.tasks.script"
-"""The tasks with code that do not need JAX."""
 
 
 def environment_of(request: Rehearse) -> Environment:
@@ -29,11 +24,6 @@ def warm_up(request: Rehearse) -> None:
         NoAccelerator: JAX cannot use the GPU of this standby.
     """
     set_process_name("ty-standby")
-    if not request.jax:
-        importlib.import_module(SCRIPTS)
-        # Its result is cached.
-        versions()
-        return
     # The priority is not lowered for a warm-up: the threads that XLA starts would keep it, and without
     # privileges it could not be raised again.
     environment_of(request).apply()

@@ -3,11 +3,11 @@
 from pydantic import Field
 
 from jobs.contracts.answers.base import Answer
-from jobs.contracts.sandbox import Level
+from jobs.contracts.sandbox import RecordedLevel
 
 
 class SandboxOut(Answer):
     """The sandbox that a run really had."""
 
-    level: Level
+    level: RecordedLevel = Field(description="`namespaces`: only runs of earlier releases.")
     network: bool = Field(description="Whether it could connect to other hosts.")

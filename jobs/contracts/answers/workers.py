@@ -5,7 +5,7 @@ from typing import Annotated, NotRequired, TypedDict
 from pydantic import Field
 
 from jobs.contracts.answers.base import Answer, Stored, Time
-from jobs.contracts.sandbox import Level, LevelState
+from jobs.contracts.sandbox import LevelState
 
 
 class WarmProcessOut(Answer):
@@ -14,7 +14,6 @@ class WarmProcessOut(Answer):
     kind: str
     state: str
     environment: str
-    sandbox: Level | None = Field(description="The level of its sandbox, if it waits for code of users.")
     devices: str | None
     pid: int
     since: Time

@@ -41,7 +41,6 @@ from workers.supervise.pool.fork_servers import ForkServers
 from workers.supervise.pool.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.pool.runner_process import RunnerProcess
 from workers.supervise.pool.sandboxes import Sandboxes
-from workers.supervise.pool.standby import StandbyKey
 from workers.system.environment import runner_environment
 
 MODEL = "tests.supervise.fake_model"
@@ -57,7 +56,6 @@ class Yard:
     home: Path
     level: Level
     digest: str
-    taken: list[StandbyKey]
 
     def script(
         self,
@@ -83,11 +81,6 @@ class Yard:
     def data(self) -> str:
         """Return the path of the data of all tasks."""
         return str(LocalStore(self.home / "artifacts").path(self.digest))
-
-    async def keep_ready(self) -> int:
-        """Start a standby for the next task with code, and return its pid."""
-        assert await self.bench.node.pool.standbys.add(self.taken[-1], cache=self.home)
-        return self.bench.node.pool.standbys.all[-1].runner.pid
 
     async def run(
         self, attempt: int, *steps: list[Any], root: int | None = None, **options: Any
@@ -171,10 +164,8 @@ async def yard(
         repository, pool, Devices(), replace(QUICK, grace=0.5, first_progress=15.0), *shared,
         threads_per_slot=1, memory_per_slot=MEMORY, sandbox_limits=LIMITS,
     )  # fmt: skip
-    taken: list[StandbyKey] = []
-    pool.on_taken = taken.append
     try:
-        yield Yard(Bench(context, repository), home, level, digest, taken)
+        yield Yard(Bench(context, repository), home, level, digest)
     finally:
         await pool.close()
         shutil.rmtree(root, ignore_errors=True)
@@ -227,13 +218,9 @@ async def findings(level: Level) -> dict[str, Any]:
         place.script(4, ["see_code"], code="2")
         await place.bench.run(attempt=4, root=1)
         found["reused for other code"] = runner in pool.pids and len(pool.pids) == 1
-        waiting = await place.keep_ready()
-        found["of the standby"] = await place.run(
+        found["of other code"] = await place.run(
             30, ["see_code"], ["checkpoint", 9], ["await_recorded", 1], ["cache", "program"], code="3", root=1
         )
-        found["standby taken"] = pool.pids[-1] == waiting
-        await place.keep_ready()
-        await pool.standbys.clear()
         found["refused"] = (
             await place.run(5, ["see_code"], minimum=_stronger(level)) if _stronger(level) else {}
         )
@@ -289,7 +276,6 @@ async def hold(level: Level) -> None:
             place.bench.start(attempt=attempt, root=attempt)
         lines = place.bench.repository.lines
         await until(lambda: lines(1) and lines(2), 30)
-        await place.keep_ready()
         sys.stdout.write(f"{place.home}\n")
         sys.stdout.flush()
         await asyncio.sleep(600)

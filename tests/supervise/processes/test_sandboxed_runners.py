@@ -106,9 +106,10 @@ def test_a_runner_is_reused_for_its_own_job_and_code_alone(found: Found) -> None
     assert reused == [True, False, False]
 
 
-def test_a_standby_gets_the_files_of_the_first_task_and_writes_where_all_others_do(found: Found) -> None:
-    assert found["standby taken"]
-    run = found["of the standby"]
+def test_each_runner_of_a_job_writes_checkpoints_of_its_own_and_uses_the_programs_of_the_others(
+    found: Found,
+) -> None:
+    run = found["of other code"]
     assert run["outcome"] == "completed", run
     assert json.loads(run["lines"][0])[0] == {"package/model.py": "def build_model(hp): ...\n"}
     assert run["lines"][1:] == ["recorded ['9-1-0']", '["program"]']

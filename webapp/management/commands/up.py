@@ -11,7 +11,7 @@ from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
 from webapp.ops.lock import HomeLock
 from webapp.ops.parts import Options
-from webapp.ops.preparation import database_error, prepare
+from webapp.ops.preparation import database_error, prepare, sandbox_hint
 from webapp.ops.supervisor import Supervisor
 
 
@@ -62,6 +62,8 @@ def run(home: Home, options: Options) -> None:
     home.remove_urls()
     if killed := orphans.sweep(home):
         console.message(f"Killed {killed} orphaned processes of an earlier run.")
+    if hint := sandbox_hint(os.environ):
+        console.message(hint)
     supervisor = Supervisor(
         home=home,
         options=options,

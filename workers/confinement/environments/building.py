@@ -178,7 +178,7 @@ def _way_to(index: PackageIndex, level: Level) -> _Way:
     reason = ""
     if index.has_password:
         reason = "the address of the package index has a password, which the build of a source could read"
-    own_root = level in (Level.BUBBLEWRAP, Level.NAMESPACES)
+    own_root = level is Level.BUBBLEWRAP
     if own_root or not index.hosts:
         return _Way(network=False, by_path=own_root, wheels_only=reason)
     # In the view of the machine, connections are restricted to the port of the proxy.

@@ -85,18 +85,6 @@ class RunnerAccess:
         with contextlib.suppress(OSError):
             _write_list(self.user.grants, self._granted)
 
-    def move(self, folder: Path, place: Path) -> None:
-        """Move a folder that the runner may use into another one, which it may enter from then on.
-
-        Raises:
-            OSError: see `grant`, or it cannot be moved.
-        """
-        self.grant(place.parent, write=False)
-        _write_list(self.user.grants, {*self._granted, place})
-        folder.rename(place)
-        self._granted.discard(folder)
-        self._granted.add(place)
-
     def read_only(self, file: Path) -> Path:
         """Return a link to a file of the store in the folder of inputs; a copy on another file system."""
         link = self.folder / INPUTS / file.name

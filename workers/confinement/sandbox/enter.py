@@ -11,10 +11,11 @@ import os
 import resource
 import signal
 import sys
+import warnings  # noqa: F401  `os.execvpe` needs it, and the user of a run may not be able to read it
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from workers.confinement.sandbox import kernel, landlock, monitor, mounts, seccomp
+from workers.confinement.sandbox import kernel, landlock, monitor, seccomp
 from workers.confinement.sandbox.plan import Plan
 
 CANNOT_START, NOT_FOUND = 125, 127
@@ -64,51 +65,7 @@ def enter(
         os.execv(plan.program[0], [*plan.program, *map(str, before_bubblewrap())])  # noqa: S606
     if keep is not None:
         os.close(keep)
-    if plan.level == "namespaces":
-        _run_in_namespaces(plan, run)
     _run_in_group(plan, run)
-
-
-def _run_in_namespaces(plan: Plan, run: Run) -> NoReturn:
-    """Run the command below a first process in new namespaces, with which the kernel ends all others."""
-    flags = kernel.NAMESPACES & ~(kernel.NEW_USER | (kernel.NEW_NETWORK if plan.network else 0))
-    if plan.privileged:
-        kernel.unshare(flags)
-    else:
-        become_user(plan)
-        uid, gid = os.geteuid(), os.getegid()
-        kernel.unshare(flags | kernel.NEW_USER)
-        kernel.map_own_user(uid, gid)
-    # After the changes of user and capabilities, which remove the setting.
-    kernel.die_with_parent(plan.parent)
-    reading, writing = os.pipe()
-    first = os.fork()
-    if first == 0:
-        guarded(_be_first, plan, run, writing)
-    os.close(writing)
-    monitor.close_all_but(reading)
-    status = monitor.wait_for(first)
-    reported = os.read(reading, 16)
-    monitor.end_like(int(reported) if reported else status)
-
-
-def _be_first(plan: Plan, run: Run, writing: int) -> NoReturn:
-    # Its parent is in another PID namespace, where pids are not visible.
-    kernel.die_with_parent(0)
-    if not plan.network:
-        kernel.enable_loopback()
-    mounts.enter(plan.mounts, plan.base, plan.shared_memory)
-    # The run may have its user, and must not write into its memory: nothing restricts or counts this process.
-    kernel.forbid_own_proc()
-    command = os.fork()
-    if command == 0:
-        os.close(writing)
-        os.setsid()
-        guarded(become, plan, run)
-    kernel.drop_capabilities()
-    monitor.close_all_but(writing)
-    os.write(writing, str(monitor.wait_for(command)).encode())
-    os._exit(0)
 
 
 def _run_in_group(plan: Plan, run: Run) -> NoReturn:
@@ -177,7 +134,7 @@ def become(plan: Plan, run: Run, parent: int | None = None) -> NoReturn:
         rules = landlock.create(plan.landlock, ports=plan.ports, landlock=plan.landlock_version)
     if rules is None and plan.domain:
         rules = landlock.create_domain(plan.domain)
-    # Before bubblewrap, or in the first process of the namespaces, there was a reason to stay root.
+    # Before bubblewrap, there was a reason to stay root.
     if plan.uid is not None and os.geteuid() != plan.uid:
         become_user(plan)
     if sys.platform == "linux":

@@ -111,7 +111,7 @@ def launch(
     level = choose_level(states, request.minimum)
     if level is None:
         raise SandboxRefused(refusal(states, request.minimum))
-    missing = tuple(each for each in states if each.level.strength > level.strength)
+    missing = tuple(each for each in states if each.level != level and each.reaches(level))
     return launch_at(
         level, request, command, owner=owner, streams=streams, scratch=scratch, missing=missing, start=start
     )
@@ -167,7 +167,7 @@ def _plan(
     group: Path | None,
 ) -> Plan:
     """Return the steps of the started process."""
-    own_root = level in (Level.BUBBLEWRAP, Level.NAMESPACES)
+    own_root = level is Level.BUBBLEWRAP
     version = landlock.version() if level is not Level.PROCESS else 0
     if level is Level.LANDLOCK and not version:
         raise NotImplementedError("the kernel has no Landlock")
@@ -179,7 +179,7 @@ def _plan(
             _bubblewrap(), view.mounts(*paths), _entering(),
             network=request.network, privileged=privileged, shared_memory=shared_memory,
         )
-        if level is Level.BUBBLEWRAP
+        if own_root
         else ()
     )  # fmt: skip
     return Plan(
@@ -192,9 +192,6 @@ def _plan(
         gid=None if owner is None else owner.gid,
         privileged=privileged,
         program=bubblewrap_program,
-        mounts=view.mounts(*paths) if level is Level.NAMESPACES else [],
-        base=tempfile.gettempdir(),
-        shared_memory=shared_memory,
         network=request.network,
         ports=list(request.ports) if request.network and request.ports else None,
         landlock=view.landlock_rules(*paths) if level is Level.LANDLOCK else None,

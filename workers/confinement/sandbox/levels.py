@@ -10,7 +10,15 @@ from collections.abc import Callable, Container, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
+from jobs.contracts.sandbox import (
+    FORMER_LEVEL,
+    INSTALL_BUBBLEWRAP,
+    MIB,
+    Level,
+    LevelState,
+    Limits,
+    SandboxRequest,
+)
 from workers.confinement.isolation.kernel import effective_capabilities
 from workers.confinement.sandbox.bubblewrap import find as find_bubblewrap
 from workers.confinement.sandbox.launch import Owner, Streams, launch_at
@@ -19,7 +27,7 @@ from workers.confinement.sandbox.launch import Owner, Streams, launch_at
 TIMEOUT = 30.0
 CAP_SYS_PTRACE = 19
 VARIABLE = "TRAINYARD_SANDBOX_LEVELS"
-"""The only levels that a worker tries, such as `namespaces,landlock`; all by default."""
+"""The only levels that a worker tries, such as `landlock,process`; all by default."""
 _LIMITS = Limits(
     memory_of_all=512 * MIB, processes_of_all=4, disk_of_all=MIB, output_of_all=MIB, file_bytes=MIB,
     cpu_seconds=10,
@@ -87,7 +95,10 @@ def wanted_levels(environment: Mapping[str, str] = os.environ) -> tuple[Level, .
         return tuple(map(Level, words))
     except ValueError:
         known = ", ".join(Level)
-        raise ValueError(f"{VARIABLE}={environment[VARIABLE]!r}: name levels, of {known}") from None
+        message = f"{VARIABLE}={environment[VARIABLE]!r}: name levels, of {known}"
+        if FORMER_LEVEL in words:
+            message += f"; in place of {FORMER_LEVEL}, {INSTALL_BUBBLEWRAP}"
+        raise ValueError(message) from None
 
 
 def _find(level: Level, owner: Owner | None, python: str, parent: Path | None) -> LevelState:
@@ -110,7 +121,7 @@ def _try(level: Level, owner: Owner | None, python: str, parent: Path | None) ->
             "the worker is root without CAP_SYS_PTRACE, so it could not measure runs of other users"
         )
     if level is Level.BUBBLEWRAP and find_bubblewrap() is None:
-        raise _Missing("bubblewrap is not installed")
+        raise _Missing(f"bubblewrap is not installed; {INSTALL_BUBBLEWRAP}")
     with ExitStack() as stack:
         made = tempfile.TemporaryDirectory(prefix="trainyard-probe-", dir=parent)
         folder = Path(stack.enter_context(made))

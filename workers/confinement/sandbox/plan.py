@@ -35,9 +35,6 @@ class Plan(NamedTuple):
         uid, gid: the user that it becomes; None if it keeps the present one.
         privileged: it may make namespaces without a user namespace, as root.
         program: the command line of bubblewrap, to which the arguments of `stages.main` are added.
-        mounts: the view, the outer folders first.
-        base: a folder over which the new root can be mounted.
-        shared_memory: bytes in the file system of /dev/shm.
         network: whether it keeps the network.
         ports: the only TCP ports, by Landlock; None if they are not restricted.
         landlock: paths and rights; None if files are not restricted by Landlock.
@@ -60,9 +57,6 @@ class Plan(NamedTuple):
     gid: int | None = None
     privileged: bool = False
     program: Sequence[str] = ()
-    mounts: Sequence[Mount] = ()
-    base: str = "/tmp"  # noqa: S108  only a place to mount over
-    shared_memory: int = 0
     network: bool = False
     ports: Sequence[int] | None = None
     landlock: Sequence[tuple[str, int]] | None = None
@@ -87,9 +81,7 @@ class Plan(NamedTuple):
     @classmethod
     def from_json(cls, text: str | bytes) -> "Plan":
         """Return the plan of a text of `as_json`."""
-        fields = json.loads(text)
-        fields["mounts"] = [Mount(*each) for each in fields["mounts"]]
-        return cls(**fields)
+        return cls(**json.loads(text))
 
     @classmethod
     def read(cls, descriptor: int) -> "Plan":

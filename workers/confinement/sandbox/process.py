@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from jobs.contracts.sandbox import Level, SandboxRecord
+from jobs.contracts.sandbox import Level, RecordedLevel, SandboxRecord
 from workers.confinement.isolation.users import end_processes
 from workers.confinement.sandbox import usage
 from workers.confinement.sandbox.forked_process import ForkedProcess
@@ -210,7 +210,7 @@ def _wait_for(handle: int | None) -> None:
             signal.pidfd_send_signal(handle, signal.SIGKILL)
 
 
-def exit_status(level: Level, status: int | None) -> int | None:
+def exit_status(level: RecordedLevel, status: int | None) -> int | None:
     """Return the exit status of a command by that of the process outside of its sandbox."""
     # Bubblewrap reports a signal as a shell does.
     if level is Level.BUBBLEWRAP and status is not None and 128 < status < 128 + signal.NSIG:

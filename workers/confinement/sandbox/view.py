@@ -62,7 +62,10 @@ def mounts(
             found[path] = Mount("device", path, path)
     for path in devices:
         found[path] = Mount("device", path, path)
-    return sorted(found.values(), key=lambda each: (len(Path(each.target).parts), each.kind == "link"))
+    links = {each.target for each in found.values() if each.kind == "link"}
+    # A path below a link leads to its real one, which is mounted. Nothing can be mounted over the link.
+    seen = [each for each in found.values() if links.isdisjoint(map(str, Path(each.target).parents))]
+    return sorted(seen, key=lambda each: (len(Path(each.target).parts), each.kind == "link"))
 
 
 def _shown(kind: Kind, path: str) -> dict[str, Mount]:

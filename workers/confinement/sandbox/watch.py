@@ -15,9 +15,8 @@ from workers.confinement.sandbox.process import SandboxProcess
 
 log = logging.getLogger(__name__)
 
-# Seconds between two measurements, and while the sandbox waits for the code of a job.
+# Seconds between two measurements.
 INTERVAL = 0.1
-WAITING_INTERVAL = 2.0
 WALK_PAUSES = 10
 """The time between two measurements of its folders, in multiples of the time that one takes."""
 HIDDEN_MEASUREMENTS = 10
@@ -38,7 +37,7 @@ class Watch:
         interval: seconds between two measurements.
         printed: returns the bytes that it has printed into files; None if it prints only into streams that
             `read` reads.
-        waits: whether it has no code of a job until `begin`. Until then it is measured less often.
+        before: the bytes that are in its folders at the start, and do not count.
     """
 
     def __init__(
@@ -48,21 +47,19 @@ class Watch:
         *,
         interval: float = INTERVAL,
         printed: Callable[[], int] | None = None,
-        waits: bool = False,
+        before: int = 0,
     ) -> None:
         self._process = process
         self._folders = (*writable, str(process.temporary))
         self._interval = interval
-        self._before = 0
+        self._before = before
         self._printed_to_files = printed
         self._limits = process.record.limits
         self._printed = 0
         self._lock = threading.Lock()
         self._next_walk = 0.0
         self._hidden = 0
-        self._stopped, self._begun = threading.Event(), threading.Event()
-        if not waits:
-            self._begun.set()
+        self._stopped = threading.Event()
         self._readers: list[threading.Thread] = []
         self._read_until = math.inf
         self._failure: BaseException | None = None
@@ -74,15 +71,6 @@ class Watch:
         """Begin to watch."""
         self._thread.start()
         return self
-
-    def begin(self, *, before: int) -> None:
-        """Measure often from now on.
-
-        Args:
-            before: the bytes that are in its folders, and do not count.
-        """
-        self._before = before
-        self._begun.set()
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end of the sandbox and of its output, and return its exit status.
@@ -105,7 +93,6 @@ class Watch:
         for reader in self._readers:
             reader.join(STOP_TIMEOUT)
         self._stopped.set()
-        self._begun.set()
         if self._thread.is_alive():
             self._thread.join(STOP_TIMEOUT)
         if self._failure is not None:
@@ -153,7 +140,7 @@ class Watch:
         if len(pids) > limits.processes_of_all:
             self._end(Breach.PROCESSES, len(pids), limits.processes_of_all)
             return self.ended
-        private = level in (Level.BUBBLEWRAP, Level.NAMESPACES)
+        private = level is Level.BUBBLEWRAP
         memory = usage.memory(pids, limit=limits.memory_of_all, private_files=private)
         if memory > limits.memory_of_all:
             self._end(Breach.MEMORY, memory, limits.memory_of_all)
@@ -190,18 +177,13 @@ class Watch:
 
     def _follow(self) -> None:
         try:
-            while not self._pause():
+            while not self._stopped.wait(self._interval):
                 if self._process.poll() is not None or self.check() is not None:
                     break
         except BaseException:
             # Without a watch it must not run.
             self._process.kill()
             raise
-
-    def _pause(self) -> bool:
-        """Wait for the time of the next measurement; return whether there is none."""
-        self._begun.wait(WAITING_INTERVAL)
-        return self._stopped.wait(self._interval)
 
     def _read(self, stream: IO[bytes], receive: Callable[[bytes], object]) -> None:
         with stream:

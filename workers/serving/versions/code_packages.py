@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from jobs.contracts.release import ReleasedCode
-from jobs.contracts.sandbox import Level, LevelState
+from jobs.contracts.sandbox import LevelState, present_level
 from workers.confinement.environments import installers
 from workers.confinement.environments.building import Builder
 from workers.confinement.environments.environments import Environments
@@ -64,7 +64,7 @@ def install(
         return Environments(EnvironmentFolder(folder)).ensure(
             Wanted(code.requirements, for_engine=True, packages=code.packages),
             builder,
-            minimum=Level(code.minimum),
+            minimum=present_level(code.minimum),
             receive=lambda line: logger.info("%s: %s", name, plain_text(line, limit=MAX_LINE)),
             stopped=stopped,
         )

@@ -20,7 +20,7 @@ from pathlib import Path
 from subprocess import PIPE, STDOUT
 
 from jobs.contracts.release import ReleasedCode
-from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
+from jobs.contracts.sandbox import MIB, LevelState, Limits, SandboxRequest, present_level
 from workers.confinement.environments.folder import Held
 from workers.confinement.forking.sandbox_forks import SandboxForks
 from workers.confinement.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange
@@ -249,7 +249,7 @@ class SandboxStarter:
         passed = child_environment() | self._command.variables()
         environment = {name: value for name, value in passed.items() if name in _PASSED or "THREADS" in name}
         return SandboxRequest(
-            minimum=Level(code.minimum),
+            minimum=present_level(code.minimum),
             readable=tuple(map(str, (*places, *packages))),
             folder=str(folder),
             # Devices of GPUs are not in a sandbox.

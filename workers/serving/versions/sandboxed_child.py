@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pydantic import ValidationError
 
 from jobs.contracts.release import SandboxLevel
+from jobs.contracts.sandbox import Level
 from jobs.contracts.signature import Signature
 from workers.confinement.forking.client import Child
 from workers.confinement.sandbox import usage
@@ -77,7 +78,7 @@ class SandboxedChild(ChildProcess):
     @property
     def level(self) -> SandboxLevel:
         """The level of its sandbox."""
-        return self._sandbox.record.level.value
+        return Level(self._sandbox.record.level).value
 
     def pids(self) -> list[int]:
         """Return its processes, the one outside of the sandbox included; none after its end."""

@@ -366,7 +366,7 @@ class AttemptSupervisor:
         owner = os.geteuid() if runner.access is None else runner.access.user.uid
         validator.work_in(self._work, owner)
         if (own := sandbox.checkpoints) is not None:
-            validator.find_checkpoints(own.path_for(sandbox.process.record.level), own.place)
+            validator.find_checkpoints(own.place)
         # Before the task begins: a run of which no sandbox is recorded had none.
         await self._before_the_end(lambda: self._record_sandbox(sandbox.process.record))
         return start

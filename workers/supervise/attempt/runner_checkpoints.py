@@ -1,8 +1,7 @@
 """The folder in which one runner with code of users writes its checkpoints.
 
-A sandbox has its folders from its start, but a standby gets its job later. So each runner has a folder of its
-own, which moves into that of the job when it gets one: mounts and Landlock follow a folder that is renamed.
-Checkpoints of other runners are linked into its inputs when it may resume from them.
+Each runner has a folder of its own in that of its job, so it cannot change the checkpoints of others. Those
+are linked into its inputs when it may resume from them.
 """
 
 import contextlib
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from jobs.contracts.control import Recorded
-from jobs.contracts.sandbox import Level
 from jobs.runner_files import open_regular, opened_parent
 from workers.confinement.isolation.access import RunnerAccess
 
@@ -35,67 +33,36 @@ class RunnerCheckpoints:
 
     Attributes:
         root: the folder of all checkpoints.
-        made: the folder at the start of the runner.
-        place: the same folder now.
+        place: the folder of the runner.
     """
 
     root: Path
-    made: Path
     place: Path
-    _runner: Path
 
     @classmethod
-    def create(
-        cls, root: Path, runner: Path, access: RunnerAccess | None, *, job: Path | None = None
-    ) -> "RunnerCheckpoints":
+    def create(cls, job: Path, runner: Path, access: RunnerAccess | None) -> "RunnerCheckpoints":
         """Make the folder of a new runner.
 
         Args:
-            root: the folder of all checkpoints.
+            job: the folder of the checkpoints of its job.
             runner: the folder of the runner.
             access: of the runner, if it has a user of its own.
-            job: the folder of its job; None if it has none yet.
 
         Raises:
             OSError: the disk is full, or the folder cannot be shared.
         """
-        made = (job or root) / f"{_PREFIX}{secrets.token_hex(8)}"
+        place = job / f"{_PREFIX}{secrets.token_hex(8)}"
         # Noted first, so that it is found after a crash.
-        (runner / NOTE).write_text(f"{made}\n")
+        (runner / NOTE).write_text(f"{place}\n")
         if access is not None:
-            if job is not None:
-                access.grant(job, write=False)
-            access.grant(made)
+            access.grant(job, write=False)
+            access.grant(place)
         else:
-            made.mkdir(mode=0o700, parents=True)
-        return cls(root, made, made, runner)
-
-    def move_to(self, job: Path, access: RunnerAccess | None) -> None:
-        """Move the folder into that of a job, unless it is there. The runner must have started.
-
-        Raises:
-            OSError: it cannot be moved.
-        """
-        place = job / self.made.name
-        if place == self.place:
-            return
-        job.mkdir(mode=0o700, parents=True, exist_ok=True)
-        note = self._runner / NOTE
-        # Both, since this process may die before the next line or after it.
-        note.write_text(f"{self.made}\n{place}\n")
-        if access is not None:
-            access.move(self.made, place)
-        else:
-            self.made.rename(place)
-        self.place = place
-
-    def path_for(self, level: Level) -> Path:
-        """Return the path of the folder for the runner."""
-        # A root folder of its own has the folder where it was at the start.
-        return self.made if level in (Level.BUBBLEWRAP, Level.NAMESPACES) else self.place
+            place.mkdir(mode=0o700, parents=True)
+        return cls(job.parent, place)
 
     def recorded(self, control: Recorded) -> Recorded:
-        """Return the message with paths below this folder, since the runner may know it by another path."""
+        """Return the message with paths below this folder, which is all that the runner knows."""
         own = self.place.relative_to(self.root)
         folders = (PurePath(folder) for folder in control.folders)
         below = tuple(str(each.relative_to(own)) for each in folders if each.is_relative_to(own))

@@ -59,10 +59,6 @@ class Timing:
     """Time without a new task until a standby is started, if cores are idle."""
     standby_patience: float = 30.0
     """Time without a new task until a standby is started on a busy machine, too."""
-    standby_sandbox: float = 900.0
-    """How long after a task with code its project has standbys in sandboxes. Each takes about 280 MB."""
-    standby_age: float = 3600.0
-    """A standby in a sandbox is replaced at this age."""
     idle_forkserver: float = 900.0
     """A fork server takes about 250 MB, and saves 2 to 3 s at each start of a runner."""
     news: float = 2.0

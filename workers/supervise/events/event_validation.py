@@ -51,14 +51,9 @@ class EventValidator:
         self._folder = folder.resolve()
         self.owner = owner
 
-    def find_checkpoints(self, seen: Path, place: Path) -> None:
-        """Set the folder in which the runner writes checkpoints. Call it before there are events.
-
-        Args:
-            seen: its path for the runner.
-            place: its path.
-        """
-        self._seen, self._checkpoints = seen, place.resolve()
+    def find_checkpoints(self, place: Path) -> None:
+        """Set the folder in which the runner writes checkpoints. Call it before there are events."""
+        self._seen, self._checkpoints = place, place.resolve()
 
     async def validate(
         self, events: Sequence[RunnerEvent]

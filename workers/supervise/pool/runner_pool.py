@@ -47,11 +47,9 @@ class RunnerKey(NamedTuple):
     devices: str | None = None
     sandbox: SandboxNeeds | None = None
 
-    def standby_key(self, *, needs_jax: bool = True) -> StandbyKey:
-        """Return the key of a standby that fits."""
-        if self.sandbox is None:
-            return StandbyKey(self.environment, self.devices)
-        return StandbyKey(self.environment, self.devices, self.sandbox.before_job(), needs_jax)
+    def standby_key(self) -> StandbyKey:
+        """Return the key of a standby that fits a task without code of users."""
+        return StandbyKey(self.environment, self.devices)
 
 
 @dataclass
@@ -87,17 +85,16 @@ class RunnerPool:
         self.standbys = Standbys(self._start_standby, self._end)
 
     async def take(self, key: RunnerKey, *, needs_jax: bool = True) -> RunnerProcess:
-        """Return an idle runner of `key`, else a standby, else a new one.
+        """Return an idle runner of `key`, else a standby if it needs no sandbox, else a new one.
 
         Raises:
             OSError: it could not be started.
             SandboxRefused: it needs a sandbox that this machine does not offer.
         """
-        # Other tasks than these start fast in a new interpreter.
-        may_be_warm = needs_jax or key.sandbox is not None
-        standby_key = key.standby_key(needs_jax=needs_jax)
+        # Tasks without JAX start fast in a new interpreter.
+        may_be_warm = needs_jax and key.sandbox is None
         if may_be_warm:
-            self.on_taken(standby_key)
+            self.on_taken(key.standby_key())
         for runner, its_key in list(self._idle.items()):
             if its_key == key and runner.alive:
                 del self._idle[runner]
@@ -106,21 +103,12 @@ class RunnerPool:
         # An idle runner keeps the GPU memory that its tasks have used.
         await self._discard_idle(lambda runner: share_devices(self._idle[runner].devices, key.devices))
         await self._make_room()
-        taken = await self._take_standby(key, standby_key) if may_be_warm else None
+        taken = await self.standbys.take(key.standby_key()) if may_be_warm else None
         if taken is None:
             # Another standby may have opened a GPU that the new runner is about to get.
             await self.standbys.clear_devices(key.devices)
             taken = await self._launch_for(key, may_fork=needs_jax)
         self._busy.add(taken)
-        return taken
-
-    async def _take_standby(self, key: RunnerKey, standby_key: StandbyKey) -> RunnerProcess | None:
-        if self.sandboxes is not None and key.sandbox is not None:
-            # A level could have been lost meanwhile.
-            await self.sandboxes.require(key.sandbox.code.minimum)
-        taken = await self.standbys.take(standby_key)
-        if taken is not None and key.sandbox is not None:
-            await self._assign(taken, key.sandbox)
         return taken
 
     async def give_back(self, runner: RunnerProcess, key: RunnerKey) -> None:
@@ -182,12 +170,6 @@ class RunnerPool:
 
     async def _start_standby(self, key: StandbyKey) -> RunnerProcess | None:
         """Start a standby. Returns None if it cannot be started now."""
-        if key.sandbox is not None:
-            try:
-                return await self._launch_in_sandbox(key.sandbox, key.environment, may_fork=key.jax)
-            except (OSError, SandboxRefused) as error:
-                log.warning("a standby for code could not be started: %s", error)
-                return None
         # Without a fork server, a new interpreter would not start faster.
         server = None if self.fork_servers is None else await self.fork_servers.server_for(key.environment)
         if server is None:
@@ -200,24 +182,11 @@ class RunnerPool:
 
     async def _launch_for(self, key: RunnerKey, *, may_fork: bool) -> RunnerProcess:
         if key.sandbox is not None:
-            runner = await self._launch_in_sandbox(key.sandbox, key.environment, may_fork=may_fork)
-            await self._assign(runner, key.sandbox)
-            return runner
+            return await self._launch_in_sandbox(key.sandbox, key.environment, may_fork=may_fork)
         launcher: Launcher = SpawnLauncher(self.module)
         if may_fork and self.fork_servers is not None:
             launcher = ForkOrSpawnLauncher(self.fork_servers, key.environment)
         return await self._launch(launcher, key.devices)
-
-    async def _assign(self, runner: RunnerProcess, needs: SandboxNeeds) -> None:
-        """Give a runner in a sandbox to a job; it is ended if that fails or is cancelled."""
-        assert runner.sandbox is not None  # noqa: S101  it was started in one
-        assigning = asyncio.ensure_future(asyncio.to_thread(runner.sandbox.assign, needs))
-        try:
-            await asyncio.shield(assigning)
-        except BaseException:
-            await asyncio.wait({assigning})
-            await asyncio.shield(self._end(runner))
-            raise
 
     async def _launch_in_sandbox(
         self, needs: SandboxNeeds, environment: Environment, *, may_fork: bool

@@ -17,12 +17,7 @@ from workers.confinement.sandbox.gpus import GpuAccess
 from workers.confinement.sandbox.process import SandboxProcess
 from workers.confinement.sandbox.watch import Watch
 from workers.supervise.attempt.runner_checkpoints import RunnerCheckpoints, unlink
-from workers.supervise.pool.sandbox_folders import (
-    SandboxFolders,
-    put_code,
-    remove_if_empty,
-    remove_tree,
-)
+from workers.supervise.pool.sandbox_folders import SandboxFolders, remove_if_empty
 
 
 class SandboxNeeds(NamedTuple):
@@ -44,17 +39,6 @@ class SandboxNeeds(NamedTuple):
     limits: Limits
     gpus: GpuAccess | None = None
 
-    @property
-    def has_job(self) -> bool:
-        """Whether the code and the job are known."""
-        return bool(self.code.digest)
-
-    def before_job(self) -> "SandboxNeeds":
-        """Return the needs of a runner that may get a task with these: all but its code and its job."""
-        code = self.code.model_copy(update={"digest": "", "files": (), "folder": ""})
-        root = str(Path(self.checkpoints).parent) if self.checkpoints else ""
-        return self._replace(code=code, checkpoints=root)
-
 
 @dataclass
 class Sandbox:
@@ -63,22 +47,20 @@ class Sandbox:
     Attributes:
         process: its processes.
         watch: measures them.
-        writable: the folders in which it writes.
         folders: its folders.
         access: its access to files, if it has a user of its own.
         checkpoints: the folder of its checkpoints; None if its tasks have none.
+        code: the code of its job, in its folder.
         packages: keeps the packages of its interpreter; None if it has no others than the worker.
-        code: the code of its job; None before it has one.
     """
 
     process: SandboxProcess
     watch: Watch
-    writable: tuple[str, ...]
     folders: SandboxFolders
     access: RunnerAccess | None
     checkpoints: RunnerCheckpoints | None
+    code: OwnCode
     packages: Held | None = None
-    code: OwnCode | None = None
 
     def pids(self) -> list[int]:
         """Return its processes; none if they cannot be found, for which its watch ends it."""
@@ -86,27 +68,6 @@ class Sandbox:
             return self.process.processes()
         except usage.Unmeasurable:
             return []
-
-    def assign(self, needs: SandboxNeeds) -> None:
-        """Give it the code of its job, which it keeps until its end. Call it once, in a thread.
-
-        Args:
-            needs: of the tasks of the job; those of its start were the same, or `needs.before_job()`.
-
-        Raises:
-            OSError: the disk is full, or a folder cannot be moved.
-        """
-        # A standby has compiled programs there.
-        for folder in self.folders.work.iterdir():
-            remove_tree(folder)
-        self.code = put_code(needs.code, self.folders.code)
-        if self.checkpoints is not None:
-            self.checkpoints.move_to(Path(needs.checkpoints), self.access)
-        try:
-            before = usage.disk(self.writable, ())
-        except usage.Unmeasurable as error:
-            raise OSError(f"the folders of a run cannot be measured: {error}") from error
-        self.watch.begin(before=before)
 
     def hand_over(self, task: Task, attempt: int) -> Start:
         """Give the runner the files of a task.
@@ -123,8 +84,7 @@ class Sandbox:
         )
         if (own := self.checkpoints) is not None:
             placed = with_checkpoints(placed, lambda path: own.link(path, self.folders.inputs))
-            seen = str(own.path_for(self.process.record.level))
-            placed = placed.model_copy(update={"checkpoints": seen})
+            placed = placed.model_copy(update={"checkpoints": str(own.place)})
         placed = placed.model_copy(update={"folder": str(folder), "code": self.code})
         file = self.folders.inputs / f"task-{attempt}.json"
         file.write_text(placed.model_dump_json())
@@ -153,9 +113,6 @@ class Sandbox:
         self.watch.stop()
         if self.packages is not None:
             self.packages.release()
-        if self.code is None:
-            # Only a standby has written there, and nothing in it is kept.
-            remove_tree(self.folders.work)
         remove_if_empty(self.folders.work)
         if self.checkpoints is not None:
             self.checkpoints.close()

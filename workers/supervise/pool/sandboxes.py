@@ -5,15 +5,17 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from jobs.contracts.sandbox import Level, LevelState, SandboxRequest, choose_level, refusal
+from jobs.contracts.task_parts import OwnCode
 from workers.confinement.environments.folder import EnvironmentFolder, Held
 from workers.confinement.isolation.access import Isolation, RunnerAccess
+from workers.confinement.sandbox import usage
 from workers.confinement.sandbox.launch import (
     Owner,
     SandboxRefused,
@@ -32,6 +34,7 @@ from workers.supervise.pool.sandbox_folders import (
     ENTER,
     FOR_ALL,
     SandboxFolders,
+    put_code,
     remove_if_empty,
 )
 from workers.system.environment import runner_environment
@@ -79,10 +82,10 @@ class Sandboxes:
         module: str,
         start: Starter = spawn,
     ) -> "SandboxLauncher":
-        """Make the folders of a new runner. Call it in a thread.
+        """Make the folders of a new runner, with the code of its job. Call it in a thread.
 
         Args:
-            needs: of its tasks, with its job or before it has one.
+            needs: of its tasks.
             runner: its folder.
             isolation: gives it a user of its own.
             module: the module that it executes.
@@ -93,7 +96,7 @@ class Sandboxes:
         """
         folders = SandboxFolders.of(runner, self.attempts)
         packages = self._hold(needs.code.python)
-        access = None
+        access = checkpoints = None
         try:
             access = None if isolation is None else isolation.create_access(runner)
             folders.inputs.mkdir(exist_ok=True)
@@ -107,16 +110,21 @@ class Sandboxes:
                     access.grant(Path(path))
                 elif path:
                     Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
-            checkpoints = _checkpoints_of(needs, runner, access) if needs.checkpoints else None
+            code = put_code(needs.code, folders.code)
+            if needs.checkpoints:
+                checkpoints = RunnerCheckpoints.create(Path(needs.checkpoints), runner, access)
+            request = self._request(needs, folders, checkpoints)
+            before = _bytes_in(request.writable)
         except BaseException:
+            if checkpoints is not None:
+                checkpoints.close()
             if access is not None:
                 access.close()
             if packages is not None:
                 packages.release()
             raise
-        code = needs.code
         return SandboxLauncher(
-            request=self._request(needs, folders, checkpoints),
+            request=request, code=code, before=before,
             command=((not code.own_versions and code.python) or sys.executable, "-m", module),
             states=self.states.result(), folders=folders, access=access, checkpoints=checkpoints,
             packages=packages, starter=self._starter, start=start,
@@ -154,7 +162,7 @@ class Sandboxes:
         code, gpus = needs.code, needs.gpus
         # A virtual environment: the folder above that of its programs.
         packages = (str(Path(code.python).parent.parent),) if code.python else ()
-        own = "" if checkpoints is None else str(checkpoints.made)
+        own = "" if checkpoints is None else str(checkpoints.place)
         writable = (str(folders.work), own, needs.compile_cache)
         return SandboxRequest(
             minimum=code.minimum,
@@ -181,9 +189,15 @@ class Sandboxes:
 
 @dataclass(frozen=True)
 class SandboxLauncher:
-    """Starts one runner in a sandbox."""
+    """Starts one runner in a sandbox.
+
+    Attributes:
+        before: the bytes in its writable folders before its start, which do not count.
+    """
 
     request: SandboxRequest
+    code: OwnCode
+    before: int
     command: Sequence[str]
     states: Sequence[LevelState]
     folders: SandboxFolders
@@ -212,11 +226,10 @@ class SandboxLauncher:
         """
         del start
         process = await started_in(self.starter, partial(self._launch, descriptors))
-        watch = Watch(process, self.request.writable, printed=descriptors.printed, waits=True).start()
+        watch = Watch(process, self.request.writable, printed=descriptors.printed, before=self.before).start()
         sandbox = Sandbox(
-            process, watch, self.request.writable, self.folders, self.access, self.checkpoints,
-            packages=self.packages,
-        )  # fmt: skip
+            process, watch, self.folders, self.access, self.checkpoints, self.code, packages=self.packages
+        )
         return SandboxedChild(process.pid, end_of(process), sandbox)
 
     def _launch(self, descriptors: RunnerDescriptors) -> SandboxProcess:
@@ -232,11 +245,11 @@ class SandboxLauncher:
         )  # fmt: skip
 
 
-def _checkpoints_of(needs: SandboxNeeds, runner: Path, access: RunnerAccess | None) -> RunnerCheckpoints:
-    folder = Path(needs.checkpoints)
-    if not needs.has_job:
-        return RunnerCheckpoints.create(folder, runner, access)
-    return RunnerCheckpoints.create(folder.parent, runner, access, job=folder)
+def _bytes_in(folders: Iterable[str]) -> int:
+    try:
+        return usage.disk(folders, ())
+    except usage.Unmeasurable as error:
+        raise OSError(f"the folders of a run cannot be measured: {error}") from error
 
 
 async def started_in(starter: ThreadPoolExecutor, start: Callable[[], SandboxProcess]) -> SandboxProcess:

@@ -2,9 +2,6 @@
 
 A standby has seen no project's data. The first task makes it an ordinary runner of its job. Standbys do not
 count as slots: there are few, and the node ends them when it needs their memory or cores.
-
-A standby for tasks with code of users waits in a sandbox of its project. It has run no code of users, and
-gets that of one job alone.
 """
 
 import asyncio
@@ -19,7 +16,6 @@ from typing import Any, Literal, NamedTuple
 from jobs.contracts.control import Rehearse
 from workers.runner.environment import Environment
 from workers.supervise.pool.runner_process import RunnerProcess
-from workers.supervise.pool.runner_sandbox import SandboxNeeds
 
 log = logging.getLogger(__name__)
 
@@ -34,14 +30,10 @@ class StandbyKey(NamedTuple):
     Attributes:
         environment: the settings of the process.
         devices: the GPUs that it opens.
-        sandbox: the needs of tasks with code, before they have a job; None for tasks without code.
-        jax: whether it has started JAX.
     """
 
     environment: Environment
     devices: str | None = None
-    sandbox: SandboxNeeds | None = None
-    jax: bool = True
 
 
 @dataclass(eq=False)
@@ -80,7 +72,7 @@ class Standbys:
         self._standbys.remove(standby)
         standby.runner.set_listener(None)
         # A task may run a user's code, which must not change programs that other standbys will execute.
-        if key.sandbox is None and standby.runner.access is not None:
+        if standby.runner.access is not None:
             try:
                 standby.runner.access.revoke(standby.cache)
             except OSError as error:
@@ -98,17 +90,13 @@ class Standbys:
 
         Args:
             key: the tasks that it fits.
-            cache: the folder for the programs that warm-ups compile. Those of standbys in sandboxes do not
-                use it.
+            cache: the folder for the programs that warm-ups compile.
         """
         await self.clear_devices(key.devices)
         if (runner := await self.start(key)) is None:
             return False
-        if runner.sandbox is not None:
-            # Code of users has written all others that it can reach.
-            cache = runner.work_folder / "rehearsal-programs"
         try:
-            if runner.access is not None and runner.sandbox is None:
+            if runner.access is not None:
                 runner.access.grant(cache)
         except OSError as error:
             log.warning("a standby cannot use its compile cache: %s", error)
@@ -124,7 +112,7 @@ class Standbys:
 
         runner.set_listener(on_line)
         folder = str(runner.work_folder / "rehearsal")
-        request = Rehearse(folder=folder, compile_cache=str(cache), jax=key.jax, **key.environment._asdict())
+        request = Rehearse(folder=folder, compile_cache=str(cache), **key.environment._asdict())
         runner.send(request)
         try:
             first: list[asyncio.Future[Any]] = [reported, runner.ended]
