@@ -20,7 +20,7 @@ from jobs.kinds.profile.payload import ProfileTask
 from jobs.states import Desired
 from jobs.store import LocalStore, StoredFile
 from tests.broker import running_broker
-from workers.supervise.attempt.attempt import AttemptSupervisor, NodeContext
+from workers.supervise.attempt.attempt import AttemptSupervisor
 from workers.supervise.attempt.attempt_end import AttemptEnd
 from workers.supervise.attempt.attempt_repository import (
     Assignment,
@@ -28,6 +28,7 @@ from workers.supervise.attempt.attempt_repository import (
     StoredArtifact,
 )
 from workers.supervise.attempt.devices import Devices
+from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.attempt.timing import Timing
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.system.secret_masking import SecretMasker

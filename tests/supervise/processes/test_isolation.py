@@ -26,8 +26,8 @@ from workers.confinement.isolation.check import Folders, find_isolation
 from workers.confinement.isolation.users import RunnerUsers, UidRange, lock
 from workers.node import node_folder
 from workers.supervise.attempt import attempt
-from workers.supervise.attempt.attempt import NodeContext
 from workers.supervise.attempt.devices import Devices
+from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.system.environment import runner_environment
 
