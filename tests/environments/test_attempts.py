@@ -25,10 +25,10 @@ from workers.confinement.environments.folder import EnvironmentFolder
 from workers.confinement.environments.index import PackageIndex
 from workers.confinement.sandbox.gpus import SandboxGpu
 from workers.supervise.attempt import attempt_gpus
-from workers.supervise.attempt.attempt_end import AttemptEnd
 from workers.supervise.attempt.devices import Devices
-from workers.supervise.attempt.launcher import RUNNER
 from workers.supervise.attempt.packages import Packages
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.pool.launcher import RUNNER
 from workers.supervise.pool.sandbox_gpus import SandboxGpus
 
 

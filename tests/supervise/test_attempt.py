@@ -26,12 +26,12 @@ from jobs.store import StoredFile
 from tests.supervise.conftest import SECRET, Bench, until
 from workers.confinement.isolation.access import RunnerAccess
 from workers.supervise.attempt import attempt_gpus, runner_turn
-from workers.supervise.attempt.attempt_end import AttemptEnd
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
 from workers.supervise.attempt.devices import Devices
 from workers.supervise.attempt.hand_over import hand_over
-from workers.supervise.attempt.launcher import SpawnLauncher
 from workers.supervise.attempt.memory import IN_MEMORY_VARIABLE, in_memory_bytes
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import DatabaseUnavailable
+from workers.supervise.pool.launcher import SpawnLauncher
 
 
 async def test_a_run_is_recorded_in_order_and_completes(bench: Bench) -> None:

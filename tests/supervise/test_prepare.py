@@ -9,8 +9,8 @@ from jobs.contracts.sandbox import Level
 from jobs.contracts.task_parts import ModelWithCode, OwnCode, Task
 from jobs.kinds.profile.payload import ProfileTask
 from tests.supervise.conftest import Bench
-from workers.supervise.attempt.attempt_repository import Assignment
 from workers.supervise.attempt.prepare import with_compile_cache, with_failures, with_models
+from workers.supervise.attempt_repository import Assignment
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("workers/supervise", "workers/node")

@@ -7,7 +7,7 @@ import pytest
 
 from jobs.contracts.control import Recorded
 from jobs.contracts.sandbox import Level
-from workers.supervise.attempt.runner_checkpoints import (
+from workers.supervise.pool.runner_checkpoints import (
     NOTE,
     RunnerCheckpoints,
     tidy_after_crash,

@@ -18,13 +18,13 @@ from workers.node import standby_manager
 from workers.node.sandbox_demand import SandboxDemand
 from workers.node.standby_manager import MIN_FREE_MEMORY, EnvironmentHistory, StandbyManager
 from workers.runner.environment import Environment
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
 from workers.supervise.attempt.devices import Devices
-from workers.supervise.attempt.timing import Timing
+from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.limits.sandbox_limits import SandboxLimits
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.supervise.pool.runner_sandbox import SandboxNeeds
 from workers.supervise.pool.standby import StandbyKey
+from workers.supervise.timing import Timing
 
 DEFAULT = Environment(threads=1)
 RULES = CodeRules(Level.LANDLOCK, network=False, people=frozenset({7}))

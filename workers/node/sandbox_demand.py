@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jobs.queries.sandboxes import CodeRules
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
+from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.pool.standby import StandbyKey
 
 log = logging.getLogger(__name__)

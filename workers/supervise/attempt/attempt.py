@@ -11,14 +11,14 @@ from jobs.contracts.task_parts import OwnCode, Task
 from jobs.states import Desired, Outcome
 from workers.confinement.environments.folder import Held
 from workers.supervise.attempt import prepare
-from workers.supervise.attempt.attempt_end import AttemptEnd
 from workers.supervise.attempt.attempt_gpus import AttemptGpus
-from workers.supervise.attempt.attempt_repository import Assignment
 from workers.supervise.attempt.database_calls import DatabaseCalls
 from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.attempt.packages import Installed
 from workers.supervise.attempt.runner_turn import RunnerTurn
 from workers.supervise.attempt.stop_request import StopRequest
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import Assignment
 from workers.supervise.events.event_recorder import EventRecorder
 from workers.supervise.events.event_validation import EventValidator
 from workers.supervise.events.quota_watch import QuotaWatch

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from jobs.errors import StaleFence, StaleState
-from workers.supervise.attempt.attempt_end import AttemptEnd
-from workers.supervise.attempt.attempt_repository import AttemptRepository, DatabaseUnavailable
-from workers.supervise.attempt.timing import Timing
-from workers.supervise.pool.backoff import Backoff
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnavailable
+from workers.supervise.backoff import Backoff
+from workers.supervise.timing import Timing
 
 log = logging.getLogger(__name__)
 

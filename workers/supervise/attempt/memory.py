@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from jobs.contracts.task_parts import Task
-from workers.supervise.attempt.attempt_end import GIB
+from workers.supervise.attempt_end import GIB
 
 IN_MEMORY_VARIABLE = "TRAINYARD_IN_MEMORY_BYTES"
 """Size up to which the rows of a table are in memory while a model trains."""

@@ -30,7 +30,7 @@ from workers.confinement.sandbox.launch import Owner, SandboxRefused, Streams, l
 from workers.confinement.sandbox.process import SandboxProcess
 from workers.confinement.sandbox.watch import Watch
 from workers.runner.environment import Environment
-from workers.supervise.attempt.attempt_end import signal_name
+from workers.supervise.attempt_end import signal_name
 from workers.supervise.events.event_recorder import EventRecorder
 from workers.supervise.events.log_file import level_of
 from workers.supervise.pool.runner_pool import RunnerPool

@@ -3,15 +3,15 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workers.supervise.attempt.attempt_repository import AttemptRepository
 from workers.supervise.attempt.devices import Devices
 from workers.supervise.attempt.memory import in_memory_bytes
 from workers.supervise.attempt.packages import Packages
-from workers.supervise.attempt.timing import Timing
+from workers.supervise.attempt_repository import AttemptRepository
 from workers.supervise.limits.limits import TaskLimits
 from workers.supervise.limits.sandbox_limits import SandboxLimits
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.supervise.pool.sandbox_gpus import SandboxGpus
+from workers.supervise.timing import Timing
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ from workers.confinement.environments.installers import INSTALLER_VARIABLE, NoIn
 from workers.confinement.environments.request import Wanted
 from workers.confinement.isolation.access import Isolation
 from workers.confinement.sandbox.launch import Owner
-from workers.supervise.attempt.attempt_end import AttemptEnd
 from workers.supervise.attempt.stop_request import StopRequest
+from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.events.event_recorder import EventRecorder
 from workers.supervise.events.log_file import level_of
 from workers.supervise.pool.sandboxes import Sandboxes

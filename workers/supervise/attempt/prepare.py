@@ -19,10 +19,10 @@ from typing import Any
 from jobs.contracts.task_parts import ModelWithCode, Task, with_checkpoints, with_inputs
 from workers.confinement.environments.failures import BuildFailed
 from workers.confinement.isolation.access import RunnerAccess
-from workers.supervise.attempt.attempt_repository import Assignment
 from workers.supervise.attempt.database_calls import DatabaseCalls
 from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.attempt.packages import Packages, needs_engine
+from workers.supervise.attempt_repository import Assignment
 from workers.supervise.pool.runner_sandbox import Sandbox
 
 WORK = "work"

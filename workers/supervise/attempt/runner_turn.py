@@ -14,8 +14,6 @@ from jobs.contracts.task_parts import Task
 from workers.confinement.sandbox.gpus import GpuAccess
 from workers.runner.environment import Environment
 from workers.runner.registry import needs_jax
-from workers.supervise.attempt.attempt_end import GIB, AttemptEnd
-from workers.supervise.attempt.attempt_repository import Assignment
 from workers.supervise.attempt.database_calls import DatabaseCalls
 from workers.supervise.attempt.hand_over import hand_over, hand_over_in_sandbox, withdraw
 from workers.supervise.attempt.memory import memory_cap, row_memory
@@ -25,6 +23,8 @@ from workers.supervise.attempt.prepare import WORK, with_models, with_row_memory
 from workers.supervise.attempt.rival_curves import RivalCurveSender
 from workers.supervise.attempt.runner_session import RunnerSession
 from workers.supervise.attempt.stop_request import StopRequest
+from workers.supervise.attempt_end import GIB, AttemptEnd
+from workers.supervise.attempt_repository import Assignment
 from workers.supervise.events.event_recorder import EventRecorder
 from workers.supervise.events.event_validation import EventValidator
 from workers.supervise.events.quota_watch import QuotaWatch

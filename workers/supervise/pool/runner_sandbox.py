@@ -15,7 +15,7 @@ from workers.confinement.sandbox import usage
 from workers.confinement.sandbox.gpus import GpuAccess
 from workers.confinement.sandbox.process import SandboxProcess
 from workers.confinement.sandbox.watch import Watch
-from workers.supervise.attempt.runner_checkpoints import RunnerCheckpoints, unlink
+from workers.supervise.pool.runner_checkpoints import RunnerCheckpoints, unlink
 from workers.supervise.pool.sandbox_folders import (
     SandboxFolders,
     put_code,
