@@ -39,9 +39,10 @@ from workers.confinement.isolation.view import View
 from workers.confinement.sandbox.launch import Owner
 from workers.confinement.sandbox.levels import find_levels, wanted_levels
 from workers.runner.environment import Environment
-from workers.supervise.attempt.launcher import RUNNER
+from workers.supervise.attempt.hand_over import hand_over_in_sandbox
 from workers.supervise.limits.sandbox_limits import SandboxLimits
 from workers.supervise.pool.fork_servers import ForkServers
+from workers.supervise.pool.launcher import RUNNER
 from workers.supervise.pool.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.pool.runner_process import RunnerProcess
 from workers.supervise.pool.runner_sandbox import SandboxNeeds
@@ -199,7 +200,7 @@ async def measure_sandboxed(pool: RunnerPool, data: DatasetFile, folder: Path, n
     began = time.perf_counter()
     runner = await pool.take(key)
     assert runner.sandbox is not None
-    start = runner.sandbox.hand_over(task, number)
+    start = hand_over_in_sandbox(task, number, runner.sandbox)
     started = Listener("started")
     listener = Listener("points")
 

@@ -43,7 +43,7 @@ from workers.engine.training.hooks import hook_for
 from workers.engine.training.prepare import prepare
 from workers.engine.training.pruning import RivalCurves, pruning_check
 from workers.runner import serve
-from workers.supervise.attempt.attempt import memory_cap
+from workers.supervise.attempt.memory import memory_cap
 
 IMAGES = Profile.model_validate(
     {

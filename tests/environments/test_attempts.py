@@ -24,11 +24,11 @@ from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.folder import EnvironmentFolder
 from workers.confinement.environments.index import PackageIndex
 from workers.confinement.sandbox.gpus import SandboxGpu
-from workers.supervise.attempt import attempt
-from workers.supervise.attempt.attempt_end import AttemptEnd
+from workers.supervise.attempt import attempt_gpus
 from workers.supervise.attempt.devices import Devices
-from workers.supervise.attempt.launcher import RUNNER
 from workers.supervise.attempt.packages import Packages
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.pool.launcher import RUNNER
 from workers.supervise.pool.sandbox_gpus import SandboxGpus
 
 
@@ -94,7 +94,7 @@ async def test_a_runner_imports_the_packages_of_its_code(
     assert [(each.name, each.version) for each in recorded.packages] == [("first", "2.5")]
     assert choice == PackageChoice(requirements=digest_of(["first>=2"]), resolution="")
     # The next run gets the recorded packages. The worker has a GPU that no sandbox can have.
-    monkeypatch.setattr(attempt, "needs_jax", lambda _task: True)
+    monkeypatch.setattr(attempt_gpus, "needs_jax", lambda _task: True)
     gpus = SandboxGpus({"0": SandboxGpu("MIG-a", None)})
     place.bench.node = replace(place.bench.node, devices=Devices({"gpu:0": "0"}), sandbox_gpus=gpus)
     wheel(wheels_of(place), "first", "2.6")
@@ -102,7 +102,7 @@ async def test_a_runner_imports_the_packages_of_its_code(
     await run(place, 2)
     assert printed(place, 2) == ["2.5"]
     (warned,) = [event for event in place.bench.repository.events[2] if isinstance(event, Warned)]
-    assert warned.code == "no_gpu" and warned.message.startswith(attempt.NO_GPU_IN_SANDBOX)
+    assert warned.code == "no_gpu" and warned.message.startswith(attempt_gpus.NO_GPU_IN_SANDBOX)
     assert place.bench.node.devices.next(1) == ("0",)
 
 

@@ -25,13 +25,13 @@ from jobs.states import Desired, Outcome
 from jobs.store import StoredFile
 from tests.supervise.conftest import SECRET, Bench, until
 from workers.confinement.isolation.access import RunnerAccess
-from workers.supervise.attempt import attempt
-from workers.supervise.attempt.attempt import IN_MEMORY_VARIABLE, in_memory_bytes
-from workers.supervise.attempt.attempt_end import AttemptEnd
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
+from workers.supervise.attempt import attempt_gpus, runner_turn
 from workers.supervise.attempt.devices import Devices
 from workers.supervise.attempt.hand_over import hand_over
-from workers.supervise.attempt.launcher import SpawnLauncher
+from workers.supervise.attempt.memory import IN_MEMORY_VARIABLE, in_memory_bytes
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import DatabaseUnavailable
+from workers.supervise.pool.launcher import SpawnLauncher
 
 
 async def test_a_run_is_recorded_in_order_and_completes(bench: Bench) -> None:
@@ -88,7 +88,7 @@ async def test_a_job_that_trains_on_the_cpu_of_a_machine_with_gpus_has_a_warning
 ) -> None:
     bench.node = replace(bench.node, no_gpu="JAX's CUDA plugin is not installed.")
     await bench.run(["points", 0, 1], attempt=1)
-    monkeypatch.setattr(attempt, "needs_jax", lambda _task: True)
+    monkeypatch.setattr(attempt_gpus, "needs_jax", lambda _task: True)
     await bench.run(["points", 0, 1], attempt=2)
     warned = {
         pk: [event for event in bench.repository.events[pk] if isinstance(event, Warned)] for pk in (1, 2)
@@ -100,7 +100,7 @@ async def test_a_job_that_trains_on_the_cpu_of_a_machine_with_gpus_has_a_warning
 async def test_an_attempt_has_its_gpus_to_itself_until_it_ends(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempt, "needs_jax", lambda _task: True)
+    monkeypatch.setattr(attempt_gpus, "needs_jax", lambda _task: True)
     bench.node = replace(bench.node, devices=Devices({"gpu:2": "2", "gpu:3": "3"}))
     first = bench.start(["environment"], ["hang"], attempt=1)
     await until(lambda: bench.repository.lines(1))
@@ -317,7 +317,7 @@ async def test_a_task_has_the_size_up_to_which_its_run_keeps_rows_in_memory(
         tasks.append(task)
         return hand_over(task, folder, access)
 
-    monkeypatch.setattr(attempt, "hand_over", recorded)
+    monkeypatch.setattr(runner_turn, "hand_over", recorded)
     await bench.run([])
     assert [task.in_memory_bytes for task in tasks] == [limit]
 

@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from workers.supervise.attempt.attempt_repository import Assignment
+from workers.supervise.attempt_repository import Assignment
 from workers.system.compile_cache import PARTIAL_SECONDS, UNUSED_SECONDS, evict
 
 DAY = 86_400

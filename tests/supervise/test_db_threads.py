@@ -13,9 +13,9 @@ from django.db import OperationalError
 from workers.node import hints
 from workers.node.db_threads import DatabaseThread
 from workers.node.disk import disk_shortage
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
-from workers.supervise.attempt.timing import Timing
+from workers.supervise.attempt_repository import DatabaseUnavailable
 from workers.supervise.limits.stall_detector import StallDetector
+from workers.supervise.timing import Timing
 
 
 async def test_a_locked_database_counts_as_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 
 from jobs.contracts.events import Log, RunnerEvent
-from workers.supervise.attempt.attempt_repository import AttemptRepository
-from workers.supervise.attempt.timing import Timing
+from workers.supervise.attempt_repository import AttemptRepository
 from workers.supervise.events import event_recorder
 from workers.supervise.events.event_recorder import EventRecorder
 from workers.supervise.events.event_validation import EventValidator
 from workers.supervise.events.quota_watch import QuotaWatch
 from workers.supervise.events.spool import Spool
+from workers.supervise.timing import Timing
 
 
 class Accepting:

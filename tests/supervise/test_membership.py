@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from workers.node.membership import repeat
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
-from workers.supervise.pool.backoff import Backoff
+from workers.supervise.attempt_repository import DatabaseUnavailable
+from workers.supervise.backoff import Backoff
 
 
 async def test_a_failed_renewal_is_repeated_before_the_next_interval() -> None:

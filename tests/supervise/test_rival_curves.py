@@ -10,7 +10,7 @@ from jobs.kinds.search.payload import TrialTask
 from jobs.states import Desired
 from tests.engine.helpers import spec_of
 from tests.supervise.conftest import Bench, until
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
+from workers.supervise.attempt_repository import DatabaseUnavailable
 
 MEDIAN = {"kind": "median", "startup_trials": 1}
 LONG = 500

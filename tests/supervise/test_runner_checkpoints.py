@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobs.contracts.control import Recorded
-from workers.supervise.attempt.runner_checkpoints import (
+from workers.supervise.pool.runner_checkpoints import (
     NOTE,
     RunnerCheckpoints,
     tidy_after_crash,

@@ -16,10 +16,10 @@ from jobs.contracts.task_parts import OwnCode
 from tests.supervise.conftest import FAKE, until
 from workers.confinement.isolation.access import Isolation, RunnerAccess
 from workers.runner.environment import Environment
-from workers.supervise.attempt.launcher import RunnerStart, SpawnLauncher
 from workers.supervise.limits.sandbox_limits import SandboxLimits
 from workers.supervise.pool import sandboxes
 from workers.supervise.pool.fork_servers import ForkServers
+from workers.supervise.pool.launcher import RunnerStart, SpawnLauncher
 from workers.supervise.pool.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.pool.runner_process import RunnerProcess
 from workers.supervise.pool.runner_sandbox import SandboxNeeds

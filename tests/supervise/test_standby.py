@@ -12,7 +12,7 @@ import pytest
 from tests.supervise.conftest import FAKE, until
 from tests.supervise.fake_runner import BROKEN, SLOW
 from workers.runner.environment import Environment
-from workers.supervise.attempt.launcher import SpawnLauncher
+from workers.supervise.pool.launcher import SpawnLauncher
 from workers.supervise.pool.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.pool.runner_process import RunnerProcess
 from workers.supervise.pool.standby import StandbyKey, Standbys

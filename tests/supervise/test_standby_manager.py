@@ -13,9 +13,9 @@ from workers.node import standby_manager
 from workers.node.standby_manager import MIN_FREE_MEMORY, EnvironmentHistory, StandbyManager
 from workers.runner.environment import Environment
 from workers.supervise.attempt.devices import Devices
-from workers.supervise.attempt.timing import Timing
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.supervise.pool.standby import StandbyKey
+from workers.supervise.timing import Timing
 
 DEFAULT = Environment(threads=1)
 

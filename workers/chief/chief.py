@@ -20,7 +20,7 @@ from workers.chief.report_quota import ReportQuota
 from workers.chief.suggestions import suggest_values
 from workers.node.db_threads import DatabaseThread
 from workers.node.suggestion_process import SuggestionFailed, SuggestionProcess
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
+from workers.supervise.attempt_repository import DatabaseUnavailable
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from jobs.queries import learning_curves
 from jobs.states import Desired
 from jobs.store import StoredFile, store
 from workers.node.db_threads import DatabaseThread
-from workers.supervise.attempt.attempt_end import AttemptEnd
-from workers.supervise.attempt.attempt_repository import (
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import (
     Assignment,
     DatabaseUnavailable,
     StoredArtifact,

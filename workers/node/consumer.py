@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from workers.node.hints import NODE_PID_VARIABLE, SOCKET_VARIABLE
-from workers.supervise.attempt.timing import Timing
-from workers.supervise.pool.backoff import Backoff
+from workers.supervise.backoff import Backoff
+from workers.supervise.timing import Timing
 from workers.system.environment import CODE_ROOT
 
 log = logging.getLogger(__name__)

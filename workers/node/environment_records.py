@@ -10,7 +10,7 @@ from jobs.contracts.environments import EnvironmentFacts, EnvironmentFailure, En
 from workers.confinement.environments.environments import Environments, limit_bytes
 from workers.confinement.environments.folder import EnvironmentFolder
 from workers.node.db_threads import DatabaseThread
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
+from workers.supervise.attempt_repository import DatabaseUnavailable
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,10 @@ import logging
 import time
 from collections.abc import Callable
 
-from workers.supervise.attempt.attempt import AttemptSupervisor, NodeContext
-from workers.supervise.attempt.attempt_end import AttemptEnd
-from workers.supervise.attempt.attempt_repository import Assignment
+from workers.supervise.attempt.attempt import AttemptSupervisor
+from workers.supervise.attempt.node_context import NodeContext
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import Assignment
 
 log = logging.getLogger(__name__)
 

@@ -39,11 +39,12 @@ from workers.node.suggestion_process import SuggestionProcess
 from workers.node.suggestions import Suggestions
 from workers.node.warm_processes import WarmMemory, list_warm_processes
 from workers.runner.environment import Environment
-from workers.supervise.attempt.attempt import NodeContext, in_memory_bytes, row_memory
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
 from workers.supervise.attempt.devices import Devices
+from workers.supervise.attempt.memory import in_memory_bytes, row_memory
+from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.attempt.packages import Packages, build_limits
-from workers.supervise.pool.backoff import Backoff
+from workers.supervise.attempt_repository import DatabaseUnavailable
+from workers.supervise.backoff import Backoff
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.supervise.pool.sandbox_gpus import SandboxGpus
 

@@ -15,9 +15,9 @@ from workers.node.inventory import Inventory, cores, memory_per_slot
 from workers.node.membership import Membership, NodeResources
 from workers.node.node_folder import NodeFolder, clean_up_dead_nodes
 from workers.node.settings import NodeSettings
-from workers.supervise.attempt.attempt_end import AttemptEnd
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
-from workers.supervise.pool.backoff import Backoff
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import DatabaseUnavailable
+from workers.supervise.backoff import Backoff
 from workers.supervise.pool.fork_servers import ForkServers
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.supervise.pool.sandboxes import Sandboxes, further_packages

@@ -15,8 +15,8 @@ from typing import NamedTuple, Self
 
 from jobs.private_files import create_private_folder
 from workers.confinement.isolation.access import clean_up
-from workers.supervise.attempt.runner_checkpoints import tidy_after_crash
 from workers.supervise.pool.orphans import end_orphans
+from workers.supervise.pool.runner_checkpoints import tidy_after_crash
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from workers.confinement.isolation.users import UidRange
 from workers.confinement.sandbox.levels import wanted_levels
 from workers.node.disk import min_free_bytes
 from workers.runner.environment import Environment
-from workers.supervise.attempt.launcher import RUNNER
-from workers.supervise.attempt.timing import Timing
+from workers.supervise.pool.launcher import RUNNER
+from workers.supervise.timing import Timing
 
 MODULE_VARIABLE = "TRAINYARD_RUNNER_MODULE"
 """Module to run as the runner. Tests set a fake runner, or one that dies at a given point."""

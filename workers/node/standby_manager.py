@@ -19,9 +19,9 @@ import psutil
 from workers.node.inventory import available_memory, cores
 from workers.runner.environment import Environment
 from workers.supervise.attempt.devices import Devices
-from workers.supervise.attempt.timing import Timing
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.supervise.pool.standby import Standby, StandbyKey
+from workers.supervise.timing import Timing
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from jobs.actions import suggest
 from jobs.errors import StaleFence
 from workers.node.db_threads import DatabaseThread
 from workers.node.suggestion_process import SuggestionFailed, SuggestionProcess, make_suggestions
-from workers.supervise.attempt.attempt_repository import DatabaseUnavailable
+from workers.supervise.attempt_repository import DatabaseUnavailable
 
 log = logging.getLogger(__name__)
 

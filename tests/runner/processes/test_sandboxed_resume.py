@@ -14,8 +14,8 @@ from tests.runner.tasks import profiled, trial_task
 from tests.supervise.conftest import QUICK
 from tests.supervise.processes.sandboxed_runs import yard
 from workers.confinement.sandbox import bubblewrap, landlock
-from workers.supervise.attempt.launcher import RUNNER
 from workers.supervise.pool.fork_servers import ForkServers
+from workers.supervise.pool.launcher import RUNNER
 
 LEVEL = Level.BUBBLEWRAP if os.geteuid() == 0 else Level.LANDLOCK
 MEMORY_GIB = 2

@@ -12,8 +12,8 @@ from jobs.contracts.control import Start
 from jobs.contracts.events import RUNNER_EVENT, Failed, Result
 from tests.runner.tasks import profiled, trial_task
 from workers.runner.environment import Environment
-from workers.supervise.attempt.launcher import RUNNER
 from workers.supervise.pool.fork_servers import ForkServers
+from workers.supervise.pool.launcher import RUNNER
 from workers.supervise.pool.runner_pool import RunnerKey, RunnerPool
 from workers.supervise.pool.runner_process import RunnerProcess
 from workers.system.secret_masking import SecretMasker

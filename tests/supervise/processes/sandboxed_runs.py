@@ -33,8 +33,8 @@ from workers.confinement.sandbox.launch import Owner
 from workers.confinement.sandbox.levels import find_levels
 from workers.confinement.sandbox.view import CODE_ROOT
 from workers.runner.environment import Environment
-from workers.supervise.attempt.attempt import NodeContext
 from workers.supervise.attempt.devices import Devices
+from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.limits.sandbox_limits import SandboxLimits
 from workers.supervise.pool.fork_server import RunnerForkServer
 from workers.supervise.pool.fork_servers import ForkServers

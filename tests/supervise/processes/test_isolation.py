@@ -25,9 +25,9 @@ from workers.confinement.isolation.access import Isolation, RunnerAccess, clean_
 from workers.confinement.isolation.check import Folders, find_isolation
 from workers.confinement.isolation.users import RunnerUsers, UidRange, lock
 from workers.node import node_folder
-from workers.supervise.attempt import attempt
-from workers.supervise.attempt.attempt import NodeContext
+from workers.supervise.attempt import runner_turn
 from workers.supervise.attempt.devices import Devices
+from workers.supervise.attempt.node_context import NodeContext
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.system.environment import runner_environment
 
@@ -291,7 +291,7 @@ def refuse(*_: object) -> None:
 async def test_a_runner_whose_access_to_a_task_cannot_be_withdrawn_is_ended(
     bench: Bench, folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempt, "withdraw", refuse)
+    monkeypatch.setattr(runner_turn, "withdraw", refuse)
     await bench.run(["print", "x"])
     assert bench.node.pool.free_slots == 2
     assert bench.pids == []

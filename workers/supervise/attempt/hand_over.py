@@ -1,13 +1,13 @@
-"""Gives a runner a task and access to its files, and withdraws the access."""
+"""Gives a runner the file of a task and access to its files, and withdraws the access."""
 
 from pathlib import Path
 
 from jobs.contracts.control import Start
-from jobs.contracts.task_parts import Task, with_inputs
+from jobs.contracts.task_parts import Task
 from workers.confinement.isolation.access import RunnerAccess
+from workers.supervise.attempt.prepare import with_paths_of_sandbox, with_paths_of_user
+from workers.supervise.pool.runner_sandbox import Sandbox
 
-WORK = "work"
-"""The folder of an attempt in which its runner writes. The others are the supervisor's."""
 _TASK = "spec.json"
 
 
@@ -26,8 +26,7 @@ def hand_over(task: Task, folder: Path, access: RunnerAccess | None) -> Start:
     if access is None:
         file.write_text(task.model_dump_json())
         return Start(task=str(file))
-    placed = with_inputs(task, lambda path: str(access.read_only(Path(path))))
-    file.write_text(placed.model_dump_json())
+    file.write_text(with_paths_of_user(task, access).model_dump_json())
     # No other runner can enter the folder.
     file.chmod(0o644)
     access.grant(folder, write=False)
@@ -44,3 +43,16 @@ def withdraw(task: Task, folder: Path, access: RunnerAccess) -> None:
         if path:
             access.revoke(Path(path))
     access.revoke(folder)
+
+
+def hand_over_in_sandbox(task: Task, attempt: int, sandbox: Sandbox) -> Start:
+    """Give the runner of a sandbox the files of a task.
+
+    Raises:
+        OSError: the disk is full, or a file cannot be shared.
+    """
+    folder = sandbox.make_work_folder(attempt)
+    file = sandbox.task_file(attempt)
+    file.write_text(with_paths_of_sandbox(task, sandbox, folder).model_dump_json())
+    file.chmod(0o644)
+    return Start(task=str(file))

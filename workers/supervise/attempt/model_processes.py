@@ -24,13 +24,13 @@ from typing import NamedTuple
 
 from jobs.contracts.events import Log
 from jobs.contracts.sandbox import MIB, Limits, SandboxRecord, SandboxRequest
-from jobs.contracts.task_parts import ModelWithCode, OwnCode, Task
+from jobs.contracts.task_parts import ModelWithCode, OwnCode
 from workers.confinement.isolation.access import INPUTS, Isolation, RunnerAccess
 from workers.confinement.sandbox.launch import Owner, SandboxRefused, Streams, launch
 from workers.confinement.sandbox.process import SandboxProcess
 from workers.confinement.sandbox.watch import Watch
 from workers.runner.environment import Environment
-from workers.supervise.attempt.attempt_end import signal_name
+from workers.supervise.attempt_end import signal_name
 from workers.supervise.events.event_recorder import EventRecorder
 from workers.supervise.events.log_file import level_of
 from workers.supervise.pool.runner_pool import RunnerPool
@@ -117,11 +117,11 @@ class ModelProcesses:
     fail: Callable[[BaseException], None]
     _serving: list["asyncio.Task[None]"] = field(default_factory=list)
 
-    async def open(self, task: Task, folder: Path, runner: int) -> Task:
-        """Open a socket for each model; return the task with the sockets and without the code.
+    async def open(self, models: Iterable[ModelWithCode], folder: Path, runner: int) -> dict[str, Path]:
+        """Open a socket for each model that can be executed; return the sockets by the models' names.
 
         Args:
-            task: the task.
+            models: those of the task.
             folder: of the attempt, which only its runner can enter.
             runner: the process that may connect.
 
@@ -129,17 +129,15 @@ class ModelProcesses:
             OSError: the disk is full.
             SandboxRefused: this machine offers no sandbox that is strong enough.
         """
-        models = []
-        for model in task.models:
-            placed = model.model_copy(update={"code": None})
-            if model.code is not None and not model.failure:
-                await self._sandboxes.require(model.code.minimum)
-                address = folder / f"{model.name}.sock"
-                serving = self._serve(model, model.code, _listener(address), runner)
-                self._serving.append(asyncio.create_task(serving, name=f"{model.name} of {folder.name}"))
-                placed = placed.model_copy(update={"socket": str(address)})
-            models.append(placed)
-        return task.model_copy(update={"models": tuple(models)}) if models else task
+        sockets = {}
+        for model in models:
+            if model.code is None or model.failure:
+                continue
+            await self._sandboxes.require(model.code.minimum)
+            address = sockets[model.name] = folder / f"{model.name}.sock"
+            serving = self._serve(model, model.code, _listener(address), runner)
+            self._serving.append(asyncio.create_task(serving, name=f"{model.name} of {folder.name}"))
+        return sockets
 
     async def close(self) -> None:
         """End all processes, and wait until nothing of them is left."""

@@ -15,7 +15,7 @@ from typing import Any
 from jobs.contracts.events import Log, Phase
 from jobs.contracts.packages import python_problem
 from jobs.contracts.sandbox import LevelState
-from jobs.contracts.task_parts import ModelWithCode, OwnCode, Task
+from jobs.contracts.task_parts import OwnCode, Task
 from jobs.kinds.install.payload import InstallTask
 from jobs.states import Outcome
 from workers.confinement.environments import installers
@@ -27,8 +27,8 @@ from workers.confinement.environments.installers import INSTALLER_VARIABLE, NoIn
 from workers.confinement.environments.request import Wanted
 from workers.confinement.isolation.access import Isolation
 from workers.confinement.sandbox.launch import Owner
-from workers.supervise.attempt.attempt_end import AttemptEnd
 from workers.supervise.attempt.stop_request import StopRequest
+from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.events.event_recorder import EventRecorder
 from workers.supervise.events.log_file import level_of
 from workers.supervise.pool.sandboxes import Sandboxes
@@ -75,30 +75,12 @@ class Packages:
     # Not those of asyncio: a build lasts for minutes.
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MAX_AT_ONCE, SOURCE))
 
-    async def place(self, task: Task) -> Task:
-        """Return a task with the interpreters that its packages will have, before they are installed.
+    async def place(self, code: OwnCode, *, for_engine: bool) -> OwnCode:
+        """Return code with the interpreter that its packages will have, before they are installed.
 
         Raises:
-            BuildFailed: those of its code cannot be installed; the text is the cause.
+            BuildFailed: they cannot be installed; the text is the cause.
         """
-        if task.code is not None:
-            code = await self._placed(task.code, for_engine=_needs_engine(task))
-            task = task.model_copy(update={"code": code})
-        if task.models:
-            models = [await self._placed_model(model) for model in task.models]
-            task = task.model_copy(update={"models": tuple(models)})
-        return task
-
-    async def _placed_model(self, model: ModelWithCode) -> ModelWithCode:
-        """As `_placed`. The task runs without a model whose packages are missing."""
-        if model.code is None:
-            return model
-        try:
-            return model.model_copy(update={"code": await self._placed(model.code, for_engine=True)})
-        except BuildFailed as error:
-            return model.model_copy(update={"failure": error.message})
-
-    async def _placed(self, code: OwnCode, *, for_engine: bool) -> OwnCode:
         if problem := python_problem(code.requires_python, platform.python_version()):
             raise BuildFailed(problem, code="package_python")
         if not code.requirements:
@@ -126,11 +108,11 @@ class Packages:
         Returns:
             The environments, to be released after the run; the end of the run, if it cannot begin.
         """
-        done = Installed(task)
+        done = Installed()
         with contextlib.ExitStack() as undo:
             undo.callback(done.release)
             if task.code is not None and task.code.requirements:
-                found = await self._install(task.code, _needs_engine(task), recorder, stop, ending)
+                found = await self._install(task.code, needs_engine(task), recorder, stop, ending)
                 if isinstance(found, AttemptEnd):
                     return found
                 done.add(task.code, found)
@@ -139,7 +121,7 @@ class Packages:
                     continue
                 found = await self._install(model.code, True, recorder, stop, ending)
                 if isinstance(found, AttemptEnd) and found.outcome is Outcome.FAILED:
-                    done.fail(model, found.message)
+                    done.failures[model.name] = found.message
                 elif isinstance(found, AttemptEnd):
                     return found
                 else:
@@ -221,12 +203,12 @@ class Installed:
     """The environments of a task.
 
     Attributes:
-        task: the task, with the failures of its models.
+        failures: why models cannot be executed, by their names.
         recorded: the code whose packages are recorded with the attempt, the first one, and these.
     """
 
-    def __init__(self, task: Task) -> None:
-        self.task = task
+    def __init__(self) -> None:
+        self.failures: dict[str, str] = {}
         self.recorded: tuple[OwnCode, Held] | None = None
         self._held: list[Held] = []
 
@@ -235,12 +217,6 @@ class Installed:
         if held is not None:
             self._held.append(held)
             self.recorded = self.recorded or (code, held)
-
-    def fail(self, model: ModelWithCode, why: str) -> None:
-        """Note that a model cannot be executed."""
-        failed = model.model_copy(update={"failure": why})
-        models = tuple(failed if each.name == model.name else each for each in self.task.models)
-        self.task = self.task.model_copy(update={"models": models})
 
     def release(self) -> None:
         """Let the environments be removed when their space is needed."""
@@ -284,7 +260,7 @@ def _claimed(isolation: Isolation) -> Iterator[Owner]:
             user.release()
 
 
-def _needs_engine(task: Task) -> bool:
+def needs_engine(task: Task) -> bool:
     """Return whether a task runs in the process of the engine, with the packages of this program."""
     if isinstance(task, InstallTask):
         return task.for_engine

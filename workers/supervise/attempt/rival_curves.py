@@ -7,10 +7,7 @@ from collections.abc import Callable
 from jobs.contracts.control import Compare
 from jobs.contracts.task_parts import Task
 from jobs.kinds.search.payload import TrialTask
-from workers.supervise.attempt.attempt_repository import (
-    AttemptRepository,
-    DatabaseUnavailable,
-)
+from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnavailable
 
 log = logging.getLogger(__name__)
 

@@ -29,10 +29,9 @@ from jobs.contracts.events import (
     Warned,
     Yielded,
 )
-from workers.supervise.attempt.attempt_end import AttemptEnd
 from workers.supervise.attempt.rival_curves import RivalCurveSender
 from workers.supervise.attempt.stop_request import StopRequest
-from workers.supervise.attempt.timing import Timing
+from workers.supervise.attempt_end import AttemptEnd
 from workers.supervise.events.event_pace import EventPace
 from workers.supervise.events.event_recorder import EventRecorder
 from workers.supervise.events.log_quota import within_quota
@@ -41,6 +40,7 @@ from workers.supervise.limits.limits import TaskLimits
 from workers.supervise.limits.sandbox_end import end_of_breach, end_of_process
 from workers.supervise.limits.stall_detector import StallDetector
 from workers.supervise.pool.runner_process import RunnerProcess
+from workers.supervise.timing import Timing
 from workers.system.usage import Usage
 
 # Log lines do not count as progress: a run that hangs in a loop may still print.

@@ -5,7 +5,7 @@ from typing import Literal
 
 from jobs.contracts.events import Yielded
 from jobs.states import Desired, Outcome
-from workers.supervise.attempt.attempt_end import AttemptEnd
+from workers.supervise.attempt_end import AttemptEnd
 
 YieldReason = Literal["pause", "stop"]
 

@@ -11,17 +11,17 @@ from pydantic import ValidationError
 from jobs.contracts.control import Recorded
 from jobs.contracts.events import RUNNER_EVENT, CheckpointCommitted, RunnerEvent
 from jobs.errors import StaleFence, StaleState
-from workers.supervise.attempt.attempt_repository import (
+from workers.supervise.attempt_repository import (
     AttemptRepository,
     DatabaseUnavailable,
     StoredArtifact,
 )
-from workers.supervise.attempt.timing import Timing
+from workers.supervise.backoff import Backoff
 from workers.supervise.events.event_validation import EventValidator
 from workers.supervise.events.quota_watch import CHECK_BYTES, QuotaWatch
 from workers.supervise.events.rate_limiter import RateLimiter
 from workers.supervise.events.spool import BATCH_BYTES, Batch, Spool
-from workers.supervise.pool.backoff import Backoff
+from workers.supervise.timing import Timing
 
 log = logging.getLogger(__name__)
 

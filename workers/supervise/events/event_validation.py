@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 from jobs.contracts.events import ArtifactWritten, CheckpointCommitted, Log, RunnerEvent
 from jobs.runner_files import open_regular
-from workers.supervise.attempt.attempt_repository import AttemptRepository, StoredArtifact
+from workers.supervise.attempt_repository import AttemptRepository, StoredArtifact
 from workers.supervise.limits.folder_use import size_of
 
 MAX_NAME_CHARACTERS = 200

@@ -8,14 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jobs.errors import QuotaReached
-from workers.supervise.attempt.attempt_end import AttemptEnd
-from workers.supervise.attempt.attempt_repository import (
-    AttemptRepository,
-    DatabaseUnavailable,
-)
-from workers.supervise.attempt.timing import Timing
+from workers.supervise.attempt_end import AttemptEnd
+from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnavailable
 from workers.supervise.events.event_pace import EventPace
 from workers.supervise.limits.folder_use import FolderUse
+from workers.supervise.timing import Timing
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Self
 from jobs.contracts.control import ProcessLimits
 from jobs.contracts.events import Failed
 from jobs.states import Outcome
-from workers.supervise.attempt.attempt_end import GIB, AttemptEnd
+from workers.supervise.attempt_end import GIB, AttemptEnd
 from workers.system.usage import Usage
 
 PREFIX = "TRAINYARD_LIMIT_"

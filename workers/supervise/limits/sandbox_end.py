@@ -5,7 +5,7 @@ import signal
 from jobs.contracts.sandbox import Breach, Ended
 from jobs.states import Outcome
 from workers.confinement.sandbox.enter import CANNOT_START, NOT_FOUND
-from workers.supervise.attempt.attempt_end import AttemptEnd, signal_name
+from workers.supervise.attempt_end import AttemptEnd, signal_name
 from workers.supervise.limits.sandbox_limits import variable_of
 
 CODES: dict[Breach, str] = {

@@ -4,7 +4,7 @@ import statistics
 import time
 from collections import deque
 
-from workers.supervise.attempt.timing import Timing
+from workers.supervise.timing import Timing
 
 # The newest gaps only: the pace of a run may change, for example when it continues with longer epochs.
 MAX_GAPS = 256

@@ -13,7 +13,7 @@ from typing import Self
 from jobs.contracts.fork import ForkRequest
 from workers.confinement.forking.client import EXIT_REPORT_TIMEOUT, Child, ForkServer
 from workers.runner.environment import Environment
-from workers.supervise.attempt.launcher import RunnerDescriptors, RunnerStart
+from workers.supervise.pool.launcher import RunnerDescriptors, RunnerStart
 from workers.system.pid_file import remove_pid_file, write_pid_file
 
 

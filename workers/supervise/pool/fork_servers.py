@@ -11,8 +11,8 @@ from pathlib import Path
 
 from workers.confinement.forking.client import Child
 from workers.runner.environment import Environment
-from workers.supervise.attempt.launcher import RunnerDescriptors, RunnerStart, SpawnLauncher
 from workers.supervise.pool.fork_server import RunnerForkServer
+from workers.supervise.pool.launcher import RunnerDescriptors, RunnerStart, SpawnLauncher
 from workers.system.environment import runner_environment
 
 log = logging.getLogger(__name__)

@@ -14,14 +14,14 @@ from workers.confinement.forking.sandbox_forks import SandboxForks
 from workers.confinement.isolation.access import Isolation, RunnerAccess
 from workers.confinement.sandbox.launch import SandboxRefused, Starter, spawn
 from workers.runner.environment import Environment
-from workers.supervise.attempt.launcher import (
+from workers.supervise.pool.fork_servers import ForkOrSpawnLauncher, ForkServers
+from workers.supervise.pool.launcher import (
     MODEL,
     RUNNER,
     Launcher,
     RunnerStart,
     SpawnLauncher,
 )
-from workers.supervise.pool.fork_servers import ForkOrSpawnLauncher, ForkServers
 from workers.supervise.pool.runner_process import RunnerProcess
 from workers.supervise.pool.runner_sandbox import SandboxNeeds
 from workers.supervise.pool.sandbox_folders import remove_if_empty

@@ -12,9 +12,9 @@ from typing import BinaryIO, Self, cast
 from jobs.contracts.control import Control
 from workers.confinement.forking.client import Child
 from workers.confinement.isolation.access import RunnerAccess
-from workers.supervise.attempt.launcher import Launcher, RunnerDescriptors, RunnerStart
 from workers.supervise.events.log_file import LogFile
 from workers.supervise.events.spool import MAX_LINE_BYTES
+from workers.supervise.pool.launcher import Launcher, RunnerDescriptors, RunnerStart
 from workers.supervise.pool.runner_sandbox import Sandbox, SandboxedChild
 from workers.system.line_splitter import LineSplitter
 from workers.system.pid_file import remove_pid_file, write_pid_file

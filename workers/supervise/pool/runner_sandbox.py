@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.contracts.control import Start
 from jobs.contracts.sandbox import Limits
-from jobs.contracts.task_parts import OwnCode, Task, with_checkpoints, with_inputs
+from jobs.contracts.task_parts import OwnCode
 from workers.confinement.environments.folder import Held
 from workers.confinement.forking.client import Child
 from workers.confinement.isolation.access import RunnerAccess
@@ -16,7 +15,7 @@ from workers.confinement.sandbox import usage
 from workers.confinement.sandbox.gpus import GpuAccess
 from workers.confinement.sandbox.process import SandboxProcess
 from workers.confinement.sandbox.watch import Watch
-from workers.supervise.attempt.runner_checkpoints import RunnerCheckpoints, unlink
+from workers.supervise.pool.runner_checkpoints import RunnerCheckpoints, unlink
 from workers.supervise.pool.sandbox_folders import SandboxFolders, remove_if_empty
 
 
@@ -69,29 +68,24 @@ class Sandbox:
         except usage.Unmeasurable:
             return []
 
-    def hand_over(self, task: Task, attempt: int) -> Start:
-        """Give the runner the files of a task.
-
-        Raises:
-            OSError: the disk is full, or a file cannot be shared.
-        """
+    def make_work_folder(self, attempt: int) -> Path:
+        """Return an empty folder in which the runner writes the files of an attempt."""
         folder = self.folders.work / str(attempt)
         shutil.rmtree(folder, ignore_errors=True)
         # It inherits the rights of the folder around it.
         folder.mkdir()
-        placed = with_inputs(
-            task.model_copy(update={"code": None}), lambda path: str(self._read_only(Path(path)))
-        )
-        if (own := self.checkpoints) is not None:
-            placed = with_checkpoints(placed, lambda path: own.link(path, self.folders.inputs))
-            placed = placed.model_copy(update={"checkpoints": str(own.place)})
-        placed = placed.model_copy(update={"folder": str(folder), "code": self.code})
-        file = self.folders.inputs / f"task-{attempt}.json"
-        file.write_text(placed.model_dump_json())
-        file.chmod(0o644)
-        return Start(task=str(file))
+        return folder
 
-    def _read_only(self, file: Path) -> Path:
+    def task_file(self, attempt: int) -> Path:
+        """Return the place of the file with the task of an attempt."""
+        return self.folders.inputs / f"task-{attempt}.json"
+
+    def read_only(self, file: Path) -> Path:
+        """Return the place at which the runner can read a file.
+
+        Raises:
+            OSError: the disk is full, or the file cannot be shared.
+        """
         if self.access is not None:
             return self.access.read_only(file)
         link = self.folders.inputs / file.name
@@ -104,7 +98,7 @@ class Sandbox:
 
     def withdraw(self, attempt: int) -> None:
         """Withdraw the files of a task, except inputs, which the next task of the job needs again."""
-        (self.folders.inputs / f"task-{attempt}.json").unlink(missing_ok=True)
+        self.task_file(attempt).unlink(missing_ok=True)
         unlink(self.folders.inputs)
 
     def close(self) -> None:

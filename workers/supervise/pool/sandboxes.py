@@ -27,8 +27,8 @@ from workers.confinement.sandbox.launch import (
 from workers.confinement.sandbox.process import SandboxProcess
 from workers.confinement.sandbox.view import CODE_ROOT, PACKAGES
 from workers.confinement.sandbox.watch import Watch
-from workers.supervise.attempt.launcher import RunnerDescriptors, RunnerStart
-from workers.supervise.attempt.runner_checkpoints import RunnerCheckpoints
+from workers.supervise.pool.launcher import RunnerDescriptors, RunnerStart
+from workers.supervise.pool.runner_checkpoints import RunnerCheckpoints
 from workers.supervise.pool.runner_sandbox import Sandbox, SandboxedChild, SandboxNeeds
 from workers.supervise.pool.sandbox_folders import (
     ENTER,

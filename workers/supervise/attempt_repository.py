@@ -11,7 +11,7 @@ from jobs.contracts.pruning import Curve
 from jobs.contracts.sandbox import SandboxRecord
 from jobs.contracts.task_parts import Task
 from jobs.states import Desired
-from workers.supervise.attempt.attempt_end import AttemptEnd
+from workers.supervise.attempt_end import AttemptEnd
 
 
 class DatabaseUnavailable(Exception):

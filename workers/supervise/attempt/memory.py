@@ -1,0 +1,43 @@
+"""Sizes the memory of a run, and the part of it that holds the rows of a table."""
+
+import os
+from collections.abc import Mapping
+
+from jobs.contracts.task_parts import Task
+from workers.supervise.attempt_end import GIB
+
+IN_MEMORY_VARIABLE = "TRAINYARD_IN_MEMORY_BYTES"
+"""Size up to which the rows of a table are in memory while a model trains."""
+IN_MEMORY_SHARE = 0.25
+"""The same as a share of a run's memory, which has columns, encoded rows and copies of rows at one time."""
+
+
+def in_memory_bytes(environment: Mapping[str, str] = os.environ) -> int | None:
+    """Return the size up to which the environment keeps rows in memory; None for a share of each run's.
+
+    Raises:
+        ValueError: it is not a whole number.
+    """
+    text = environment.get(IN_MEMORY_VARIABLE)
+    if not text:
+        return None
+    if not text.isdecimal():
+        raise ValueError(f"{IN_MEMORY_VARIABLE}={text!r}: give a number of bytes, such as {4 * GIB}")
+    return int(text)
+
+
+def row_memory(cap: int, given: int | None) -> int:
+    """Return the size up to which the rows of a table are kept in memory.
+
+    Args:
+        cap: the memory that the run may use, in bytes.
+        given: the size that the environment sets.
+    """
+    return int(cap * IN_MEMORY_SHARE) if given is None else given
+
+
+def memory_cap(task: Task, share: int) -> int:
+    """Return the largest memory of a run, in bytes: the value in its spec, else the share of its slots."""
+    spec = getattr(task, "spec", None)
+    asked_gib = None if spec is None else spec.resources.memory_gib
+    return int(asked_gib * GIB) if asked_gib else share

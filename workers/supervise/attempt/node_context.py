@@ -1,0 +1,41 @@
+"""Holds the resources that all attempts on a node share."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from workers.supervise.attempt.devices import Devices
+from workers.supervise.attempt.memory import in_memory_bytes
+from workers.supervise.attempt.packages import Packages
+from workers.supervise.attempt_repository import AttemptRepository
+from workers.supervise.limits.limits import TaskLimits
+from workers.supervise.limits.sandbox_limits import SandboxLimits
+from workers.supervise.pool.runner_pool import RunnerPool
+from workers.supervise.pool.sandbox_gpus import SandboxGpus
+from workers.supervise.timing import Timing
+
+
+@dataclass(frozen=True)
+class NodeContext:
+    """The resources that all attempts on this node share."""
+
+    repository: AttemptRepository
+    pool: RunnerPool
+    devices: Devices
+    timing: Timing
+    attempts: Path
+    checkpoints: Path
+    compile_caches: Path
+    threads_per_slot: int
+    memory_per_slot: int
+    limits: TaskLimits = field(default_factory=TaskLimits.from_environment)
+    """The limits of tasks that read files from outside."""
+    sandbox_limits: SandboxLimits = field(default_factory=SandboxLimits.from_environment)
+    """The limits of tasks with code of users."""
+    packages: Packages | None = None
+    """Installs the packages of code of users."""
+    in_memory_bytes: int | None = field(default_factory=in_memory_bytes)
+    """The size up to which runs keep the rows of a table in memory; None for `IN_MEMORY_SHARE`."""
+    no_gpu: str | None = None
+    """Why GPUs of the machine are not used, if it has some."""
+    sandbox_gpus: SandboxGpus = field(default_factory=lambda: SandboxGpus({}))
+    """The GPUs for runs with code of users."""

@@ -1,0 +1,148 @@
+"""Finishes the task of an attempt. No other module of the supervisor copies a task.
+
+The steps, in this order:
+
+1. `load`: the repository downloads the input files;
+2. `with_interpreters`: the interpreters that the packages of its code will have;
+3. `with_compile_cache`: the folder of compiled programs;
+4. `with_failures`, after the packages are installed: models whose packages cannot be;
+5. `with_row_memory`, for the memory that its runner has;
+6. `with_models`: the sockets of the processes that execute its models, in place of their code;
+7. `with_paths_of_user` or `with_paths_of_sandbox`: the paths at which its runner finds its files.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jobs.contracts.task_parts import ModelWithCode, Task, with_checkpoints, with_inputs
+from workers.confinement.environments.failures import BuildFailed
+from workers.confinement.isolation.access import RunnerAccess
+from workers.supervise.attempt.database_calls import DatabaseCalls
+from workers.supervise.attempt.node_context import NodeContext
+from workers.supervise.attempt.packages import Packages, needs_engine
+from workers.supervise.attempt_repository import Assignment
+from workers.supervise.pool.runner_sandbox import Sandbox
+
+WORK = "work"
+"""The folder of an attempt in which its runner writes. The others are the supervisor's."""
+
+
+async def load(assignment: Assignment, node: NodeContext, calls: DatabaseCalls, folder: Path) -> Task:
+    """Return the task of an attempt with all that is known before its packages are installed.
+
+    Args:
+        assignment: the attempt.
+        node: the resources of the node.
+        calls: repeats calls to the database.
+        folder: of the attempt.
+
+    Raises:
+        BuildFailed: the packages of its code cannot be installed.
+        SandboxRefused: this machine offers no sandbox that is strong enough for its code.
+    """
+    threads = node.threads_per_slot * assignment.slots
+    task = await calls.repeat(
+        lambda: node.repository.task_for(assignment.attempt, folder=folder / WORK, threads=threads)
+    )
+    if node.packages is not None:
+        task = await with_interpreters(task, node.packages)
+    task = await with_compile_cache(task, assignment, node)
+    (folder / WORK).mkdir(mode=0o700, exist_ok=True)
+    return task
+
+
+async def with_interpreters(task: Task, packages: Packages) -> Task:
+    """Return a task with the interpreters that its packages will have, before they are installed.
+
+    Raises:
+        BuildFailed: those of its code cannot be installed; the text is the cause.
+    """
+    changes: dict[str, Any] = {}
+    if task.code is not None:
+        changes["code"] = await packages.place(task.code, for_engine=needs_engine(task))
+    if task.models:
+        changes["models"] = tuple([await _model_with_interpreter(model, packages) for model in task.models])
+    return task.model_copy(update=changes)
+
+
+async def _model_with_interpreter(model: ModelWithCode, packages: Packages) -> ModelWithCode:
+    """Return a model with its interpreter. The task runs without a model whose packages are missing."""
+    if model.code is None:
+        return model
+    try:
+        return model.model_copy(update={"code": await packages.place(model.code, for_engine=True)})
+    except BuildFailed as error:
+        return model.model_copy(update={"failure": error.message})
+
+
+async def with_compile_cache(task: Task, assignment: Assignment, node: NodeContext) -> Task:
+    """Return a task with the folder of its compiled programs, unless it names one.
+
+    Programs that code of users has compiled are executed by its own runners alone.
+    """
+    if task.compile_cache is not None:
+        return task
+    name = assignment.compile_cache
+    if task.code is not None and (sandboxes := node.pool.sandboxes) is not None:
+        level = await sandboxes.require(task.code.minimum)
+        packages = hashlib.sha256(task.code.python.encode()).hexdigest()[:12]
+        name = f"{name}-code-{level}-{packages}"
+    return task.model_copy(update={"compile_cache": str(node.compile_caches / name)})
+
+
+def with_failures(task: Task, failures: Mapping[str, str]) -> Task:
+    """Return a task whose models have the causes, by their names, for which they cannot be executed."""
+    if not failures:
+        return task
+    models = tuple(
+        model.model_copy(update={"failure": failures.get(model.name, model.failure)}) for model in task.models
+    )
+    return task.model_copy(update={"models": models})
+
+
+def with_row_memory(task: Task, size: int) -> Task:
+    """Return a task with the size, in bytes, up to which the rows of a table are kept in memory."""
+    return task.model_copy(update={"in_memory_bytes": size})
+
+
+def with_models(task: Task, sockets: Mapping[str, Path]) -> Task:
+    """Return a task with the sockets of its models, by their names, in place of their code."""
+    if not task.models:
+        return task
+    models = tuple(
+        model.model_copy(update={"code": None, "socket": str(sockets.get(model.name, model.socket))})
+        for model in task.models
+    )
+    return task.model_copy(update={"models": models})
+
+
+def with_paths_of_user(task: Task, access: RunnerAccess) -> Task:
+    """Return a task with the input files that a runner with a user of its own can read.
+
+    Raises:
+        OSError: the disk is full, or a file cannot be shared.
+    """
+    return with_inputs(task, lambda path: str(access.read_only(Path(path))))
+
+
+def with_paths_of_sandbox(task: Task, sandbox: Sandbox, folder: Path) -> Task:
+    """Return a task with the paths at which a runner in a sandbox finds its files.
+
+    Args:
+        task: the task.
+        sandbox: has the code already.
+        folder: where the runner writes.
+
+    Raises:
+        OSError: the disk is full, or a file cannot be shared.
+    """
+    # Without the code: its files have been put into the sandbox, which has one version for all of its tasks.
+    task = task.model_copy(update={"code": None})
+    task = with_inputs(task, lambda path: str(sandbox.read_only(Path(path))))
+    changes: dict[str, Any] = {"folder": str(folder), "code": sandbox.code}
+    if (own := sandbox.checkpoints) is not None:
+        task = with_checkpoints(task, lambda path: own.link(path, sandbox.folders.inputs))
+        changes["checkpoints"] = str(own.place)
+    return task.model_copy(update=changes)
