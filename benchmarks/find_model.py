@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jobs.contracts.searchable import TEMPLATE
-from jobs.contracts.templates import TEMPLATES
+from jobs.spec.space.searchable import TEMPLATE
+from jobs.spec.templates import TEMPLATES
 from tests.flow.yard import PROJECT, RunningYard, open_yard
 from workers.engine.data.bundled import CATALOGUE
 

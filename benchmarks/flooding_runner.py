@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.events import Metric
-from jobs.contracts.task_parts import Task
+from jobs.messages.events import Metric
+from jobs.messages.task import Task
 from workers.runner import serve
 from workers.runner.__main__ import main
 from workers.runner.event_reporter import EventReporter

@@ -34,8 +34,8 @@ os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 import numpy as np
 
 from benchmarks.peers.bare_jax import trains
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.profile import Profile
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.split import Parts
 from workers.engine.training.prepare import Prepared, prepare

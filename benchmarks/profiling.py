@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobs.contracts.file_limits import FileLimits
+from jobs.spec.data.file_limits import FileLimits
 
 WORDS = ("north", "south", "east", "west", "centre")
 PART_ROWS = 20_000

@@ -25,13 +25,13 @@ from typing import NamedTuple
 
 import psutil
 
-from jobs.contracts.control import Start
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.sandbox import Level
-from jobs.contracts.search import Objective
-from jobs.contracts.task_parts import DatasetFile, OwnCode, OwnCodeFile
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.kinds.train.payload import TrainTask
+from jobs.messages.control import Start
+from jobs.messages.sandbox import Level
+from jobs.messages.task import DatasetFile, OwnCode, OwnCodeFile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.search import Objective
 from workers.confinement.isolation.access import Isolation
 from workers.confinement.isolation.check import Folders, parents_of
 from workers.confinement.isolation.users import RunnerUsers, UidRange

@@ -33,7 +33,7 @@ import uvloop
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from jobs.contracts.release import Release, ReleasedVersion, SignedRelease
+from jobs.messages.release import Release, ReleasedVersion, SignedRelease
 from workers.serving.releases.state import EndpointState, State
 
 FEATURES = 784

@@ -29,9 +29,9 @@ os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 import numpy as np
 
 from benchmarks.profiling import MIB, anonymous_memory
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.profile import Column, Profile
-from jobs.contracts.task_parts import DatasetFile
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.profile import Column, Profile
+from jobs.spec.experiment import ExperimentSpec
 
 GIB = 2**30
 CLASSES = 10

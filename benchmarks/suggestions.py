@@ -20,10 +20,10 @@ import keras_tuner
 import optuna
 from keras_tuner.engine.trial import Trial, TrialStatus
 
-from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.search import SearchSpec
-from jobs.contracts.search_space import Values, sample
-from jobs.contracts.suggest import SuggestRequest, TrialRow
+from jobs.messages.suggest import SuggestRequest, TrialRow
+from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.sections.search import SearchSpec
+from jobs.spec.space.search_space import Values, sample
 from workers.engine.search.keras_tuner_bayesian import to_config, to_oracle
 from workers.engine.search.suggest import suggest
 

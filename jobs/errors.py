@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from jobs.contracts.answers.deletions import ReferrerOut
-from jobs.contracts.problems import Problem
+from jobs.answers.storage.deletions import ReferrerOut
+from jobs.spec.problems import Problem
 
 
 class TrainyardError(Exception):

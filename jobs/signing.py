@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 from django.conf import settings
 
 from jobs.atomic_files import create_once
-from jobs.contracts.release import Release, SignedRelease
+from jobs.messages.release import Release, SignedRelease
 
 
 def private_key_file() -> Path:

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Literal
 
-from jobs.contracts.dialect import encoding_of
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
 from jobs.model_formats import how_to_convert
+from jobs.spec.data.dialect import encoding_of
+from jobs.spec.problems import Problem
 
 Source = Literal["csv", "json_lines", "npz", "npy", "parquet", "arrow", "images"]
 SUFFIXES: dict[str, Source] = {

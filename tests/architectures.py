@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.contracts.model_reports.model_summary import GraphNode, LayerSummary, ModelSummary
+from jobs.messages.reports.model_summary import GraphNode, LayerSummary, ModelSummary
 
 
 def node(name: str, *inputs: int, kind: str = "Dense", parent: int | None = None, **more: Any) -> GraphNode:

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from jobs.contracts.task_parts import OwnCode, OwnCodeFile
+from jobs.messages.task import OwnCode, OwnCodeFile
 
 IMPORTS = "import keras\nimport keras_tuner\nimport numpy as np\nfrom keras import layers\n\n"
 

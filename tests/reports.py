@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jobs.contracts.data import Task
-from jobs.contracts.model_reports.base import MetricValue, ModelReport
-from jobs.contracts.model_reports.ensemble import EnsembleReport
-from jobs.contracts.model_reports.evaluation import EvaluationReport
-from jobs.contracts.model_reports.quantization import (
+from jobs.messages.reports.base import MetricValue, ModelReport
+from jobs.messages.reports.ensemble import EnsembleReport
+from jobs.messages.reports.evaluation import EvaluationReport
+from jobs.messages.reports.quantization import (
     Agreement,
     BytesBeforeAfter,
     CallTime,
@@ -21,6 +20,7 @@ from jobs.contracts.model_reports.quantization import (
     SkippedLayer,
 )
 from jobs.models import Artifact, Job, JobArtifact
+from jobs.spec.sections.data import Task
 from jobs.store import store
 from workers.engine.evaluation.evaluate import evaluate
 from workers.engine.evaluation.members import MemberPredictions, compare_members

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import close_old_connections, connection
 
 from jobs.actions import analyses
-from jobs.contracts.answers.search_results import ImportanceOut
+from jobs.answers.search.search_results import ImportanceOut
 from jobs.models import Analysis, Job
 from jobs.queries import importance
 from webapp.child_processes import inherited_environment

@@ -19,8 +19,8 @@ from django.core.cache import cache
 from pydantic import ValidationError
 
 from jobs.actions.code import CheckedFile
-from jobs.contracts.base import Frozen
-from jobs.contracts.code import (
+from jobs.errors import BadInput, TrainyardError
+from jobs.messages.code import (
     MAX_ANSWER_BYTES,
     MAX_SHOWN_LINES,
     CodeFound,
@@ -34,12 +34,12 @@ from jobs.contracts.code import (
     ReadRequest,
     SentFile,
 )
-from jobs.contracts.code_text import lines_of, with_visible_marks
-from jobs.contracts.problems import Problem
-from jobs.errors import BadInput, TrainyardError
+from jobs.messages.code_text import lines_of, with_visible_marks
 from jobs.models import CodeFile
 from jobs.models.digests import text_digest
 from jobs.queries.code import Pair
+from jobs.spec.base import Frozen
+from jobs.spec.problems import Problem
 from jobs.store import store
 from webapp.child_processes import inherited_environment
 from webapp.http_errors import Unavailable

@@ -6,9 +6,9 @@ from typing import Any, NoReturn
 
 from django.http import QueryDict
 
-from jobs.contracts.json_depth import MAX_DEPTH, is_too_deep
-from jobs.contracts.problems import Problem, escaped
 from jobs.errors import BadInput
+from jobs.spec.json_depth import MAX_DEPTH, is_too_deep
+from jobs.spec.problems import Problem, escaped
 from webapp.http_errors import Malformed
 
 

@@ -13,10 +13,10 @@ from django.http import HttpRequest
 
 from jobs import access
 from jobs.actions.datasets import MOST_FILES, Upload
-from jobs.contracts.code import MAX_FORM_BYTES, MAX_NAME
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, NotFound
+from jobs.messages.code import MAX_FORM_BYTES, MAX_NAME
 from jobs.models import Project, ResumableUpload, User
+from jobs.spec.problems import Problem
 from webapp import reservations
 from webapp.http_errors import TooLarge
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from jobs.contracts.data import DataSpec
+from jobs.spec.sections.data import DataSpec
 from tests.engine.making import dataset_file
 from workers.engine.data.dataset import load_dataset
 

@@ -8,9 +8,9 @@ from django.db.models import BigIntegerField
 from jobs import clock, store
 from jobs.actions import events, fence, runner_events
 from jobs.actions.job_locks import lock_root
-from jobs.contracts.events import RunnerEvent
-from jobs.contracts.lease import LEASE_SECONDS
 from jobs.kinds import payload_of
+from jobs.messages.events import RunnerEvent
+from jobs.messages.lease import LEASE_SECONDS
 from jobs.models import Attempt
 from jobs.prepared import Parameter, PreparedQuery
 from jobs.states import AttemptState, Desired

@@ -9,11 +9,11 @@ from django.db import IntegrityError, transaction
 
 from jobs import access
 from jobs.actions import artifacts, audit, deletions, quotas
-from jobs.contracts.code import MAX_NAME, CodeFound
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, NotFound
+from jobs.messages.code import MAX_NAME, CodeFound
 from jobs.models import Artifact, CodeFile, CodeVersion, Project, User
 from jobs.queries import disk_use
+from jobs.spec.problems import Problem
 from jobs.store import StoredFile, sha256_of, store
 
 

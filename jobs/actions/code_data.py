@@ -10,14 +10,14 @@ from jobs.actions import audit, datasets, quotas, submit
 from jobs.actions.datasets import Roles, StoredUpload
 from jobs.actions.deletions import slug_taken
 from jobs.actions.kind_actions import ResultRefused
-from jobs.contracts.columns import ColumnRequest
-from jobs.contracts.dialect import ReadOptions
-from jobs.contracts.problems import Problem, problems
 from jobs.errors import BadInput, Conflict
 from jobs.kinds.code_data.facts import CODE_DATA
 from jobs.kinds.code_data.payload import CodeDataPayload, CodeDataResult
 from jobs.models import CodeVersion, Dataset, DatasetVersion, Job, User
 from jobs.queries import code_data
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.dialect import ReadOptions
+from jobs.spec.problems import Problem, problems
 
 PRIORITY = 80
 """A person waits for the data."""

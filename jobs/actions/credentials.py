@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from jobs import access, clock, sealing
 from jobs.actions import audit, quotas
-from jobs.contracts.credentials import CREDENTIAL, Credential
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import Credential as CredentialRow
 from jobs.models import Project, User
+from jobs.spec.data.credentials import CREDENTIAL, Credential
+from jobs.spec.problems import Problem
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 MOST = 100

@@ -8,10 +8,10 @@ from jobs import access
 from jobs.actions import datasets, fetches
 from jobs.actions.datasets import Roles
 from jobs.actions.fetch_addresses import checked, sealed, url_of
-from jobs.contracts.dialect import DialectRequest
-from jobs.contracts.fetching import FetchRequest
-from jobs.contracts.images import ImageOptions
 from jobs.models import DatasetVersion, Fetch, User
+from jobs.spec.data.dialect import DialectRequest
+from jobs.spec.data.fetching import FetchRequest
+from jobs.spec.data.images import ImageOptions
 
 State = Fetch.State
 

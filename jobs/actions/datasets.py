@@ -16,14 +16,14 @@ from pydantic import Field, TypeAdapter, ValidationError
 from jobs import access, upload_formats
 from jobs.actions import artifacts, audit, quotas, submit, uploads
 from jobs.actions.deletions import slug_taken
-from jobs.contracts.columns import LONE_ROLES, WEIGHTS, ColumnRequest
-from jobs.contracts.data import RowsWithoutTarget, Slug, Task
-from jobs.contracts.dialect import DialectRequest, ReadOptions
-from jobs.contracts.images import ImageOptions
-from jobs.contracts.problems import Problem, problems
-from jobs.contracts.profile import Profile
 from jobs.errors import BadInput, Conflict
 from jobs.models import Artifact, Dataset, DatasetVersion, Fetch, FurtherFile, Job, Project, User
+from jobs.spec.data.columns import LONE_ROLES, WEIGHTS, ColumnRequest
+from jobs.spec.data.dialect import DialectRequest, ReadOptions
+from jobs.spec.data.images import ImageOptions
+from jobs.spec.data.profile import Profile
+from jobs.spec.problems import Problem, problems
+from jobs.spec.sections.data import RowsWithoutTarget, Slug, Task
 from jobs.store import sha256_of, store
 
 BUNDLED: dict[str, tuple[str, str]] = {

@@ -7,10 +7,6 @@ from django.db import transaction
 from jobs import access
 from jobs.actions import audit, events, experiments, pipeline, quotas, submit
 from jobs.actions.payloads import change_payload
-from jobs.contracts.code_model import CodeModel
-from jobs.contracts.dry_build import EMPTY_SPACE, BuiltModel, completed, problems_of
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict
 from jobs.kinds.dry_build.facts import DRY_BUILD
 from jobs.kinds.dry_build.payload import DryBuildPayload
@@ -18,6 +14,10 @@ from jobs.kinds.search.payload import SearchPayload
 from jobs.models import DatasetVersion, Job, Project, Revision, User
 from jobs.queries import dry_builds
 from jobs.queries.waiting import BUILDING_FIRST
+from jobs.spec.checks.dry_build import EMPTY_SPACE, BuiltModel, completed, problems_of
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
+from jobs.spec.sections.code_model import CodeModel
 from jobs.states import FINAL, JobState
 
 PRIORITY = 80

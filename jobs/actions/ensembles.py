@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from jobs import access
 from jobs.actions import submit
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTrial
 from jobs.models import Job, Trial, User
 from jobs.queries import ensembles as queries
+from jobs.spec.problems import Problem
 
 MIN_TRIALS, MAX_TRIALS = 2, 100
 """How many trials an ensemble may have; the maximum is that of `after.retrain.top`."""

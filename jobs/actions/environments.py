@@ -7,14 +7,14 @@ from typing import NamedTuple
 from django.db import transaction
 
 from jobs import clock
-from jobs.contracts.environments import (
+from jobs.messages.environments import (
     EnvironmentFacts,
     EnvironmentFailure,
     EnvironmentKey,
     EnvironmentState,
 )
-from jobs.contracts.packages import digest_of
 from jobs.models import PackageEnvironment
+from jobs.spec.checks.packages import digest_of
 
 INTERRUPTED = EnvironmentFailure(code="stopped", message="The run that needed it ended before it was built.")
 LOST = EnvironmentFailure(code="worker_lost", message="The worker ended before it was built.")

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from jobs import access, clock
 from jobs.actions import audit, deletions
 from jobs.actions import submit as submitting
-from jobs.contracts import spec_sizes
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, BadSpec, Conflict, StaleState
 from jobs.models import Experiment, Job, Project, Revision, User
 from jobs.queries import plan
+from jobs.spec.checks import sizes as spec_sizes
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
 
 MAX_TAGS, MAX_TAG_LENGTH = 20, 50
 WRITE = access.Action.WRITE

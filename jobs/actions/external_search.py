@@ -20,14 +20,14 @@ from jobs.actions import attempt_end, audit, events, quotas, runner_events, subm
 from jobs.actions.kind_actions import JobError
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move
-from jobs.contracts import events as contract
-from jobs.contracts.search_space import Values
 from jobs.errors import BadInput, StaleState
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload, with_defaults
+from jobs.messages import events as contract
 from jobs.models import Attempt, Job, Lease, Project, Trial, User, Worker
 from jobs.models.attempt import AttemptQuerySet
 from jobs.queries.external_search import command, external
+from jobs.spec.space.search_space import Values
 from jobs.states import FINAL, WAITING, AttemptState, Desired, JobState, Outcome
 
 log = logging.getLogger(__name__)

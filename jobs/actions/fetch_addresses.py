@@ -2,14 +2,14 @@
 
 from jobs import sealing, upload_formats
 from jobs.actions import credentials
-from jobs.contracts import addresses
-from jobs.contracts.addresses import Address, BadAddress
-from jobs.contracts.fetching import FetchRequest
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, FetchFailed
 from jobs.models import Credential as CredentialRow
 from jobs.models import DatasetVersion, Fetch, Project
 from jobs.sources import refusals
+from jobs.spec.data import addresses
+from jobs.spec.data.addresses import Address, BadAddress
+from jobs.spec.data.fetching import FetchRequest
+from jobs.spec.problems import Problem
 from jobs.store import is_digest
 
 NAME_LENGTH = 200

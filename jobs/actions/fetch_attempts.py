@@ -13,14 +13,14 @@ from django.db.models import Count, F, QuerySet
 from jobs import clock, sealing, upload_formats
 from jobs.actions import artifacts, credentials, quotas, submit
 from jobs.actions.fetch_addresses import unreadable, url_of
-from jobs.contracts import addresses
-from jobs.contracts.addresses import Address
-from jobs.contracts.credentials import Credential
 from jobs.errors import FetchFailed, QuotaReached, TrainyardError
 from jobs.models import DatasetVersion, Fetch, Project
 from jobs.queries import disk_use
 from jobs.queries.quotas import disk_sentence, limits_of
 from jobs.sources import refusals
+from jobs.spec.data import addresses
+from jobs.spec.data.addresses import Address
+from jobs.spec.data.credentials import Credential
 from jobs.store import StoredFile, store
 
 OPEN_SECONDS = 120.0

@@ -7,12 +7,12 @@ from jobs.actions import audit, datasets, quotas, uploads
 from jobs.actions.datasets import Roles
 from jobs.actions.fetch_addresses import checked, sealed
 from jobs.actions.fetch_attempts import fail_version
-from jobs.contracts.addresses import Address
-from jobs.contracts.dialect import ReadOptions
-from jobs.contracts.fetching import FetchRequest
 from jobs.errors import Conflict
 from jobs.models import Credential as CredentialRow
 from jobs.models import Dataset, DatasetVersion, Fetch, Project, User
+from jobs.spec.data.addresses import Address
+from jobs.spec.data.dialect import ReadOptions
+from jobs.spec.data.fetching import FetchRequest
 
 State = Fetch.State
 

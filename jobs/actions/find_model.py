@@ -5,14 +5,14 @@ from typing import NamedTuple
 from django.db import transaction
 
 from jobs.actions import experiments, job_warnings
-from jobs.contracts import names
-from jobs.contracts.find_model import Budget, spec_for, streamed_out
-from jobs.contracts.problems import Problem
-from jobs.contracts.resources import Resources
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion, Experiment, Job, Project, User
 from jobs.queries import workers
 from jobs.queries.experiments import newest_names
+from jobs.spec.plan import names
+from jobs.spec.plan.find_model import Budget, spec_for, streamed_out
+from jobs.spec.problems import Problem
+from jobs.spec.sections.resources import Resources
 
 RESOURCES = Resources()
 """Those of the search, which chooses none."""

@@ -8,13 +8,13 @@ from django.db import transaction
 from jobs import hints
 from jobs.actions import audit, experiments, own_code, suggest
 from jobs.actions.payloads import change_payload
-from jobs.contracts.after import AfterSpec
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.problems import Problem
-from jobs.contracts.search import SearchSpec
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Experiment, Job, Project, User
 from jobs.queries import answer, outcomes
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
+from jobs.spec.sections.after import AfterSpec
+from jobs.spec.sections.search import SearchSpec
 
 MOST_EXECUTIONS = 100
 CHOSEN = "chosen"

@@ -5,12 +5,12 @@ from django.db import transaction
 from jobs import access
 from jobs.access import Action
 from jobs.actions import audit
-from jobs.contracts.gates import GateRules
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Forbidden, StaleState
 from jobs.models import GateRevision, RegisteredModel, User
 from jobs.queries import gate_rules as queries
 from jobs.queries import versions
+from jobs.spec.gates import GateRules
+from jobs.spec.problems import Problem
 
 COMMENT_LIMIT = 2000
 

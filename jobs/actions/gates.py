@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from pydantic import ValidationError
 
-from jobs.contracts.problems import first
 from jobs.errors import GatesOpen
 from jobs.kinds.gate.payload import GateResult
 from jobs.models import GateRevision, PromotionRequest
 from jobs.queries import gate_rules
 from jobs.queries.gates import Gate, not_evaluated
+from jobs.spec.problems import first
 
 AUTHORSHIP = "rules_written_by_others"
 MAX_DETAIL = 2000

@@ -4,8 +4,8 @@ from django.db import transaction
 
 from jobs import access, hints
 from jobs.actions import audit
-from jobs.contracts.sandbox import Level, present_level
 from jobs.errors import StaleState
+from jobs.messages.sandbox import Level, present_level
 from jobs.models import InstallationSettings, Project, User
 from jobs.queries.installation import KEY
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task_parts import Task
 from jobs.errors import BadInput, Conflict
 from jobs.kinds.base import Payload, Result
+from jobs.messages.task import Task
 from jobs.models import Attempt, Job, Project, User
+from jobs.spec.experiment import ExperimentSpec
 
 type JobError = dict[str, Any]
 

@@ -8,11 +8,11 @@ from pydantic import ValidationError
 from jobs import access
 from jobs.actions import audit, quotas, submit
 from jobs.actions.kind_actions import actions_for
-from jobs.contracts.problems import Problem, problems
 from jobs.errors import BadInput
 from jobs.kinds.base import Facts, Payload
 from jobs.kinds.inputs import input_model, submittable_kinds
 from jobs.models import Job, Project, User
+from jobs.spec.problems import Problem, problems
 
 
 def submit_kind(project: Project, kind: str, sent: Any, *, by: User) -> Job:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from django.db import connection
 
-from jobs.contracts.events import LONGEST_NAME, Metric, Points, Warned
+from jobs.messages.events import LONGEST_NAME, Metric, Points, Warned
 from jobs.models import Attempt, MetricSeries, Trial
 from jobs.queries.codec import Columns, pack_columns, unpack_columns
 

@@ -1,13 +1,13 @@
 """Decides who may run code of users, and describes the code that a task runs."""
 
 from jobs import access
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.problems import Problem
-from jobs.contracts.task_parts import OwnCode, OwnCodeFile
 from jobs.errors import BadSpec, Conflict, Forbidden
+from jobs.messages.task import OwnCode, OwnCodeFile
 from jobs.models import CodeVersion, Job, PackageSet, Project, Revision, User
 from jobs.queries import code_checks, installation, package_sets, sandboxes
 from jobs.queries.code import files_of
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
 from jobs.store import store
 
 

@@ -6,14 +6,14 @@ from django.db import transaction
 
 from jobs import access
 from jobs.actions import audit, quotas, submit
-from jobs.contracts.packages import digest_of
-from jobs.contracts.problems import Problem
-from jobs.contracts.resources import POOL
 from jobs.errors import BadInput, Conflict
 from jobs.kinds.install.facts import INSTALL
 from jobs.kinds.install.payload import InstallPayload
 from jobs.models import CodeVersion, Job, User
 from jobs.queries import environments, package_installs
+from jobs.spec.checks.packages import digest_of
+from jobs.spec.problems import Problem
+from jobs.spec.sections.resources import POOL
 
 PRIORITY = 60
 """Before most runs, since some of them may wait for it."""

@@ -7,10 +7,10 @@ from django.db import transaction
 
 from jobs import access, clock
 from jobs.actions import audit
-from jobs.contracts.environments import InstalledSet, PackageChoice
-from jobs.contracts.packages import digest_of
 from jobs.errors import Conflict, StaleFence
+from jobs.messages.environments import InstalledSet, PackageChoice
 from jobs.models import Attempt, CodeVersion, PackageResolution, PackageSet, RecordedPackages, User
+from jobs.spec.checks.packages import digest_of
 from jobs.states import AttemptState
 
 

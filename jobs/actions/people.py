@@ -13,10 +13,10 @@ from jobs import access, clock, hints
 from jobs.access import Action
 from jobs.actions import audit, single_person_rule
 from jobs.actions.deletions import slug_taken
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound
 from jobs.models import LoginLink, Membership, Project, Role, Session, User
 from jobs.models.sessions import stored_key
+from jobs.spec.problems import Problem
 
 LINK_LIFE = timedelta(hours=24)
 LINK_PATH = "/login/"

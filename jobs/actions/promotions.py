@@ -11,7 +11,6 @@ from jobs.access import Action
 from jobs.actions import audit, deletions, gates, releases, single_person_rule, submit
 from jobs.actions.code import digest_of
 from jobs.actions.isolation import for_each
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.gate.payload import GateResult
 from jobs.models import Decision, Endpoint, Job, ModelVersion, PromotionRequest, User
@@ -20,6 +19,7 @@ from jobs.queries.code import files_of
 from jobs.queries.deciders import require_independent
 from jobs.queries.gates import Gate
 from jobs.queries.gates import read as read_gates
+from jobs.spec.problems import Problem
 from jobs.store import sha256_of, store
 
 State = PromotionRequest.State

@@ -6,10 +6,10 @@ from django.db import transaction
 
 from jobs import access, hints
 from jobs.actions import audit
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, StaleState
 from jobs.models import Project, User
 from jobs.queries.quotas import HIGHEST, column_of, revision_of
+from jobs.spec.problems import Problem
 
 
 def change(

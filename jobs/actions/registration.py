@@ -11,10 +11,6 @@ from jobs.access import Action
 from jobs.actions import artifacts, audit, deletions, quotas, submit
 from jobs.actions.registry import create_model, model_for
 from jobs.actions.tasks import data_of
-from jobs.contracts.after import Registered
-from jobs.contracts.problems import Problem
-from jobs.contracts.script_model import MODEL_FILE
-from jobs.contracts.signature import Signature
 from jobs.errors import BadInput, BadSpec, Conflict, NotFound
 from jobs.kinds import kinds_that
 from jobs.kinds.register.payload import RegisterResult
@@ -30,6 +26,10 @@ from jobs.models import (
 )
 from jobs.queries import outcomes, package_sets
 from jobs.queries.lineage import lineage_of
+from jobs.spec.problems import Problem
+from jobs.spec.sections.after import Registered
+from jobs.spec.sections.script_model import MODEL_FILE
+from jobs.spec.signature import Signature
 from jobs.states import FINAL
 from jobs.store import StoredFile, store
 

@@ -6,10 +6,10 @@ from pydantic import TypeAdapter, ValidationError
 from jobs import access
 from jobs.access import Action
 from jobs.actions import audit, deletions, releases
-from jobs.contracts.data import Slug
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, NotFound, StaleState
 from jobs.models import Alias, Endpoint, ModelVersion, Project, RegisteredModel, User
+from jobs.spec.problems import Problem
+from jobs.spec.sections.data import Slug
 
 NAME: TypeAdapter[str] = TypeAdapter(Slug)
 RESERVED_ALIASES = frozenset({"production", "staging", "previous", "canary", "latest"})

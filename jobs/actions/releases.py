@@ -9,14 +9,14 @@ from django.db import transaction
 from jobs import access, clock, hints, signing
 from jobs.access import Action
 from jobs.actions import audit
-from jobs.contracts.audit import AuditAnchor
-from jobs.contracts.problems import Problem
-from jobs.contracts.release import Release, ReleasedCode, ReleasedFile, ReleasedVersion
 from jobs.errors import BadInput, Conflict, StaleState
+from jobs.messages.audit import AuditAnchor
+from jobs.messages.release import Release, ReleasedCode, ReleasedFile, ReleasedVersion
 from jobs.models import AuditEvent, Endpoint, ModelVersion, PromotionRequest, ReleaseRecord, User
 from jobs.queries import installation
 from jobs.queries import releases as queries
 from jobs.queries.code import files_of
+from jobs.spec.problems import Problem
 
 
 @dataclass(frozen=True)

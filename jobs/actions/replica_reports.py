@@ -6,8 +6,8 @@ from django.db.models import Min
 from jobs import access, clock
 from jobs.access import Action
 from jobs.actions import audit, traffic
-from jobs.contracts.release import ReplicaReport
 from jobs.errors import NotFound
+from jobs.messages.release import ReplicaReport
 from jobs.models import Endpoint, PromotionRequest, Replica, User
 from jobs.queries import endpoints
 

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 from jobs.actions.kind_actions import JobError, ResultRefused, actions_of
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move
-from jobs.contracts.problems import first
 from jobs.models import Job
+from jobs.spec.problems import first
 from jobs.states import JobState
 
 

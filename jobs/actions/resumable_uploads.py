@@ -18,11 +18,11 @@ from django.db import transaction
 from jobs import access, clock, upload_files, upload_formats
 from jobs.actions import artifacts, uploads
 from jobs.actions.datasets import StoredUpload
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, DiskFull
 from jobs.models import Project, ResumableUpload, User
 from jobs.queries.quotas import size_text
 from jobs.queries.resumable_uploads import bytes_to_come
+from jobs.spec.problems import Problem
 from jobs.store import StoredFile, store
 
 KEPT = timedelta(days=1)

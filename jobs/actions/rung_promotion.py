@@ -4,10 +4,10 @@ from typing import Any
 
 from jobs import clock
 from jobs.actions.transition import move_trial
-from jobs.contracts.pruning import Verdict
-from jobs.contracts.suggest import Dropped, Suggestion
+from jobs.messages.suggest import Dropped, Suggestion
 from jobs.models import Job, Trial, TrialDecision
 from jobs.queries import outcomes
+from jobs.spec.sections.pruning import Verdict
 from jobs.states import TrialState
 
 

@@ -10,8 +10,8 @@ from jobs import clock, hints, store
 from jobs.actions import artifacts, job_warnings, metrics, rung_promotion
 from jobs.actions.row_updates import update_rows
 from jobs.actions.transition import move, move_trial_unlogged
-from jobs.contracts import events as contract
 from jobs.errors import StaleState
+from jobs.messages import events as contract
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact, Trial
 from jobs.queries import outcomes
 from jobs.queries.codec import Event, metric_event

@@ -3,9 +3,9 @@
 from django.db import transaction
 
 from jobs.actions.job_locks import locked_with_root
-from jobs.contracts.answers.sandbox import SandboxOut
-from jobs.contracts.sandbox import SandboxRecord, present_level
+from jobs.answers.code.sandbox import SandboxOut
 from jobs.errors import StaleFence
+from jobs.messages.sandbox import SandboxRecord, present_level
 from jobs.models import Attempt, Job
 from jobs.states import AttemptState
 

@@ -12,17 +12,17 @@ from pydantic import ValidationError
 
 from jobs.actions import attempt_end, events, external_search, job_warnings, runner_events, suggest
 from jobs.actions.payloads import change_payload
-from jobs.contracts import events as contract
-from jobs.contracts.events import LONGEST_NAME
-from jobs.contracts.formats import keras_tuner
-from jobs.contracts.formats.reading import FormatError, Item, format_error
-from jobs.contracts.problems import first
-from jobs.contracts.search_space import Value, check_values
 from jobs.errors import BadInput, NotFound, StaleFence
 from jobs.kinds.external_search.payload import ExternalSearch, with_defaults
+from jobs.messages import events as contract
+from jobs.messages.events import LONGEST_NAME
 from jobs.models import Attempt, Job, Trial
 from jobs.queries.external_search import external
 from jobs.queries.script_reports import TrialName, best_of, find, reported
+from jobs.spec.formats import keras_tuner
+from jobs.spec.formats.reading import FormatError, Item, format_error
+from jobs.spec.problems import first
+from jobs.spec.space.search_space import Value, check_values
 from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 
 MAX_METRICS = 200

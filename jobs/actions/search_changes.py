@@ -11,10 +11,6 @@ from jobs import hints
 from jobs.actions import audit, events, experiments, own_code
 from jobs.actions.transition import move_trial_unlogged
 from jobs.actions.trials import locked_open_search
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.narrowing import NotNarrower, changes, contains, narrowed
-from jobs.contracts.problems import Problem, problems
-from jobs.contracts.search import SearchSpec
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Job, Revision, Trial, User
@@ -22,6 +18,10 @@ from jobs.queries import outcomes
 from jobs.queries import trials as queries
 from jobs.queries.codec import Event
 from jobs.queries.outcomes import WITHDRAWN
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem, problems
+from jobs.spec.sections.search import SearchSpec
+from jobs.spec.space.narrowing import NotNarrower, changes, contains, narrowed
 from jobs.states import Desired, TrialState
 
 BUDGET = {

@@ -4,16 +4,16 @@ from django.db import transaction
 
 from jobs import access
 from jobs.actions import audit, quotas, submit
-from jobs.contracts.data import Split
-from jobs.contracts.data_checks import problems_of_split
-from jobs.contracts.overview import key_of
-from jobs.contracts.problems import Problem
-from jobs.contracts.split_roles import canonical
 from jobs.errors import BadInput
 from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
 from jobs.kinds.split_overview.payload import SplitOverviewPayload
+from jobs.messages.overview import key_of
 from jobs.models import DatasetVersion, Project, User
 from jobs.queries import split_overviews
+from jobs.spec.checks.data import problems_of_split
+from jobs.spec.data.split_roles import canonical
+from jobs.spec.problems import Problem
+from jobs.spec.sections.data import Split
 
 PRIORITY = 80
 """A person waits for it, as for a profile."""

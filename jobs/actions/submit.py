@@ -7,8 +7,6 @@ from django.db import transaction
 from jobs import clock, hints
 from jobs.actions import audit, deletions, events, own_code, quotas
 from jobs.actions.kind_actions import actions_of
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.problems import Problem
 from jobs.errors import BadSpec, Conflict, StaleState
 from jobs.kinds import KINDS, planned
 from jobs.kinds.base import Facts, Payload
@@ -32,6 +30,8 @@ from jobs.models import (
     User,
 )
 from jobs.queries import base_versions, outcomes
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
 from jobs.states import JobState
 
 MAX_LISTED = 8

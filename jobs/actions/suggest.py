@@ -12,16 +12,16 @@ from django.db.models import Count, F, Max, Q
 from jobs import clock, hints, queue
 from jobs.actions import events, rung_promotion
 from jobs.actions.payloads import change_payload
-from jobs.contracts.narrowing import contains
-from jobs.contracts.search import SearchSpec
-from jobs.contracts.search_space import Values, check_values
-from jobs.contracts.suggest import Answer, Suggestion
 from jobs.errors import StaleFence
 from jobs.kinds.search.payload import SearchPayload
+from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
 from jobs.queries import batches, outcomes, trial_totals, warm_start
 from jobs.queries.devices import fitting_workers
 from jobs.queries.waiting import CHOOSING_FAILED
+from jobs.spec.sections.search import SearchSpec
+from jobs.spec.space.narrowing import contains
+from jobs.spec.space.search_space import Values, check_values
 from jobs.states import FINAL, TRIAL_FINAL, Desired, TrialState
 
 REQUEST_SECONDS = 3.0

@@ -7,12 +7,12 @@ from pathlib import Path
 from jobs.actions import own_code
 from jobs.actions.kind_actions import actions_of
 from jobs.actions.submit import dataset_version
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task_parts import BaseModelFile, CheckpointFolder, DatasetFile, Task
 from jobs.errors import Conflict
+from jobs.messages.task import BaseModelFile, CheckpointFolder, DatasetFile, Task
 from jobs.models import Attempt, Checkpoint, DatasetVersion, Job, ModelVersion
 from jobs.queries import base_versions
 from jobs.queries.versions import is_foreign
+from jobs.spec.experiment import ExperimentSpec
 from jobs.store import store
 
 NEWEST_CHECKPOINTS = 3

@@ -11,10 +11,10 @@ from django.db.models import CharField, DateTimeField, Q
 
 from jobs import access, clock, hints
 from jobs.actions import audit
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Forbidden, NotFound
 from jobs.models import ApiToken, User
 from jobs.prepared import Parameter, PreparedQuery
+from jobs.spec.problems import Problem
 
 PREFIX = "ty_"
 SECRET_BYTES = 32

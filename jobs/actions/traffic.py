@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from jobs import clock
-from jobs.contracts.traffic import INTERVAL_SECONDS, MOST, Counts, Tally, TrafficReport
+from jobs.messages.traffic import INTERVAL_SECONDS, MOST, Counts, Tally, TrafficReport
 from jobs.models import Replica, TrafficCount
 
 KEPT = (

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from jobs import access
 from jobs.access import Action
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
 from jobs.models import Endpoint, User
+from jobs.spec.problems import Problem
 
 ALL_TO_PRODUCTION = {"production": 100}
 """The traffic of an endpoint by stage, in percent. Other distributions are not available yet."""

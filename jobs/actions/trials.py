@@ -10,16 +10,16 @@ from jobs import hints
 from jobs.actions import audit, experiments, own_code, suggest
 from jobs.actions.payloads import change_payload
 from jobs.actions.transition import move_trial
-from jobs.contracts.after import AfterSpec, Register, Retrain
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.problems import Problem, escaped, first
-from jobs.contracts.search_space import Values, value_errors
-from jobs.contracts.values import apply_values
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.train.payload import SourceTrial
 from jobs.models import Job, Trial, User
 from jobs.queries import outcomes
 from jobs.queries import trials as queries
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem, escaped, first
+from jobs.spec.sections.after import AfterSpec, Register, Retrain
+from jobs.spec.space.search_space import Values, value_errors
+from jobs.spec.space.values import apply_values
 from jobs.states import FINAL, JobState, TrialState
 
 RESET: dict[str, Any] = {"attempt": 0, "started": None, "finished": None, "restarts": 0, "error": None}

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Union
 
 from pydantic import Field, TypeAdapter
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task_parts import Task
 from jobs.kinds.base import Facts, Payload
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
 from jobs.kinds.code_data.facts import CODE_DATA
@@ -25,6 +23,8 @@ from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.search.facts import SEARCH
 from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
 from jobs.kinds.train.facts import TRAIN
+from jobs.messages.task import Task
+from jobs.spec.experiment import ExperimentSpec
 
 KINDS: dict[str, Facts] = {
     facts.name: facts

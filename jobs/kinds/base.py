@@ -6,13 +6,13 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.contracts.after import Registered
-from jobs.contracts.base import Frozen
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model_reports.base import ModelReport
-from jobs.contracts.search import Objective, SearchSpec
-from jobs.contracts.search_space import Value
-from jobs.contracts.task_parts import Task
+from jobs.messages.reports.base import ModelReport
+from jobs.messages.task import Task
+from jobs.spec.base import Frozen
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.after import Registered
+from jobs.spec.sections.search import Objective, SearchSpec
+from jobs.spec.space.search_space import Value
 
 Tab = Literal[
     "overview",

@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import BaseModel, create_model
 
-from jobs.contracts.base import Frozen
 from jobs.kinds import KINDS
 from jobs.kinds.base import Facts, Payload
+from jobs.spec.base import Frozen
 
 
 def submittable_kinds() -> list[Facts]:

@@ -318,7 +318,7 @@ class Migration(migrations.Migration):
                 ('generation', models.PositiveIntegerField()),
                 ('kind', models.CharField(help_text='promote, rollback or stage', max_length=10)),
                 ('reason', models.TextField(blank=True)),
-                ('body', models.JSONField(help_text='a jobs.contracts.release.SignedRelease')),
+                ('body', models.JSONField(help_text='a jobs.messages.release.SignedRelease')),
                 ('created', models.DateTimeField(auto_now_add=True)),
                 ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('endpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='releases', to='jobs.endpoint')),

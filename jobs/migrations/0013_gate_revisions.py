@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("number", models.PositiveIntegerField()),
-                ("rules_json", models.JSONField(db_column="rules", help_text="a jobs.contracts.gates.GateRules")),
+                ("rules_json", models.JSONField(db_column="rules", help_text="a jobs.spec.gates.GateRules")),
                 ("comment", models.TextField(blank=True)),
                 ("created", models.DateTimeField(auto_now_add=True)),
                 (

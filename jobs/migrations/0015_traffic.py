@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
                 (
                     "counts_json",
                     models.JSONField(
-                        db_column="counts", default=dict, help_text="a jobs.contracts.traffic.Counts"
+                        db_column="counts", default=dict, help_text="a jobs.messages.traffic.Counts"
                     ),
                 ),
                 (

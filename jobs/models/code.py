@@ -1,6 +1,6 @@
 from django.db import models
 
-from jobs.contracts.code import MAX_NAME, MAX_PATH, CodeFound
+from jobs.messages.code import MAX_NAME, MAX_PATH, CodeFound
 from jobs.models.artifact import Artifact
 from jobs.models.deletion import VisibleManager, deletion_key
 from jobs.models.people import User

@@ -1,10 +1,10 @@
 from django.db import models
 
-from jobs.contracts.profile import Profile
 from jobs.models.artifact import Artifact
 from jobs.models.deletion import VisibleManager, deletion_key
 from jobs.models.people import User
 from jobs.models.project import Project
+from jobs.spec.data.profile import Profile
 
 
 class Dataset(models.Model):

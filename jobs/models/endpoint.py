@@ -34,7 +34,7 @@ class ReleaseRecord(models.Model):
         PromotionRequest, on_delete=models.SET_NULL, null=True, related_name="releases"
     )
     reason = models.TextField(blank=True)
-    body = models.JSONField(help_text="a jobs.contracts.release.SignedRelease")
+    body = models.JSONField(help_text="a jobs.messages.release.SignedRelease")
     by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     created = models.DateTimeField(auto_now_add=True)
 

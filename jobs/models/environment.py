@@ -1,6 +1,6 @@
 from django.db import models
 
-from jobs.contracts.environments import (
+from jobs.messages.environments import (
     EnvironmentFailure,
     EnvironmentState,
     InstalledPackage,

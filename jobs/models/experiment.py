@@ -3,11 +3,11 @@ from functools import cached_property, lru_cache
 
 from django.db import models
 
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.models.deletion import VisibleManager, deletion_key
 from jobs.models.digests import text_digest
 from jobs.models.people import User
 from jobs.models.project import Project
+from jobs.spec.experiment import ExperimentSpec
 
 
 class Experiment(models.Model):

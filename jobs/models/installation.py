@@ -1,6 +1,6 @@
 from django.db import models
 
-from jobs.contracts.sandbox import DEFAULT_MINIMUM, Level
+from jobs.messages.sandbox import DEFAULT_MINIMUM, Level
 from jobs.models.choices import choices
 
 

@@ -2,10 +2,10 @@ from typing import Self
 
 from django.db import models
 
-from jobs.contracts.gates import GateRules
 from jobs.models.job import Job
 from jobs.models.people import User
 from jobs.models.registry import ModelVersion, RegisteredModel
+from jobs.spec.gates import GateRules
 
 
 class GateRevision(models.Model):
@@ -13,7 +13,7 @@ class GateRevision(models.Model):
 
     model = models.ForeignKey(RegisteredModel, on_delete=models.CASCADE, related_name="gate_revisions")
     number = models.PositiveIntegerField()
-    rules_json = models.JSONField(db_column="rules", help_text="a jobs.contracts.gates.GateRules")
+    rules_json = models.JSONField(db_column="rules", help_text="a jobs.spec.gates.GateRules")
     comment = models.TextField(blank=True)
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     created = models.DateTimeField(auto_now_add=True)

@@ -1,6 +1,6 @@
 from django.db import models
 
-from jobs.contracts.release import identity_of
+from jobs.messages.release import identity_of
 from jobs.models.artifact import Artifact
 from jobs.models.code import CodeVersion
 from jobs.models.deletion import VisibleManager, deletion_key

@@ -1,6 +1,6 @@
 from django.db import models
 
-from jobs.contracts.traffic import Counts
+from jobs.messages.traffic import Counts
 from jobs.models.endpoint import Replica
 
 
@@ -16,7 +16,7 @@ class TrafficCount(models.Model):
     requests = models.BigIntegerField(default=0)
     failed = models.BigIntegerField(default=0)
     counts_json = models.JSONField(
-        db_column="counts", default=dict, help_text="a jobs.contracts.traffic.Counts"
+        db_column="counts", default=dict, help_text="a jobs.messages.traffic.Counts"
     )
 
     class Meta:

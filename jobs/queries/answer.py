@@ -4,15 +4,15 @@ from collections import defaultdict
 from collections.abc import Mapping
 from statistics import fmean
 
-from jobs.contracts import space_size
-from jobs.contracts.answers.search_results import AnswerOut, LeadOut, RankedTrialOut, ScoringOut
-from jobs.contracts.evaluation import KFold
-from jobs.contracts.narrowing import NotNarrower, contains
-from jobs.contracts.search import SearchSpec
-from jobs.contracts.search_space import FloatParameter, IntParameter, Space
-from jobs.contracts.smaller_space import describe, edges, smaller
+from jobs.answers.search.search_results import AnswerOut, LeadOut, RankedTrialOut, ScoringOut
 from jobs.models import Execution, Job, Trial
 from jobs.queries import dry_builds, importance, lead, outcomes, scoring, templates_tried, trials
+from jobs.spec.sections.evaluation import KFold
+from jobs.spec.sections.search import SearchSpec
+from jobs.spec.space import size as space_size
+from jobs.spec.space.narrowing import NotNarrower, contains
+from jobs.spec.space.search_space import FloatParameter, IntParameter, Space
+from jobs.spec.space.smaller_space import describe, edges, smaller
 from jobs.states import FINAL, TrialState
 
 GOOD_SHARE = 4

@@ -3,7 +3,7 @@
 from django.db.models import Q, QuerySet
 
 from jobs import access
-from jobs.contracts.answers.audit import AuditEventOut, MissingOut, VerifiedOut
+from jobs.answers.audit.audit import AuditEventOut, MissingOut, VerifiedOut
 from jobs.models import AuditEvent, User
 from jobs.queries.audit_verification import Verification
 

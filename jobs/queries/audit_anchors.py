@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from jobs import signing
 from jobs.audit_chain import GENESIS, HEAD_ID
-from jobs.contracts.audit import AuditAnchor, anchors_in
-from jobs.contracts.release import SignedRelease
+from jobs.messages.audit import AuditAnchor, anchors_in
+from jobs.messages.release import SignedRelease
 from jobs.models import AuditHead, ReleaseRecord
 
 

@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from jobs import audit_chain
 from jobs.audit_chain import GENESIS, HEAD_ID
-from jobs.contracts.base import Frozen
 from jobs.models import AuditEvent, AuditHead
 from jobs.queries import audit_anchors
 from jobs.queries.audit_anchors import Anchor, ReleaseChanged
+from jobs.spec.base import Frozen
 
 SEAL = "audit.seal"
 """The action of a row that begins a new chain after rows that do not verify."""

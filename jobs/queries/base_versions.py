@@ -4,14 +4,14 @@ from django.db.models import QuerySet
 from pydantic import ValidationError
 
 from jobs import access
-from jobs.contracts.base_version import BaseVersion, layers_of
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model_reports.model_summary import ModelSummary
-from jobs.contracts.problems import Problem
-from jobs.contracts.signature import Signature
-from jobs.contracts.version_model import VersionModel
+from jobs.messages.reports.model_summary import ModelSummary
 from jobs.models import ModelVersion, Project, User
 from jobs.queries import model_reports, versions
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.base_version import BaseVersion, layers_of
+from jobs.spec.problems import Problem
+from jobs.spec.sections.version_model import VersionModel
+from jobs.spec.signature import Signature
 
 
 def find(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.contracts.answers.base import CauseOut
+from jobs.answers.base import CauseOut
 
 
 def cause_of(error: Mapping[str, Any] | None) -> CauseOut | None:

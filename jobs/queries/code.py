@@ -6,15 +6,15 @@ from typing import NamedTuple
 from django.db.models import Count, QuerySet
 
 from jobs import access
-from jobs.contracts.answers.code import (
+from jobs.answers.code.code import (
     CodeFileOut,
     CodeFilesOut,
     CodeSummaryOut,
     CodeTextOut,
     CodeVersionOut,
 )
-from jobs.contracts.code import MAX_SHOWN_BYTES
 from jobs.errors import Conflict, NotFound
+from jobs.messages.code import MAX_SHOWN_BYTES
 from jobs.models import CodeFile, CodeVersion, Project, User
 from jobs.store import store
 

@@ -1,10 +1,10 @@
 """Checks that a project has the code that a spec names, with the script in it."""
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.near_names import near_names
-from jobs.contracts.problems import Problem
-from jobs.contracts.script_model import MODULE, ScriptModel
 from jobs.models import CodeVersion, Project
+from jobs.spec.checks.near_names import near_names
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
+from jobs.spec.sections.script_model import MODULE, ScriptModel
 
 
 def problems(project: Project, spec: ExperimentSpec) -> list[Problem]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from jobs.contracts.answers.code import CodeDataOut
-from jobs.contracts.code import CodeEntry
+from jobs.answers.code.code import CodeDataOut
 from jobs.kinds.code_data.payload import CodeDataPayload, CodeDataResult
+from jobs.messages.code import CodeEntry
 from jobs.models import CodeVersion, DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.causes import cause_of

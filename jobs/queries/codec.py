@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from jobs.contracts.events import Points
+from jobs.messages.events import Points
 
 Event = dict[str, Any]
 Columns = NDArray[np.float64]

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from django.db.models import QuerySet
 
-from jobs.contracts.answers.credentials import CredentialOut
-from jobs.contracts.credentials import LABELS
+from jobs.answers.data.credentials import CredentialOut
 from jobs.models import Credential, Project
+from jobs.spec.data.credentials import LABELS
 
 
 def of_project(project: Project) -> QuerySet[Credential]:

@@ -9,7 +9,7 @@ from django.db.models.fields.json import KT
 from pydantic import ValidationError
 
 from jobs import access, clock
-from jobs.contracts.answers.datasets import (
+from jobs.answers.data.datasets import (
     ColumnOut,
     DatasetOut,
     DatasetVersionOut,
@@ -19,15 +19,15 @@ from jobs.contracts.answers.datasets import (
     OverviewOut,
     PreviewOut,
 )
-from jobs.contracts.base import Frozen
-from jobs.contracts.data import Split
-from jobs.contracts.overview import Overview, Sample, SplitOverview
-from jobs.contracts.profile import Profile
-from jobs.contracts.split_roles import is_stratified, named_part_rows, resolved
 from jobs.errors import NotFound
+from jobs.messages.overview import Overview, Sample, SplitOverview
 from jobs.models import Dataset, DatasetVersion, Experiment, Fetch, Job, JobArtifact, Project, Revision, User
 from jobs.queries.causes import cause_of
 from jobs.queries.outcomes import dataset_in
+from jobs.spec.base import Frozen
+from jobs.spec.data.profile import Profile
+from jobs.spec.data.split_roles import is_stratified, named_part_rows, resolved
+from jobs.spec.sections.data import Split
 from jobs.store import store
 
 CACHED_SECONDS = 3600

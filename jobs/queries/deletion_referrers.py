@@ -5,7 +5,7 @@ from itertools import islice
 
 from django.db.models import Model, Q, QuerySet
 
-from jobs.contracts.answers.deletions import ReferrerOut
+from jobs.answers.storage.deletions import ReferrerOut
 from jobs.kinds.register.payload import RegisterPayload
 from jobs.models import (
     Alias,

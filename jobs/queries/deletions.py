@@ -6,7 +6,12 @@ from typing import cast
 from django.db.models import F, QuerySet, Sum
 
 from jobs import access, clock
-from jobs.contracts.answers.deletions import DeletionKind, DeletionOut, DeletionPreviewOut, LostOut
+from jobs.answers.storage.deletions import (
+    DeletionKind,
+    DeletionOut,
+    DeletionPreviewOut,
+    LostOut,
+)
 from jobs.errors import NotFound
 from jobs.models import (
     Artifact,

@@ -6,11 +6,11 @@ from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTransform
 
 from jobs import program
-from jobs.contracts.device_checks import describe_missing, lacks
-from jobs.contracts.mesh import MeshSpec
 from jobs.models import Job, Worker
 from jobs.queries import installation, sandboxes
 from jobs.queries.sandboxes import Minimum, needs_sandbox, with_models
+from jobs.spec.checks.devices import describe_missing, lacks
+from jobs.spec.sections.mesh import MeshSpec
 
 
 def with_needs(jobs: QuerySet[Job]) -> QuerySet[Job]:

@@ -5,20 +5,20 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobs.contracts.answers.code import DryBuildOut
-from jobs.contracts.code import CodeArgument, CodeEntry
-from jobs.contracts.code_model import CODE_ENTRIES, CodeModel
-from jobs.contracts.dry_build import BuiltModel, DataShape
-from jobs.contracts.encoding import encoded, roles_differ
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.near_names import near_names
-from jobs.contracts.problems import Problem, escaped
-from jobs.contracts.profile import Profile
-from jobs.contracts.search_space import Space
+from jobs.answers.code.code import DryBuildOut
 from jobs.kinds.dry_build.payload import DryBuildPayload, DryBuildResult
+from jobs.messages.code import CodeArgument, CodeEntry
 from jobs.models import CodeVersion, DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
 from jobs.queries.causes import cause_of
+from jobs.spec.checks.dry_build import BuiltModel, DataShape
+from jobs.spec.checks.near_names import near_names
+from jobs.spec.data.encoding import encoded, roles_differ
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem, escaped
+from jobs.spec.sections.code_model import CODE_ENTRIES, CodeModel
+from jobs.spec.space.search_space import Space
 from jobs.states import FINAL, WAITING, JobState
 
 NONE = "none"

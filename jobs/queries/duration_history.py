@@ -5,11 +5,11 @@ from typing import Any
 
 from django.db.models import QuerySet, Sum
 
-from jobs.contracts.code_model import CodeModel
-from jobs.contracts.estimate import History, PastTraining
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.script_model import ScriptModel
 from jobs.models import Execution, Experiment, Project, Trial
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.estimate import History, PastTraining
+from jobs.spec.sections.code_model import CodeModel
+from jobs.spec.sections.script_model import ScriptModel
 from jobs.states import TrialState
 
 NEWEST = 200

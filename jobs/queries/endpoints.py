@@ -7,8 +7,8 @@ from typing import NamedTuple
 from django.db.models import Count, F, Q, QuerySet
 
 from jobs import clock
-from jobs.contracts.answers.endpoints import EndpointOut, ReplicaOut
-from jobs.contracts.release import ReplicaReport
+from jobs.answers.registry.endpoints import EndpointOut, ReplicaOut
+from jobs.messages.release import ReplicaReport
 from jobs.models import Endpoint, RegisteredModel, Replica
 from jobs.queries import releases
 from jobs.queries.versions import number_of

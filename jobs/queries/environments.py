@@ -4,10 +4,14 @@ from collections.abc import Iterable
 
 from django.db.models import QuerySet
 
-from jobs.contracts.answers.environments import EnvironmentOut, EnvironmentsOut, RecordedPackagesOut
-from jobs.contracts.packages import BadRequirement, digest_of, parsed
+from jobs.answers.code.environments import (
+    EnvironmentOut,
+    EnvironmentsOut,
+    RecordedPackagesOut,
+)
 from jobs.models import CodeVersion, PackageEnvironment, RecordedPackages, Worker
 from jobs.queries import package_installs, package_sets
+from jobs.spec.checks.packages import BadRequirement, digest_of, parsed
 
 MOST = 20
 """Environments of one version of code that are shown: one for each folder of workers and Python."""

@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, F, Max, Min, OuterRef, QuerySet, Sub
 from django.db.models.functions import Coalesce
 
 from jobs import access
-from jobs.contracts.answers.experiments import BestOut, ExperimentOut, RevisionOut
+from jobs.answers.experiments.experiments import BestOut, ExperimentOut, RevisionOut
 from jobs.models import AuditEvent, Experiment, Job, Project, Revision, Trial, User
 from jobs.queries.outcomes import objective_of
 

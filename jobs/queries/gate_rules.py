@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from django.db.models import Max
 
-from jobs.contracts.answers.gates import GatesOut
-from jobs.contracts.gates import GateRules
+from jobs.answers.registry.gates import GatesOut
 from jobs.models import Decision, GateRevision, PromotionRequest, RegisteredModel
 from jobs.queries.authors import accounts_of, of_version
+from jobs.spec.gates import GateRules
 
 NEWEST = 50
 

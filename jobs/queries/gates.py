@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from jobs.contracts.search import Direction
 from jobs.models import PromotionRequest
+from jobs.spec.sections.search import Direction
 
 GateState = Literal["passed", "failed", "skipped", "not_evaluated", "overridden"]
 

@@ -4,14 +4,19 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
-from jobs.contracts.analysis import FEWEST_TRIALS, FurtherObjective, ImportanceAnswer, ImportanceRequest
-from jobs.contracts.answers.search_results import ImportanceOut, ImportanceState
-from jobs.contracts.hyperparameters import FloatParameter, IntParameter, Parameter, Value
-from jobs.contracts.ranges import fraction_of
-from jobs.contracts.search import Objective
-from jobs.contracts.search_space import Space
+from jobs.answers.search.search_results import ImportanceOut, ImportanceState
+from jobs.messages.analysis import (
+    FEWEST_TRIALS,
+    FurtherObjective,
+    ImportanceAnswer,
+    ImportanceRequest,
+)
 from jobs.models import Analysis, Job
 from jobs.queries import outcomes
+from jobs.spec.sections.search import Objective
+from jobs.spec.space.hyperparameters import FloatParameter, IntParameter, Parameter, Value
+from jobs.spec.space.ranges import fraction_of
+from jobs.spec.space.search_space import Space
 from jobs.states import FINAL, TrialState
 
 SOURCE = (

@@ -2,7 +2,7 @@
 
 from django.db.models import QuerySet
 
-from jobs.contracts.sandbox import FORMER_LEVEL, Level, present_level
+from jobs.messages.sandbox import FORMER_LEVEL, Level, present_level
 from jobs.models import InstallationSettings, Project
 
 KEY = 1

@@ -7,8 +7,9 @@ from typing import cast
 from django.db.models import Exists, OuterRef, Prefetch, QuerySet, prefetch_related_objects
 
 from jobs import program
-from jobs.contracts.answers.base import ErrorOut
-from jobs.contracts.answers.jobs import (
+from jobs.answers.base import ErrorOut
+from jobs.answers.code.sandbox import SandboxOut
+from jobs.answers.runs.jobs import (
     AttemptOut,
     CheckpointOut,
     JobOut,
@@ -16,10 +17,9 @@ from jobs.contracts.answers.jobs import (
     RecordOut,
     StepOut,
 )
-from jobs.contracts.answers.results import ArtifactOut, MadeVersionOut, ResultsOut
-from jobs.contracts.answers.sandbox import SandboxOut
-from jobs.contracts.sandbox import SandboxRecord
+from jobs.answers.runs.results import ArtifactOut, MadeVersionOut, ResultsOut
 from jobs.kinds import KINDS
+from jobs.messages.sandbox import SandboxRecord
 from jobs.models import (
     Attempt,
     Checkpoint,

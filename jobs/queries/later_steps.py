@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from statistics import median
 
 from jobs import clock
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.kinds import KINDS, PIPELINE
 from jobs.models import Job
 from jobs.queries import outcomes, steps
 from jobs.queries.trial_durations import TrialDurations, seconds_between
+from jobs.spec.experiment import ExperimentSpec
 from jobs.states import FINAL, JobState
 
 USUAL_START_SECONDS = 3.0

@@ -6,9 +6,9 @@ They are read once when an attempt starts. During the attempt only the curves of
 from collections.abc import Collection
 from itertools import chain
 
-from jobs.contracts.pruning import Curve
 from jobs.models import Execution, Job, Trial
 from jobs.queries import outcomes
+from jobs.spec.sections.pruning import Curve
 from jobs.states import TrialState
 
 MAX_TRIALS = 256

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from jobs.contracts.version_model import VersionModel
 from jobs.models import CodeVersion, DatasetVersion, Job, JobArtifact
+from jobs.spec.sections.version_model import VersionModel
 
 
 def lineage_of(source: JobArtifact) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from django.db.models import Q
 from numpy.typing import NDArray
 
-from jobs.contracts.answers.metrics import AttemptStartOut, SeriesOut
+from jobs.answers.runs.metrics import AttemptStartOut, SeriesOut
 from jobs.models import Job, MetricChunk, MetricSeries
 from jobs.queries.codec import Columns, unpack_columns
 

@@ -7,14 +7,14 @@ from typing import NamedTuple
 from django.core.cache import cache
 from pydantic import ValidationError
 
-from jobs.contracts.answers.model_reports import ModelReportOut, ReportRole
-from jobs.contracts.model_reports.base import ModelReport
-from jobs.contracts.model_reports.evaluation import EVALUATION
-from jobs.contracts.model_reports.model_summary import ModelSummary
-from jobs.contracts.model_reports.verdicts import verdict
+from jobs.answers.runs.model_reports import ModelReportOut, ReportRole
 from jobs.errors import NotFound
 from jobs.kinds import KINDS
 from jobs.kinds.ensemble.payload import EnsemblePayload, member_name
+from jobs.messages.reports.base import ModelReport
+from jobs.messages.reports.evaluation import EVALUATION
+from jobs.messages.reports.model_summary import ModelSummary
+from jobs.messages.reports.verdicts import verdict
 from jobs.models import Job, JobArtifact, ModelVersion
 from jobs.store import store
 

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 from django.db import connection
 from django.db.models import Case, F, IntegerField, Q, QuerySet, When
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.pareto import fronts
-from jobs.contracts.search import Objective, SearchSpec
-from jobs.contracts.search_space import Space
 from jobs.errors import Conflict
 from jobs.kinds.base import Result
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
 from jobs.queries import evaluations
+from jobs.queries.search.pareto import fronts
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.search import Objective, SearchSpec
+from jobs.spec.space.search_space import Space
 from jobs.sql import one_of
 from jobs.states import JobState, TrialState
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from jobs.contracts.code_model import CODE_ENTRIES
-from jobs.contracts.packages import digest_of
 from jobs.kinds.install.payload import InstallPayload
 from jobs.models import CodeVersion, Job
 from jobs.models.job import JobQuerySet
 from jobs.queries import sandboxes
+from jobs.spec.checks.packages import digest_of
+from jobs.spec.sections.code_model import CODE_ENTRIES
 from jobs.states import FINAL, JobState
 
 _WORKING = (JobState.STARTING, JobState.RUNNING)

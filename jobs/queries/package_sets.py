@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from jobs.contracts.environments import InstalledPackage, InstalledSet
-from jobs.contracts.packages import digest_of
+from jobs.messages.environments import InstalledPackage, InstalledSet
 from jobs.models import (
     Attempt,
     CodeVersion,
@@ -14,6 +13,7 @@ from jobs.models import (
     PackageSet,
     RecordedPackages,
 )
+from jobs.spec.checks.packages import digest_of
 
 
 class Recorded(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any
 from django.core.signing import BadSignature, Signer
 from django.db.models import Model, Q, QuerySet
 
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
+from jobs.spec.problems import Problem
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from django.db.models import BigIntegerField, Max, Prefetch, QuerySet
 
 from jobs import access
-from jobs.contracts.answers.people import MeOut, PersonOut, ProjectRoleOut
+from jobs.answers.people.people import MeOut, PersonOut, ProjectRoleOut
 from jobs.errors import NotFound
 from jobs.models import Membership, User
 from jobs.prepared import Parameter, PreparedQuery

@@ -1,6 +1,6 @@
 """Reads what running trials do while their progress is not known, such as compiling."""
 
-from jobs.contracts.events import PhaseName
+from jobs.messages.events import PhaseName
 from jobs.models import Job
 
 

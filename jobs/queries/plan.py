@@ -6,28 +6,38 @@ from typing import Any, NamedTuple
 from django.db.models import Sum
 from pydantic import ValidationError
 
-from jobs.contracts import (
-    data_checks,
-    device_checks,
-    dry_build,
-    fine_tuning_checks,
-    spec_checks,
-    spec_sizes,
-)
-from jobs.contracts import plan as planning
-from jobs.contracts.base_version import BaseVersion
-from jobs.contracts.code_model import CodeModel
-from jobs.contracts.dry_build import BuiltModel
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.plan import Plan, Situation
-from jobs.contracts.problems import MAX_PROBLEMS, Problem, problems
-from jobs.contracts.resources import WorkerSize, unserved
 from jobs.errors import BadSpec
 from jobs.kinds import planned
 from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, User, Worker
 from jobs.queries import base_versions, code_checks, datasets, dry_builds, duration_history, warm_start
 from jobs.queries.devices import fitting_workers, why_none_fits
 from jobs.queries.outcomes import dataset_in
+from jobs.spec.checks import (
+    data as data_checks,
+)
+from jobs.spec.checks import (
+    devices as device_checks,
+)
+from jobs.spec.checks import (
+    dry_build,
+)
+from jobs.spec.checks import (
+    fine_tuning as fine_tuning_checks,
+)
+from jobs.spec.checks import (
+    settings as spec_checks,
+)
+from jobs.spec.checks import (
+    sizes as spec_sizes,
+)
+from jobs.spec.checks.dry_build import BuiltModel
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan import plan as planning
+from jobs.spec.plan.base_version import BaseVersion
+from jobs.spec.plan.plan import Plan, Situation
+from jobs.spec.problems import MAX_PROBLEMS, Problem, problems
+from jobs.spec.sections.code_model import CodeModel
+from jobs.spec.sections.resources import WorkerSize, unserved
 from jobs.states import FINAL
 
 PREFIX = "/spec"

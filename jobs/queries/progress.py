@@ -14,7 +14,7 @@ from typing import NamedTuple
 from django.db.models import Count, Q, Sum
 
 from jobs import clock
-from jobs.contracts.events import PhaseName
+from jobs.messages.events import PhaseName
 from jobs.models import Execution, Job
 from jobs.queries import (
     later_steps,

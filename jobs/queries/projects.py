@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.db.models import Count, Q, QuerySet
 
 from jobs import access
-from jobs.contracts.answers.projects import MemberOut, ProjectOut
+from jobs.answers.people.projects import MemberOut, ProjectOut
 from jobs.models import Membership, Project, Role, User
 from jobs.states import JobState
 

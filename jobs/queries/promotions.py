@@ -3,7 +3,7 @@
 from django.db.models import QuerySet, prefetch_related_objects
 
 from jobs import access
-from jobs.contracts.answers.promotions import GateOut, PromotionDecisionOut, PromotionOut
+from jobs.answers.registry.promotions import GateOut, PromotionDecisionOut, PromotionOut
 from jobs.models import Decision, ModelVersion, PromotionRequest, User
 from jobs.queries import evaluations, gates
 

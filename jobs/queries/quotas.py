@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db.models import Sum
 
 from jobs import clock
-from jobs.contracts.answers.quotas import QuotaOut, QuotasOut
+from jobs.answers.people.quotas import QuotaOut, QuotasOut
 from jobs.models import Attempt, DatasetVersion, Job, ModelVersion, Project, UploadReservation
 from jobs.queries import disk_use
 
@@ -32,7 +32,7 @@ class Limits:
         bytes: bytes of its files and events.
         jobs: unfinished jobs; steps of a job do not count.
         uploads: uploads that are received or prepared.
-        events: events of its runs a second; see `jobs.contracts.event_cost`.
+        events: events of its runs a second; see `jobs.messages.event_cost`.
     """
 
     slots: int | None

@@ -6,9 +6,8 @@ from django.db.models import Count, Max, Q, QuerySet, prefetch_related_objects
 from django.utils.text import slugify
 
 from jobs import access
-from jobs.contracts import names
-from jobs.contracts.answers.base import SignatureOut
-from jobs.contracts.answers.registry import (
+from jobs.answers.base import SignatureOut
+from jobs.answers.registry.registry import (
     LineageOut,
     ModelOut,
     PackageChangeOut,
@@ -31,6 +30,7 @@ from jobs.models import (
 from jobs.queries import package_sets
 from jobs.queries.causes import cause_of
 from jobs.queries.versions import number_of
+from jobs.spec.plan import names
 
 
 def models_for_lists(user: User) -> QuerySet[RegisteredModel]:

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobs.contracts.answers.jobs import ResumptionOut
+from jobs.answers.runs.jobs import ResumptionOut
 from jobs.models import Attempt, Checkpoint, Job, Trial
 from jobs.states import FINAL, TRIAL_FINAL, Outcome
 

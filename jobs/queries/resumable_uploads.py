@@ -3,7 +3,7 @@
 from django.db.models import QuerySet
 
 from jobs import access, upload_files
-from jobs.contracts.answers.resumable_uploads import ResumableUploadOut
+from jobs.answers.data.resumable_uploads import ResumableUploadOut
 from jobs.models import Project, ResumableUpload, User
 
 MOST_LISTED = 20

@@ -8,12 +8,12 @@ too good because the best trial and its best epoch were chosen by it.
 
 from typing import NamedTuple
 
-from jobs.contracts import monitors
-from jobs.contracts.monitors import Monitor
-from jobs.contracts.search import Objective
 from jobs.kinds.train.payload import Choice, Measured, TrainPayload, TrainResult
 from jobs.models import Job, Trial
 from jobs.queries import outcomes, steps
+from jobs.spec.sections import monitors
+from jobs.spec.sections.monitors import Monitor
+from jobs.spec.sections.search import Objective
 
 
 class Shortfall(NamedTuple):

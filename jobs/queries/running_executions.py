@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from django.db.models import F, Max
 
-from jobs.contracts.events import PROGRESS_AXES
+from jobs.messages.events import PROGRESS_AXES
 from jobs.models import Execution, Job, MetricSeries, Trial
 from jobs.states import TrialState
 

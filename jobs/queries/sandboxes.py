@@ -8,13 +8,20 @@ from django.db.models.fields.json import KeyTransform
 from pydantic import TypeAdapter
 
 from jobs import access
-from jobs.contracts.answers.sandbox import SandboxOut
-from jobs.contracts.model import Model
-from jobs.contracts.model_base import ModelBase
-from jobs.contracts.sandbox import LEVELS, Level, LevelState, RecordedLevel, choose_level, present_level
+from jobs.answers.code.sandbox import SandboxOut
 from jobs.kinds.base import Payload
+from jobs.messages.sandbox import (
+    LEVELS,
+    Level,
+    LevelState,
+    RecordedLevel,
+    choose_level,
+    present_level,
+)
 from jobs.models import Experiment, Job, User, Worker
 from jobs.queries import installation
+from jobs.spec.sections.model import Model
+from jobs.spec.sections.model_base import ModelBase
 
 _MODEL: TypeAdapter[ModelBase] = TypeAdapter(Model)
 _WITHOUT_CODE = ("template", "hypermodel")

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from jobs.contracts.data import Split
 from jobs.models import DatasetVersion, Job
 from jobs.queries import outcomes
+from jobs.spec.sections.data import Split
 
 
 class Scoring(NamedTuple):

@@ -5,14 +5,14 @@ from collections.abc import Collection
 from django.db.models import Q
 
 from jobs import access
-from jobs.contracts.answers.datasets import SplitOverviewOut
-from jobs.contracts.data import Split
-from jobs.contracts.overview import Overview, SplitOverview, key_of
-from jobs.contracts.split_roles import canonical
+from jobs.answers.data.datasets import SplitOverviewOut
+from jobs.messages.overview import Overview, SplitOverview, key_of
 from jobs.models import DatasetVersion, Job, Project, User
 from jobs.models.job import JobQuerySet
 from jobs.queries import datasets
 from jobs.queries.causes import cause_of
+from jobs.spec.data.split_roles import canonical
+from jobs.spec.sections.data import Split
 from jobs.states import WAITING, JobState
 
 NONE = "none"

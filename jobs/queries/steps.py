@@ -1,9 +1,9 @@
 """Lists the steps of a root job, before their jobs exist."""
 
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.errors import Conflict
 from jobs.kinds import PIPELINE, planned
 from jobs.models import Job
+from jobs.spec.experiment import ExperimentSpec
 
 
 def effective_spec(root: Job) -> ExperimentSpec:

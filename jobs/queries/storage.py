@@ -9,7 +9,7 @@ from typing import NamedTuple
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
 
 from jobs import access
-from jobs.contracts.answers.storage import FilesOut, ProjectStorageOut, StorageOut
+from jobs.answers.storage.storage import FilesOut, ProjectStorageOut, StorageOut
 from jobs.models import (
     Artifact,
     AuditEvent,

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobs.contracts.answers.search_results import TemplateResultOut
-from jobs.contracts.search import Objective
-from jobs.contracts.searchable import TEMPLATE
-from jobs.contracts.templates import TEMPLATES
+from jobs.answers.search.search_results import TemplateResultOut
 from jobs.models import Job
 from jobs.queries import outcomes
+from jobs.spec.sections.search import Objective
+from jobs.spec.space.searchable import TEMPLATE
+from jobs.spec.templates import TEMPLATES
 from jobs.states import TrialState
 
 

@@ -3,8 +3,8 @@
 from django.db.models import QuerySet
 
 from jobs import access, clock
-from jobs.contracts.answers.endpoints import AccessOut
-from jobs.contracts.answers.tokens import TokenOut
+from jobs.answers.people.tokens import TokenOut
+from jobs.answers.registry.endpoints import AccessOut
 from jobs.errors import Forbidden, NotFound
 from jobs.models import ApiToken, User
 

@@ -9,15 +9,15 @@ from itertools import pairwise
 from django.db.models import Min, QuerySet, Sum
 
 from jobs import clock
-from jobs.contracts.answers.traffic import (
+from jobs.answers.registry.traffic import (
     ReplicaTraffic,
     ServedVersion,
     TrafficFigures,
     TrafficOut,
     TrafficPoint,
 )
-from jobs.contracts.histogram import percentile
-from jobs.contracts.traffic import INTERVAL_SECONDS, Counts, Tally
+from jobs.messages.histogram import percentile
+from jobs.messages.traffic import INTERVAL_SECONDS, Counts, Tally
 from jobs.models import Endpoint, TrafficCount
 from jobs.queries import releases
 

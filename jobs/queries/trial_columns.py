@@ -13,9 +13,9 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 from numpy.typing import NDArray
 
-from jobs.contracts.search_space import FloatParameter, IntParameter, Parameter, Space, Value
 from jobs.models import Execution, Job
 from jobs.queries import events, outcomes, running_executions, waiting
+from jobs.spec.space.search_space import FloatParameter, IntParameter, Parameter, Space, Value
 from jobs.states import TrialState
 
 Column = list[Any] | NDArray[np.float32]

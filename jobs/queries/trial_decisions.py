@@ -3,9 +3,9 @@
 import datetime as dt
 from typing import Any, NamedTuple
 
-from jobs.contracts.algorithms import ALGORITHMS
 from jobs.models import Trial, TrialDecision
 from jobs.queries import outcomes
+from jobs.spec.algorithms import ALGORITHMS
 
 
 class Decision(NamedTuple):

@@ -12,7 +12,7 @@ from django.db.models import Avg, F, Max, Q
 from django.db.models.functions import Coalesce
 
 from jobs import clock
-from jobs.contracts.events import PROGRESS_AXES
+from jobs.messages.events import PROGRESS_AXES
 from jobs.models import Execution, Job, MetricSeries, Trial
 from jobs.queries import outcomes, running_executions
 from jobs.states import TrialState

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from django.db.models import Count, Prefetch, QuerySet, prefetch_related_objects
 
-from jobs.contracts.answers.base import ErrorOut
-from jobs.contracts.answers.trials import DecisionOut, ExecutionOut, TrialCheckpointOut, TrialOut
+from jobs.answers.base import ErrorOut
+from jobs.answers.search.trials import DecisionOut, ExecutionOut, TrialCheckpointOut, TrialOut
 from jobs.models import Checkpoint, Execution, Job, Trial
 from jobs.queries import outcomes, running_executions, trial_decisions
 from jobs.states import FINAL, TrialState

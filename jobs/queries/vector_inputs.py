@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from jobs.contracts.profile import Profile
-from jobs.contracts.signature import Signature
 from jobs.models import ModelVersion
 from jobs.queries import versions
+from jobs.spec.data.profile import Profile
+from jobs.spec.signature import Signature
 
 
 class Position(NamedTuple):

@@ -5,11 +5,6 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from jobs import access
-from jobs.contracts.data import Task
-from jobs.contracts.measures import EVALUATED_AS
-from jobs.contracts.profile import Profile
-from jobs.contracts.script_model import MODEL_FILE
-from jobs.contracts.version_model import ALL, NOTHING
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult
 from jobs.models import (
     DatasetVersion,
@@ -21,6 +16,11 @@ from jobs.models import (
     User,
 )
 from jobs.queries import evaluations, outcomes
+from jobs.spec.data.profile import Profile
+from jobs.spec.sections.data import Task
+from jobs.spec.sections.measures import EVALUATED_AS
+from jobs.spec.sections.script_model import MODEL_FILE
+from jobs.spec.sections.version_model import ALL, NOTHING
 from jobs.states import JobState
 
 MAX_COLUMNS = 4

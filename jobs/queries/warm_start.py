@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.problems import Problem
-from jobs.contracts.search import SearchSpec
-from jobs.contracts.search_space import check_values
 from jobs.models import Job, Project
 from jobs.queries import outcomes
+from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.problems import Problem
+from jobs.spec.sections.search import SearchSpec
+from jobs.spec.space.search_space import check_values
 
 POINTER = "/search/warm_start"
 MAX_TRIALS = 2000

@@ -9,13 +9,13 @@ from django.db.models import Prefetch, QuerySet, Sum
 from pydantic import TypeAdapter, ValidationError
 
 from jobs import clock
-from jobs.contracts.answers.workers import WarmProcessOut, WorkerInfoOut, WorkerOut
-from jobs.contracts.find_model import ROW_MEMORY
-from jobs.contracts.resources import Resources
-from jobs.contracts.warm_processes import Warm
+from jobs.answers.runs.workers import WarmProcessOut, WorkerInfoOut, WorkerOut
 from jobs.errors import NotFound
+from jobs.messages.warm_processes import Warm
 from jobs.models import Attempt, Job, Trial, User, Worker
 from jobs.queries.visibility import visible_ids
+from jobs.spec.plan.find_model import ROW_MEMORY
+from jobs.spec.sections.resources import Resources
 
 SlotState = Literal["free", "busy", "draining", "lost"]
 _WARM = TypeAdapter(list[Warm])

@@ -8,9 +8,9 @@ from pathlib import Path, PurePath
 from django.conf import settings
 
 from jobs import runner_files
-from jobs.contracts.addresses import Address
 from jobs.errors import FetchFailed
 from jobs.sources.base import BLOCK, Source
+from jobs.spec.data.addresses import Address
 
 
 def require_allowed(address: Address) -> None:

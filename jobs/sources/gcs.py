@@ -7,10 +7,10 @@ from typing import Any
 
 import fsspec
 
-from jobs.contracts.addresses import Address
-from jobs.contracts.credentials import Credential, GcsCredential
 from jobs.errors import FetchFailed
 from jobs.sources.base import BLOCK, Source, plain
+from jobs.spec.data.addresses import Address
+from jobs.spec.data.credentials import Credential, GcsCredential
 
 
 def require_installed() -> None:

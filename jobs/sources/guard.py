@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from jobs.contracts.addresses import host_and_port
 from jobs.errors import FetchFailed
+from jobs.spec.data.addresses import host_and_port
 
 MOST_ADDRESSES = 3
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")

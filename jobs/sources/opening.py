@@ -1,9 +1,9 @@
 """Opens the source at an address."""
 
-from jobs.contracts.addresses import Address
-from jobs.contracts.credentials import Credential
 from jobs.sources import files, gcs, s3, web
 from jobs.sources.base import Source
+from jobs.spec.data.addresses import Address
+from jobs.spec.data.credentials import Credential
 
 
 def open_source(address: Address, credential: Credential | None) -> Source:

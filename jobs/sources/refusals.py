@@ -1,7 +1,7 @@
 """Refuses addresses that no fetch could use, before one is stored."""
 
-from jobs.contracts.addresses import Address
 from jobs.sources import files, gcs, web
+from jobs.spec.data.addresses import Address
 
 
 def require_allowed(address: Address) -> None:

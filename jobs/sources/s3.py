@@ -10,11 +10,11 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from botocore.exceptions import BotoCoreError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
 from fsspec.asyn import sync
 
-from jobs.contracts.addresses import Address
-from jobs.contracts.credentials import Credential, S3Credential
 from jobs.errors import FetchFailed
 from jobs.sources import guard, web
 from jobs.sources.base import BLOCK, CONNECT_SECONDS, STALL_SECONDS, Source, plain
+from jobs.spec.data.addresses import Address
+from jobs.spec.data.credentials import Credential, S3Credential
 
 DEFAULT_REGION = "us-east-1"
 

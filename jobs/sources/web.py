@@ -11,11 +11,11 @@ from base64 import b64encode
 from collections.abc import Iterator
 from urllib.parse import urljoin
 
-from jobs.contracts.addresses import Address, BadAddress, host_and_port, parse
-from jobs.contracts.credentials import BasicCredential, BearerCredential, Credential
 from jobs.errors import FetchFailed
 from jobs.sources import guard
 from jobs.sources.base import BLOCK, CONNECT_SECONDS, STALL_SECONDS, Source, plain
+from jobs.spec.data.addresses import Address, BadAddress, host_and_port, parse
+from jobs.spec.data.credentials import BasicCredential, BearerCredential, Credential
 
 MOST_REDIRECTS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from jobs.actions import installation_settings, workers
-from jobs.contracts.sandbox import Level
 from jobs.errors import StaleState
+from jobs.messages.sandbox import Level
 from jobs.models import AuditEvent, InstallationSettings, Project
 from jobs.queries import installation
 from tests.people import People, browser_of

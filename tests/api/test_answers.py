@@ -9,12 +9,12 @@ from django.test import Client
 from pydantic import TypeAdapter
 
 from jobs.actions import events
-from jobs.contracts.answers.events import EventsOut, LogsOut
-from jobs.contracts.answers.jobs import JobOut, JobStateOut
-from jobs.contracts.answers.metrics import MetricsOut
-from jobs.contracts.answers.results import ResultsOut
-from jobs.contracts.answers.search_results import ColumnsOut, TimelineOut
-from jobs.contracts.answers.trials import TrialOut, TrialStateOut
+from jobs.answers.runs.events import EventsOut, LogsOut
+from jobs.answers.runs.jobs import JobOut, JobStateOut
+from jobs.answers.runs.metrics import MetricsOut
+from jobs.answers.runs.results import ResultsOut
+from jobs.answers.search.search_results import ColumnsOut, TimelineOut
+from jobs.answers.search.trials import TrialOut, TrialStateOut
 from jobs.models import Job
 from jobs.states import Desired, JobState, TrialState
 from tests.factories import make_experiment, make_job, make_job_artifact

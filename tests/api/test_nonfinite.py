@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.contracts import events as contract
+from jobs.messages import events as contract
 from jobs.models import Attempt, Execution, Trial
 from jobs.queries.codec import pack_events, unpack_events
 from tests.jobs.yard import PretendWorker, Yard, begun, make_yard, placed_search

@@ -19,7 +19,7 @@ ABSENT: dict[str, dict[str, set[str]]] = {
         "import workers.runner": PLATFORM | HEAVY,
         "import workers.runner.__main__": PLATFORM | HEAVY,
         "import workers.serving.app": PLATFORM | HEAVY,
-        "import jobs.contracts": PLATFORM | HEAVY | {"numpy", "pandas"},
+        "import jobs.spec": PLATFORM | HEAVY | {"numpy", "pandas"},
         "import workers.engine.training.training, workers.engine.tasks.ensemble": {
             "keras_tuner"
         },  # the search alone loads it

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOMAIN = ("jobs/actions", "jobs/queries", "jobs/contracts/answers")
+DOMAIN = ("jobs/actions", "jobs/queries", "jobs/answers")
 INTERFACES = ("webapp/api", "webapp/pages", "webapp/forms")
 
 EXCEPTIONS = {

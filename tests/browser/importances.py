@@ -1,6 +1,6 @@
 """Stores the importance of a search's hyperparameters, which takes a process 2 s to compute."""
 
-from jobs.contracts.analysis import FEWEST_TRIALS, Importance, ImportanceAnswer, Influence
+from jobs.messages.analysis import FEWEST_TRIALS, Importance, ImportanceAnswer, Influence
 from jobs.models import Analysis, Job
 
 SHARES = {"learning_rate": 0.61, "units": 0.2, "optimizer": 0.05}

@@ -1,7 +1,6 @@
 """An overview with many columns, for the look of its pictures."""
 
-from jobs.contracts.data import Split
-from jobs.contracts.overview import (
+from jobs.messages.overview import (
     ColumnGaps,
     Correlations,
     Gaps,
@@ -10,6 +9,7 @@ from jobs.contracts.overview import (
     PartRows,
     Repeats,
 )
+from jobs.spec.sections.data import Split
 
 NAMES = ("price", "size", "rooms", "distance_to_the_nearest_station", "age", "floor", "balcony", "energy")
 

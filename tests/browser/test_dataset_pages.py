@@ -7,10 +7,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from jobs.actions import artifacts, submit
-from jobs.contracts.data import Split
-from jobs.contracts.overview import SplitOverview
-from jobs.contracts.profile import Profile
+from jobs.messages.overview import SplitOverview
 from jobs.models import DatasetVersion, Job
+from jobs.spec.data.profile import Profile
+from jobs.spec.sections.data import Split
 from jobs.store import store
 from tests import factories
 from tests.browser.looking import Look

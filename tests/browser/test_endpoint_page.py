@@ -8,9 +8,9 @@ from django.db import transaction
 from playwright.sync_api import Page, expect
 
 from jobs.actions import releases, replica_reports
-from jobs.contracts.histogram import bucket_of
-from jobs.contracts.release import ModelProcess, ReplicaReport, ServerProcess
-from jobs.contracts.traffic import Counts, TrafficInterval, TrafficReport, VersionCounts
+from jobs.messages.histogram import bucket_of
+from jobs.messages.release import ModelProcess, ReplicaReport, ServerProcess
+from jobs.messages.traffic import Counts, TrafficInterval, TrafficReport, VersionCounts
 from jobs.models import Endpoint, ModelVersion, RegisteredModel, User
 from tests import factories
 from tests.browser.conftest import Held

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Dialog, Page, expect
 
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.models import DatasetVersion, Experiment, Job, Membership
+from jobs.spec.experiment import ExperimentSpec
 from tests import own_code
 from tests.browser.conftest import Watch
 from tests.browser.looking import Look

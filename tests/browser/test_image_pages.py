@@ -10,8 +10,8 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from jobs.actions import artifacts
-from jobs.contracts.profile import Profile
 from jobs.models import DatasetVersion, Job, JobArtifact
+from jobs.spec.data.profile import Profile
 from jobs.store import store
 from tests import factories
 from tests.browser.looking import Look

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from jobs.actions import audit, tokens
 from jobs.actions import people as actions
-from jobs.contracts.warm_processes import Warm
+from jobs.messages.warm_processes import Warm
 from jobs.models import AuditEvent, Worker
 from jobs.states import JobState
 from tests import factories

@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import Q, Sum
 from django.db.models.functions import Length
 
-from jobs.contracts.answers.metrics import SeriesOut
+from jobs.answers.runs.metrics import SeriesOut
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact, MetricChunk
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.dialect import ReadOptions
+from jobs.spec.data.dialect import ReadOptions
 from tests.mutants import batches
 from tests.mutants.reading import MEMORY, SECONDS, Hanging, Mutant, Outside, Watch, read, stop_hanging
 from tests.mutants.seeds import ROWS, SEEDS, content

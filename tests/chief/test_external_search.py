@@ -18,7 +18,6 @@ from jobs.actions import (
     trials,
 )
 from jobs.actions.external_search import HeldTrial, NoTrial
-from jobs.contracts.formats.reading import FormatError
 from jobs.errors import BadInput, Conflict, Forbidden, StaleFence, StaleState
 from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Attempt, Job, Lease, MetricSeries, Worker
@@ -26,6 +25,7 @@ from jobs.queries import events as event_log
 from jobs.queries import outcomes
 from jobs.queries.external_search import external
 from jobs.queries.script_reports import TrialName, parse_name, reported
+from jobs.spec.formats.reading import FormatError
 from jobs.states import JobState, Outcome
 from tests.people import People, browser_of
 from workers.chief.chief import _advance

@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from jobs.contracts.code import Reading, ReadRequest, SentFile
+from jobs.messages.code import Reading, ReadRequest, SentFile
 from workers.code_reader.reading import read
 
 MODEL = """import keras

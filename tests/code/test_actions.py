@@ -9,7 +9,7 @@ import pytest
 from jobs import clock
 from jobs.actions import code, deletions, purge
 from jobs.actions.code import CheckedFile, StoredCode
-from jobs.contracts.code import CodeFound
+from jobs.messages.code import CodeFound
 from jobs.models import CodeFile, CodeVersion, Deletion
 from jobs.queries import references
 from tests.people import People

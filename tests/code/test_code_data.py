@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from jobs.actions import attempt_end, deletions, schedule, tasks
-from jobs.contracts.events import ArtifactWritten
+from jobs.messages.events import ArtifactWritten
 from jobs.models import Dataset, DatasetVersion, Job, Project
 from jobs.states import Outcome
 from jobs.store import store

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.code import ComparedFile, CompareRequest, FileDifference
+from jobs.messages.code import ComparedFile, CompareRequest, FileDifference
 from workers.code_reader import comparison
 from workers.code_reader.comparison import compare
 

@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 
 from jobs.actions import attempt_end, pipeline
-from jobs.contracts.code_model import CodeModel
-from jobs.contracts.dry_build import BuiltModel
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.values import apply_values
 from jobs.models import CodeVersion, Job, Trial
+from jobs.spec.checks.dry_build import BuiltModel
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.code_model import CodeModel
+from jobs.spec.space.values import apply_values
 from jobs.states import Outcome
 from tests import factories, own_code
 from tests.code.same_time import before_lock

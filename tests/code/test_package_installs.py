@@ -11,12 +11,12 @@ from django.test import Client
 
 from jobs.actions import attempt_end, package_sets, schedule
 from jobs.actions.tasks import task_for
-from jobs.contracts.environments import InstalledPackage, InstalledSet, PackageChoice
-from jobs.contracts.events import Phase, Started
-from jobs.contracts.packages import digest_of
 from jobs.errors import StaleFence
 from jobs.kinds.install.payload import InstallTask
+from jobs.messages.environments import InstalledPackage, InstalledSet, PackageChoice
+from jobs.messages.events import Phase, Started
 from jobs.models import Attempt, CodeVersion, Job, PackageResolution, PackageSet, RecordedPackages
+from jobs.spec.checks.packages import digest_of
 from jobs.states import Outcome
 from tests import factories
 from tests.code.same_time import before_lock

@@ -12,9 +12,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from jobs.contracts.base import Frozen
-from jobs.contracts.code import Highlighted
+from jobs.messages.code import Highlighted
 from jobs.models import CodeFile, CodeVersion
+from jobs.spec.base import Frozen
 from tests.code.making import MODEL, zipped
 from tests.code_reading import real_process  # noqa: F401  a fixture
 from tests.markup import squeezed

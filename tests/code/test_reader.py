@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.code import (
+from jobs.messages.code import (
     MAX_FILES,
     MAX_RUNS,
     MAX_SHOWN_LINES,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.contracts.dialect import Dialect, DialectRequest, detect
+from jobs.spec.data.dialect import Dialect, DialectRequest, detect
 
 GERMAN = "Straße;Fläche;Preis\nAm Wall;1.234,5;99,90 €\nMarkt;80,25;1.100,00 €\n"
 

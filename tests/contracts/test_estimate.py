@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts import estimate
-from jobs.contracts.estimate import History, PastTraining
-from jobs.contracts.experiment import ExperimentSpec
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan import estimate
+from jobs.spec.plan.estimate import History, PastTraining
 
 STOPPED = PastTraining(epochs=30, best_epoch=25, patience=5)
 CUT_OFF = PastTraining(epochs=40, best_epoch=38, patience=5)

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from jobs.contracts.fork import FORK_REQUEST, ForkIntoSandbox, ForkRequest
+from jobs.messages.fork import FORK_REQUEST, ForkIntoSandbox, ForkRequest
 
 
 @pytest.mark.parametrize(

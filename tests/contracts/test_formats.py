@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from jobs.contracts.formats import keras_tuner
-from jobs.contracts.formats.importing import READERS, read
-from jobs.contracts.formats.reading import FormatError
-from jobs.contracts.search_space import Space
-from jobs.contracts.space_size import grid_size
+from jobs.spec.formats import keras_tuner
+from jobs.spec.formats.importing import READERS, read
+from jobs.spec.formats.reading import FormatError
+from jobs.spec.space.search_space import Space
+from jobs.spec.space.size import grid_size
 
 FILES = Path(__file__).parent / "files"
 Json = dict[str, Any]

@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from jobs.contracts.histogram import MAX_BUCKET, RELATIVE_ERROR, bucket_of, percentile, value_of
-from jobs.contracts.traffic import Tally
+from jobs.messages.histogram import (
+    MAX_BUCKET,
+    RELATIVE_ERROR,
+    bucket_of,
+    percentile,
+    value_of,
+)
+from jobs.messages.traffic import Tally
 
 
 def counted(values: np.ndarray) -> dict[int, int]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.contracts.json_depth import MAX_DEPTH, is_too_deep
+from jobs.spec.json_depth import MAX_DEPTH, is_too_deep
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from jobs.contracts.narrowing import NotNarrower, changes, contains, narrowed
-from jobs.contracts.search_space import Space, grid
+from jobs.spec.space.narrowing import NotNarrower, changes, contains, narrowed
+from jobs.spec.space.search_space import Space, grid
 
 UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16, "default": 64}
 RATE = {"name": "learning_rate", "kind": "float", "min": 1e-4, "max": 1e-1, "sampling": "log"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.contracts import patterns
+from jobs.spec.checks import patterns
 
 # Python announces set operations in character classes, but has none yet.
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")

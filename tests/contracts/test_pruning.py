@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jobs.contracts.pruning import AshaPruner, Curve, HyperbandPruner, MedianPruner, judge
-from jobs.contracts.search import SearchSpec
+from jobs.spec.sections.pruning import AshaPruner, Curve, HyperbandPruner, MedianPruner, judge
+from jobs.spec.sections.search import SearchSpec
 
 SPACE = [{"name": "learning_rate", "kind": "float", "min": 1e-3, "max": 1e-1}]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.base import Frozen
-from jobs.contracts.searchable import SEARCHABLE_FIT_FIELDS
-from jobs.contracts.templates import TEMPLATES
+from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.base import Frozen
+from jobs.spec.space.searchable import SEARCHABLE_FIT_FIELDS
+from jobs.spec.templates import TEMPLATES
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "experiment-spec.md"
 UPDATE = "UPDATE_DOCS=1 pytest tests/contracts/test_reference_tables.py, then commit docs/experiment-spec.md"

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jobs.contracts import spec_checks
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.problems import Problem, problems
-from jobs.contracts.values import apply_values
+from jobs.spec.checks import settings as spec_checks
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem, problems
+from jobs.spec.space.values import apply_values
 
 DIGEST = "a" * 64
 SPACE = [{"name": "rate", "kind": "float", "min": 0.1, "max": 1.0}]

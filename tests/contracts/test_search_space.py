@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from jobs.contracts import space_size
-from jobs.contracts.search import SearchSpec
-from jobs.contracts.search_space import (
+from jobs.spec.sections.search import SearchSpec
+from jobs.spec.space import size as space_size
+from jobs.spec.space.search_space import (
     Parameter,
     Space,
     check_space,
@@ -21,7 +21,7 @@ from jobs.contracts.search_space import (
     sample,
     value_errors,
 )
-from jobs.contracts.space_size import grid_size
+from jobs.spec.space.size import grid_size
 
 SPACES: TypeAdapter[Space] = TypeAdapter(Space)
 Json = dict[str, Any]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from jobs.contracts.search_space import Space
-from jobs.contracts.smaller_space import describe, edges, smaller
+from jobs.spec.space.search_space import Space
+from jobs.spec.space.smaller_space import describe, edges, smaller
 
 SPACE: TypeAdapter[Space] = TypeAdapter(Space)
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from jobs.contracts.model_reports.ensemble import EnsembleReport
-from jobs.contracts.model_reports.evaluation import Calibration, CalibrationBin
-from jobs.contracts.model_reports.quantization import Agreement
-from jobs.contracts.model_reports.verdicts import verdict
+from jobs.messages.reports.ensemble import EnsembleReport
+from jobs.messages.reports.evaluation import Calibration, CalibrationBin
+from jobs.messages.reports.quantization import Agreement
+from jobs.messages.reports.verdicts import verdict
 from tests.reports import ensemble_report, evaluation_report, quantization_report
 
 

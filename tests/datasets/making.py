@@ -3,8 +3,8 @@
 from typing import Any
 
 from jobs.actions import datasets
-from jobs.contracts.profile import Profile
 from jobs.models import Artifact, DatasetVersion
+from jobs.spec.data.profile import Profile
 
 DIGITS: dict[str, Any] = {
     "rows": 1797,

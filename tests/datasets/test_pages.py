@@ -12,9 +12,9 @@ from django.test import Client
 
 from jobs import program, upload_files
 from jobs.actions import datasets, experiments, resumable_uploads
-from jobs.contracts.columns import ColumnRequest
 from jobs.models import DatasetVersion, Job, ResumableUpload
 from jobs.queries.devices import no_worker
+from jobs.spec.data.columns import ColumnRequest
 from tests.datasets.making import DIABETES, DIGITS, SHOP, make_ready
 from tests.datasets.test_api import CSV
 from tests.factories import make_dataset, profile

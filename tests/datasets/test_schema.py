@@ -10,8 +10,7 @@ import pytest
 from django.test import Client
 
 from jobs.actions import artifacts, datasets
-from jobs.contracts.data import Split
-from jobs.contracts.overview import (
+from jobs.messages.overview import (
     ColumnGaps,
     Correlations,
     Gaps,
@@ -21,9 +20,10 @@ from jobs.contracts.overview import (
     Repeats,
     Sample,
 )
-from jobs.contracts.profile import Profile
 from jobs.models import DatasetVersion, Job
 from jobs.queries import datasets as queries
+from jobs.spec.data.profile import Profile
+from jobs.spec.sections.data import Split
 from jobs.store import store
 from tests.datasets.making import DIGITS, PETS, SHOP, make_ready
 from tests.datasets.test_api import send

@@ -7,13 +7,13 @@ import pytest
 from django.test import Client
 
 from jobs.actions import artifacts
-from jobs.contracts.data import Split
-from jobs.contracts.overview import Overview, PartRows, Repeats, SplitOverview, key_of
-from jobs.contracts.profile import Profile
-from jobs.contracts.split_roles import canonical
 from jobs.kinds.split_overview.payload import SplitOverviewPayload
+from jobs.messages.overview import Overview, PartRows, Repeats, SplitOverview, key_of
 from jobs.models import DatasetVersion, Job
 from jobs.queries import datasets as queries
+from jobs.spec.data.profile import Profile
+from jobs.spec.data.split_roles import canonical
+from jobs.spec.sections.data import Split
 from jobs.states import JobState
 from jobs.store import store
 from tests.datasets.making import SHOP, make_ready

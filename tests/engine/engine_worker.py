@@ -6,10 +6,10 @@ from typing import Any
 
 from jobs import clock
 from jobs.actions import attempt_end, tasks
-from jobs.contracts import events
-from jobs.contracts.pruning import Curve
 from jobs.kinds.search.payload import TrialTask
+from jobs.messages import events
 from jobs.models import Attempt
+from jobs.spec.sections.pruning import Curve
 from jobs.states import Outcome
 from jobs.store import store
 from tests.jobs.yard import PretendWorker

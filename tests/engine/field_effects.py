@@ -15,17 +15,17 @@ from unittest.mock import MagicMock, patch
 import keras
 import numpy as np
 
-from jobs.contracts import estimate
-from jobs.contracts.estimate import History, PastTraining
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.profile import Profile
-from jobs.contracts.pruning import Curve
-from jobs.contracts.schedules import ReduceOnPlateau
-from jobs.contracts.suggest import SuggestRequest
-from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.ensemble.payload import EnsembleTask
 from jobs.kinds.search.payload import SearchPayload, TrialTask
 from jobs.kinds.train.payload import TrainTask
+from jobs.messages.suggest import SuggestRequest
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan import estimate
+from jobs.spec.plan.estimate import History, PastTraining
+from jobs.spec.sections.pruning import Curve
+from jobs.spec.sections.schedules import ReduceOnPlateau
 from tests.engine.helpers import RecordingReport
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.evaluation.members import MemberPredictions

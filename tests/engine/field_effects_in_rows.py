@@ -12,11 +12,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from jobs.actions import attempt_end, pipeline, registration, schedule, suggest
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.suggest import Answer, Suggestion
 from jobs.kinds.train.actions import TrainActions
+from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, Dataset, DatasetVersion, Job
 from jobs.queries import outcomes
+from jobs.spec.experiment import ExperimentSpec
 from jobs.states import Outcome
 from tests.factories import make_artifact, make_job, make_job_artifact, make_trials
 from tests.jobs.yard import PretendWorker, Yard, make_yard

@@ -7,11 +7,11 @@ from typing import Any
 
 import keras
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.script_model import ScriptModel
-from jobs.contracts.values import apply_values
 from jobs.models import Alias
 from jobs.queries import base_versions
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.script_model import ScriptModel
+from jobs.spec.space.values import apply_values
 from tests.engine.field_effects import Files
 from tests.engine.field_effects_in_rows import in_new_rows
 from tests.engine.test_fine_tuning import stored

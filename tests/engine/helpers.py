@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model import model_json
-from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.profile.payload import ProfileTask
+from jobs.messages.task import DatasetFile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.model import model_json
 from workers.engine.tasks.profile import run as run_profile
 
 

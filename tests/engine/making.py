@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.ensemble.payload import Member
 from jobs.kinds.profile.payload import ProfileTask
+from jobs.messages.task import DatasetFile
+from jobs.spec.experiment import ExperimentSpec
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.tasks import profile
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.signature import Signature
-from jobs.contracts.task_parts import ModelWithCode
+from jobs.messages.task import ModelWithCode
+from jobs.spec.signature import Signature
 from workers.model_process.frames import FrameReader, write_frame
 
 ROOT = Path(__file__).resolve().parents[2]

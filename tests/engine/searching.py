@@ -3,9 +3,9 @@
 import math
 import random
 
-from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.search import SearchSpec
-from jobs.contracts.suggest import FINAL, SuggestRequest, TrialRow
+from jobs.messages.suggest import FINAL, SuggestRequest, TrialRow
+from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.sections.search import SearchSpec
 from workers.engine.search.suggest import suggest
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jobs.contracts.columns import ColumnRequest
-from jobs.contracts.task_parts import DatasetFile
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.columns import ColumnRequest
 from tests.engine.helpers import csv_file, profiled
 
 STEPS = 5

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.contracts.data import DataSpec
-from jobs.contracts.task_parts import DatasetFile
+from jobs.messages.task import DatasetFile
+from jobs.spec.sections.data import DataSpec
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.reading import arrow_file

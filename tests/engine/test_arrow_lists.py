@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.contracts.file_limits import FileLimits
-from jobs.contracts.profile import Profile
-from jobs.contracts.task_parts import DatasetFile
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.file_limits import FileLimits
+from jobs.spec.data.profile import Profile
 from tests.engine.helpers import profiled, spec_of
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.spilled import Spill

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from jobs.contracts.task_parts import CheckpointFolder
+from jobs.messages.task import CheckpointFolder
 from tests.engine.helpers import RecordingReport
 from workers.engine.data.store import file_digest
 from workers.engine.training import checkpoint

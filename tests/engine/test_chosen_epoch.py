@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.after import Retrain
-from jobs.contracts.fit import EarlyStopping
-from jobs.contracts.monitors import of_training, of_trial
-from jobs.contracts.search import Objective
 from jobs.kinds.train.payload import TrainResult, TrainTask
+from jobs.spec.sections.after import Retrain
+from jobs.spec.sections.fit import EarlyStopping
+from jobs.spec.sections.monitors import of_training, of_trial
+from jobs.spec.sections.search import Objective
 from tests.engine.helpers import RecordingReport, profiled, spec_of
 
 AUC = Objective(metric="val_auc", direction="max")

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.columns import ColumnRequest
-from jobs.contracts.profile import Profile
-from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.code_data.payload import CodeDataResult, CodeDataTask
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.profile import Profile
 from tests import own_code
 from tests.engine.helpers import RecordingReport, profiled, spec_of
 from workers.engine.data.dataset import Dataset, load_dataset

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jobs.contracts.file_limits import FileLimits
 from jobs.kinds.profile.payload import ProfileTask
+from jobs.spec.data.file_limits import FileLimits
 from tests.engine.helpers import RecordingReport
 from workers.engine.data.reading.damage import reading
 from workers.engine.errors import DamagedFile, RefusedInput

@@ -5,10 +5,10 @@ import keras
 import numpy as np
 import pytest
 
-from jobs.contracts.after import Ensemble
-from jobs.contracts.model_reports.base import MetricValue
-from jobs.contracts.model_reports.ensemble import Candidate, EnsembleReport
 from jobs.kinds.ensemble.payload import EnsembleTask, Member
+from jobs.messages.reports.base import MetricValue
+from jobs.messages.reports.ensemble import Candidate, EnsembleReport
+from jobs.spec.sections.after import Ensemble
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from tests.next_steps import has_next_step
 from workers.engine.data.dataset import load_dataset

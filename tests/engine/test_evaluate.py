@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn import metrics as reference
 
-from jobs.contracts.measures import primary_metric
-from jobs.contracts.model_reports.evaluation import EVALUATION
+from jobs.messages.reports.evaluation import EVALUATION
+from jobs.spec.sections.measures import primary_metric
 from workers.engine.evaluation.evaluate import evaluate, scores, write_predictions
 from workers.engine.evaluation.intervals import bootstrap, wilson
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from jobs.contracts.columns import ColumnRequest
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model import model_json
-from jobs.contracts.problems import problems
-from jobs.contracts.templates import TEMPLATES
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import problems
+from jobs.spec.sections.model import model_json
+from jobs.spec.templates import TEMPLATES
 from tests.engine import field_effects as probes
 from tests.engine import field_effects_in_rows as rows
 from tests.engine import field_effects_of_own_models as own

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.contracts.file_limits import FileLimits
-from jobs.contracts.profile import Profile
+from jobs.spec.data.file_limits import FileLimits
+from jobs.spec.data.profile import Profile
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.reading.archive import open_archive
 from workers.engine.data.reading.csv_file import read_csv

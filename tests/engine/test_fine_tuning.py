@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task_parts import BaseModelFile
 from jobs.kinds.train.payload import TrainTask
+from jobs.messages.task import BaseModelFile
+from jobs.spec.experiment import ExperimentSpec
 from tests.engine.helpers import RecordingReport, blobs, profiled
 from tests.engine.test_program import assert_equal, train
 
@@ -28,7 +28,7 @@ def blobs_file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def data(blobs_file):
-    from jobs.contracts.data import DataSpec
+    from jobs.spec.sections.data import DataSpec
     from workers.engine.data.dataset import load_dataset
 
     return load_dataset(blobs_file, DataSpec(dataset="b"))
@@ -281,7 +281,7 @@ def test_the_trained_model_is_saved_with_its_weights_and_without_augmentation(tm
 
 
 def digits(folder: Path) -> Any:
-    from jobs.contracts.data import DataSpec
+    from jobs.spec.sections.data import DataSpec
     from workers.engine.data.dataset import load_dataset
 
     return load_dataset(profiled(folder / "digits", bundled="digits"), DataSpec(dataset="digits"))
@@ -372,7 +372,7 @@ def test_executions_in_one_call_train_as_each_alone(blobs_file, tmp_path, monkey
 
 
 def test_an_interrupted_training_continues_as_if_it_had_not_stopped(blobs_file, tmp_path):
-    from jobs.contracts.task_parts import CheckpointFolder
+    from jobs.messages.task import CheckpointFolder
     from workers.engine.models.files import load_model
     from workers.engine.report import TaskInterrupted
     from workers.engine.tasks import train as train_task

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.contracts.data import Split
-from jobs.contracts.evaluation import Turn
+from jobs.spec.sections.data import Split
+from jobs.spec.sections.evaluation import Turn
 from tests.engine.helpers import RecordingReport, spec_of
 from tests.engine.training import blobs_file
 from workers.engine.data.dataset import Dataset

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from jobs.contracts.dialect import Dialect, DialectRequest
-from jobs.contracts.file_limits import FileLimits
+from jobs.spec.data.dialect import Dialect, DialectRequest
+from jobs.spec.data.file_limits import FileLimits
 from tests.engine.helpers import profiled
 from workers.engine.data.reading.column_types import convert
 from workers.engine.data.reading.csv_file import BadRows, read_csv

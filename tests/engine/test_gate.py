@@ -6,9 +6,9 @@ import keras
 import numpy as np
 import pytest
 
-from jobs.contracts.gates import Floor, GateRules, Slice
-from jobs.contracts.signature import Signature
 from jobs.kinds.gate.payload import GateTask
+from jobs.spec.gates import Floor, GateRules, Slice
+from jobs.spec.signature import Signature
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from workers.engine.data.store import file_digest
 from workers.engine.evaluation.gate_metrics import Estimate, metric_function

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.contracts.signature import Signature
 from jobs.kinds.gate.payload import GateTask
+from jobs.spec.signature import Signature
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from tests.engine.model_processes import (
     Process,

@@ -48,7 +48,7 @@ def test_a_plateau_reduces_the_rate_as_the_keras_callback_does_in_one_fit(file, 
 def test_a_training_without_validation_replays_the_rates_of_the_one_with_it():
     import keras
 
-    from jobs.contracts.fit import FitSpec
+    from jobs.spec.sections.fit import FitSpec
     from workers.engine.training.hooks import hook_for
 
     model = keras.Sequential([keras.layers.Dense(1)])
@@ -85,7 +85,7 @@ def test_averages_are_validated_and_saved_while_training_continues_with_its_own_
 
 
 def test_the_keys_of_hooks_in_checkpoints_do_not_change():
-    from jobs.contracts.fit import FitSpec
+    from jobs.spec.sections.fit import FitSpec
     from workers.engine.training.hooks import hook_for
 
     fit = FitSpec.model_validate({"schedule": PLATEAU, "ema": {"momentum": 0.9}})

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.formats import importing
-from jobs.contracts.profile import Profile
-from jobs.contracts.search import SearchSpec
-from jobs.contracts.templates import TEMPLATES
+from jobs.spec.data.profile import Profile
+from jobs.spec.formats import importing
+from jobs.spec.sections.search import SearchSpec
+from jobs.spec.templates import TEMPLATES
 from tests.engine.helpers import profiled, spec_of
 from tests.engine.test_program import train
 
@@ -121,7 +121,7 @@ def test_a_hyper_resnet_has_no_layer_with_a_function(version: str) -> None:
 def test_the_sum_of_version_next_is_that_of_its_function() -> None:
     import keras
 
-    from jobs.contracts.precision import PrecisionSpec
+    from jobs.spec.sections.precision import PrecisionSpec
     from workers.engine.models.templates.hypermodels import _sum_of_last_axis
     from workers.engine.models.templates.site import Site
 

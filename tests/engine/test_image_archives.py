@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jobs.contracts.data import DataSpec
-from jobs.contracts.file_limits import FileLimits
-from jobs.contracts.profile import Profile
-from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.profile.payload import ProfileTask
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.file_limits import FileLimits
+from jobs.spec.data.profile import Profile
+from jobs.spec.sections.data import DataSpec
 from tests.engine.helpers import RecordingReport
 from tests.features.test_images import png_of
 from tests.images import folders, picture, tarred, zipped

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.data import DataSpec
-from jobs.contracts.features import Features
-from jobs.contracts.task_parts import DatasetFile
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.features import Features
+from jobs.spec.sections.data import DataSpec
 from tests.engine.helpers import RecordingReport, profiled, spec_of
 from tests.engine.processes.test_lockstep import SEARCH, assert_alike, set_cost, task_of, trained  # noqa: F401
 from tests.engine.test_training import assert_same, final_state

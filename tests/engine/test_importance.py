@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.analysis import FurtherObjective, ImportanceRequest, Influence
+from jobs.messages.analysis import FurtherObjective, ImportanceRequest, Influence
 from workers.engine.analysis.importance import MAX_TRIALS, importance
 from workers.engine.analysis.influence import of_number
 

@@ -129,7 +129,7 @@ def test_a_layer_with_a_custom_initializer_is_not_complete() -> None:
 
 
 def test_a_model_that_cannot_be_redrawn_is_not_cached(tmp_path, monkeypatch) -> None:
-    from jobs.contracts.data import DataSpec
+    from jobs.spec.sections.data import DataSpec
     from tests.engine.helpers import profiled, spec_of
     from workers.engine.data.dataset import load_dataset
     from workers.engine.models.initial_values import InitialValues

@@ -7,8 +7,8 @@ import pytest
 from keras_tuner import HyperParameters
 from pydantic import TypeAdapter
 
-from jobs.contracts.formats import importing, keras_tuner
-from jobs.contracts.search_space import Parameter, Space
+from jobs.spec.formats import importing, keras_tuner
+from jobs.spec.space.search_space import Parameter, Space
 
 PARAMETERS = TypeAdapter(Parameter)
 

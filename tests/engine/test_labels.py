@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.model_reports.evaluation import EVALUATION
-from jobs.contracts.profile import Profile
-from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.train.payload import TrainTask
+from jobs.messages.reports.evaluation import EVALUATION
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.profile import Profile
 from tests.engine.helpers import RecordingReport, csv_file, profiled, spec_of
 from workers.engine.data.dataset import load_dataset
 from workers.engine.data.labels import several_labels

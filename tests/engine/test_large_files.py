@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.contracts.dialect import Dialect
-from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from jobs.spec.data.dialect import Dialect
+from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data import spilled
 from workers.engine.data.reading import csv_blocks, json_lines

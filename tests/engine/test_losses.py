@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jobs.contracts import measures
-from jobs.contracts.fit import FitSpec
+from jobs.spec.sections import measures
+from jobs.spec.sections.fit import FitSpec
 from workers.engine.errors import BadSpec
 from workers.engine.models.losses import LOSSES, compute_metrics, loss_name, metric_names
 

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from jobs.contracts.fit import FitSpec
-from jobs.contracts.optimizers import ARGUMENTS
+from jobs.spec.sections.fit import FitSpec
+from jobs.spec.sections.optimizers import ARGUMENTS
 
 EPOCHS, STEPS, RATE = 10, 4, 0.5
 

@@ -8,12 +8,12 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from jobs.contracts.columns import ColumnRequest
-from jobs.contracts.data import Split
-from jobs.contracts.overview import Overview, Sample, Section, SplitOverview
-from jobs.contracts.profile import Profile
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.kinds.split_overview.payload import SplitOverviewTask
+from jobs.messages.overview import Overview, Sample, Section, SplitOverview
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.profile import Profile
+from jobs.spec.sections.data import Split
 from tests.engine.helpers import RecordingReport, csv_file, profiled
 from workers.engine.data import profile_size
 from workers.engine.data.mapped_columns import MappedColumns

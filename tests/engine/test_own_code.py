@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.dry_build import BuiltModel, DataShape
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task_parts import DatasetFile, OwnCode
-from jobs.contracts.values import apply_values
 from jobs.kinds.dry_build.payload import DryBuildTask
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from jobs.kinds.train.payload import TrainTask
+from jobs.messages.task import DatasetFile, OwnCode
+from jobs.spec.checks.dry_build import BuiltModel, DataShape
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.space.values import apply_values
 from tests import own_code
 from tests.engine.helpers import RecordingReport
 from tests.engine.making import ArtifactReport, dataset_file
@@ -369,7 +369,7 @@ def test_an_own_fit_that_was_stopped_begins_again(tmp_path: Path, iris: DatasetF
 
 def interrupted(folder: Path, text: str, entry: str, file: DatasetFile) -> tuple[str, dict[str, Any]]:
     """Stop a trial after its first epoch, and run it again from its checkpoint."""
-    from jobs.contracts.task_parts import CheckpointFolder
+    from jobs.messages.task import CheckpointFolder
     from workers.engine.report import TaskInterrupted
     from workers.engine.tasks import trial as task
 

@@ -8,11 +8,11 @@ import keras
 import numpy as np
 import pytest
 
-from jobs.contracts.sandbox import Level
-from jobs.contracts.task_parts import OwnCode
 from jobs.kinds.ensemble.payload import EnsembleTask
 from jobs.kinds.quantize.payload import QuantizeTask
 from jobs.kinds.register.payload import RegisterTask
+from jobs.messages.sandbox import Level
+from jobs.messages.task import OwnCode
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from tests.own_layers import SCALED, save_with_layer, scaled
 from workers.engine.data.store import file_digest

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.contracts.precision import PrecisionSpec
+from jobs.spec.sections.precision import PrecisionSpec
 from tests.engine.helpers import RecordingReport, profiled, spec_of
 from workers.engine.errors import BadSpec
 from workers.engine.models.precision import policy_of

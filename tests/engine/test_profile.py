@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.contracts.profile import Profile
+from jobs.spec.data.profile import Profile
 from tests.engine.helpers import csv_file, profiled
 from workers.engine.data.bundled import CATALOGUE, load_bundled
 from workers.engine.data.reading.csv_file import read_csv

@@ -21,7 +21,7 @@ MLPS = {
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    from jobs.contracts.data import DataSpec
+    from jobs.spec.sections.data import DataSpec
     from workers.engine.data.dataset import load_dataset
 
     folder = tmp_path_factory.mktemp("program")
@@ -139,7 +139,7 @@ def test_another_shape_gets_its_own_program(data):
 
 
 def test_every_field_of_a_spec_is_part_of_the_program_key_or_ignored_explicitly():
-    from jobs.contracts.experiment import ExperimentSpec
+    from jobs.spec.experiment import ExperimentSpec
     from workers.engine.compiled.cache_key import IGNORED_SPEC_FIELDS
 
     assert set(ExperimentSpec.model_fields) - IGNORED_SPEC_FIELDS == {"data", "model", "fit", "precision"}

@@ -4,16 +4,16 @@ import keras
 import numpy as np
 import pytest
 
-from jobs.contracts.after import Ensemble, Quantize
-from jobs.contracts.model_reports.base import MetricValue
-from jobs.contracts.model_reports.quantization import (
+from jobs.kinds.ensemble.payload import EnsembleTask
+from jobs.kinds.quantize.payload import QuantizeTask
+from jobs.messages.reports.base import MetricValue
+from jobs.messages.reports.quantization import (
     Agreement,
     BytesBeforeAfter,
     QuantizationReport,
     QuantizedBytes,
 )
-from jobs.kinds.ensemble.payload import EnsembleTask
-from jobs.kinds.quantize.payload import QuantizeTask
+from jobs.spec.sections.after import Ensemble, Quantize
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from tests.next_steps import has_next_step
 from workers.engine.models.files import load_model

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.pruning import Verdict
 from jobs.kinds.search.payload import TrialTask
 from jobs.models import DatasetVersion
 from jobs.queries import metrics
+from jobs.spec.sections.pruning import Verdict
 from jobs.store import LocalStore, store
 from tests.engine.engine_worker import EngineWorker
 from tests.engine.helpers import RecordingReport, profiled

@@ -11,10 +11,10 @@ import sys
 import numpy as np
 import pytest
 
-from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.search_space import check_values, grid
-from jobs.contracts.space_size import grid_size
-from jobs.contracts.suggest import SuggestRequest, TrialRow
+from jobs.messages.suggest import SuggestRequest, TrialRow
+from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.space.search_space import check_values, grid
+from jobs.spec.space.size import grid_size
 from tests.engine.searching import ask, finished, items, play, search, values_of
 from workers.engine.search.bayesian import clipped
 from workers.engine.search.suggest import suggest
@@ -277,8 +277,8 @@ def test_parzen_estimators_use_several_objectives():
 def test_cheap_algorithms_import_nothing_large():
     code = (
         "import sys; from workers.engine.search.suggest import suggest;"
-        "from jobs.contracts.algorithms import ALGORITHMS;"
-        "from jobs.contracts.suggest import SuggestRequest as R;"
+        "from jobs.spec.algorithms import ALGORITHMS;"
+        "from jobs.messages.suggest import SuggestRequest as R;"
         f"s = {{'space': {SMALL!r}}};"
         "cheap = [name for name, info in ALGORITHMS.items() if not info.own_process];"
         "[suggest(R.model_validate({'search': {**s, 'algorithm': name}})) for name in cheap];"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.narrowing import contains, narrowed
-from jobs.contracts.search_space import check_values, grid
-from jobs.contracts.suggest import TrialRow
+from jobs.messages.suggest import TrialRow
+from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.space.narrowing import contains, narrowed
+from jobs.spec.space.search_space import check_values, grid
 from tests.engine.searching import ask, items, search, values_of
 
 WIDE = search(

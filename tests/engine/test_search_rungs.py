@@ -7,8 +7,8 @@ from collections import Counter
 import optuna
 import pytest
 
-from jobs.contracts.rungs import RungOptions, brackets, rung_epochs, total_epochs
-from jobs.contracts.suggest import SuggestRequest
+from jobs.messages.suggest import SuggestRequest
+from jobs.spec.sections.rungs import RungOptions, brackets, rung_epochs, total_epochs
 from tests.engine.searching import finished, play, row, search
 from workers.engine.search.suggest import suggest
 

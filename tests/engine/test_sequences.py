@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.contracts.columns import ColumnRequest
-from jobs.contracts.data_checks import problems
-from jobs.contracts.find_model import suitable
-from jobs.contracts.profile import Profile
+from jobs.spec.checks.data import problems
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.profile import Profile
+from jobs.spec.plan.find_model import suitable
 from tests.engine.helpers import profiled, spec_of
 from tests.engine.sequences import wave_arrays, waves
 from workers.engine.data.dataset import load_dataset

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jobs.contracts.dialect import DialectRequest
-from jobs.contracts.file_limits import FileLimits
+from jobs.spec.data.dialect import DialectRequest
+from jobs.spec.data.file_limits import FileLimits
 from workers.engine.data.reading import several
 from workers.engine.data.reading.csv_file import BadRows
 from workers.engine.data.reading.several import join, read_csv_files, read_json_files

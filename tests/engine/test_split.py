@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.contracts.data import Split
+from jobs.spec.sections.data import Split
 from workers.engine.data.split import split
 from workers.engine.errors import BadSpec
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.contracts.columns import ColumnRequest
-from jobs.contracts.profile import Profile
-from jobs.contracts.split_roles import resolved
-from jobs.contracts.task_parts import DatasetFile
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.profile import Profile
+from jobs.spec.data.split_roles import resolved
 from tests.engine.helpers import csv_file, profiled, spec_of
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.folds import rows_for

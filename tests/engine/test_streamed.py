@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.contracts.after import Ensemble, Quantize
-from jobs.contracts.gates import GateRules, Slice
-from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.ensemble.payload import EnsembleTask
 from jobs.kinds.gate.payload import GateTask
 from jobs.kinds.quantize.payload import QuantizeTask
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from jobs.messages.task import DatasetFile
+from jobs.spec.gates import GateRules, Slice
+from jobs.spec.sections.after import Ensemble, Quantize
 from tests.engine.helpers import RecordingReport, csv_file, profiled, spec_of
 from tests.engine.making import ArtifactReport, dataset_file, spec_for, train_member
 from tests.engine.test_tables import customers

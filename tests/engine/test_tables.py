@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.contracts.columns import ColumnOptions
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.file_limits import FileLimits
-from jobs.contracts.profile import Profile
-from jobs.contracts.task_parts import DatasetFile
-from jobs.contracts.variables import variables
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.columns import ColumnOptions
+from jobs.spec.data.file_limits import FileLimits
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.variables import variables
 from tests.engine.helpers import csv_file, profiled, spec_of
 from tests.engine.making import train_member
 from workers.engine.data.dataset import load_dataset
@@ -355,7 +355,7 @@ def test_a_list_of_features_leaves_one_target(tmp_path: Path) -> None:
 
 
 def test_preprocessing_that_makes_the_input_too_large_is_refused(monkeypatch, table: DatasetFile) -> None:
-    monkeypatch.setattr("jobs.contracts.encoding.DEFAULT_LIMITS", FileLimits(table_bytes=1))
+    monkeypatch.setattr("jobs.spec.data.encoding.DEFAULT_LIMITS", FileLimits(table_bytes=1))
     options = {"city": ColumnOptions(encode="one_hot")}
     load_dataset(table, spec_of("t").data)
     with pytest.raises(BadSpec, match="the encoded columns have"):

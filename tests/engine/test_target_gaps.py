@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.contracts.columns import ColumnRequest
-from jobs.contracts.profile import Profile
-from jobs.contracts.task_parts import DatasetFile
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.profile import Profile
 from tests.engine.helpers import csv_file, profiled, spec_of
 from workers.engine.data.dataset import load_dataset
 from workers.engine.errors import BadData, TargetGaps

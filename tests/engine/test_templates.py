@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from jobs.contracts.data_checks import problems
-from jobs.contracts.encoding import encoded
-from jobs.contracts.profile import Profile
-from jobs.contracts.templates import TEMPLATES
-from jobs.contracts.variables import parameters, variables
+from jobs.spec.checks.data import problems
+from jobs.spec.data.encoding import encoded
+from jobs.spec.data.profile import Profile
+from jobs.spec.plan.variables import parameters, variables
+from jobs.spec.templates import TEMPLATES
 from tests.engine.helpers import profiled, spec_of
 from tests.engine.sequences import waves
 from tests.engine.test_program import assert_equal, train
@@ -90,7 +90,7 @@ def test_the_listed_variables_are_those_that_keras_creates(info, args, task):
 
 @pytest.fixture(scope="module")
 def data_for(tmp_path_factory):
-    from jobs.contracts.data import DataSpec
+    from jobs.spec.sections.data import DataSpec
     from workers.engine.data.dataset import load_dataset
 
     @functools.cache
@@ -142,8 +142,8 @@ MESH = {"devices": "cpu", "shape": [1], "axis_names": ["data"], "batch_axis": "d
 
 
 def test_the_plan_of_a_template_without_a_list_names_the_unknown_parts(unlisted):
-    from jobs.contracts.plan import Situation, make_plan
-    from jobs.contracts.resources import WorkerSize
+    from jobs.spec.plan.plan import Situation, make_plan
+    from jobs.spec.sections.resources import WorkerSize
 
     spec = spec_of("any", mesh={**MESH, "layout": [{"match": "no/such", "axes": [None]}]})
     assert problems(spec, profile_for(unlisted)) == []

@@ -6,16 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts import data_checks, find_model
-from jobs.contracts.encoding import encoded
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.file_limits import FileLimits
-from jobs.contracts.plan import Situation, make_plan
-from jobs.contracts.profile import Profile
-from jobs.contracts.resources import WorkerSize
-from jobs.contracts.task_parts import DatasetFile
-from jobs.contracts.values import apply_values
-from jobs.contracts.variables import variables
+from jobs.messages.task import DatasetFile
+from jobs.spec.checks import data as data_checks
+from jobs.spec.data.encoding import encoded
+from jobs.spec.data.file_limits import FileLimits
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan import find_model
+from jobs.spec.plan.plan import Situation, make_plan
+from jobs.spec.plan.variables import variables
+from jobs.spec.sections.resources import WorkerSize
+from jobs.spec.space.values import apply_values
 from tests.engine.helpers import spec_of
 from tests.engine.processes.test_lockstep import assert_alike, set_cost, task_of, trained  # noqa: F401  a fixture
 from tests.engine.test_training import assert_same, final_state
@@ -260,7 +261,7 @@ def test_the_plan_describes_other_features_of_a_table(file: DatasetFile) -> None
 def test_an_encoding_that_makes_the_input_too_large_is_refused_before_it_runs(
     monkeypatch: pytest.MonkeyPatch, file: DatasetFile
 ) -> None:
-    monkeypatch.setattr("jobs.contracts.encoding.DEFAULT_LIMITS", FileLimits(table_bytes=1))
+    monkeypatch.setattr("jobs.spec.data.encoding.DEFAULT_LIMITS", FileLimits(table_bytes=1))
     profile = Profile.model_validate(file.profile)
     assert problems(spec_for("mlp"), profile) == {}
     assert "choose" in problems(spec_for("text_bow"), profile)["/data/preprocessing"]

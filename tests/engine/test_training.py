@@ -43,7 +43,7 @@ def test_balanced_weights_are_those_of_scikit_learn():
 def test_padding_the_last_batch_trains_like_the_short_batch_of_keras(train):
     import keras
 
-    from jobs.contracts.profile import Profile
+    from jobs.spec.data.profile import Profile
     from workers.engine.models.build import build
     from workers.engine.models.scaling import measure_scaling
 

@@ -18,12 +18,12 @@ from sklearn.ensemble import (
 )
 from threadpoolctl import threadpool_limits
 
-from jobs.contracts.data_checks import problems as data_problems
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.profile import InputBlock, Profile
-from jobs.contracts.spec_checks import problems
-from jobs.contracts.templates.trees import INFO, TreesArgs
 from jobs.kinds.train.payload import TrainTask
+from jobs.spec.checks.data import problems as data_problems
+from jobs.spec.checks.settings import problems
+from jobs.spec.data.profile import InputBlock, Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.templates.trees import INFO, TreesArgs
 from tests.engine.helpers import RecordingReport, csv_file, profiled, spec_of
 from tests.engine.making import ArtifactReport, train_member
 from tests.engine.test_tables import customers

@@ -4,10 +4,8 @@ import math
 
 import pytest
 
-from jobs.contracts.mesh import LayoutRule, MeshSpec
-from jobs.contracts.profile import Profile
-from jobs.contracts.templates.layers import Variable
-from jobs.contracts.variables import (
+from jobs.spec.data.profile import Profile
+from jobs.spec.plan.variables import (
     check_layout,
     layer_names,
     memory_per_device,
@@ -17,6 +15,8 @@ from jobs.contracts.variables import (
     suggest_layout,
     variables,
 )
+from jobs.spec.sections.mesh import LayoutRule, MeshSpec
+from jobs.spec.templates.layers import Variable
 from tests.engine.helpers import spec_of
 
 MODELS = [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn
 
-from jobs.contracts.data import Task
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.data.weights import RowWeights
 from workers.engine.evaluation.ensemble_weights import fit_weights, leave_one_out, loss_terms, pooled_loss

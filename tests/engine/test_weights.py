@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.columns import ColumnRequest
-from jobs.contracts.data import Window
-from jobs.contracts.gates import Floor, GateRules, Slice
-from jobs.contracts.model_reports.evaluation import EVALUATION
-from jobs.contracts.profile import Profile
-from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.gate.payload import GateTask
 from jobs.kinds.train.payload import TrainTask
+from jobs.messages.reports.evaluation import EVALUATION
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.profile import Profile
+from jobs.spec.gates import Floor, GateRules, Slice
+from jobs.spec.sections.data import Window
 from tests.engine.helpers import RecordingReport, csv_file, profiled, spec_of
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset

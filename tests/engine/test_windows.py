@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.data import DataSpec, Split, Window
-from jobs.contracts.data_checks import problems
-from jobs.contracts.encoding import encoded, width_in_memory
-from jobs.contracts.profile import Profile
-from jobs.contracts.signature import InputColumn, InputWindow, Signature, TensorSpec
-from jobs.contracts.variables import variables
+from jobs.spec.checks.data import problems
+from jobs.spec.data.encoding import encoded, width_in_memory
+from jobs.spec.data.profile import Profile
+from jobs.spec.plan.variables import variables
+from jobs.spec.sections.data import DataSpec, Split, Window
+from jobs.spec.signature import InputColumn, InputWindow, Signature, TensorSpec
 from tests.engine.helpers import csv_file, profiled, spec_of
 from tests.engine.making import train_member
 from tests.engine.sequences import HOURS, SENSORS, sensors
@@ -244,7 +244,7 @@ def test_a_fold_by_group_has_whole_sensors(table) -> None:
     spec = spec_with({"rows": 3}, split={"group": "sensor", "validation": 0.25, "test": 0.25}, search=search)
     assert not problems(spec, Profile.model_validate(table.profile))
     loaded = load_dataset(table, spec.data)
-    from jobs.contracts.evaluation import Turn
+    from jobs.spec.sections.evaluation import Turn
 
     fold = rows_for(Turn(fold=1, repeat=1), loaded, spec)
     sensors_of = [{*loaded.table.columns["sensor"][rows]} for rows in fold]

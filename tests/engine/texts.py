@@ -4,8 +4,8 @@ import json
 import random
 from pathlib import Path
 
-from jobs.contracts.profile import Profile
-from jobs.contracts.task_parts import DatasetFile
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.profile import Profile
 from tests.engine.helpers import profiled
 
 GOOD = ("good", "great", "fine", "lovely", "quick")

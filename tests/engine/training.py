@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobs.contracts.task_parts import DatasetFile
+from jobs.messages.task import DatasetFile
 from tests.engine.helpers import RecordingReport, blobs, profiled, spec_of
 
 BLOBS = {"epochs": 4, "batch_size": 16, "learning_rate": 0.01}

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.sandbox import Level, LevelState
+from jobs.messages.sandbox import Level, LevelState
 from tests.sandbox.conftest import claimed, users
 from workers.confinement.environments import installers
 from workers.confinement.environments.building import Builder, BuildLimits

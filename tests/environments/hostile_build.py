@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.sandbox import Level
+from jobs.messages.sandbox import Level
 from tests.environments.conftest import Bench, benches, claim, python_of, served, serving
 from tests.environments.packages import index_of, source
 from tests.sandbox.conftest import UIDS

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.environments import PackageChoice
-from jobs.contracts.events import Phase, Points, Warned
-from jobs.contracts.packages import digest_of
-from jobs.contracts.sandbox import Level, LevelState
 from jobs.kinds.install.payload import InstallTask
+from jobs.messages.environments import PackageChoice
+from jobs.messages.events import Phase, Points, Warned
+from jobs.messages.sandbox import Level, LevelState
+from jobs.spec.checks.packages import digest_of
 from jobs.states import Desired, Outcome
 from tests.environments.packages import source, wheel
 from tests.runner.processes.test_scripts import train_task

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.contracts.sandbox import Level
+from jobs.messages.sandbox import Level
 from tests.environments.conftest import Bench, python_of, served, serving
 from tests.environments.packages import index_of, source, wheel
 from tests.sandbox.conftest import CASES, Cases, as_user, cases

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.environments import InstalledPackage
+from jobs.messages.environments import InstalledPackage
 from workers.confinement.environments import contents
 from workers.confinement.environments.contents import differences, installed
 from workers.confinement.environments.failures import BuildFailed

@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 from workers.confinement.environments.engine_packages import locked
 from workers.confinement.isolation.view import CODE_ROOT
 
-FOLDERS = ("workers/engine", "workers/runner", "workers/features", "jobs/contracts", "jobs/kinds")
+FOLDERS = ("workers/engine", "workers/runner", "workers/features", "jobs/spec", "jobs/kinds")
 LEFT_OUT = {"jobs", "workers", "django", "trainyard_report"}
 """Not packages of others, or not imported by runners."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.environments import EnvironmentFacts
+from jobs.messages.environments import EnvironmentFacts
 from workers.confinement.environments.folder import USED, EnvironmentFolder
 from workers.confinement.isolation.view import CODE_ROOT
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.sandbox import Level
+from jobs.messages.sandbox import Level
 from workers.confinement.environments import index
 from workers.confinement.environments.building import _way_to
 from workers.confinement.environments.index import (

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from jobs.actions import environments as actions
-from jobs.contracts.environments import EnvironmentFacts, EnvironmentFailure, InstalledPackage
+from jobs.messages.environments import EnvironmentFacts, EnvironmentFailure, InstalledPackage
 from jobs.models import PackageEnvironment, Worker
 from tests import factories
 from tests.markup import squeezed

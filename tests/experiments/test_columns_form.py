@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.contracts.columns import ColumnOptions
-from jobs.contracts.features import plan_column
-from jobs.contracts.profile import Column, Profile
+from jobs.spec.data.columns import ColumnOptions
+from jobs.spec.data.features import plan_column
+from jobs.spec.data.profile import Column, Profile
 from tests.datasets.making import SHOP, make_ready
 from tests.factories import make_dataset
 from tests.world import World

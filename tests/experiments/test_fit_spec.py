@@ -5,15 +5,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jobs.contracts import data_checks, plan
-from jobs.contracts.encoding import encoded
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.plan import Situation
-from jobs.contracts.problems import problems
-from jobs.contracts.profile import Profile
-from jobs.contracts.resources import WorkerSize
-from jobs.contracts.search_space import Value
-from jobs.contracts.values import apply_values
+from jobs.spec.checks import data as data_checks
+from jobs.spec.data.encoding import encoded
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan import plan
+from jobs.spec.plan.plan import Situation
+from jobs.spec.problems import problems
+from jobs.spec.sections.resources import WorkerSize
+from jobs.spec.space.search_space import Value
+from jobs.spec.space.values import apply_values
 from tests.datasets.making import DIABETES, DIGITS, SHOP
 
 DIGITS_PROFILE, DIABETES_PROFILE = Profile.model_validate(DIGITS), Profile.model_validate(DIABETES)

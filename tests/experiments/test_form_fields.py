@@ -5,12 +5,12 @@ from typing import Literal, get_origin
 
 import pytest
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.precision import UNSUPPORTED_POLICIES
-from jobs.contracts.profile import Profile
-from jobs.contracts.searchable import SEARCHABLE_FIT_FIELDS
-from jobs.contracts.templates import TEMPLATES
-from jobs.contracts.templates.info import TemplateInfo
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.precision import UNSUPPORTED_POLICIES
+from jobs.spec.space.searchable import SEARCHABLE_FIT_FIELDS
+from jobs.spec.templates import TEMPLATES
+from jobs.spec.templates.info import TemplateInfo
 from tests.datasets.making import DIABETES, DIGITS
 from webapp.forms.experiment.advice import FORMATS
 from webapp.forms.experiment.rows import FIT_RANGES, OVERRIDES

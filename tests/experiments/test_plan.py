@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts import measures, space_size
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.search_space import FloatParameter
-from jobs.contracts.values import apply_values
 from jobs.models import CodeVersion
 from jobs.queries import duration_history, plan
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections import measures
+from jobs.spec.space import size as space_size
+from jobs.spec.space.search_space import FloatParameter
+from jobs.spec.space.values import apply_values
 from tests.factories import make_code, make_dataset, make_experiment, make_job, make_trials, make_worker
 from tests.world import World
 

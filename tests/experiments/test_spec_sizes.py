@@ -6,15 +6,17 @@ import pytest
 from django.test import Client
 
 from jobs.actions import experiments
-from jobs.contracts import patterns, probes, space_size
-from jobs.contracts import search as search_contract
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.templates.layers import Variable
-from jobs.contracts.values import apply_values
-from jobs.contracts.variables import rules_for
 from jobs.errors import BadSpec
 from jobs.queries import plan
+from jobs.spec.checks import patterns
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.variables import rules_for
+from jobs.spec.sections import search as search_contract
+from jobs.spec.sections.mesh import MeshSpec
+from jobs.spec.space import probes
+from jobs.spec.space import size as space_size
+from jobs.spec.space.values import apply_values
+from jobs.spec.templates.layers import Variable
 from tests.experiments.conftest import SEARCH, SPEC
 from tests.world import World
 

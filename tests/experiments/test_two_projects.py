@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jobs.actions import run_quotas, schedule, uploads
-from jobs.contracts import events as contract
+from jobs.messages import events as contract
 from jobs.models import Attempt, DatasetVersion, Job, Membership, Project
 from jobs.queries import disk_use, quotas
 from tests.datasets.test_api import send

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts import spec_checks
-from jobs.contracts.data import Window
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.plan import Situation, make_plan
-from jobs.contracts.plan_warnings import of_size
-from jobs.contracts.profile import Column, Profile
-from jobs.contracts.resources import WorkerSize
+from jobs.spec.checks import settings as spec_checks
+from jobs.spec.data.profile import Column, Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.plan import Situation, make_plan
+from jobs.spec.plan.warnings import of_size
+from jobs.spec.sections.data import Window
+from jobs.spec.sections.resources import WorkerSize
 from tests.datasets.making import DIGITS
 from tests.next_steps import has_next_step
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from jobs.contracts.columns import ColumnOptions
-from jobs.contracts.features import ColumnPlan, plan_column
-from jobs.contracts.profile import Column
+from jobs.spec.data.columns import ColumnOptions
+from jobs.spec.data.features import ColumnPlan, plan_column
+from jobs.spec.data.profile import Column
 from workers.features.values import TEXT, Array
 
 TITLES = ["Good room, good view", "bad bed", "", "a Good  BED and a view", "bed", "a room"]

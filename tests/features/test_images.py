@@ -11,11 +11,17 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-from jobs.contracts.columns import ColumnOptions
-from jobs.contracts.features import Features, ImageFeature, NumberFeature, input_shape, plan_column
-from jobs.contracts.images import MAX_PIXELS, ImageShape
-from jobs.contracts.profile import Column
-from jobs.contracts.signature import InputColumn, Signature, TensorSpec
+from jobs.spec.data.columns import ColumnOptions
+from jobs.spec.data.features import (
+    Features,
+    ImageFeature,
+    NumberFeature,
+    input_shape,
+    plan_column,
+)
+from jobs.spec.data.images import MAX_PIXELS, ImageShape
+from jobs.spec.data.profile import Column
+from jobs.spec.signature import InputColumn, Signature, TensorSpec
 from tests.images import picture, saved
 from workers.features.images import decode, read_header
 from workers.features.pipeline import Pipeline

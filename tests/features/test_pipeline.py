@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from jobs.contracts.columns import ColumnOptions
-from jobs.contracts.features import (
+from jobs.spec.data.columns import ColumnOptions
+from jobs.spec.data.features import (
     DEFAULT_LENGTH,
     FIRST_WORD,
     ColumnPlan,
@@ -19,7 +19,7 @@ from jobs.contracts.features import (
     input_blocks,
     plan_column,
 )
-from jobs.contracts.profile import Column
+from jobs.spec.data.profile import Column
 from tests.features.making import ALL, COLUMNS, DESCRIBED, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.ngrams import frequencies, occurrences

@@ -4,9 +4,9 @@ from typing import Any
 
 from jobs.actions import fetch_attempts, fetches
 from jobs.actions.fetch_attempts import Claimed
-from jobs.contracts.fetching import FetchRequest
 from jobs.fetching.download import run
 from jobs.models import DatasetVersion, Fetch, Membership, User
+from jobs.spec.data.fetching import FetchRequest
 from tests.world import World
 
 CSV = b"age,bmi,progression\n59,32.1,151\n48,21.6,75\n"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.addresses import BadAddress, parse
 from jobs.errors import FetchFailed
 from jobs.sources import guard
+from jobs.spec.data.addresses import BadAddress, parse
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,14 @@ from django.db import connection, connections, transaction
 
 from jobs import clock
 from jobs.actions import credentials, deletions, fetch_attempts, fetches, purge, uploads
-from jobs.contracts.credentials import CREDENTIAL
-from jobs.contracts.fetching import FetchRequest
 from jobs.errors import BadInput, Conflict, FetchFailed, Forbidden, NotFound, QuotaReached
 from jobs.fetching import download
 from jobs.fetching.download import Copying, run
 from jobs.models import Artifact, AuditEvent, Credential, Deletion, Fetch, Job, Project
 from jobs.queries import disk_use
 from jobs.sources.base import Source
+from jobs.spec.data.credentials import CREDENTIAL
+from jobs.spec.data.fetching import FetchRequest
 from jobs.store import store
 from tests.datasets.test_disk_quota import limit
 from tests.fetching.making import CSV, ask, claim, error_of, fetch, make_admin, row_of

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from jobs.contracts.addresses import parse
 from jobs.errors import FetchFailed
 from jobs.sources.files import open_file
+from jobs.spec.data.addresses import parse
 from webapp.settings import env
 
 CSV = b"age,price\n1,2\n"

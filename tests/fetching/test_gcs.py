@@ -7,10 +7,10 @@ from typing import Any
 import fsspec
 import pytest
 
-from jobs.contracts.addresses import parse
-from jobs.contracts.credentials import CREDENTIAL, GOOGLE_TOKENS
 from jobs.errors import FetchFailed
 from jobs.sources import gcs
+from jobs.spec.data.addresses import parse
+from jobs.spec.data.credentials import CREDENTIAL, GOOGLE_TOKENS
 
 ACCOUNT = {"type": "service_account", "token_uri": GOOGLE_TOKENS, "private_key": "x"}
 

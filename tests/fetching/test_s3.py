@@ -7,10 +7,10 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from jobs.contracts.addresses import parse
-from jobs.contracts.credentials import CREDENTIAL, Credential
 from jobs.errors import FetchFailed
 from jobs.sources.s3 import open_s3
+from jobs.spec.data.addresses import parse
+from jobs.spec.data.credentials import CREDENTIAL, Credential
 from tests.fetching.servers import endless, file, redirect, serving
 
 CSV = b"age,price\n1,2\n"

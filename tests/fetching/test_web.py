@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.addresses import parse
-from jobs.contracts.credentials import CREDENTIAL, Credential
 from jobs.errors import FetchFailed
 from jobs.sources.web import open_web
+from jobs.spec.data.addresses import parse
+from jobs.spec.data.credentials import CREDENTIAL, Credential
 from tests.fetching.servers import (
     Answer,
     Exchange,

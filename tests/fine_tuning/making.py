@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.contracts.model_reports.model_summary import GraphNode, ModelSummary
+from jobs.messages.reports.model_summary import GraphNode, ModelSummary
 from jobs.models import ModelVersion, Project, User
 from tests import factories
 from tests.reports import store_report

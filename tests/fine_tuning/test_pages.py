@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.models import ModelVersion, Project
+from jobs.spec.experiment import ExperimentSpec
 from tests.datasets.making import bundle
 from tests.fine_tuning.making import DIGITS, make_version, tuned
 from tests.markup import text_of

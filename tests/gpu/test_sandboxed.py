@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.contracts.sandbox import MIB, Level, Limits, SandboxRequest
+from jobs.messages.sandbox import MIB, Level, Limits, SandboxRequest
 from tests.environments.conftest import levels, users
 from tests.sandbox.conftest import claimed
 from workers.confinement.isolation.users import RunnerUsers

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from jobs.contracts.release import Release
+from jobs.messages.release import Release
 from tests.runner.harness import ROOT
 from tests.serving.fakes import FakeDashboard, running
 from workers.serving.versions.child_process import child_environment

@@ -8,8 +8,8 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs import clock
 from jobs.actions import attempt_end, attempts, control, pipeline, quotas, schedule, submit
-from jobs.contracts import events as contract
 from jobs.errors import QuotaReached, StaleFence
+from jobs.messages import events as contract
 from jobs.models import Attempt, DatasetVersion, EventChunk, Job, MetricSeries, Project, Worker
 from jobs.queries import disk_use, phases
 from jobs.queries import jobs as shown

@@ -10,9 +10,9 @@ from pytest_django import DjangoAssertNumQueries
 
 from jobs import clock
 from jobs.actions import attempt_end, attempts, control, pipeline, schedule, tasks, trials
-from jobs.contracts import events as contract
 from jobs.errors import StaleFence
 from jobs.kinds.search.payload import TrialTask
+from jobs.messages import events as contract
 from jobs.models import Attempt, Job, MetricSeries, Trial, User
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown

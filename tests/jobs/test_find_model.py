@@ -21,17 +21,17 @@ from jobs.actions import (
     trials,
 )
 from jobs.actions.find_model import RESOURCES, find_model
-from jobs.contracts import events as contract
-from jobs.contracts.find_model import ROW_MEMORY, Budget, spec_for
-from jobs.contracts.fit import FitSpec
-from jobs.contracts.suggest import Answer, Suggestion
-from jobs.contracts.templates import TEMPLATES
-from jobs.contracts.values import apply_values
 from jobs.errors import BadInput
 from jobs.kinds.external_search.payload import ExternalSearch
+from jobs.messages import events as contract
+from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, DatasetVersion, Job, Worker
 from jobs.queries import events as event_log
 from jobs.queries import jobs, plan, progress, templates_tried, workers
+from jobs.spec.plan.find_model import ROW_MEMORY, Budget, spec_for
+from jobs.spec.sections.fit import FitSpec
+from jobs.spec.space.values import apply_values
+from jobs.spec.templates import TEMPLATES
 from jobs.states import Desired, Outcome
 from tests.jobs.yard import PretendWorker, Yard, begun, spec
 from tests.markup import text_of

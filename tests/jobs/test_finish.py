@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from jobs.actions import attempt_end, attempts, control, pipeline, schedule, search_changes, suggest, trials
-from jobs.contracts import events as contract
-from jobs.contracts.suggest import Answer, Suggestion
 from jobs.errors import Conflict, NotFound, StaleState
+from jobs.messages import events as contract
+from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, AuditEvent, Job, User
 from jobs.queries import events as event_log
 from jobs.queries import jobs as shown

@@ -33,12 +33,12 @@ from jobs.actions import (
     submit,
     tokens,
 )
-from jobs.contracts import events as contract
 from jobs.errors import BadInput, NotFound, StaleState
 from jobs.kinds.gate.payload import GateResult
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload
 from jobs.kinds.train.facts import TRAIN
+from jobs.messages import events as contract
 from jobs.models import Attempt, DatasetVersion, Experiment, Job, LoginAttempts, ModelVersion, Project
 from jobs.states import Desired, JobState, Outcome
 from tests.factories import make_attempt, make_dataset, make_job, make_job_artifact, make_worker

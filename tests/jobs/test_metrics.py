@@ -10,8 +10,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from jobs.actions import attempt_end, attempts, metrics, schedule
-from jobs.contracts import events as contract
 from jobs.errors import StaleFence
+from jobs.messages import events as contract
 from jobs.models import Attempt, Job, MetricChunk, MetricSeries, Trial
 from jobs.queries import events as event_log
 from jobs.queries import metrics as curves

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from jobs.actions import attempts, control, experiments, sandboxes, schedule, submit, tasks, trials
-from jobs.contracts.sandbox import MIB, Level, Limits, SandboxRecord
 from jobs.errors import BadSpec, Conflict, Forbidden, StaleFence
+from jobs.messages.sandbox import MIB, Level, Limits, SandboxRecord
 from jobs.models import (
     Artifact,
     Attempt,

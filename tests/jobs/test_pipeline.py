@@ -1,11 +1,11 @@
 import pytest
 
 from jobs.actions import attempt_end, control, pipeline, schedule, trials
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.errors import BadInput, StaleState
 from jobs.kinds import planned
 from jobs.kinds.train.actions import TrainActions
 from jobs.models import Job
+from jobs.spec.experiment import ExperimentSpec
 from jobs.states import Outcome
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, begun, ended, placed_search, spec, turn, until_final
 

@@ -14,7 +14,7 @@ from django.db import connection, connections, transaction
 
 from jobs import clock, scheduler
 from jobs.actions import attempt_end, attempts, events, pipeline, schedule, search_changes
-from jobs.contracts import events as contract
+from jobs.messages import events as contract
 from jobs.models import Attempt, EventChunk, Job
 from jobs.models import Worker as WorkerRow
 from jobs.queries import events as event_log

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from jobs.actions import results, trials
-from jobs.contracts.fit import FitSpec
 from jobs.kinds.train.payload import TrainPayload, TrainResult
 from jobs.models import Job
 from jobs.queries import jobs as job_queries
 from jobs.queries.retraining import chosen_epoch, objective_of, shortfall
+from jobs.spec.sections.fit import FitSpec
 from tests.factories import SEARCH, make_dataset, make_experiment, make_job, make_trials
 from tests.markup import text_of
 from tests.people import People, browser_of

@@ -11,8 +11,8 @@ from django.db.models import F, Sum
 from django.db.models.functions import Length
 
 from jobs.actions import attempt_end, attempts, control, metrics, pipeline, run_quotas, schedule
-from jobs.contracts import events as contract
 from jobs.errors import QuotaReached
+from jobs.messages import events as contract
 from jobs.models import Attempt, Checkpoint, EventChunk, Job, MetricChunk, Project
 from jobs.queries import disk_use, quotas
 from jobs.states import Outcome

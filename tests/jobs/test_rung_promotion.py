@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from jobs import clock
 from jobs.actions import attempt_end, control, pipeline, retention, rung_promotion, schedule, suggest, trials
-from jobs.contracts import events as contract
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.problems import problems
-from jobs.contracts.suggest import Suggestion, SuggestRequest, TrialRow
+from jobs.messages import events as contract
+from jobs.messages.suggest import Suggestion, SuggestRequest, TrialRow
 from jobs.models import Attempt, Checkpoint, Execution, Job, Trial, TrialDecision
 from jobs.queries import outcomes, progress, waiting
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import problems
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, begun, ended, spec
 from workers.engine.search.suggest import suggest as suggested

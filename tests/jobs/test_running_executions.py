@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from jobs.actions import attempt_end, attempts, control, pipeline, trials
-from jobs.contracts import events as contract
+from jobs.messages import events as contract
 from jobs.models import Attempt, Job
 from jobs.queries import progress, trial_columns
 from jobs.queries import trials as shown

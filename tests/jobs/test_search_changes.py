@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from jobs.actions import control, pipeline, schedule, search_changes, suggest, trials
-from jobs.contracts.suggest import Answer, Suggestion, SuggestRequest
 from jobs.errors import BadInput, Conflict, NotFound, StaleFence, StaleState
+from jobs.messages.suggest import Answer, Suggestion, SuggestRequest
 from jobs.models import AuditEvent, Job, Trial, User
 from jobs.queries import events, outcomes
 from tests.jobs.test_trial_continues import keep

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.actions import control, pipeline, suggest
 from jobs.actions.transition import move_trial
-from jobs.contracts.suggest import Answer, Dropped, Suggestion, SuggestRequest
+from jobs.messages.suggest import Answer, Dropped, Suggestion, SuggestRequest
 from jobs.models import Job, Trial, TrialDecision
 from jobs.queries import outcomes
 from jobs.states import TrialState

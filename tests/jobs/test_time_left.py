@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from jobs import clock
 from jobs.actions import attempt_end, control, pipeline, schedule
-from jobs.contracts import events as contract
+from jobs.messages import events as contract
 from jobs.models import Attempt, Execution, Job, Trial
 from jobs.queries import progress
 from jobs.states import Outcome

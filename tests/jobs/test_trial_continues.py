@@ -9,8 +9,8 @@ from django.db import transaction
 
 from jobs import clock
 from jobs.actions import attempt_end, control, pipeline, schedule, tasks, transition, trials
-from jobs.contracts import events as contract
 from jobs.errors import BadInput, StaleState
+from jobs.messages import events as contract
 from jobs.models import Attempt, Checkpoint, Job, Trial
 from jobs.states import Outcome, TrialState
 from jobs.store import LocalStore

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.actions import attempt_end, attempts, pipeline, schedule, submit, suggest, workers
-from jobs.contracts import events as contract
-from jobs.contracts.events import RunnerEvent
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.search_space import grid
-from jobs.contracts.suggest import Answer, Suggestion
+from jobs.messages import events as contract
+from jobs.messages.events import RunnerEvent
+from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import (
     Artifact,
     Attempt,
@@ -24,6 +22,8 @@ from jobs.models import (
     User,
 )
 from jobs.models import Worker as WorkerRow
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.space.search_space import grid
 from jobs.states import Outcome
 from jobs.store import StoredFile
 

@@ -26,11 +26,11 @@ from typing import Any
 from unittest import mock
 
 from jobs import upload_formats
-from jobs.contracts.dialect import SAMPLE_BYTES, DialectRequest, ReadOptions, detect
-from jobs.contracts.file_limits import FileLimits
 from jobs.errors import BadInput
 from jobs.kinds.profile.payload import FurtherFile, ProfileTask
 from jobs.kinds.register.payload import RegisterTask
+from jobs.spec.data.dialect import SAMPLE_BYTES, DialectRequest, ReadOptions, detect
+from jobs.spec.data.file_limits import FileLimits
 from tests.engine.helpers import RecordingReport
 from tests.mutants.mutations import damaged
 from tests.mutants.seeds import SEEDS, content

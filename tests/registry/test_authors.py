@@ -4,9 +4,9 @@ import pytest
 
 from jobs.actions import gate_rules, promotions, registration
 from jobs.actions.gates import AUTHORSHIP
-from jobs.contracts.gates import GateRules
 from jobs.errors import Forbidden
 from jobs.models import Artifact, Job, JobArtifact, ModelVersion, PromotionRequest, Role, User
+from jobs.spec.gates import GateRules
 from tests.registry.conftest import GOOD_GATES, Yard, in_inbox, judge
 
 

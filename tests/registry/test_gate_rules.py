@@ -6,11 +6,11 @@ import pytest
 from pydantic import ValidationError
 
 from jobs.actions import gate_rules, promotions
-from jobs.contracts.gates import Floor, GateRules, Slice
-from jobs.contracts.search import Objective
 from jobs.errors import Forbidden, GatesOpen, NotFound, StaleState
 from jobs.models import AuditEvent, GateRevision, PromotionRequest
 from jobs.queries import gate_rules as queries
+from jobs.spec.gates import Floor, GateRules, Slice
+from jobs.spec.sections.search import Objective
 from tests.registry.conftest import GOOD_GATES, Yard, judge
 
 State = PromotionRequest.State

@@ -1,6 +1,6 @@
 from jobs.actions import gate_rules
-from jobs.contracts.gates import GateRules
 from jobs.queries import gate_rules as queries
+from jobs.spec.gates import GateRules
 from tests.people import browser_of
 from tests.registry.conftest import Yard
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from jobs.actions import promotions, registry, releases
-from jobs.contracts.release import Release, SignedRelease
 from jobs.errors import BadInput
+from jobs.messages.release import Release, SignedRelease
 from jobs.models import ModelVersion, ReleaseRecord
 from tests.markup import one_line, text_of
 from tests.people import browser_of

@@ -4,10 +4,10 @@ import pytest
 
 from jobs.actions import registration
 from jobs.actions.kind_actions import actions_for
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.errors import Conflict
 from jobs.kinds.register.facts import REGISTER
 from jobs.models import Job, Revision
+from jobs.spec.experiment import ExperimentSpec
 from tests.factories import SPEC, make_experiment, make_job, make_job_artifact
 from tests.registry.conftest import Yard
 

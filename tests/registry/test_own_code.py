@@ -13,13 +13,13 @@ from jobs.actions import control, deletions, promotions, registration, results
 from jobs.actions.code import digest_of
 from jobs.actions.kind_actions import actions_of
 from jobs.actions.tasks import task_for
-from jobs.contracts import release
-from jobs.contracts.environments import InstalledPackage, InstalledSet
-from jobs.contracts.release import SignedRelease, identity_of
-from jobs.contracts.sandbox import FORMER_LEVEL, Level
 from jobs.errors import BadInput, Conflict, Forbidden, InUse
 from jobs.kinds.gate.payload import GateTask
 from jobs.kinds.register.payload import RegisterResult, RegisterTask
+from jobs.messages import release
+from jobs.messages.environments import InstalledPackage, InstalledSet
+from jobs.messages.release import SignedRelease, identity_of
+from jobs.messages.sandbox import FORMER_LEVEL, Level
 from jobs.models import (
     AuditEvent,
     CodeVersion,

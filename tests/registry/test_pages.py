@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from jobs.actions import gate_rules, promotions
-from jobs.contracts.gates import GateRules
 from jobs.models import PromotionRequest, User
+from jobs.spec.gates import GateRules
 from tests import factories
 from tests.markup import one_line, text_of
 from tests.module_rows import ModuleRows

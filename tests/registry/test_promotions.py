@@ -4,9 +4,9 @@ import pytest
 from django.utils import timezone
 
 from jobs.actions import promotions, registration, replica_reports
-from jobs.contracts.release import ReplicaReport, SignedRelease
 from jobs.errors import BadInput, Conflict, Forbidden, GatesOpen, NotFound, StaleState
 from jobs.kinds.gate.payload import GateResult
+from jobs.messages.release import ReplicaReport, SignedRelease
 from jobs.models import AuditEvent, PromotionRequest, ReleaseRecord, User
 from jobs.queries.audit_verification import verify
 from jobs.store import store

@@ -13,8 +13,8 @@ import pytest
 from django.db import connections, transaction
 
 from jobs.actions import promotions, releases
-from jobs.contracts.release import SignedRelease
 from jobs.errors import Conflict, StaleState
+from jobs.messages.release import SignedRelease
 from jobs.models import Decision, PromotionRequest, ReleaseRecord
 from jobs.queries.audit_verification import verify
 from tests.registry.conftest import Yard, make_yard

@@ -5,8 +5,8 @@ from django.conf import settings
 
 from jobs import signing
 from jobs.actions import promotions, releases
-from jobs.contracts.release import SignedRelease
 from jobs.errors import BadInput, Conflict, Forbidden
+from jobs.messages.release import SignedRelease
 from jobs.models import AuditEvent, ReleaseRecord
 from tests.registry.conftest import Yard
 

@@ -9,9 +9,9 @@ from django.test import Client
 
 from jobs import clock
 from jobs.actions import promotions, releases, replica_reports, tokens, traffic
-from jobs.contracts.histogram import bucket_of
-from jobs.contracts.release import ReplicaReport
-from jobs.contracts.traffic import MOST, Counts, TrafficInterval, TrafficReport, VersionCounts
+from jobs.messages.histogram import bucket_of
+from jobs.messages.release import ReplicaReport
+from jobs.messages.traffic import MOST, Counts, TrafficInterval, TrafficReport, VersionCounts
 from jobs.models import Replica, TrafficCount
 from jobs.queries import traffic as queries
 from tests.people import browser_of

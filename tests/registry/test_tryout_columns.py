@@ -9,11 +9,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse, QueryDict
 from django.utils.datastructures import MultiValueDict
 
-from jobs.contracts.images import ImageShape
-from jobs.contracts.profile import Profile
-from jobs.contracts.signature import Signature, TensorSpec
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion
+from jobs.spec.data.images import ImageShape
+from jobs.spec.data.profile import Profile
+from jobs.spec.signature import Signature, TensorSpec
 from tests.datasets.making import SHOP
 from tests.factories import make_dataset, make_experiment, make_job
 from tests.markup import squeezed, text_of

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.profile import Profile
-from jobs.contracts.signature import InputWindow, Signature, TensorSpec
 from jobs.errors import BadInput
+from jobs.spec.data.profile import Profile
+from jobs.spec.signature import InputWindow, Signature, TensorSpec
 from tests.datasets.making import SHOP
 from tests.markup import one_line
 from tests.people import browser_of

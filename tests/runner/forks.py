@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from jobs.contracts.fork import MAX_DATAGRAM, ForkRequest
+from jobs.messages.fork import MAX_DATAGRAM, ForkRequest
 from workers.runner.environment import Environment
 
 ROOT = Path(__file__).resolve().parents[2]

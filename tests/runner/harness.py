@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from jobs.contracts.control import Checkpoint, Control, Recorded, Start, Yield
-from jobs.contracts.events import FINAL, RUNNER_EVENT, RunnerEvent
-from jobs.contracts.task_parts import Task
+from jobs.messages.control import Checkpoint, Control, Recorded, Start, Yield
+from jobs.messages.events import FINAL, RUNNER_EVENT, RunnerEvent
+from jobs.messages.task import Task
 from tests.runner.forks import ROOT, ForkedRunner, ForkServer
 
 TIMEOUT = 120.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.contracts.task_parts import DatasetFile
+from jobs.messages.task import DatasetFile
 from tests.runner.harness import runner
 from tests.runner.tasks import trial_task
 from workers.runner.accelerator import expected_platform

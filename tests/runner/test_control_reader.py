@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from jobs.contracts.control import Compare, Recorded
-from jobs.contracts.pruning import Curve
+from jobs.messages.control import Compare, Recorded
+from jobs.spec.sections.pruning import Curve
 from workers.runner.control_reader import ControlReader
 
 

@@ -4,9 +4,9 @@ import os
 from typing import Any
 from unittest.mock import patch
 
-from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.search.payload import SearchPayload
 from jobs.kinds.train.payload import TrainTask
+from jobs.messages.task import DatasetFile
 from tests.engine.helpers import spec_of
 from workers.runner.environment import Environment
 

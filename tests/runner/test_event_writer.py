@@ -8,7 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.contracts.events import LONGEST_NAME, POINTS_AN_EVENT, RUNNER_EVENT, Failed, Points, Result
+from jobs.messages.events import (
+    LONGEST_NAME,
+    POINTS_AN_EVENT,
+    RUNNER_EVENT,
+    Failed,
+    Points,
+    Result,
+)
 from workers.runner import event_writer
 from workers.runner.control_reader import ControlReader
 from workers.runner.event_reporter import EventReporter

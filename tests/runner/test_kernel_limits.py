@@ -8,15 +8,15 @@ from unittest.mock import Mock
 
 import pytest
 
-from jobs.contracts.control import ProcessLimits, Start
-from jobs.contracts.events import Failed
+from jobs.messages.control import ProcessLimits, Start
+from jobs.messages.events import Failed
 from workers.runner import kernel_limits
 from workers.runner.serve import Runner
 
 MIB = 2**20
 PROGRAM = """
 import json, os, resource, sys, tempfile, threading
-from jobs.contracts.control import ProcessLimits
+from jobs.messages.control import ProcessLimits
 from workers.confinement.isolation import kernel
 from workers.runner import kernel_limits
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.fork import Confinement
-from jobs.contracts.sandbox import Level, LevelState
+from jobs.messages.fork import Confinement
+from jobs.messages.sandbox import Level, LevelState
 from tests.sandbox.exercise import Results, exercise
 from tests.sandbox.unprivileged import FORKED
 from workers.confinement.isolation import kernel

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.sandbox import MIB, Level, Limits, SandboxRequest
+from jobs.messages.sandbox import MIB, Level, Limits, SandboxRequest
 from tests.sandbox.fork_server import REFUSE
 from tests.sandbox.forks import Forks
 from workers.confinement.sandbox import seccomp

@@ -23,7 +23,7 @@ def run(request: dict[str, Any], descriptors: Sequence[int], parent: int) -> int
     if "into_sandbox" in request:
         enter_sandbox(descriptors, parent)
     # For ordinary runners, which need more imports.
-    from jobs.contracts.fork import FORK_REQUEST
+    from jobs.messages.fork import FORK_REQUEST
     from workers.runner import forkserver
 
     return forkserver.run(FORK_REQUEST.validate_python(request), descriptors, parent)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jobs.contracts.sandbox import (
+from jobs.messages.sandbox import (
     DEFAULT_MINIMUM,
     ENFORCEMENTS,
     GUARANTEES,

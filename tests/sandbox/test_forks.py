@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from jobs.contracts.sandbox import Level, SandboxRequest
+from jobs.messages.sandbox import Level, SandboxRequest
 from tests.sandbox.conftest import Cases
 from tests.sandbox.forks import Forks
 from tests.sandbox.test_launch import LIMITS, folder

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.sandbox import Level
+from jobs.messages.sandbox import Level
 from tests.sandbox.conftest import Cases, cases, python
 from tests.sandbox.test_launch import LIMITS, PIPES, request
 from workers.confinement.sandbox import bubblewrap, gpus, landlock, launch, seccomp, view

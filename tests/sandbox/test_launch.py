@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
+from jobs.messages.sandbox import MIB, Level, LevelState, Limits, SandboxRequest
 from tests.sandbox.conftest import Cases, python
 from tests.sandbox.exercise import ROOTS
 from workers.confinement.isolation.access import Isolation

@@ -6,7 +6,7 @@ It prints the levels that it finds and the results of the given ones that are of
 import json
 import sys
 
-from jobs.contracts.sandbox import Level
+from jobs.messages.sandbox import Level
 from tests.sandbox.exercise import exercise
 from workers.confinement.sandbox.levels import find_levels
 

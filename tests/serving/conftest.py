@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from jobs.contracts.release import Release, ReleasedVersion
+from jobs.messages.release import Release, ReleasedVersion
 
 from .fakes import FakeDashboard, ServerProcess, running
 

@@ -21,8 +21,8 @@ import psutil
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from jobs.contracts.fork import Confinement
-from jobs.contracts.release import Release, ReleasedVersion, SignedRelease
+from jobs.messages.fork import Confinement
+from jobs.messages.release import Release, ReleasedVersion, SignedRelease
 
 OWN_TOKEN = "ty_own"
 HTTP = httpx2.Client(timeout=60, limits=httpx2.Limits(max_keepalive_connections=0))

@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from jobs.contracts.release import Release, ReleasedCode, ReleasedFile, ReleasedVersion
-from jobs.contracts.sandbox import Level
+from jobs.messages.release import Release, ReleasedCode, ReleasedFile, ReleasedVersion
+from jobs.messages.sandbox import Level
 
 from .fakes import FakeDashboard
 

@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from jobs.contracts.release import ReleasedVersion
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.messages.release import ReleasedVersion
+from jobs.spec.signature import Signature, TensorSpec
 from transport.http import close_slow
 from workers.model_process.errors import NotFound, ServingError
 from workers.model_process.frames import Frame

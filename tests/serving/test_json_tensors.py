@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jobs.contracts.signature import TensorSpec
+from jobs.spec.signature import TensorSpec
 from workers.model_process.dtypes import computed_dtype
 from workers.model_process.errors import BadRequest
 from workers.serving.protocols.json_tensors import dump, needs_check, parse, to_array

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.errors import BadRequest
 from workers.serving.protocols.oip import (
     InferCall,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.errors import BadRequest
 from workers.serving.protocols import plain_numbers, tfs_predict
 from workers.serving.protocols.plain_numbers import parse_plain_numbers

@@ -10,7 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from jobs.contracts.release import Release, ReleasedVersion
+from jobs.messages.release import Release, ReleasedVersion
 from workers.model_process.errors import BadRequest, NotFound, Unavailable
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_views import State as VersionState

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from jobs.contracts.release import ReleasedCode
+from jobs.messages.release import ReleasedCode
 from workers.serving.versions.child_folder import shared_folder
 from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.sandbox_starter import SandboxStarter

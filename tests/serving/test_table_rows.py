@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.signature import InputColumn, Signature, TensorSpec
+from jobs.spec.signature import InputColumn, Signature, TensorSpec
 from tests.features.making import ALL, COLUMNS, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.errors import BadRequest
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_paths import route

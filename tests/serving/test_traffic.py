@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
-from jobs.contracts.release import ReplicaReport
-from jobs.contracts.traffic import TrafficReport
+from jobs.messages.release import ReplicaReport
+from jobs.messages.traffic import TrafficReport
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.dashboard import Dashboard, DashboardUnavailable, ReportRefused
 from workers.serving.releases.endpoint import Endpoint

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from jobs.contracts.release import ReleasedVersion
+from jobs.messages.release import ReleasedVersion
 from workers.serving.metrics import Metrics
 from workers.serving.releases.artifacts import MODEL
 from workers.serving.settings import Limits

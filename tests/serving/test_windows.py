@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jobs.contracts.signature import InputColumn, InputWindow, Signature, TensorSpec
+from jobs.spec.signature import InputColumn, InputWindow, Signature, TensorSpec
 from tests.features.making import ALL, COLUMNS, DESCRIBED, ROWS, plans
 from workers.features.fitting import fit
 from workers.features.pipeline import Pipeline

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.environments import InstalledSet, PackageChoice
-from jobs.contracts.events import Log, Metric, Points, RunnerEvent
-from jobs.contracts.pruning import Curve
-from jobs.contracts.sandbox import SandboxRecord
-from jobs.contracts.task_parts import Task
 from jobs.errors import QuotaReached
 from jobs.kinds.profile.payload import ProfileTask
+from jobs.messages.environments import InstalledSet, PackageChoice
+from jobs.messages.events import Log, Metric, Points, RunnerEvent
+from jobs.messages.sandbox import SandboxRecord
+from jobs.messages.task import Task
+from jobs.spec.sections.pruning import Curve
 from jobs.states import Desired
 from jobs.store import LocalStore, StoredFile
 from tests.broker import running_broker

@@ -10,8 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jobs.contracts.control import Start
-from jobs.contracts.events import (
+from jobs.errors import QuotaReached, StaleFence, StaleState
+from jobs.messages.control import Start
+from jobs.messages.events import (
     ArtifactWritten,
     CheckpointCommitted,
     Metric,
@@ -19,8 +20,7 @@ from jobs.contracts.events import (
     Started,
     Warned,
 )
-from jobs.contracts.task_parts import Task
-from jobs.errors import QuotaReached, StaleFence, StaleState
+from jobs.messages.task import Task
 from jobs.states import Desired, Outcome
 from jobs.store import StoredFile
 from tests.supervise.conftest import SECRET, Bench, until

@@ -1,7 +1,7 @@
 """The limit of events a second, and the lines that are left out above it."""
 
-from jobs.contracts.event_cost import MESSAGE_COST, cost_of
-from jobs.contracts.events import Log, Metric, Points
+from jobs.messages.event_cost import MESSAGE_COST, cost_of
+from jobs.messages.events import Log, Metric, Points
 from workers.supervise.events.event_pace import BURST_SECONDS, SHORTEST_PAUSE, EventPace
 from workers.supervise.events.log_quota import LAST_LINES, within_quota
 

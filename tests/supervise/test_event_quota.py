@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.events import CheckpointCommitted, Warned
 from jobs.errors import QuotaReached
+from jobs.messages.events import CheckpointCommitted, Warned
 from jobs.states import Desired, Outcome
 from tests.supervise.conftest import Bench, until
 from workers.supervise.attempt.runner_session import RunnerSession

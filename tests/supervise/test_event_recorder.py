@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from jobs.contracts.events import Log, RunnerEvent
+from jobs.messages.events import Log, RunnerEvent
 from workers.supervise.attempt_repository import AttemptRepository
 from workers.supervise.events import event_recorder
 from workers.supervise.events.event_recorder import EventRecorder

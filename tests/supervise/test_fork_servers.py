@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.fork import STREAMS, ForkRequest
+from jobs.messages.fork import STREAMS, ForkRequest
 from workers.runner import forkserver
 from workers.runner.environment import Environment
 from workers.runner.forkserver import runner_server

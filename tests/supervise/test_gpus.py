@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.sandbox import Level, LevelState
-from jobs.contracts.task_parts import OwnCode
+from jobs.messages.sandbox import Level, LevelState
+from jobs.messages.task import OwnCode
 from workers.confinement.sandbox.gpus import GpuAccess, SandboxGpu
 from workers.node import accelerators
 from workers.node.accelerators import Accelerators, find

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.events import Failed
 from jobs.kinds.profile.payload import ProfileTask
 from jobs.kinds.register.payload import RegisterTask
+from jobs.messages.events import Failed
 from jobs.states import Outcome
 from tests.supervise.conftest import Bench
 from workers.supervise.limits.limits import TaskLimits

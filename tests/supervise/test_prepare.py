@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.sandbox import Level
-from jobs.contracts.task_parts import ModelWithCode, OwnCode, Task
 from jobs.kinds.profile.payload import ProfileTask
+from jobs.messages.sandbox import Level
+from jobs.messages.task import ModelWithCode, OwnCode, Task
 from tests.supervise.conftest import Bench
 from workers.supervise.attempt.prepare import with_compile_cache, with_failures, with_models
 from workers.supervise.attempt_repository import Assignment

@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.pruning import Curve
-from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.search.payload import TrialTask
+from jobs.messages.task import DatasetFile
+from jobs.spec.sections.pruning import Curve
 from jobs.states import Desired
 from tests.engine.helpers import spec_of
 from tests.supervise.conftest import Bench, until

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.control import Recorded
+from jobs.messages.control import Recorded
 from workers.supervise.pool.runner_checkpoints import (
     NOTE,
     RunnerCheckpoints,

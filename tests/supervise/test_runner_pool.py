@@ -11,8 +11,8 @@ from typing import Any, NoReturn, cast
 import psutil
 import pytest
 
-from jobs.contracts.sandbox import Level, LevelState
-from jobs.contracts.task_parts import OwnCode
+from jobs.messages.sandbox import Level, LevelState
+from jobs.messages.task import OwnCode
 from tests.supervise.conftest import FAKE, until
 from workers.confinement.isolation.access import Isolation, RunnerAccess
 from workers.runner.environment import Environment

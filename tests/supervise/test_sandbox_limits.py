@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.sandbox import MIB, Breach, Ended, Level
-from jobs.contracts.task_parts import OwnCode, OwnCodeFile
+from jobs.messages.sandbox import MIB, Breach, Ended, Level
+from jobs.messages.task import OwnCode, OwnCodeFile
 from jobs.removed_settings import warn_of_removed
 from jobs.states import Outcome
 from workers.confinement.sandbox.enter import CANNOT_START

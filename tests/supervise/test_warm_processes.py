@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from jobs.contracts.warm_processes import Warm
+from jobs.messages.warm_processes import Warm
 from workers.node import warm_processes
 from workers.node.warm_processes import WarmMemory
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from typing import Any
 
-from jobs.contracts.suggest import SuggestRequest
+from jobs.messages.suggest import SuggestRequest
 from tests.experiments.conftest import SEARCH, SPEC
 from tests.tutorials.checks_template import judged
 from tests.world import World, world  # noqa: F401  a fixture
@@ -13,7 +13,7 @@ from tests.world import World, world  # noqa: F401  a fixture
 HALTON: dict[str, Any] = {**SEARCH, "algorithm": "halton", "options": {"skip": 7}}
 IN_A_CHILD = """
 import sys
-from jobs.contracts.suggest import SuggestRequest
+from jobs.messages.suggest import SuggestRequest
 from workers.engine.search.suggest import suggest
 print(suggest(SuggestRequest.model_validate_json(sys.stdin.read())).model_dump_json())
 """

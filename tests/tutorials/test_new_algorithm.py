@@ -8,8 +8,8 @@ from tests.tutorials.tree import Tree
 def test_the_tutorial_adds_an_algorithm_by_two_files_and_a_line(tmp_path: Path) -> None:
     tree = Tree.copy(tmp_path)
     tree.follow("tutorial-new-algorithm.md")
-    assert tree.written == ["jobs/contracts/algorithms/halton.py", "workers/engine/search/halton.py"]
-    assert tree.added == {"jobs/contracts/algorithms/__init__.py": ['    "halton",\n']}
+    assert tree.written == ["jobs/spec/algorithms/halton.py", "workers/engine/search/halton.py"]
+    assert tree.added == {"jobs/spec/algorithms/__init__.py": ['    "halton",\n']}
     assert not any(tree.removed.values())
 
     ran = tree.test(

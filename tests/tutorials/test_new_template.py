@@ -9,10 +9,10 @@ def test_the_tutorial_adds_a_template_by_two_files_and_a_line(tmp_path: Path) ->
     tree = Tree.copy(tmp_path)
     tree.follow("tutorial-new-template.md")
     assert tree.written == [
-        "jobs/contracts/templates/residual.py",
+        "jobs/spec/templates/residual.py",
         "workers/engine/models/templates/residual.py",
     ]
-    assert tree.added == {"jobs/contracts/templates/__init__.py": ['    "residual",\n']}
+    assert tree.added == {"jobs/spec/templates/__init__.py": ['    "residual",\n']}
     assert not any(tree.removed.values())
 
     ran = tree.test(

@@ -12,9 +12,9 @@ from django.core.handlers import asgi
 from pytest_django import Settings
 
 from jobs.actions import tokens
-from jobs.contracts.code import MAX_BYTES
-from jobs.contracts.images import MAX_IMAGE_BYTES
+from jobs.messages.code import MAX_BYTES
 from jobs.models import User
+from jobs.spec.data.images import MAX_IMAGE_BYTES
 from tests.people import People, browser_of, make_people
 from webapp.asgi import application
 from webapp.limits.routes import ANONYMOUS_BYTES, READ_BYTES, limits_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.model_reports.evaluation import Calibration, CalibrationBin, ClassEvaluation
+from jobs.messages.reports.evaluation import Calibration, CalibrationBin, ClassEvaluation
 from jobs.models import Dataset, DatasetVersion, Job, ModelVersion
 from tests.datasets.making import SHOP
 from tests.factories import make_experiment, make_job, make_job_artifact, make_model, make_trials

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from jobs.actions import attempts
-from jobs.contracts import events as contract
+from jobs.messages import events as contract
 from jobs.models import Attempt, Checkpoint, Job, Trial
 from tests.factories import (
     make_attempt,

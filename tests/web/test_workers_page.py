@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from jobs.contracts.warm_processes import Warm
+from jobs.messages.warm_processes import Warm
 from jobs.models import Worker
 from jobs.queries.workers import kept_warm
 from tests import factories

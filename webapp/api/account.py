@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from ninja import Router
 
 from jobs.actions.tokens import SCOPES
-from jobs.contracts.answers.people import MeOut
+from jobs.answers.people.people import MeOut
 from jobs.queries import people
 from webapp.api.auth import caller, needs
 

@@ -7,8 +7,8 @@ from pydantic import Field
 from jobs import access
 from jobs.access import Action
 from jobs.actions import follow_up
-from jobs.contracts.answers.jobs import JobOut
-from jobs.contracts.answers.search_results import AnswerOut
+from jobs.answers.runs.jobs import JobOut
+from jobs.answers.search.search_results import AnswerOut
 from jobs.queries import answer
 from jobs.queries import jobs as queries
 from webapp import analysis

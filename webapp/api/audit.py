@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 
 from jobs import access
-from jobs.contracts.answers.audit import AuditEventOut, VerifiedOut
+from jobs.answers.audit.audit import AuditEventOut, VerifiedOut
 from jobs.queries import audit as queries
 from jobs.queries.audit_verification import verify
 from webapp.api.auth import actor, needs

@@ -7,7 +7,7 @@ from pydantic import Field
 from jobs import access
 from jobs.actions import code as actions
 from jobs.actions import deletions
-from jobs.contracts.answers.code import (
+from jobs.answers.code.code import (
     CodeDifferencesOut,
     CodeFilesOut,
     CodeSummaryOut,

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions import code_data as actions
-from jobs.contracts.answers.code import CodeDataListOut, CodeDataOut
+from jobs.answers.code.code import CodeDataListOut, CodeDataOut
 from jobs.queries import code_data as queries
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent

@@ -6,7 +6,7 @@ from ninja import Query, Router, Status
 from jobs import access
 from jobs.access import Action
 from jobs.actions import credentials as actions
-from jobs.contracts.answers.credentials import CredentialOut
+from jobs.answers.data.credentials import CredentialOut
 from jobs.queries import credentials as queries
 from webapp.api.auth import actor
 from webapp.api.media import JsonParser

@@ -12,12 +12,12 @@ from jobs import access
 from jobs.actions import dataset_roles, deletions, fetches, resumable_uploads
 from jobs.actions import datasets as actions
 from jobs.actions.datasets import Roles
-from jobs.contracts.answers.datasets import DatasetOut, DatasetVersionOut, OverviewOut, PreviewOut
-from jobs.contracts.dialect import ReadOptions
-from jobs.contracts.problems import Problem
+from jobs.answers.data.datasets import DatasetOut, DatasetVersionOut, OverviewOut, PreviewOut
 from jobs.errors import BadInput
 from jobs.models import Dataset, DatasetVersion, Project, ResumableUpload
 from jobs.queries import datasets as queries
+from jobs.spec.data.dialect import ReadOptions
+from jobs.spec.problems import Problem
 from webapp.api import uploads
 from webapp.api.auth import actor
 from webapp.api.idempotency import begin, idempotent, idempotent_upload

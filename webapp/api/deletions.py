@@ -8,13 +8,13 @@ from ninja import Query, Router
 
 from jobs import access
 from jobs.actions import deletions as actions
-from jobs.contracts.answers.code import CodeVersionOut
-from jobs.contracts.answers.datasets import DatasetOut
-from jobs.contracts.answers.deletions import DeletionOut, DeletionPreviewOut
-from jobs.contracts.answers.experiments import ExperimentOut
-from jobs.contracts.answers.jobs import JobOut
-from jobs.contracts.answers.projects import ProjectOut
-from jobs.contracts.answers.registry import VersionOut
+from jobs.answers.code.code import CodeVersionOut
+from jobs.answers.data.datasets import DatasetOut
+from jobs.answers.experiments.experiments import ExperimentOut
+from jobs.answers.people.projects import ProjectOut
+from jobs.answers.registry.registry import VersionOut
+from jobs.answers.runs.jobs import JobOut
+from jobs.answers.storage.deletions import DeletionOut, DeletionPreviewOut
 from jobs.models import Dataset, Deletion, Project
 from jobs.queries import code as code_queries
 from jobs.queries import datasets, experiments, jobs, projects, registry

@@ -8,16 +8,16 @@ from pydantic import Field, ValidationError
 
 from jobs import access
 from jobs.actions import dry_builds as actions
-from jobs.contracts.answers.code import DryBuildOut
-from jobs.contracts.base import Argument, DocumentedAs
-from jobs.contracts.data import DataSpec
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.problems import Problem, problems
+from jobs.answers.code.code import DryBuildOut
 from jobs.errors import BadInput
 from jobs.kinds.dry_build.payload import DryBuildPayload
 from jobs.models import CodeVersion
 from jobs.queries import datasets
 from jobs.queries import dry_builds as queries
+from jobs.spec.base import Argument, DocumentedAs
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem, problems
+from jobs.spec.sections.data import DataSpec
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
 

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions import releases, traffic_split
-from jobs.contracts.answers.endpoints import EndpointOut, ServedOut
-from jobs.contracts.answers.traffic import TrafficOut
+from jobs.answers.registry.endpoints import EndpointOut, ServedOut
+from jobs.answers.registry.traffic import TrafficOut
 from jobs.queries import endpoints as queries
 from jobs.queries import traffic
 from webapp.api.auth import actor, needs

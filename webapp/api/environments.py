@@ -9,8 +9,8 @@ from pydantic import Field
 from jobs import access
 from jobs.access import Action
 from jobs.actions import package_installs, package_sets
-from jobs.contracts.answers.environments import EnvironmentsOut
-from jobs.contracts.answers.jobs import JobOut
+from jobs.answers.code.environments import EnvironmentsOut
+from jobs.answers.runs.jobs import JobOut
 from jobs.models import CodeVersion
 from jobs.queries import environments as queries
 from jobs.queries import jobs as job_queries

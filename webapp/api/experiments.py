@@ -11,7 +11,7 @@ from jobs.access import Action
 from jobs.actions import deletions
 from jobs.actions import experiments as actions
 from jobs.actions.find_model import find_model, read_budget
-from jobs.contracts.answers.experiments import (
+from jobs.answers.experiments.experiments import (
     ExperimentOut,
     FoundOut,
     RevisionOut,
@@ -19,12 +19,12 @@ from jobs.contracts.answers.experiments import (
     SpecProblemOut,
     ValidationOut,
 )
-from jobs.contracts.answers.jobs import SubmittedOut
-from jobs.contracts.find_model import FEWEST_TRIALS, MOST_MINUTES, MOST_TRIALS
-from jobs.contracts.problems import Problem
+from jobs.answers.runs.jobs import SubmittedOut
 from jobs.queries import experiments as queries
 from jobs.queries import plan
 from jobs.queries.plan import resource_warnings
+from jobs.spec.plan.find_model import FEWEST_TRIALS, MOST_MINUTES, MOST_TRIALS
+from jobs.spec.problems import Problem
 from jobs.states import JobState
 from webapp.api import etags
 from webapp.api.auth import actor

@@ -10,13 +10,11 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import control, deletions, submit
 from jobs.actions.kind_submission import submit_kind
-from jobs.contracts.answers.base import JsonObject
-from jobs.contracts.answers.events import EventsOut, LogsOut
-from jobs.contracts.answers.jobs import AttemptOut, ChangedJobOut, CheckpointOut, JobOut
-from jobs.contracts.answers.metrics import MetricsOut
-from jobs.contracts.answers.results import ArtifactOut
-from jobs.contracts.problems import Problem
-from jobs.contracts.resources import POOL
+from jobs.answers.base import JsonObject
+from jobs.answers.runs.events import EventsOut, LogsOut
+from jobs.answers.runs.jobs import AttemptOut, ChangedJobOut, CheckpointOut, JobOut
+from jobs.answers.runs.metrics import MetricsOut
+from jobs.answers.runs.results import ArtifactOut
 from jobs.errors import BadInput, Forbidden
 from jobs.kinds import public_names
 from jobs.models.sessions import stored_key
@@ -24,6 +22,8 @@ from jobs.queries import events as event_log
 from jobs.queries import jobs as queries
 from jobs.queries import metrics as metric_log
 from jobs.queries.plan import resource_warnings
+from jobs.spec.problems import Problem
+from jobs.spec.sections.resources import POOL
 from jobs.states import JobState
 from webapp.api import etags
 from webapp.api.auth import actor, caller

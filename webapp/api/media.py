@@ -10,8 +10,8 @@ from ninja.parser import Parser
 from ninja.renderers import JSONRenderer
 from ninja.types import DictStrAny
 
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
+from jobs.spec.problems import Problem
 from webapp.http_errors import UnsupportedMediaType
 from webapp.json_text import nul_refused, read_json
 

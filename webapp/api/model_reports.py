@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 
 from jobs import access
-from jobs.contracts.answers.model_reports import ModelReportOut, ReportRole
+from jobs.answers.runs.model_reports import ModelReportOut, ReportRole
 from jobs.queries import model_reports as queries
 from webapp.api.auth import actor
 from webapp.api.paging import Page

@@ -6,9 +6,9 @@ from django.db.models import Model, QuerySet
 from ninja import Schema
 from pydantic import BaseModel, Field
 
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
 from jobs.queries.paging import DEFAULT_LIMIT, MAX_LIMIT, part_of
+from jobs.spec.problems import Problem
 
 NEWEST = {"created": "created", "id": "pk"}
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions import people
-from jobs.contracts.answers.people import InvitedOut, PersonOut
+from jobs.answers.people.people import InvitedOut, PersonOut
 from jobs.queries import people as queries
 from webapp.api.auth import actor, needs, require_rights_of_admin
 from webapp.api.idempotency import idempotent

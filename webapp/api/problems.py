@@ -9,8 +9,8 @@ from django.core.exceptions import TooManyFieldsSent
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, InUse, TrainyardError
+from jobs.spec.problems import Problem
 from webapp.http_errors import Throttled, Unavailable
 from webapp.json_text import names_with_nul
 

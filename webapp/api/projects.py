@@ -8,7 +8,7 @@ from pydantic import Field
 from jobs import access
 from jobs.access import Action
 from jobs.actions import deletions, people
-from jobs.contracts.answers.projects import MemberOut, ProjectOut
+from jobs.answers.people.projects import MemberOut, ProjectOut
 from jobs.models import Role
 from jobs.queries import projects as queries
 from webapp.api.auth import actor

@@ -10,10 +10,10 @@ from pydantic import Field
 from jobs import access
 from jobs.access import Action
 from jobs.actions import promotions
-from jobs.contracts.answers.promotions import PromotionOut
-from jobs.contracts.data import Slug as ModelName
+from jobs.answers.registry.promotions import PromotionOut
 from jobs.models import PromotionRequest
 from jobs.queries import promotions as queries
+from jobs.spec.sections.data import Slug as ModelName
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate

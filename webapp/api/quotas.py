@@ -6,7 +6,7 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions import quota_changes
-from jobs.contracts.answers.quotas import QuotasOut
+from jobs.answers.people.quotas import QuotasOut
 from jobs.errors import StaleState
 from jobs.queries import quotas as queries
 from webapp.api import etags

@@ -9,9 +9,8 @@ from pydantic import Field, ValidationError
 from jobs import access
 from jobs.access import Action
 from jobs.actions import deletions, gate_rules, registration, registry, releases
-from jobs.contracts.answers.gates import GatesOut
-from jobs.contracts.answers.jobs import JobOut
-from jobs.contracts.answers.registry import (
+from jobs.answers.registry.gates import GatesOut
+from jobs.answers.registry.registry import (
     AliasOut,
     ModelOut,
     ReleaseOut,
@@ -19,15 +18,16 @@ from jobs.contracts.answers.registry import (
     VersionOut,
     VersionPackagesOut,
 )
-from jobs.contracts.data import Slug as ModelName
-from jobs.contracts.gates import GateRules
-from jobs.contracts.problems import Problem, problems
+from jobs.answers.runs.jobs import JobOut
 from jobs.errors import BadInput, NotFound, StaleState
 from jobs.models import ModelVersion
 from jobs.queries import gate_rules as gate_queries
 from jobs.queries import jobs as job_queries
 from jobs.queries import registry as queries
 from jobs.queries import releases as release_queries
+from jobs.spec.gates import GateRules
+from jobs.spec.problems import Problem, problems
+from jobs.spec.sections.data import Slug as ModelName
 from webapp.api import etags, media, uploads
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import begin, idempotent, idempotent_upload

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions import replica_reports
-from jobs.contracts.answers.endpoints import AccessOut, ReleasesOut
-from jobs.contracts.release import ReplicaReport, SignedRelease
+from jobs.answers.registry.endpoints import AccessOut, ReleasesOut
+from jobs.messages.release import ReplicaReport, SignedRelease
 from jobs.models import User
 from jobs.queries import releases as queries
 from jobs.queries import tokens

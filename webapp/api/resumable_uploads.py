@@ -17,10 +17,10 @@ from ninja.responses import Status
 
 from jobs import access, upload_files
 from jobs.actions import resumable_uploads as actions
-from jobs.contracts.answers.resumable_uploads import ResumableUploadOut
-from jobs.contracts.problems import Problem
+from jobs.answers.data.resumable_uploads import ResumableUploadOut
 from jobs.errors import BadInput, Conflict, TrainyardError
 from jobs.queries import resumable_uploads as queries
+from jobs.spec.problems import Problem
 from webapp.api.auth import actor, needs
 from webapp.api.paging import Page, Paging, paginate
 from webapp.http_errors import TooLarge, UnsupportedMediaType

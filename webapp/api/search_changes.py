@@ -9,12 +9,12 @@ from pydantic import Field
 from jobs import access
 from jobs.access import Action
 from jobs.actions import search_changes
-from jobs.contracts.answers.base import JsonObject
-from jobs.contracts.answers.jobs import JobOut
-from jobs.contracts.base import DocumentedAs
-from jobs.contracts.narrowing import NarrowedHyperparameter
+from jobs.answers.base import JsonObject
+from jobs.answers.runs.jobs import JobOut
 from jobs.models import Job
 from jobs.queries import jobs as queries
+from jobs.spec.base import DocumentedAs
+from jobs.spec.space.narrowing import NarrowedHyperparameter
 from webapp.api import etags
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent

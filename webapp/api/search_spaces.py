@@ -6,17 +6,17 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import Field, TypeAdapter, ValidationError
 
-from jobs.contracts import spec_sizes
-from jobs.contracts.answers.base import JsonObject
-from jobs.contracts.answers.search_spaces import ExportedSpaceOut, ImportedSpaceOut
-from jobs.contracts.base import DocumentedAs
-from jobs.contracts.formats import importing, keras_tuner
-from jobs.contracts.formats.reading import FormatError
-from jobs.contracts.formats.result import MAX_HYPERPARAMETERS, Format
-from jobs.contracts.formats.text import MAX_CHARACTERS
-from jobs.contracts.problems import Problem, problems
-from jobs.contracts.search_space import Parameter, Space, space_errors
+from jobs.answers.base import JsonObject
+from jobs.answers.experiments.search_spaces import ExportedSpaceOut, ImportedSpaceOut
 from jobs.errors import BadInput
+from jobs.spec.base import DocumentedAs
+from jobs.spec.checks import sizes as spec_sizes
+from jobs.spec.formats import importing, keras_tuner
+from jobs.spec.formats.reading import FormatError
+from jobs.spec.formats.result import MAX_HYPERPARAMETERS, Format
+from jobs.spec.formats.text import MAX_CHARACTERS
+from jobs.spec.problems import Problem, problems
+from jobs.spec.space.search_space import Parameter, Space, space_errors
 from webapp.api.shapes import In
 
 router = Router()

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions import installation_settings
-from jobs.contracts.answers.settings import ProjectSandboxOut, SettingsOut
-from jobs.contracts.sandbox import Level
+from jobs.answers.code.settings import ProjectSandboxOut, SettingsOut
 from jobs.errors import StaleState
+from jobs.messages.sandbox import Level
 from jobs.models import Project
 from jobs.queries import installation
 from webapp.api import etags

@@ -24,8 +24,8 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
 from jobs import program
-from jobs.contracts.problems import Problem, from_items
 from jobs.errors import TrainyardError
+from jobs.spec.problems import Problem, from_items
 from webapp.api import openapi
 from webapp.api.auth import Credentials
 from webapp.api.media import FiniteRenderer, JsonParser

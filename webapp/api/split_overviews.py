@@ -8,12 +8,12 @@ from pydantic import Field, ValidationError
 
 from jobs import access
 from jobs.actions import split_overviews as actions
-from jobs.contracts.answers.datasets import SplitOverviewOut
-from jobs.contracts.base import DocumentedAs
-from jobs.contracts.data import Split
-from jobs.contracts.problems import problems
+from jobs.answers.data.datasets import SplitOverviewOut
 from jobs.errors import BadInput
 from jobs.queries import split_overviews as queries
+from jobs.spec.base import DocumentedAs
+from jobs.spec.problems import problems
+from jobs.spec.sections.data import Split
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
 

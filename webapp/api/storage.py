@@ -3,7 +3,7 @@
 from django.http import HttpRequest
 from ninja import Router
 
-from jobs.contracts.answers.storage import StorageOut
+from jobs.answers.storage.storage import StorageOut
 from jobs.queries import storage as queries
 from webapp.api.auth import actor
 

@@ -8,7 +8,7 @@ from ninja.responses import Status
 from pydantic import AwareDatetime, Field
 
 from jobs.actions import tokens
-from jobs.contracts.answers.tokens import NewTokenOut, TokenOut
+from jobs.answers.people.tokens import NewTokenOut, TokenOut
 from jobs.errors import NotFound
 from jobs.queries import tokens as queries
 from webapp.api.auth import actor, caller

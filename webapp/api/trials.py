@@ -10,10 +10,10 @@ from jobs import access, clock
 from jobs.access import Action
 from jobs.actions import ensembles
 from jobs.actions import trials as actions
-from jobs.contracts.answers.base import Parameter
-from jobs.contracts.answers.jobs import JobOut
-from jobs.contracts.answers.search_results import ColumnsOut, ImportanceOut, TimelineOut
-from jobs.contracts.answers.trials import TrialOut
+from jobs.answers.base import Parameter
+from jobs.answers.runs.jobs import JobOut
+from jobs.answers.search.search_results import ColumnsOut, ImportanceOut, TimelineOut
+from jobs.answers.search.trials import TrialOut
 from jobs.models import Job, Trial
 from jobs.queries import exports, outcomes, running_executions, timeline, trial_columns
 from jobs.queries import jobs as job_queries

@@ -6,16 +6,16 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from jobs.actions.datasets import Roles
-from jobs.contracts.addresses import MAX_LENGTH
-from jobs.contracts.code import MAX_FILES, MAX_NAME, MAX_PATH
-from jobs.contracts.columns import ColumnRequest
-from jobs.contracts.credentials import CREDENTIAL
-from jobs.contracts.data import RowsWithoutTarget
-from jobs.contracts.dialect import DialectRequest, ReadOptions
-from jobs.contracts.fetching import FetchMode, FetchRequest
-from jobs.contracts.images import ImageOptions
-from jobs.contracts.problems import problems
 from jobs.errors import BadInput
+from jobs.messages.code import MAX_FILES, MAX_NAME, MAX_PATH
+from jobs.spec.data.addresses import MAX_LENGTH
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.credentials import CREDENTIAL
+from jobs.spec.data.dialect import DialectRequest, ReadOptions
+from jobs.spec.data.fetching import FetchMode, FetchRequest
+from jobs.spec.data.images import ImageOptions
+from jobs.spec.problems import problems
+from jobs.spec.sections.data import RowsWithoutTarget
 from webapp.api.shapes import In, Text
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from jobs import access
 from jobs.actions import workers
-from jobs.contracts.answers.workers import WorkerOut
+from jobs.answers.runs.workers import WorkerOut
 from jobs.models import Worker
 from jobs.queries import workers as queries
 from webapp.api.auth import actor, needs

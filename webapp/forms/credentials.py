@@ -5,8 +5,8 @@ from typing import Any
 from django import forms
 
 from jobs.actions import credentials as actions
-from jobs.contracts.credentials import LABELS
 from jobs.models import Credential, Project, User
+from jobs.spec.data.credentials import LABELS
 from webapp.forms.reading import ReadForm
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jobs.contracts.dialect import Dialect, DialectRequest, detect
+from jobs.spec.data.dialect import Dialect, DialectRequest, detect
 
 BAD_ROWS_HINT = "The share that may be left out, such as 0.01. They are listed in a file."
 SHOWN_ROWS = 8

@@ -5,9 +5,9 @@ from typing import Any
 from django import forms
 from django.db.models import QuerySet
 
-from jobs.contracts.find_model import FEWEST_TRIALS, MOST_MINUTES, MOST_TRIALS, Budget
 from jobs.models import Dataset, DatasetVersion
 from jobs.queries.datasets import READY
+from jobs.spec.plan.find_model import FEWEST_TRIALS, MOST_MINUTES, MOST_TRIALS, Budget
 from webapp.forms.reading import ReadForm
 
 

@@ -6,8 +6,8 @@ from django import forms
 from django.http import QueryDict
 from pydantic import ValidationError
 
-from jobs.contracts.gates import Floor, GateRules, Slice
-from jobs.contracts.problems import Problem, problems
+from jobs.spec.gates import Floor, GateRules, Slice
+from jobs.spec.problems import Problem, problems
 
 OBJECTIVE = "the objective of the version's search"
 MAX_ROWS = 50

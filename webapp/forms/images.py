@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from jobs.contracts.images import ImageOptions, ImageShape
+from jobs.spec.data.images import ImageOptions, ImageShape
 
 PREFIX = "images."
 FITS = (

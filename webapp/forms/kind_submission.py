@@ -5,11 +5,11 @@ from typing import Any
 from django import forms
 from django.forms.fields import InvalidJSONInput
 
-from jobs.contracts.json_depth import MAX_DEPTH, is_too_deep
-from jobs.contracts.problems import Problem
 from jobs.kinds.base import Facts
 from jobs.kinds.inputs import input_model
 from jobs.models import Project
+from jobs.spec.json_depth import MAX_DEPTH, is_too_deep
+from jobs.spec.problems import Problem
 
 Schema = dict[str, Any]
 

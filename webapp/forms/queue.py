@@ -2,7 +2,7 @@
 
 from django import forms
 
-from jobs.contracts.resources import POOL
+from jobs.spec.sections.resources import POOL
 from webapp.forms.reading import ReadForm
 
 MAX_PRIORITY = 100

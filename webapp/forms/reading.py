@@ -6,8 +6,8 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, Conflict, StaleState, TrainyardError
+from jobs.spec.problems import Problem
 
 
 class ReadForm(forms.Form):

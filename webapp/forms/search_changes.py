@@ -6,11 +6,16 @@ from django import forms
 from django.http import QueryDict
 
 from jobs.actions.search_changes import BUDGET
-from jobs.contracts.hyperparameters import describe_values
-from jobs.contracts.search_space import FixedParameter, FloatParameter, IntParameter, Parameter
 from jobs.errors import TrainyardError
 from jobs.models import Job
 from jobs.queries import outcomes
+from jobs.spec.space.hyperparameters import describe_values
+from jobs.spec.space.search_space import (
+    FixedParameter,
+    FloatParameter,
+    IntParameter,
+    Parameter,
+)
 from webapp.forms.reading import ReadForm
 
 

@@ -2,7 +2,7 @@
 
 from django import forms
 
-from jobs.contracts.sandbox import LEVELS, Level
+from jobs.messages.sandbox import LEVELS, Level
 from jobs.models import Project
 from webapp.forms.reading import ReadForm
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jobs.contracts.data import Split
-from jobs.contracts.data_checks import problems_of_split
-from jobs.contracts.problems import Problem, problems
-from jobs.contracts.profile import Profile
-from jobs.contracts.split_roles import resolved
+from jobs.spec.checks.data import problems_of_split
+from jobs.spec.data.profile import Profile
+from jobs.spec.data.split_roles import resolved
+from jobs.spec.problems import Problem, problems
+from jobs.spec.sections.data import Split
 
 WAYS = {
     "roles": "as the roles decide",

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from django import forms
 from django.http import QueryDict
 
-from jobs.contracts.problems import Problem
-from jobs.contracts.search_space import FloatParameter, IntParameter, Parameter, Space, Value
 from jobs.errors import BadInput
+from jobs.spec.problems import Problem
+from jobs.spec.space.search_space import FloatParameter, IntParameter, Parameter, Space, Value
 from webapp.forms.reading import ReadForm
 
 

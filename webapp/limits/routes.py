@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from jobs.contracts.code import MAX_FORM_BYTES
-from jobs.contracts.images import MAX_IMAGE_BYTES
+from jobs.messages.code import MAX_FORM_BYTES
+from jobs.spec.data.images import MAX_IMAGE_BYTES
 
 # Bytes. A login form has less than 1 KiB.
 ANONYMOUS_BYTES = 64 * 2**10

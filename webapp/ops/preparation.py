@@ -14,7 +14,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from jobs.actions.people import add_person, create_login_link
 from jobs.actions.tokens import service_token
-from jobs.contracts.sandbox import INSTALL_BUBBLEWRAP, Level
+from jobs.messages.sandbox import INSTALL_BUBBLEWRAP, Level
 from jobs.queries.people import accounts
 from jobs.signing import public_key_file
 from webapp.ops import new_database

@@ -15,16 +15,16 @@ from jobs.actions import code_data as loading
 from jobs.actions import package_installs as installs
 from jobs.actions import package_sets as sets
 from jobs.actions.code import Created
-from jobs.contracts.answers.code import CodeDataOut
-from jobs.contracts.code import MAX_BYTES, MAX_FILES, MAX_SHOWN_BYTES, CodeEntry, CodeFound
-from jobs.contracts.code_model import CODE_ENTRIES
-from jobs.contracts.data import Task
-from jobs.contracts.problems import Problem
+from jobs.answers.code.code import CodeDataOut
 from jobs.errors import Conflict, TrainyardError
+from jobs.messages.code import MAX_BYTES, MAX_FILES, MAX_SHOWN_BYTES, CodeEntry, CodeFound
 from jobs.models import CodeFile, CodeVersion
 from jobs.queries import code as queries
 from jobs.queries import code_data, environments, package_installs, package_sets, workers
 from jobs.queries.paging import page_of
+from jobs.spec.problems import Problem
+from jobs.spec.sections.code_model import CODE_ENTRIES
+from jobs.spec.sections.data import Task
 from jobs.states import FINAL
 from webapp import code_reader
 from webapp.http_errors import Unavailable

@@ -3,12 +3,12 @@
 from collections.abc import Container
 from typing import Any, NamedTuple
 
-from jobs.contracts.data import Split
-from jobs.contracts.overview import Sample
-from jobs.contracts.profile import Column, Profile
-from jobs.contracts.split_roles import resolved
+from jobs.messages.overview import Sample
 from jobs.queries import datasets as queries
 from jobs.queries.paging import Page
+from jobs.spec.data.profile import Column, Profile
+from jobs.spec.data.split_roles import resolved
+from jobs.spec.sections.data import Split
 from webapp.pages.pictures import Bar, histogram_bars, png_uri
 from webapp.pages.shortcuts import Request
 from webapp.templatetags import words

@@ -10,11 +10,11 @@ from jobs.access import Action
 from jobs.actions import dataset_roles
 from jobs.actions import datasets as actions
 from jobs.actions.datasets import Roles
-from jobs.contracts.dialect import DialectRequest, ReadOptions
-from jobs.contracts.images import ImageOptions
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion
+from jobs.spec.data.dialect import DialectRequest, ReadOptions
+from jobs.spec.data.images import ImageOptions
+from jobs.spec.problems import Problem
 from webapp.forms import dialects
 from webapp.forms import images as image_options
 from webapp.pages.dataset_lookup import dataset_of, home_of

@@ -7,11 +7,11 @@ from django.urls import path
 
 from jobs import access
 from jobs.actions import split_overviews as actions
-from jobs.contracts.overview import Overview
-from jobs.contracts.profile import Profile
 from jobs.errors import NotFound
+from jobs.messages.overview import Overview
 from jobs.models import DatasetVersion
 from jobs.queries import split_overviews as queries
+from jobs.spec.data.profile import Profile
 from jobs.states import FINAL
 from webapp.forms import split as forms
 from webapp.pages.dataset_lookup import dataset_of, home_of, project_for, version_of

@@ -12,14 +12,14 @@ from jobs.access import Action
 from jobs.actions import datasets as actions
 from jobs.actions import fetches, resumable_uploads
 from jobs.actions.datasets import Roles
-from jobs.contracts.data import Task
-from jobs.contracts.dialect import SAMPLE_BYTES, ReadOptions
-from jobs.contracts.fetching import FetchMode, FetchRequest
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, NotFound, TrainyardError
 from jobs.models import Credential, Dataset, DatasetVersion, Project, ResumableUpload
 from jobs.queries import credentials
 from jobs.queries import resumable_uploads as resumable_queries
+from jobs.spec.data.dialect import SAMPLE_BYTES, ReadOptions
+from jobs.spec.data.fetching import FetchMode, FetchRequest
+from jobs.spec.problems import Problem
+from jobs.spec.sections.data import Task
 from webapp.forms import dialects
 from webapp.forms import images as image_options
 from webapp.http_errors import TooLarge, UnsupportedMediaType

@@ -9,14 +9,14 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions import datasets as actions
 from jobs.actions import fetches
-from jobs.contracts.columns import OfferedRole, OfferedType
-from jobs.contracts.data import TARGET_GAPS, Task
-from jobs.contracts.dialect import ReadOptions
-from jobs.contracts.profile import Column, Profile
 from jobs.models import DatasetVersion
 from jobs.queries import code_data
 from jobs.queries import datasets as queries
 from jobs.queries.jobs import reasons_to_wait
+from jobs.spec.data.columns import OfferedRole, OfferedType
+from jobs.spec.data.dialect import ReadOptions
+from jobs.spec.data.profile import Column, Profile
+from jobs.spec.sections.data import TARGET_GAPS, Task
 from webapp.forms import dialects
 from webapp.forms import images as image_options
 from webapp.forms.dialects import BAD_ROWS_HINT

@@ -8,7 +8,7 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.actions import deletions as actions
-from jobs.contracts.answers.deletions import ReferrerOut
+from jobs.answers.storage.deletions import ReferrerOut
 from jobs.errors import InUse, NotFound
 from jobs.models import CodeVersion, Dataset, Deletion, Experiment, Job, ModelVersion, Project, User
 from jobs.queries import deletions as queries

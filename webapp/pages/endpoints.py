@@ -8,8 +8,8 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import releases
-from jobs.contracts.answers.endpoints import ReplicaOut
-from jobs.contracts.release import ModelProcess
+from jobs.answers.registry.endpoints import ReplicaOut
+from jobs.messages.release import ModelProcess
 from jobs.models import Endpoint
 from jobs.queries import endpoints as queries
 from jobs.queries import paging, traffic

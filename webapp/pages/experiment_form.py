@@ -10,15 +10,15 @@ from django.urls import path
 from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
-from jobs.contracts import names
-from jobs.contracts.formats.importing import READERS
-from jobs.contracts.problems import Problem
-from jobs.contracts.templates import TEMPLATES
-from jobs.contracts.version_model import VERSION
 from jobs.errors import BadInput, StaleState, TrainyardError
 from jobs.models import Experiment, ModelVersion, Project
 from jobs.queries import code_data
 from jobs.queries import experiments as queries
+from jobs.spec.formats.importing import READERS
+from jobs.spec.plan import names
+from jobs.spec.problems import Problem
+from jobs.spec.sections.version_model import VERSION
+from jobs.spec.templates import TEMPLATES
 from webapp.forms.experiment import advice, conflict, rows, start
 from webapp.forms.experiment.sections import SECTIONS
 from webapp.forms.script.script import is_script

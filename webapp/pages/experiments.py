@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
-from jobs.contracts.space_summary import Line, summary
 from jobs.errors import NotFound, StaleState
 from jobs.models import Experiment, Revision
 from jobs.queries import experiments as queries
 from jobs.queries import sandboxes
 from jobs.queries.paging import page_of
+from jobs.spec.space.summary import Line, summary
 from jobs.states import JobState
 from webapp.forms.experiment.notes import NotesForm
 from webapp.pages.shortcuts import (

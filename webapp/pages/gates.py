@@ -9,12 +9,12 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import gate_rules
-from jobs.contracts import measures
-from jobs.contracts.gates import GateRules
 from jobs.errors import BadInput, StaleState
 from jobs.models import RegisteredModel
 from jobs.queries import gate_rules as queries
 from jobs.queries import versions
+from jobs.spec.gates import GateRules
+from jobs.spec.sections import measures
 from webapp.forms.gates import GatesForm, row_count
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render
 

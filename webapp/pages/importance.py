@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from jobs.contracts.analysis import Influence
+from jobs.messages.analysis import Influence
 from webapp.templatetags.trainyard import plain
 
 WORDS = {

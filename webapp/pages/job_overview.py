@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from jobs.contracts.analysis import ImportanceAnswer
-from jobs.contracts.answers.search_results import AnswerOut, LeadOut, RankedTrialOut
+from jobs.answers.search.search_results import AnswerOut, LeadOut, RankedTrialOut
 from jobs.kinds.train.payload import TrainResult
+from jobs.messages.analysis import ImportanceAnswer
 from jobs.models import Job, ModelVersion
 from jobs.queries import (
     answer,

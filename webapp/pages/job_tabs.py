@@ -4,12 +4,12 @@ from typing import Any
 
 from django.templatetags.static import static
 
-from jobs.contracts.model_reports.model_summary import ModelSummary
-from jobs.contracts.search_space import Parameter
 from jobs.errors import NotFound
+from jobs.messages.reports.model_summary import ModelSummary
 from jobs.models import Job
 from jobs.queries import jobs as shown
 from jobs.queries import model_reports, outcomes, trials, versions
+from jobs.spec.space.search_space import Parameter
 from jobs.states import TrialState
 from webapp.forms.trials import TrialForm
 from webapp.pages import job_overview

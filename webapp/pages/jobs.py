@@ -11,8 +11,8 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import control, submit
-from jobs.contracts.answers.jobs import StepOut
-from jobs.contracts.answers.results import ResultsOut
+from jobs.answers.runs.jobs import StepOut
+from jobs.answers.runs.results import ResultsOut
 from jobs.errors import NotFound
 from jobs.kinds import public_names
 from jobs.kinds.inputs import submittable_kinds

@@ -8,11 +8,11 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import people as actions
-from jobs.contracts.credentials import LABELS
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound, TrainyardError
 from jobs.models import Project, Role
 from jobs.queries import credentials, installation, quotas
 from jobs.queries import projects as queries
+from jobs.spec.data.credentials import LABELS
 from webapp.context import SESSION_KEY
 from webapp.forms.people import MemberForm, ProjectForm, ProjectSettingsForm
 from webapp.forms.quotas import QuotasForm

@@ -13,12 +13,12 @@ from django.urls import path
 from jobs import access
 from jobs.access import Action
 from jobs.actions import experiments as actions
-from jobs.contracts import names
-from jobs.contracts.code import CodeEntry
 from jobs.errors import Forbidden, StaleState
+from jobs.messages.code import CodeEntry
 from jobs.models import CodeVersion, Experiment, Project
 from jobs.queries import code as code_queries
 from jobs.queries import datasets, experiments
+from jobs.spec.plan import names
 from webapp.forms.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
 from webapp.forms.script.script import ScriptForm, initial_values, part, spec_from
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render, url

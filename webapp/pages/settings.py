@@ -6,7 +6,7 @@ from django.urls import path
 
 from jobs import access
 from jobs.actions import installation_settings as actions
-from jobs.contracts.sandbox import LEVELS, Level
+from jobs.messages.sandbox import LEVELS, Level
 from jobs.queries import installation, sandboxes
 from webapp.forms.settings import NetworkForm, SandboxForm
 from webapp.pages.projects import settings_page as project_page

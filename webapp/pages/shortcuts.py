@@ -23,9 +23,9 @@ from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from jobs import access
-from jobs.contracts.problems import Problem
 from jobs.errors import BadInput, NotFound, TrainyardError
 from jobs.models import Project, User
+from jobs.spec.problems import Problem
 from webapp.http_errors import Unavailable
 from webapp.json_text import names_with_nul, nul_refused
 

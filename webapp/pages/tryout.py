@@ -6,12 +6,12 @@ from typing import Any
 
 from django.http import QueryDict
 
-from jobs.contracts.problems import Problem
-from jobs.contracts.profile import Profile
-from jobs.contracts.signature import InputWindow, Signature, TensorSpec
 from jobs.errors import BadInput, Conflict
 from jobs.models import ModelVersion
 from jobs.queries import vector_inputs, versions
+from jobs.spec.data.profile import Profile
+from jobs.spec.problems import Problem
+from jobs.spec.signature import InputWindow, Signature, TensorSpec
 from webapp import prediction
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json

@@ -9,12 +9,12 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
 
-from jobs.contracts.columns import ColumnType
-from jobs.contracts.images import MAX_IMAGE_BYTES
-from jobs.contracts.problems import Problem
-from jobs.contracts.profile import Column, Profile
-from jobs.contracts.signature import Signature
 from jobs.errors import BadInput
+from jobs.spec.data.columns import ColumnType
+from jobs.spec.data.images import MAX_IMAGE_BYTES
+from jobs.spec.data.profile import Column, Profile
+from jobs.spec.problems import Problem
+from jobs.spec.signature import Signature
 from webapp.pages.pictures import png_uri
 
 Widget = Literal["number", "select", "text", "textarea", "date", "datetime-local", "image"]

@@ -7,11 +7,11 @@ from collections.abc import Set
 from operator import itemgetter
 from typing import Any
 
-from jobs.contracts.columns import ColumnType
-from jobs.contracts.problems import Problem
-from jobs.contracts.profile import Profile
-from jobs.contracts.signature import InputWindow, Signature
 from jobs.errors import BadInput
+from jobs.spec.data.columns import ColumnType
+from jobs.spec.data.profile import Profile
+from jobs.spec.problems import Problem
+from jobs.spec.signature import InputWindow, Signature
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 from webapp.pages import tryout_columns

@@ -11,12 +11,12 @@ from django.urls import NoReverseMatch, path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions import promotions, registration, registry
-from jobs.contracts.model_reports.model_summary import ModelSummary
-from jobs.contracts.signature import Signature
 from jobs.errors import NotFound
+from jobs.messages.reports.model_summary import ModelSummary
 from jobs.models import Endpoint, ModelVersion, PromotionRequest, User
 from jobs.queries import base_versions, datasets, model_reports, versions
 from jobs.queries import registry as queries
+from jobs.spec.signature import Signature
 from webapp import prediction
 from webapp.forms.registry import CardForm, PromotionForm
 from webapp.pages import tryout

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from jobs.contracts.measures import primary_metric
-from jobs.contracts.model_reports.ensemble import Candidate, EnsembleReport, MemberPair
+from jobs.messages.reports.ensemble import Candidate, EnsembleReport, MemberPair
+from jobs.spec.sections.measures import primary_metric
 from webapp.report_figures import geometry
 from webapp.report_figures.geometry import SHADES
 from webapp.report_figures.intervals import methods_of

@@ -4,7 +4,7 @@ import math
 from itertools import pairwise
 from typing import Any
 
-from jobs.contracts.model_reports.evaluation import (
+from jobs.messages.reports.evaluation import (
     Calibration,
     ClassEvaluation,
     Histogram,

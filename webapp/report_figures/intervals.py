@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from jobs.contracts.model_reports.base import MetricValue
+from jobs.messages.reports.base import MetricValue
 
 
 class IntervalMethod(NamedTuple):

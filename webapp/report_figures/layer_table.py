@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jobs.contracts.model_reports.model_summary import GraphNode, ModelSummary
+from jobs.messages.reports.model_summary import GraphNode, ModelSummary
 
 PAGE = 100
 

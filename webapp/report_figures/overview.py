@@ -3,7 +3,7 @@
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from jobs.contracts.overview import (
+from jobs.messages.overview import (
     ColumnGaps,
     Correlations,
     Information,
@@ -11,7 +11,7 @@ from jobs.contracts.overview import (
     Section,
     SplitOverview,
 )
-from jobs.contracts.profile import Profile
+from jobs.spec.data.profile import Profile
 from webapp.report_figures.geometry import shares
 
 CELL, LABELS, TOP = 24, 150, 20

@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from jobs.contracts.measures import EVALUATION_METRICS
-from jobs.contracts.model_reports.base import MetricValue
-from jobs.contracts.model_reports.quantization import CallTime, QuantizationReport
+from jobs.messages.reports.base import MetricValue
+from jobs.messages.reports.quantization import CallTime, QuantizationReport
+from jobs.spec.sections.measures import EVALUATION_METRICS
 from webapp.report_figures import geometry
 from webapp.report_figures.intervals import methods_of
 

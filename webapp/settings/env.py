@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from jobs import private_files
 from jobs.atomic_files import create_once
-from jobs.contracts.addresses import BadAddress, canonical_host
+from jobs.spec.data.addresses import BadAddress, canonical_host
 from webapp.ops.home import Home
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from django.utils.csp import CSP
 
 from jobs import program
-from jobs.contracts.file_limits import DEFAULT_LIMITS
+from jobs.spec.data.file_limits import DEFAULT_LIMITS
 from transport.admission import LOOPBACK
 from webapp.settings import env
 from webapp.settings.logs import logging_settings

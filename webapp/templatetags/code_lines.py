@@ -6,7 +6,7 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
-from jobs.contracts.code import DifferenceLine, Highlighted
+from jobs.messages.code import DifferenceLine, Highlighted
 
 register = template.Library()
 

@@ -6,11 +6,15 @@ from typing import Any
 
 from django import template
 
-from jobs.contracts.model_reports.base import MetricValue, ModelReport
-from jobs.contracts.model_reports.ensemble import EnsembleReport
-from jobs.contracts.model_reports.evaluation import ClassEvaluation, LabelEvaluation, RegressionEvaluation
-from jobs.contracts.model_reports.quantization import QuantizationReport
-from jobs.contracts.model_reports.verdicts import percent, verdict
+from jobs.messages.reports.base import MetricValue, ModelReport
+from jobs.messages.reports.ensemble import EnsembleReport
+from jobs.messages.reports.evaluation import (
+    ClassEvaluation,
+    LabelEvaluation,
+    RegressionEvaluation,
+)
+from jobs.messages.reports.quantization import QuantizationReport
+from jobs.messages.reports.verdicts import percent, verdict
 from jobs.models import Job
 from webapp.report_figures import ensemble, evaluation, quantization
 from webapp.report_figures.intervals import IntervalMethod, method_of

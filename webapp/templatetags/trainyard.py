@@ -19,9 +19,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from jobs import clock, program
-from jobs.contracts.problems import Problem
 from jobs.queries import deletions
 from jobs.queries.deletion_scope import DELETION_KINDS, Deletable
+from jobs.spec.problems import Problem
 from webapp.templatetags import words
 from webapp.templatetags.states import look
 
@@ -290,7 +290,7 @@ def kpi(
 def problems(source: Any) -> dict[str, Any]:
     """List the problems of an input, each with a link to its field.
 
-    Accepts a Django form, or a list of `jobs.contracts.problems.Problem`. A form with several fields of one
+    Accepts a Django form, or a list of `jobs.spec.problems.Problem`. A form with several fields of one
     label has a method `error_lines` that distinguishes them.
     """
     if hasattr(source, "error_lines"):

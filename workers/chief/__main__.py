@@ -23,9 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # These modules import models, which need `django.setup()` first.
     from django.conf import settings as django_settings
 
-    from jobs.contracts.formats.reading import FormatError
     from jobs.errors import TrainyardError
     from jobs.queries.external_search import environment
+    from jobs.spec.formats.reading import FormatError
     from workers.chief.search_setup import find_or_create_search
     from workers.chief.server import PortInUse, serve
     from workers.chief.settings import LOOPBACK, read_settings

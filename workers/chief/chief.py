@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from jobs.actions import external_search, pipeline, script_reports
-from jobs.contracts.event_cost import MESSAGE_COST
 from jobs.errors import StaleFence, StaleState
+from jobs.messages.event_cost import MESSAGE_COST
 from jobs.models import Job, Trial
 from jobs.queries import script_reports as queries
 from jobs.queries.external_search import external

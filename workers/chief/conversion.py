@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jobs.contracts.formats import keras_tuner
-from jobs.contracts.hyperparameters import ChoiceParameter, FixedParameter, Parameter, Value
-from jobs.contracts.search_space import Space
 from jobs.queries.script_reports import Best, Reported
+from jobs.spec.formats import keras_tuner
+from jobs.spec.space.hyperparameters import ChoiceParameter, FixedParameter, Parameter, Value
+from jobs.spec.space.search_space import Space
 from workers.chief import protocol
 
 KINDS = ("Fixed", "Float", "Int", "Choice", "Boolean")

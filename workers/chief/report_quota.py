@@ -61,7 +61,7 @@ class ReportQuota:
 
         Args:
             peer: the connection of the script.
-            cost: as how many events the report counts; see `jobs.contracts.event_cost`.
+            cost: as how many events the report counts; see `jobs.messages.event_cost`.
 
         Raises:
             QuotaReached: the scripts have reported much, and their project is above its disk quota.

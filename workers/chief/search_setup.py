@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from jobs import access
 from jobs.actions import external_search, people, tokens
-from jobs.contracts.formats import importing
 from jobs.errors import BadInput, Forbidden, NotFound
 from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload
 from jobs.models import User
+from jobs.spec.formats import importing
 from workers.chief.settings import TOKEN_VARIABLE, Settings
 
 

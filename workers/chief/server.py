@@ -11,9 +11,9 @@ from typing import Any
 import grpc
 
 from jobs.actions import external_search
-from jobs.contracts.formats.reading import FormatError
 from jobs.errors import BadInput, Forbidden, NotFound, TrainyardError
 from jobs.models import Job
+from jobs.spec.formats.reading import FormatError
 from jobs.states import FINAL
 from workers.chief import protocol
 from workers.chief.chief import CallHandler, Chief, call_handlers

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from jobs import program
-from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.problems import message_of
 from jobs.kinds.external_search.payload import ExternalSearch
+from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.problems import message_of
 
 TOKEN_VARIABLE = "TRAINYARD_TOKEN"  # noqa: S105  a variable's name
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.contracts.search_space import Values
+from jobs.spec.space.search_space import Values
 from workers.node.suggestion_process import SuggestionFailed, SuggestionProcess, make_suggestions
 
 

@@ -6,7 +6,7 @@ hostile file can end this process, and no other: the caller reports that.
 
 import sys
 
-from jobs.contracts.code import (
+from jobs.messages.code import (
     REQUEST,
     CompareRequest,
     Comparison,

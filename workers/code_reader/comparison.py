@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.contracts.code import (
+from jobs.messages.code import (
     MAX_SHOWN_BYTES,
     ComparedFile,
     CompareRequest,
@@ -15,7 +15,7 @@ from jobs.contracts.code import (
     DifferenceLine,
     FileDifference,
 )
-from jobs.contracts.code_text import lines_of, with_visible_marks
+from jobs.messages.code_text import lines_of, with_visible_marks
 from workers.code_reader.files import text_of
 from workers.code_reader.limits import Budget, OutOfTime, at_most
 

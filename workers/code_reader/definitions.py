@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jobs.contracts.code import MAX_TEXT, CodeArgument, CodeEntry, EntryKind
+from jobs.messages.code import MAX_TEXT, CodeArgument, CodeEntry, EntryKind
 from workers.code_reader.modules import Module, constant, shown
 from workers.code_reader.scripts import script_of
 

@@ -4,8 +4,15 @@ import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.contracts.code import MAX_BYTES, MAX_DEPTH, MAX_FILE_BYTES, MAX_FILES, MAX_PATH, SentFile
-from jobs.contracts.code_text import lines_of
+from jobs.messages.code import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_FILE_BYTES,
+    MAX_FILES,
+    MAX_PATH,
+    SentFile,
+)
+from jobs.messages.code_text import lines_of
 from workers.system.archives import (
     Archive,
     BadArchive,

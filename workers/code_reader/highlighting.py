@@ -9,8 +9,8 @@ from pygments.lexers.python import PythonLexer
 from pygments.lexers.shell import BashLexer
 from pygments.token import STANDARD_TYPES, _TokenType
 
-from jobs.contracts.code import MAX_RUNS, MAX_SHOWN_LINES, Highlighted, HighlightRequest
-from jobs.contracts.code_text import lines_of, with_visible_marks
+from jobs.messages.code import MAX_RUNS, MAX_SHOWN_LINES, Highlighted, HighlightRequest
+from jobs.messages.code_text import lines_of, with_visible_marks
 from workers.code_reader.limits import OutOfTime, at_most
 
 SECONDS = 3.0

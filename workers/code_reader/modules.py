@@ -4,7 +4,7 @@ import ast
 import warnings
 from dataclasses import dataclass, field
 
-from jobs.contracts.code import MAX_TEXT, CodeProblem
+from jobs.messages.code import MAX_TEXT, CodeProblem
 from workers.code_reader.files import SourceFile
 
 

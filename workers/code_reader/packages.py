@@ -3,9 +3,9 @@
 import re
 import tomllib
 
-from jobs.contracts.code import MAX_TEXT, CodePackages, CodeProblem
-from jobs.contracts.code_text import lines_of
-from jobs.contracts.packages import MAX_REQUIREMENTS
+from jobs.messages.code import MAX_TEXT, CodePackages, CodeProblem
+from jobs.messages.code_text import lines_of
+from jobs.spec.checks.packages import MAX_REQUIREMENTS
 from workers.code_reader.files import SourceFile
 from workers.code_reader.modules import shown
 

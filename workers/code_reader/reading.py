@@ -3,7 +3,7 @@
 import platform
 from pathlib import Path
 
-from jobs.contracts.code import (
+from jobs.messages.code import (
     MAX_ARGUMENTS,
     MAX_ARGUMENTS_OF_ALL,
     MAX_FOUND,

@@ -2,7 +2,7 @@
 
 import ast
 
-from jobs.contracts.code import CodeArgument, CodeEntry
+from jobs.messages.code import CodeArgument, CodeEntry
 from workers.code_reader.modules import Module, constant, shown
 
 ADD = "add_argument"

@@ -2,7 +2,7 @@
 
 import errno
 
-from jobs.contracts.data import TARGET_GAPS
+from jobs.spec.sections.data import TARGET_GAPS
 
 OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
 """XLA has no exception class for a full device, so its messages are searched for these words."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from jobs.contracts.events import PhaseName
+from jobs.messages.events import PhaseName
 
 Listener = Callable[[PhaseName], None]
 INTERVAL = 5.0

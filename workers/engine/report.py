@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, SupportsFloat
 
-from jobs.contracts.events import Axis, ExecutionState, Level, PhaseName, Role, TrialEnd
-from jobs.contracts.pruning import Curve, Verdict
+from jobs.messages.events import Axis, ExecutionState, Level, PhaseName, Role, TrialEnd
+from jobs.spec.sections.pruning import Curve, Verdict
 
 StopReason = Literal["pause", "stop"]
 Request = Literal["checkpoint", "pause", "stop"]

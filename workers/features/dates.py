@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from jobs.contracts.features import DATE_POSITIONS
+from jobs.spec.data.features import DATE_POSITIONS
 from workers.features.values import DATE, Array
 
 SECONDS_PER_DAY = 86_400

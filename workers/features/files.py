@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from jobs.contracts.features import Features
+from jobs.spec.data.features import Features
 
 MEMBER = "features.json"
 MAX_BYTES = 32 << 20

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from jobs.contracts.features import (
+from jobs.spec.data.features import (
     FIRST_WORD,
     MIN_ROWS,
     ColumnPlan,

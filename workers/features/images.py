@@ -13,7 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from jobs.contracts.images import FORMATS, MAX_IMAGE_BYTES, MAX_ORIGINAL_SIDE, MAX_PIXELS, ImageShape
+from jobs.spec.data.images import (
+    FORMATS,
+    MAX_IMAGE_BYTES,
+    MAX_ORIGINAL_SIDE,
+    MAX_PIXELS,
+    ImageShape,
+)
 from workers.features.values import Array, BadValue
 
 ORIENTATION = 0x0112

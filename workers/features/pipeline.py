@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from jobs.contracts.columns import ColumnType
-from jobs.contracts.features import (
+from jobs.spec.data.columns import ColumnType
+from jobs.spec.data.features import (
     FIRST_WORD,
     MISSING,
     OTHER,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.columns import NUMERIC, ColumnType
+from jobs.spec.data.columns import NUMERIC, ColumnType
 
 Array = npt.NDArray[Any]
 TEXT = np.dtypes.StringDType()

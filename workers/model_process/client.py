@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from jobs.contracts.signature import Signature
+from jobs.spec.signature import Signature
 from workers.model_process.dtypes import computed_dtype, served_dtype
 from workers.model_process.errors import plain_text
 from workers.model_process.frames import Decoder, Frame, InvalidFrame, write_frame

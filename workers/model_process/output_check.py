@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.signature import TensorSpec
+from jobs.spec.signature import TensorSpec
 
 Array = npt.NDArray[Any]
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.spec.signature import Signature, TensorSpec
 
 
 class SignatureMismatch(Exception):

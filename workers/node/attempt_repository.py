@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import cast
 
 from jobs.actions import attempt_end, attempts, package_sets, quotas, run_quotas, sandboxes, tasks
-from jobs.contracts.environments import InstalledSet, PackageChoice
-from jobs.contracts.events import RunnerEvent
-from jobs.contracts.pruning import Curve
-from jobs.contracts.sandbox import SandboxRecord
-from jobs.contracts.task_parts import Task
+from jobs.messages.environments import InstalledSet, PackageChoice
+from jobs.messages.events import RunnerEvent
+from jobs.messages.sandbox import SandboxRecord
+from jobs.messages.task import Task
 from jobs.queries import learning_curves
+from jobs.spec.sections.pruning import Curve
 from jobs.states import Desired
 from jobs.store import StoredFile, store
 from workers.node.db_threads import DatabaseThread

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from jobs.actions import environments as actions
-from jobs.contracts.environments import EnvironmentFacts, EnvironmentFailure, EnvironmentKey
+from jobs.messages.environments import EnvironmentFacts, EnvironmentFailure, EnvironmentKey
 from workers.confinement.environments.environments import Environments, limit_bytes
 from workers.confinement.environments.folder import EnvironmentFolder
 from workers.node.db_threads import DatabaseThread

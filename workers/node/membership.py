@@ -16,7 +16,7 @@ from django.conf import settings as django_settings
 
 from jobs import queue
 from jobs.actions import workers
-from jobs.contracts.sandbox import LevelState
+from jobs.messages.sandbox import LevelState
 from jobs.store import store
 from workers.confinement.environments.environments import Environments
 from workers.confinement.environments.folder import EnvironmentFolder

@@ -6,7 +6,7 @@ import sys
 import threading
 from dataclasses import replace
 
-from jobs.contracts.sandbox import Level, LevelState
+from jobs.messages.sandbox import Level, LevelState
 from workers.confinement.isolation.access import Isolation
 from workers.confinement.isolation.check import IsolationState, parents_of
 from workers.confinement.sandbox.launch import Owner

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobs.contracts.sandbox import Level
+from jobs.messages.sandbox import Level
 from workers.confinement.forking.client import can_fork
 from workers.confinement.isolation.users import UidRange
 from workers.confinement.sandbox.levels import wanted_levels

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jobs.contracts.suggest import Answer, SuggestRequest
+from jobs.messages.suggest import Answer, SuggestRequest
 from workers.engine.search.suggest import ALGORITHM_ERRORS, suggest
 from workers.system.environment import runner_environment
 

@@ -2,7 +2,7 @@
 
 import time
 
-from jobs.contracts.warm_processes import Warm
+from jobs.messages.warm_processes import Warm
 from workers.supervise.pool.runner_pool import RunnerPool
 from workers.system.usage import proportional_memory
 

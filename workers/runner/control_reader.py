@@ -11,8 +11,16 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from jobs.contracts.control import CONTROL, Checkpoint, Compare, Recorded, Rehearse, Start, Yield
-from jobs.contracts.pruning import Curve
+from jobs.messages.control import (
+    CONTROL,
+    Checkpoint,
+    Compare,
+    Recorded,
+    Rehearse,
+    Start,
+    Yield,
+)
+from jobs.spec.sections.pruning import Curve
 from workers.engine.report import Request, StopReason
 
 # Only the newest one of each training of the task matters.

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple, Self
 
-from jobs.contracts.task_parts import Task
 from jobs.kinds import TASK
+from jobs.messages.task import Task
 
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 MEMORY_FRACTION = "XLA_CLIENT_MEM_FRACTION"

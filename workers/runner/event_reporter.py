@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobs.contracts.events import (
+from jobs.messages.events import (
     ArtifactWritten,
     Axis,
     CheckpointCommitted,
@@ -26,8 +26,8 @@ from jobs.contracts.events import (
     TrialError,
     Warned,
 )
-from jobs.contracts.pruning import Curve, Verdict
-from jobs.contracts.trial_marker import marker_of
+from jobs.messages.trial_marker import marker_of
+from jobs.spec.sections.pruning import Curve, Verdict
 from workers.engine.report import Request, finite_or_none
 from workers.runner.control_reader import ControlReader
 from workers.runner.event_writer import EventWriter

@@ -8,7 +8,7 @@ import time
 
 from pydantic_core import PydanticSerializationError
 
-from jobs.contracts.events import Ready, RunnerEvent
+from jobs.messages.events import Ready, RunnerEvent
 from workers.runner.metric_batching import MetricCall, encode_calls
 
 EXIT_EVENTS_CLOSED = 3

@@ -4,7 +4,7 @@ import errno
 import traceback
 from pathlib import Path
 
-from jobs.contracts.events import Failed
+from jobs.messages.events import Failed
 from workers.engine.errors import CodeFailure, EngineError, RefusedInput, is_out_of_memory
 
 

@@ -14,7 +14,7 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from jobs.contracts.fork import FORK_REQUEST, MOST_DESCRIPTORS, ForkIntoSandbox, ForkRequest
+from jobs.messages.fork import FORK_REQUEST, MOST_DESCRIPTORS, ForkIntoSandbox, ForkRequest
 from workers.confinement.forking.interpreter import run_command
 from workers.confinement.forking.into_sandbox import enter_sandbox, take_streams
 from workers.confinement.forking.server import Server, check_forkable

@@ -3,7 +3,7 @@
 import resource
 from pathlib import Path
 
-from jobs.contracts.control import ProcessLimits
+from jobs.messages.control import ProcessLimits
 
 # Seconds of CPU time between SIGXCPU, which names the limit, and SIGKILL.
 CPU_GRACE = 5

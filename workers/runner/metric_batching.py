@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
-from jobs.contracts.events import LONGEST_NAME, POINTS_AN_EVENT, Axis
+from jobs.messages.events import LONGEST_NAME, POINTS_AN_EVENT, Axis
 
 
 class SeriesKey(NamedTuple):

@@ -4,8 +4,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jobs.contracts.task_parts import Task
 from jobs.kinds import KINDS
+from jobs.messages.task import Task
 from workers.engine.report import Report
 
 RunTask = Callable[[Any, Report], dict[str, Any]]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from jobs.contracts.task_parts import Task
+from jobs.messages.task import Task
 from workers.runner.environment import Environment
 
 PACKAGES = ("keras", "jax", "jaxlib", "numpy", "scikit-learn", "pandas", "pyarrow", "ml_dtypes")

@@ -4,9 +4,9 @@ import gc
 import os
 import time
 
-from jobs.contracts.control import Rehearse, Start
-from jobs.contracts.events import Failed, Ready, Result, RunnerEvent, Started, Yielded
-from jobs.contracts.task_parts import Task
+from jobs.messages.control import Rehearse, Start
+from jobs.messages.events import Failed, Ready, Result, RunnerEvent, Started, Yielded
+from jobs.messages.task import Task
 from workers.engine.report import TaskInterrupted
 from workers.engine.training.checkpoint import newest_intact
 from workers.runner.accelerator import use_accelerator

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from jobs.contracts.control import Rehearse
+from jobs.messages.control import Rehearse
 from workers.runner.accelerator import use_accelerator
 from workers.runner.environment import PREALLOCATE, Environment
 from workers.runner.libraries import configure_jax, import_keras

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import orjson
 
-from jobs.contracts.signature import Signature
+from jobs.spec.signature import Signature
 from workers.model_process.errors import (
     BodyTooLarge,
     Forbidden,

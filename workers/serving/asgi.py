@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.contracts.traffic import NO_VERSION
+from jobs.messages.traffic import NO_VERSION
 from workers.model_process.errors import (
     BadRequest,
     BodyTooLarge,

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from jobs.contracts.signature import Signature
-from jobs.contracts.traffic import NO_VERSION
+from jobs.messages.traffic import NO_VERSION
+from jobs.spec.signature import Signature
 from workers.model_process.errors import ClientGone, DeadlineExceeded, ServingError
 from workers.serving.app import (
     INFER_HEADER_LENGTH,

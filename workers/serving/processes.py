@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.release import ModelProcess, ServerProcess
+from jobs.messages.release import ModelProcess, ServerProcess
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.endpoint import Endpoint
 

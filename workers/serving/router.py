@@ -14,7 +14,7 @@ from typing import Any
 
 import uvicorn
 
-from jobs.contracts.release import ReleasedVersion
+from jobs.messages.release import ReleasedVersion
 from transport.server import LimitedServer, limited
 from workers.serving.app import ServingApp
 from workers.serving.auth import TokenAuthenticator

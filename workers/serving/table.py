@@ -4,7 +4,7 @@ import functools
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.contracts.signature import InputColumn, InputWindow
+from jobs.spec.signature import InputColumn, InputWindow
 from workers.features.files import read_features
 from workers.features.pipeline import Pipeline
 from workers.serving.protocols.table_rows import size_of

@@ -4,7 +4,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from jobs.contracts.traffic import (
+from jobs.messages.traffic import (
     INTERVAL_SECONDS,
     MAX_INTERVALS,
     Tally,

@@ -7,8 +7,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Self
 
-from jobs.contracts.events import Failed, Result, Yielded
 from jobs.errors import StaleFence, TrainyardError
+from jobs.messages.events import Failed, Result, Yielded
 from jobs.states import Outcome
 from workers.confinement.sandbox.launch import SandboxRefused
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from jobs.contracts.environments import InstalledSet, PackageChoice
-from jobs.contracts.events import RunnerEvent
-from jobs.contracts.pruning import Curve
-from jobs.contracts.sandbox import SandboxRecord
-from jobs.contracts.task_parts import Task
+from jobs.messages.environments import InstalledSet, PackageChoice
+from jobs.messages.events import RunnerEvent
+from jobs.messages.sandbox import SandboxRecord
+from jobs.messages.task import Task
+from jobs.spec.sections.pruning import Curve
 from jobs.states import Desired
 from workers.supervise.attempt_end import AttemptEnd
 

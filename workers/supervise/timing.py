@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Self
 
-from jobs.contracts.lease import LEASE_SECONDS
+from jobs.messages.lease import LEASE_SECONDS
 
 PREFIX = "TRAINYARD_NODE_"
 FIXED = ("lease",)

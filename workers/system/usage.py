@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from jobs.contracts.events import Metric
+from jobs.messages.events import Metric
 
 MIB = 2**20
 

@@ -2,11 +2,11 @@
 
 from pydantic import Field
 
-from jobs.contracts.after import AfterSpec, Ensemble, Retrain
-from jobs.contracts.base import Frozen
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.search_space import Value
 from jobs.kinds.base import ChosenTrials, Payload
+from jobs.spec.base import Frozen
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.after import AfterSpec, Ensemble, Retrain
+from jobs.spec.space.search_space import Value
 
 
 class ChosenTrial(Frozen):

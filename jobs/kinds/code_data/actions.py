@@ -7,10 +7,10 @@ from django.conf import settings
 from jobs.actions import code_data
 from jobs.actions.kind_actions import KindActions, register
 from jobs.actions.payloads import change_payload
-from jobs.contracts.file_limits import FileLimits
 from jobs.kinds.code_data.facts import CODE_DATA
 from jobs.kinds.code_data.payload import CodeDataPayload, CodeDataResult, CodeDataTask
 from jobs.models import Attempt, Job
+from jobs.spec.data.file_limits import FileLimits
 
 
 class CodeDataActions(KindActions[CodeDataPayload, CodeDataResult]):

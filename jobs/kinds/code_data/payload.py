@@ -4,12 +4,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from jobs.contracts.code_model import ENTRY
-from jobs.contracts.data import Slug
-from jobs.contracts.data import Task as PredictionTask
-from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
-from jobs.contracts.task_parts import Task
 from jobs.kinds.base import Payload, Result
+from jobs.messages.task import Task
+from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
+from jobs.spec.sections.code_model import ENTRY
+from jobs.spec.sections.data import Slug
+from jobs.spec.sections.data import Task as PredictionTask
 
 
 class CodeDataPayload(Payload):

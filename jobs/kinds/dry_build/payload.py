@@ -4,12 +4,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from jobs.contracts.code_model import CodeModel
-from jobs.contracts.columns import TextEncode
-from jobs.contracts.data import DataSpec
-from jobs.contracts.dry_build import BuiltModel, DataShape
-from jobs.contracts.task_parts import DatasetFile, Task
 from jobs.kinds.base import Payload, Result
+from jobs.messages.task import DatasetFile, Task
+from jobs.spec.checks.dry_build import BuiltModel, DataShape
+from jobs.spec.data.columns import TextEncode
+from jobs.spec.sections.code_model import CodeModel
+from jobs.spec.sections.data import DataSpec
 
 
 class DryBuildPayload(Payload):

@@ -5,13 +5,13 @@ from typing import Any
 from jobs.actions import submit
 from jobs.actions.kind_actions import KindActions, register
 from jobs.actions.tasks import artifact_path, dataset_of, spec_of
-from jobs.contracts.after import Ensemble
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.search import Objective
 from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult, EnsembleTask, Member, member_name
 from jobs.models import Attempt, Job
 from jobs.queries import outcomes
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.after import Ensemble
+from jobs.spec.sections.search import Objective
 
 
 class EnsembleActions(KindActions[EnsemblePayload, EnsembleResult]):

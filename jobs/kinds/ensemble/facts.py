@@ -1,6 +1,6 @@
-from jobs.contracts.model_reports.ensemble import EnsembleReport
 from jobs.kinds.base import Facts
 from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult, EnsembleTask
+from jobs.messages.reports.ensemble import EnsembleReport
 
 ENSEMBLE = Facts(
     name="ensemble",

@@ -4,13 +4,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from jobs.contracts.after import Ensemble
-from jobs.contracts.base import Frozen
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model_reports.ensemble import MemberWeight
-from jobs.contracts.search_space import Value
-from jobs.contracts.task_parts import DatasetFile, InputPath, Task
 from jobs.kinds.base import Payload, Result
+from jobs.messages.reports.ensemble import MemberWeight
+from jobs.messages.task import DatasetFile, InputPath, Task
+from jobs.spec.base import Frozen
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.after import Ensemble
+from jobs.spec.space.search_space import Value
 
 
 class EnsemblePayload(Payload):

@@ -5,14 +5,14 @@ from typing import Self
 
 from pydantic import ConfigDict, Field, field_validator
 
-from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.base import Frozen
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.hyperparameters import FixedParameter, first_value
-from jobs.contracts.search import Algorithm, Direction, Objective, SearchSpec
-from jobs.contracts.search_space import Parameter, Space, Value, Values, check_space
-from jobs.contracts.space_size import grid_size
 from jobs.kinds.base import Payload
+from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.base import Frozen
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.search import Algorithm, Direction, Objective, SearchSpec
+from jobs.spec.space.hyperparameters import FixedParameter, first_value
+from jobs.spec.space.search_space import Parameter, Space, Value, Values, check_space
+from jobs.spec.space.size import grid_size
 
 _PLACEHOLDER = FixedParameter(kind="fixed", name="none", value=0)
 """A search spec needs a space, but a script reports its own only when its first trial has ended."""

@@ -5,14 +5,14 @@ from typing import Any
 from jobs.actions import own_code, promotions
 from jobs.actions.kind_actions import JobError, KindActions, register
 from jobs.actions.tasks import origin_of
-from jobs.contracts import measures
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.search import Objective
-from jobs.contracts.task_parts import ModelWithCode
 from jobs.kinds.gate.facts import GATE
 from jobs.kinds.gate.payload import CHALLENGER, CHAMPION, GatePayload, GateResult, GateTask
+from jobs.messages.task import ModelWithCode
 from jobs.models import Attempt, Job, ModelVersion, PromotionRequest
 from jobs.queries import gate_rules
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections import measures
+from jobs.spec.sections.search import Objective
 from jobs.store import store
 
 

@@ -4,11 +4,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.gates import GateRules
-from jobs.contracts.search import Objective
-from jobs.contracts.task_parts import DatasetFile, InputPath, OptionalInputPath, Task
 from jobs.kinds.base import Payload, Result
+from jobs.messages.task import DatasetFile, InputPath, OptionalInputPath, Task
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.gates import GateRules
+from jobs.spec.sections.search import Objective
 
 
 class GatePayload(Payload):

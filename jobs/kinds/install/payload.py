@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from jobs.contracts.task_parts import Task
 from jobs.kinds.base import Payload
+from jobs.messages.task import Task
 
 
 class InstallPayload(Payload):

@@ -6,10 +6,10 @@ from django.conf import settings
 
 from jobs.actions import datasets
 from jobs.actions.kind_actions import JobError, KindActions, register
-from jobs.contracts.file_limits import FileLimits
 from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.profile.payload import FurtherFile, ProfilePayload, ProfileResult, ProfileTask
 from jobs.models import Attempt, DatasetVersion, Job
+from jobs.spec.data.file_limits import FileLimits
 from jobs.store import store
 
 FOR_PEOPLE = ("file", "files", "code")

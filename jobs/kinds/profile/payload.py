@@ -4,14 +4,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from jobs.contracts.base import Frozen
-from jobs.contracts.columns import ColumnRequest
-from jobs.contracts.data import RowsWithoutTarget
-from jobs.contracts.dialect import ReadOptions
-from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
-from jobs.contracts.profile import Profile
-from jobs.contracts.task_parts import InputPath, OptionalInputPath, Task
 from jobs.kinds.base import Payload, Result
+from jobs.messages.task import InputPath, OptionalInputPath, Task
+from jobs.spec.base import Frozen
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.dialect import ReadOptions
+from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
+from jobs.spec.data.profile import Profile
+from jobs.spec.sections.data import RowsWithoutTarget
 
 
 class ProfilePayload(Payload):

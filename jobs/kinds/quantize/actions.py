@@ -5,13 +5,13 @@ from typing import Any
 from jobs.actions import submit
 from jobs.actions.kind_actions import KindActions, register
 from jobs.actions.tasks import artifact_path, dataset_of, spec_of
-from jobs.contracts.after import Quantize
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.quantize.facts import QUANTIZE
 from jobs.kinds.quantize.payload import QuantizePayload, QuantizeResult, QuantizeTask
 from jobs.models import Attempt, Job
 from jobs.queries import outcomes
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.after import Quantize
 from jobs.states import JobState
 
 

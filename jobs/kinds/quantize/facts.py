@@ -1,6 +1,6 @@
-from jobs.contracts.model_reports.quantization import QuantizationReport
 from jobs.kinds.base import Facts
 from jobs.kinds.quantize.payload import QuantizePayload, QuantizeResult, QuantizeTask
+from jobs.messages.reports.quantization import QuantizationReport
 
 QUANTIZE = Facts(
     name="quantize",

@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from jobs.contracts.after import Quantize
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.model_reports.quantization import Agreement, CallTime, QuantizedBytes, Which
-from jobs.contracts.task_parts import DatasetFile, InputPath, Task
 from jobs.kinds.base import Figures, Payload, Result
+from jobs.messages.reports.quantization import Agreement, CallTime, QuantizedBytes, Which
+from jobs.messages.task import DatasetFile, InputPath, Task
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.after import Quantize
 
 
 class QuantizePayload(Payload):

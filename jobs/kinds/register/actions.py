@@ -5,12 +5,12 @@ from typing import Any
 from jobs.actions import own_code, registration, submit
 from jobs.actions.kind_actions import JobError, KindActions, register
 from jobs.actions.tasks import origin_of
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult, RegisterTask
 from jobs.models import Attempt, Job, ModelVersion
 from jobs.queries import package_sets
 from jobs.queries.versions import is_foreign
+from jobs.spec.experiment import ExperimentSpec
 from jobs.store import store
 
 WITHOUT_CODE = 1000

@@ -4,9 +4,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
-from jobs.contracts.signature import Signature
-from jobs.contracts.task_parts import DatasetFile, InputPath, Task
 from jobs.kinds.base import Payload, Result
+from jobs.messages.task import DatasetFile, InputPath, Task
+from jobs.spec.signature import Signature
 
 
 class RegisterPayload(Payload):

@@ -8,12 +8,12 @@ from jobs import clock
 from jobs.actions import dry_builds, early_end, pipeline, submit, suggest
 from jobs.actions.kind_actions import KindActions, register
 from jobs.actions.tasks import checkpoint_folders, dataset_if_any, spec_of
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.values import apply_values
 from jobs.kinds.search.facts import SEARCH
 from jobs.kinds.search.payload import ExecutionPlan, RootResult, SearchPayload, TrialPlan, TrialTask
 from jobs.models import Attempt, Checkpoint, Execution, Job, User
 from jobs.queries import learning_curves, outcomes, search_time
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.space.values import apply_values
 from jobs.states import TRIAL_FINAL
 
 

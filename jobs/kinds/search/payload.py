@@ -4,14 +4,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from jobs.contracts.base import Frozen
-from jobs.contracts.evaluation import Turn
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.pruning import Curve
-from jobs.contracts.search import Objective
-from jobs.contracts.search_space import Value
-from jobs.contracts.task_parts import CheckpointFolder, DatasetFile, Task
 from jobs.kinds.base import Figures, Payload, Result
+from jobs.messages.task import CheckpointFolder, DatasetFile, Task
+from jobs.spec.base import Frozen
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.evaluation import Turn
+from jobs.spec.sections.pruning import Curve
+from jobs.spec.sections.search import Objective
+from jobs.spec.space.search_space import Value
 
 
 class SearchPayload(Payload):

@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from jobs.contracts.data import Split
-from jobs.contracts.task_parts import DatasetFile, Task
 from jobs.kinds.base import Payload, Result
+from jobs.messages.task import DatasetFile, Task
+from jobs.spec.sections.data import Split
 
 
 class SplitOverviewPayload(Payload):

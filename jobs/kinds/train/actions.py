@@ -6,14 +6,14 @@ from typing import Any
 from jobs.actions import events, job_warnings, pipeline, submit
 from jobs.actions.kind_actions import KindActions, register
 from jobs.actions.tasks import checkpoint_folders, dataset_if_any, spec_of
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.values import apply_values
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTrial
 from jobs.kinds.train.facts import TRAIN
 from jobs.kinds.train.payload import TrainPayload, TrainResult, TrainTask
 from jobs.models import Attempt, Checkpoint, Job, User
 from jobs.queries import outcomes, retraining, steps
 from jobs.queries.retraining import Shortfall
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.space.values import apply_values
 
 
 class TrainActions(KindActions[TrainPayload, TrainResult]):

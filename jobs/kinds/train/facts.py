@@ -1,6 +1,6 @@
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.kinds.base import Facts
 from jobs.kinds.train.payload import TrainPayload, TrainResult, TrainTask
+from jobs.spec.experiment import ExperimentSpec
 
 
 def _planned(spec: ExperimentSpec) -> int:

@@ -4,14 +4,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from jobs.contracts.after import Retrain
-from jobs.contracts.base import Frozen
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.search import Direction, Objective
-from jobs.contracts.search_space import Value
-from jobs.contracts.task_parts import CheckpointFolder, DatasetFile, Task
 from jobs.kinds.base import Payload
 from jobs.kinds.search.payload import RootResult
+from jobs.messages.task import CheckpointFolder, DatasetFile, Task
+from jobs.spec.base import Frozen
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.after import Retrain
+from jobs.spec.sections.search import Direction, Objective
+from jobs.spec.space.search_space import Value
 
 
 class SourceTrial(Frozen):
@@ -47,7 +47,7 @@ class Choice(Frozen):
     """Which epoch a training chose, and why.
 
     Attributes:
-        metric: the measure that chose it, see `jobs.contracts.monitors`.
+        metric: the measure that chose it, see `jobs.spec.sections.monitors`.
         direction: its better direction.
         value: its value in that epoch.
         epoch: counted from 1.

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.models import Experiment, Job
+from jobs.spec.experiment import ExperimentSpec
 from tests.api.conftest import Caller
 from tests.factories import SEARCH, make_dataset, make_trials
 from tests.people import make_people

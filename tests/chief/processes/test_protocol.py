@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.formats import keras_tuner
-from jobs.contracts.formats.reading import Item
 from jobs.kinds.external_search.payload import ExternalSearch
+from jobs.spec.formats import keras_tuner
+from jobs.spec.formats.reading import Item
 from workers.chief import conversion, protocol
 
 THEIRS = """

@@ -12,13 +12,13 @@ from workers.runner.libraries import import_keras
 Environment(threads=1, platform="cpu", simulated_devices=4).apply()
 import_keras()
 
-from jobs.contracts.encoding import encoded  # noqa: E402  the environment comes first
-from jobs.contracts.experiment import ExperimentSpec  # noqa: E402
-from jobs.contracts.mesh import MeshSpec  # noqa: E402
-from jobs.contracts.profile import Profile  # noqa: E402
-from jobs.contracts.task_parts import DatasetFile  # noqa: E402
-from jobs.contracts.variables import suggest_layout, variables  # noqa: E402
 from jobs.kinds.train.payload import TrainTask  # noqa: E402
+from jobs.messages.task import DatasetFile  # noqa: E402
+from jobs.spec.data.encoding import encoded  # noqa: E402  the environment comes first
+from jobs.spec.data.profile import Profile  # noqa: E402
+from jobs.spec.experiment import ExperimentSpec  # noqa: E402
+from jobs.spec.plan.variables import suggest_layout, variables  # noqa: E402
+from jobs.spec.sections.mesh import MeshSpec  # noqa: E402
 from tests.engine import test_fine_tuning as tuning  # noqa: E402
 from tests.engine.helpers import RecordingReport, profiled, spec_of  # noqa: E402
 from tests.engine.texts import reviews  # noqa: E402

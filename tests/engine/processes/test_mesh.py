@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.templates.layers import Variable
+from jobs.spec.sections.mesh import MeshSpec
+from jobs.spec.templates.layers import Variable
 from tests.engine.helpers import spec_of
 from workers.engine.errors import BadLayout
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.task_parts import CheckpointFolder
+from jobs.messages.task import CheckpointFolder
 from tests.runner.forks import fork_server
 from tests.runner.harness import runner
 from tests.runner.tasks import profiled, train_task

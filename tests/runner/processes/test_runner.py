@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jobs.contracts.control import Compare
-from jobs.contracts.pruning import Curve
 from jobs.kinds.profile.payload import ProfileTask
+from jobs.messages.control import Compare
+from jobs.spec.sections.pruning import Curve
 from tests.runner.harness import ROOT, profile_of, runner
 from tests.runner.tasks import FAST, profiled, train_task, trial_task
 
@@ -71,7 +71,7 @@ def test_a_runner_imports_keras_without_scikit_learn_and_pandas():
 
 def test_a_fork_server_imports_keras_tuner_for_the_first_task_with_code():
     program = (
-        "import os, sys; from jobs.contracts.fork import ForkIntoSandbox, ForkRequest;"
+        "import os, sys; from jobs.messages.fork import ForkIntoSandbox, ForkRequest;"
         "from workers.runner.forkserver import prepare;"
         "prepare(ForkRequest(folder='/', environment={}, module='m')); print('keras_tuner' in sys.modules);"
         "into_sandbox = ForkIntoSandbox(into_sandbox=True);"
@@ -92,7 +92,7 @@ def test_a_fork_server_imports_keras_tuner_for_the_first_task_with_code():
 def test_a_fork_server_leaves_an_error_of_that_import_to_the_task(tmp_path):
     (tmp_path / "keras_tuner.py").write_text("raise ImportError('broken')")
     program = (
-        "import sys; from jobs.contracts.fork import ForkIntoSandbox;"
+        "import sys; from jobs.messages.fork import ForkIntoSandbox;"
         "from workers.runner.forkserver import prepare;"
         "prepare(ForkIntoSandbox(into_sandbox=True)); print('keras_tuner' in sys.modules)"
     )
@@ -217,7 +217,7 @@ def test_a_task_for_another_environment_is_refused(warm, base, iris):
 
 
 def test_an_invalid_task_file_is_a_failure_not_a_crash(warm, base):
-    from jobs.contracts.control import Start
+    from jobs.messages.control import Start
 
     (base / "odd.json").write_text('{"kind": "nonsense"}')
     before = len(warm.events)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.contracts.events import CheckpointCommitted, Started
-from jobs.contracts.sandbox import Level
-from jobs.contracts.task_parts import CheckpointFolder, OwnCode, OwnCodeFile
+from jobs.messages.events import CheckpointCommitted, Started
+from jobs.messages.sandbox import Level
+from jobs.messages.task import CheckpointFolder, OwnCode, OwnCodeFile
 from jobs.states import Outcome
 from tests.runner.tasks import profiled, trial_task
 from tests.supervise.conftest import QUICK

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jobs.contracts.control import Start
-from jobs.contracts.events import RUNNER_EVENT, Failed, Result
+from jobs.messages.control import Start
+from jobs.messages.events import RUNNER_EVENT, Failed, Result
 from tests.runner.tasks import profiled, trial_task
 from workers.runner.environment import Environment
 from workers.supervise.pool.fork_servers import ForkServers

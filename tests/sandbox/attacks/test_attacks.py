@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.contracts.sandbox import MIB, Breach, Guarantee, Level, SandboxRecord
+from jobs.messages.sandbox import MIB, Breach, Guarantee, Level, SandboxRecord
 from tests.sandbox.conftest import WORKERS, Cases
 from tests.sandbox.exercise import BOMBS_OF_FORKS, LIMITS, ROOTS, Results
 

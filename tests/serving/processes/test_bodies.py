@@ -11,8 +11,8 @@ import numpy as np
 import psutil
 import pytest
 
-from jobs.contracts.release import ReleasedVersion
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.messages.release import ReleasedVersion
+from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.errors import (
     BadRequest,
     DeadlineExceeded,

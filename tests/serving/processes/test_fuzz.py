@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from jobs.contracts.release import Release
+from jobs.messages.release import Release
 from tests.serving.fakes import FakeDashboard, ServerProcess, until
 from tests.serving.requests_fuzz import Fuzzer, FuzzRequest, Shape
 

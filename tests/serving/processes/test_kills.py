@@ -7,7 +7,7 @@ import httpx2
 import psutil
 import pytest
 
-from jobs.contracts.release import Release, ReleasedVersion
+from jobs.messages.release import Release, ReleasedVersion
 from tests.serving.fakes import HTTP, FakeDashboard, ServerProcess, running, until
 from tests.serving.load import Load
 from tests.serving.own_code import served, version_with

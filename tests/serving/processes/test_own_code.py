@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jobs.contracts.environments import InstalledPackage
-from jobs.contracts.fork import Confinement
-from jobs.contracts.release import Release, ReleasedCode
-from jobs.contracts.sandbox import Level
+from jobs.messages.environments import InstalledPackage
+from jobs.messages.fork import Confinement
+from jobs.messages.release import Release, ReleasedCode
+from jobs.messages.sandbox import Level
 from tests.environments.packages import wheel
 from tests.serving.fakes import HTTP, FakeDashboard, ServerProcess, running, until
 from tests.serving.own_code import HARMLESS, served, version_with

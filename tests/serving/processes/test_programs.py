@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import pytest
 
-from jobs.contracts.signature import TensorSpec
+from jobs.spec.signature import TensorSpec
 from workers.serving.child import model as models
 from workers.serving.child.ahead import AheadCompiler
 from workers.serving.child.failures import BatchFailed, OutOfMemory, ShapesRefused, failure_of

@@ -14,7 +14,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from jobs.contracts.release import Release, ReleasedVersion
+from jobs.messages.release import Release, ReleasedVersion
 from tests.serving.fakes import HTTP, FakeDashboard, ServerProcess, running, until
 
 PREDICT = "/v1/models/telling:predict"

@@ -5,7 +5,7 @@ import time
 
 import httpx2
 
-from jobs.contracts.release import Release, ReleasedVersion
+from jobs.messages.release import Release, ReleasedVersion
 from tests.serving.fakes import FakeDashboard, ServerProcess, until
 from tests.serving.load import Load
 

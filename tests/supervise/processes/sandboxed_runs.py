@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.sandbox import MIB, Level, LevelState
-from jobs.contracts.task_parts import ModelWithCode, OwnCode, OwnCodeFile
 from jobs.kinds.profile.payload import ProfileTask
+from jobs.messages.sandbox import MIB, Level, LevelState
+from jobs.messages.task import ModelWithCode, OwnCode, OwnCodeFile
 from jobs.store import LocalStore
 from tests.sandbox.conftest import UIDS, python
 from tests.sandbox.fork_server import COMMAND

@@ -18,7 +18,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from jobs.contracts.control import Start
+from jobs.messages.control import Start
 from tests.supervise.conftest import FAKE, until
 from workers.confinement.forking import client
 from workers.confinement.forking.sandbox_forks import SandboxForks

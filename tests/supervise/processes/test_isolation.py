@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jobs.contracts.task_parts import Task
 from jobs.kinds.profile.payload import ProfileTask
+from jobs.messages.task import Task
 from jobs.store import LocalStore
 from tests.supervise.conftest import FAKE, QUICK, Bench, FakeRepository, until
 from workers.confinement.isolation import acl, check, kernel, users

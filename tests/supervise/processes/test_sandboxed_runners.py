@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jobs.contracts.sandbox import Guarantee, Level, SandboxRecord
+from jobs.messages.sandbox import Guarantee, Level, SandboxRecord
 from tests.sandbox.conftest import CASES, Cases, as_user, cases, users
 from tests.supervise.processes.sandboxed_runs import left_of
 from workers.confinement.isolation.users import RunnerUsers

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from jobs.contracts.precision import UNSUPPORTED_POLICIES
+from jobs.spec.sections.precision import UNSUPPORTED_POLICIES
 
 
 class Format(NamedTuple):

@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jobs.contracts.experiment import ExperimentSpec
 from jobs.models import Experiment
 from jobs.queries.experiments import Difference, differences
+from jobs.spec.experiment import ExperimentSpec
 
 Json = dict[str, Any]
 

@@ -3,12 +3,12 @@
 from typing import Any
 
 from jobs import access
-from jobs.contracts import fine_tuning_checks
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.profile import Profile
-from jobs.contracts.version_model import ALL, VERSION
 from jobs.models import ModelVersion, Project, User
 from jobs.queries import base_versions, versions
+from jobs.spec.checks import fine_tuning as fine_tuning_checks
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.version_model import ALL, VERSION
 
 NEWEST = 200
 """How many versions the form offers; any other can be typed."""

@@ -2,9 +2,9 @@
 
 import json
 
-from jobs.contracts.code_model import CODE
-from jobs.contracts.templates import TEMPLATES
-from jobs.contracts.version_model import VERSION
+from jobs.spec.sections.code_model import CODE
+from jobs.spec.sections.version_model import VERSION
+from jobs.spec.templates import TEMPLATES
 from webapp.forms.experiment.description import Field, Group, Option, Section, arguments
 
 F = Field

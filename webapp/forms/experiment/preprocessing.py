@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from jobs.contracts.columns import ENCODINGS, NUMERIC, ColumnOptions, ColumnType, Encode
-from jobs.contracts.features import (
+from jobs.spec.data.columns import ENCODINGS, NUMERIC, ColumnOptions, ColumnType, Encode
+from jobs.spec.data.features import (
     DEFAULT_BUCKETS,
     DEFAULT_LENGTH,
     MAX_NGRAMS,
@@ -15,8 +15,8 @@ from jobs.contracts.features import (
     ColumnPlan,
     plan_column,
 )
-from jobs.contracts.problems import escaped
-from jobs.contracts.profile import Column, Profile
+from jobs.spec.data.profile import Column, Profile
+from jobs.spec.problems import escaped
 from webapp.forms.experiment.description import Option
 
 ENCODE_LABELS: dict[Encode, str] = {

@@ -2,7 +2,7 @@
 
 from typing import Any, get_args
 
-from jobs.contracts.precision import UNSUPPORTED_POLICIES, Policy
+from jobs.spec.sections.precision import UNSUPPORTED_POLICIES, Policy
 from webapp.forms.experiment.description import Field, Option, RowKind
 
 SAMPLING = (

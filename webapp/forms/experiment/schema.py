@@ -14,15 +14,15 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.base import Frozen
-from jobs.contracts.evaluation import Holdout, KFold
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.optimizers import ARGUMENTS
-from jobs.contracts.pruning import PRUNERS
-from jobs.contracts.schedules import KINDS
-from jobs.contracts.templates import TEMPLATES
-from jobs.contracts.version_model import VERSION
+from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.base import Frozen
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.evaluation import Holdout, KFold
+from jobs.spec.sections.optimizers import ARGUMENTS
+from jobs.spec.sections.pruning import PRUNERS
+from jobs.spec.sections.schedules import KINDS
+from jobs.spec.sections.version_model import VERSION
+from jobs.spec.templates import TEMPLATES
 
 
 class Variant(NamedTuple):

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.algorithms.info import AlgorithmInfo
+from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.algorithms.info import AlgorithmInfo
 from webapp.forms.experiment.description import Field, Group, Option, Section, argument, arguments
 from webapp.forms.experiment.rows import OBJECTIVES, SPACE, SPACE_COVERS
 

@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobs import access
-from jobs.contracts import measures
-from jobs.contracts.code_model import CODE, CODE_ENTRIES
-from jobs.contracts.columns import SPLIT_ROLES
-from jobs.contracts.data import Task
-from jobs.contracts.model import model_json
-from jobs.contracts.profile import Profile
-from jobs.contracts.searchable import SEARCHABLE_FIT_FIELDS
-from jobs.contracts.split_roles import column_with
-from jobs.contracts.templates import TEMPLATES
-from jobs.contracts.templates.info import TemplateInfo
-from jobs.contracts.version_model import VERSION
 from jobs.models import CodeVersion, Dataset, DatasetVersion, ModelVersion, Project, User
 from jobs.queries import code, code_data, datasets, dry_builds
 from jobs.queries.datasets import READY
 from jobs.queries.experiments import newest_names
+from jobs.spec.data.columns import SPLIT_ROLES
+from jobs.spec.data.profile import Profile
+from jobs.spec.data.split_roles import column_with
+from jobs.spec.sections import measures
+from jobs.spec.sections.code_model import CODE, CODE_ENTRIES
+from jobs.spec.sections.data import Task
+from jobs.spec.sections.model import model_json
+from jobs.spec.sections.version_model import VERSION
+from jobs.spec.space.searchable import SEARCHABLE_FIT_FIELDS
+from jobs.spec.templates import TEMPLATES
+from jobs.spec.templates.info import TemplateInfo
 from webapp.forms.experiment import fine_tuning
 from webapp.forms.experiment.rows import FIT_RANGES
 from webapp.forms.experiment.schema import VARIANTS, Variant, options_of

@@ -8,8 +8,8 @@ from typing import Any
 from django import forms
 from django.forms.formsets import BaseFormSet
 
-from jobs.contracts.code import CodeArgument, CodeEntry
-from jobs.contracts.script_model import MAX_ARGUMENTS, MAX_TEXT, name_refusal
+from jobs.messages.code import CodeArgument, CodeEntry
+from jobs.spec.sections.script_model import MAX_ARGUMENTS, MAX_TEXT, name_refusal
 
 OMIT, SET, VALUES, RANGE = "omit", "set", "values", "range"
 USES = [(OMIT, "leave out"), (SET, "one value"), (VALUES, "search values"), (RANGE, "search a range")]

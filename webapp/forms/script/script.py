@@ -5,12 +5,12 @@ from typing import Any
 
 from django import forms
 
-from jobs.contracts.algorithms import ALGORITHMS
-from jobs.contracts.problems import Problem
-from jobs.contracts.pruning import PRUNERS
-from jobs.contracts.script_model import MAX_TEXT
 from jobs.models import CodeVersion, Dataset
 from jobs.queries.datasets import READY
+from jobs.spec.algorithms import ALGORITHMS
+from jobs.spec.problems import Problem
+from jobs.spec.sections.pruning import PRUNERS
+from jobs.spec.sections.script_model import MAX_TEXT
 from webapp.forms.reading import ReadForm
 
 NO_DATA = ""

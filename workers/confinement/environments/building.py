@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from jobs.contracts.sandbox import (
+from jobs.messages.sandbox import (
     MIB,
     Level,
     LevelState,

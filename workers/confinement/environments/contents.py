@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import canonicalize_name
 
-from jobs.contracts.environments import MAX_PACKAGES, InstalledPackage
+from jobs.messages.environments import MAX_PACKAGES, InstalledPackage
 from workers.confinement.environments import inside
 from workers.confinement.environments.failures import BuildFailed
 

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from jobs.contracts.environments import (
+from jobs.messages.environments import (
     MAX_LOG,
     EnvironmentFacts,
     EnvironmentFailure,
     EnvironmentKey,
     InstalledPackage,
 )
-from jobs.contracts.packages import BadRequirement
-from jobs.contracts.sandbox import Level
+from jobs.messages.sandbox import Level
+from jobs.spec.checks.packages import BadRequirement
 from workers.confinement.environments import contents, engine_packages, index
 from workers.confinement.environments.building import VENV, Builder, seal
 from workers.confinement.environments.failures import BuildFailed, BuildStopped

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from jobs.atomic_files import create_once
-from jobs.contracts.environments import EnvironmentFacts
+from jobs.messages.environments import EnvironmentFacts
 
 FACTS, USED, PLACE, LOCK = "facts.json", "used", "place", ".lock"
 

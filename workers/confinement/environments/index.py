@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 from urllib.parse import unquote, urlsplit
 
-from jobs.contracts.packages import BadRequirement, parsed
+from jobs.spec.checks.packages import BadRequirement, parsed
 
 INDEX_VARIABLE = "TRAINYARD_PACKAGE_INDEX"
 """Addresses of package indexes, the main one first. Default: those of pip's configuration."""

@@ -7,9 +7,9 @@ import sysconfig
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self
 
-from jobs.contracts.environments import InstalledPackage, digest_of_set, python_minor
-from jobs.contracts.packages import checked, parsed
-from jobs.contracts.task_parts import OwnCode
+from jobs.messages.environments import InstalledPackage, digest_of_set, python_minor
+from jobs.messages.task import OwnCode
+from jobs.spec.checks.packages import checked, parsed
 from workers.confinement.environments.engine_packages import locked
 from workers.confinement.environments.failures import BuildFailed
 

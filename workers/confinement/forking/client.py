@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from jobs.contracts.fork import MAX_DATAGRAM
+from jobs.messages.fork import MAX_DATAGRAM
 
 KILLED = -int(signal.SIGKILL)
 # Seconds. The imports take 3 s on an idle machine.

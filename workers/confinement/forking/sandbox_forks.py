@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import IO
 
-from jobs.contracts.fork import ForkIntoSandbox
+from jobs.messages.fork import ForkIntoSandbox
 from workers.confinement.forking import plan_file
 from workers.confinement.forking.client import ForkServer
 from workers.confinement.sandbox.forked_process import ForkedProcess

@@ -2,7 +2,7 @@
 
 A fork server does the imports of its children once, which takes 2 to 3 seconds of CPU; a fork takes about
 20 ms and shares their memory. It never starts a JAX backend, because a fork does not inherit threads.
-`jobs.contracts.fork` defines the messages.
+`jobs.messages.fork` defines the messages.
 """
 
 import errno
@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from jobs.contracts.fork import MAX_DATAGRAM
+from jobs.messages.fork import MAX_DATAGRAM
 
 
 class Server[Request]:

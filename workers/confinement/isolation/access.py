@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobs.contracts.fork import Confinement
+from jobs.messages.fork import Confinement
 from workers.confinement.isolation import acl
 from workers.confinement.isolation.users import GRANTS, RunnerUser, RunnerUsers, lock
 from workers.confinement.isolation.view import View

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.contracts.fork import Confinement
+from jobs.messages.fork import Confinement
 from workers.confinement.isolation import kernel
 
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  replaced by private ones

@@ -6,7 +6,7 @@ Command line: `python -m workers.confinement.isolation.run_confined CONFINEMENT 
 import runpy
 import sys
 
-from jobs.contracts.fork import Confinement
+from jobs.messages.fork import Confinement
 from workers.confinement.isolation.confine import confine
 
 

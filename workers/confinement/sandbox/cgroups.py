@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from jobs.contracts.sandbox import Limits
+from jobs.messages.sandbox import Limits
 
 VARIABLE = "TRAINYARD_SANDBOX_CGROUP"
 """The folder of a delegated control group without processes, in which each sandbox gets a group."""

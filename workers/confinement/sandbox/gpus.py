@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.contracts.sandbox import Level
+from jobs.messages.sandbox import Level
 from workers.confinement.sandbox import view
 
 CONTROL, MEMORY, TOOLS = "dev/nvidiactl", "dev/nvidia-uvm", "dev/nvidia-uvm-tools"

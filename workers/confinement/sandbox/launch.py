@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from jobs.contracts.sandbox import (
+from jobs.messages.sandbox import (
     Level,
     LevelState,
     Limits,

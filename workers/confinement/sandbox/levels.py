@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from jobs.contracts.sandbox import (
+from jobs.messages.sandbox import (
     FORMER_LEVEL,
     INSTALL_BUBBLEWRAP,
     MIB,

@@ -27,7 +27,7 @@ class Plan(NamedTuple):
     """The steps.
 
     Attributes:
-        level: the level, see `jobs.contracts.sandbox.Level`.
+        level: the level, see `jobs.messages.sandbox.Level`.
         command: the program and its arguments.
         folder: the working folder.
         environment: all environment variables of the command.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from jobs.contracts.sandbox import Level, RecordedLevel, SandboxRecord
+from jobs.messages.sandbox import Level, RecordedLevel, SandboxRecord
 from workers.confinement.isolation.users import end_processes
 from workers.confinement.sandbox import usage
 from workers.confinement.sandbox.forked_process import ForkedProcess

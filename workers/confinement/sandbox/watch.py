@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import IO, Self
 
-from jobs.contracts.sandbox import MIB, Breach, Ended, Level
+from jobs.messages.sandbox import MIB, Breach, Ended, Level
 from workers.confinement.sandbox import usage
 from workers.confinement.sandbox.process import SandboxProcess
 

@@ -17,7 +17,7 @@ import json  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 
-from jobs.contracts.analysis import ImportanceRequest  # noqa: E402
+from jobs.messages.analysis import ImportanceRequest  # noqa: E402
 from workers.engine.analysis.importance import importance  # noqa: E402
 
 TIMEOUT_SECONDS = 120

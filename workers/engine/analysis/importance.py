@@ -11,7 +11,7 @@ from optuna.importance import PedAnovaImportanceEvaluator
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, create_trial
 
-from jobs.contracts.analysis import Importance, ImportanceAnswer, ImportanceRequest, Influence
+from jobs.messages.analysis import Importance, ImportanceAnswer, ImportanceRequest, Influence
 from workers.engine.analysis import influence
 
 MAX_TRIALS = 2000

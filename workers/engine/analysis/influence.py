@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kruskal, mannwhitneyu, rankdata
 
-from jobs.contracts.analysis import FEWEST_TRIALS, Influence
-from jobs.contracts.hyperparameters import Value
+from jobs.messages.analysis import FEWEST_TRIALS, Influence
+from jobs.spec.space.hyperparameters import Value
 
 MIN_TRIALS_PER_CHOICE = 5
 """Values with fewer trials are not compared."""

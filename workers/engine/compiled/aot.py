@@ -29,7 +29,7 @@ from workers.engine.phases import announce
 log = logging.getLogger(__name__)
 
 LIBRARIES = ("jax", "jaxlib", "keras", "numpy", "ml-dtypes")
-SOURCES = ("workers/engine", "workers/runner/libraries.py", "workers/runner/environment.py", "jobs/contracts")
+SOURCES = ("workers/engine", "workers/runner/libraries.py", "workers/runner/environment.py", "jobs/spec")
 """Source files that define models, steps and the settings they are compiled under."""
 IGNORED_SETTINGS = ("cache", "log", "dump", "dir", "debug", "profil", "traceback")
 """JAX settings with one of these in their name concern files and messages, not programs."""

@@ -7,7 +7,7 @@ epochs are left out, so trials that differ only in these share one program.
 import hashlib
 import json
 
-from jobs.contracts.experiment import ExperimentSpec
+from jobs.spec.experiment import ExperimentSpec
 from workers.engine.arrays import Array
 from workers.engine.compiled.traced_hyperparameters import TRACED_OPTIMIZER_ARGUMENTS
 from workers.engine.data.dataset import Dataset

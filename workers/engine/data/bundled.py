@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.data import Task
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.data.table import Table
 from workers.engine.errors import BadSpec

@@ -8,14 +8,14 @@ from typing import Self
 
 import numpy as np
 
-from jobs.contracts.columns import TextEncode
-from jobs.contracts.data import DataSpec, Task
-from jobs.contracts.features import ColumnPlan, Features
-from jobs.contracts.images import IMAGE
-from jobs.contracts.profile import Profile
-from jobs.contracts.split_roles import column_with, resolved
-from jobs.contracts.task_parts import DatasetFile
-from jobs.contracts.windows import is_windowed, resolved_window
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.columns import TextEncode
+from jobs.spec.data.features import ColumnPlan, Features
+from jobs.spec.data.images import IMAGE
+from jobs.spec.data.profile import Profile
+from jobs.spec.data.split_roles import column_with, resolved
+from jobs.spec.data.windows import is_windowed, resolved_window
+from jobs.spec.sections.data import DataSpec, Task
 from workers.engine.arrays import Array
 from workers.engine.data.encode import encode
 from workers.engine.data.mapped_columns import MappedColumns

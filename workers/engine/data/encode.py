@@ -10,10 +10,10 @@ from typing import cast, get_args
 
 import numpy as np
 
-from jobs.contracts.columns import ARRAY_ROLES, ArrayType, ColumnRequest
-from jobs.contracts.data import Task
-from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
-from jobs.contracts.profile import DataKind
+from jobs.spec.data.columns import ARRAY_ROLES, ArrayType, ColumnRequest
+from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
+from jobs.spec.data.profile import DataKind
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import check_expanded
 from workers.engine.data.labels import is_list_column, several_labels

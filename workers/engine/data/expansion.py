@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from jobs.contracts.file_limits import FileLimits
+from jobs.spec.data.file_limits import FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.texts import BYTES_PER_TEXT
 from workers.engine.errors import BadData, TooLarge

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.contracts.data import Split, Task
-from jobs.contracts.evaluation import Turn
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.split_roles import resolved
+from jobs.spec.data.split_roles import resolved
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.data import Split, Task
+from jobs.spec.sections.evaluation import Turn
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset
 from workers.engine.errors import BadSpec

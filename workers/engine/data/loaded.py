@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from jobs.contracts.data import Task
-from jobs.contracts.file_limits import FileLimits
-from jobs.contracts.overview import Part
+from jobs.messages.overview import Part
+from jobs.spec.data.file_limits import FileLimits
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.data.encode import encode_target
 from workers.engine.data.expansion import check_expanded

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from jobs.contracts.profile import Profile
+from jobs.spec.data.profile import Profile
 from workers.engine.errors import BadData
 
 MAX_PROFILE_BYTES = 3 * 2**20

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.file_limits import FileLimits
+from jobs.spec.data.file_limits import FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.encode import MAX_LABEL, missing
 from workers.engine.data.table import NUMBERS, check_names

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jobs.contracts.columns import (
+from jobs.spec.data.columns import (
     LONE_ROLES,
     ORDERED,
     SPLIT_ROLES,

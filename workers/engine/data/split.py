@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.contracts.data import Split, Task
-from jobs.contracts.split_roles import MIN_GROUPS, few_groups
+from jobs.spec.data.split_roles import MIN_GROUPS, few_groups
+from jobs.spec.sections.data import Split, Task
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
 from workers.engine.data.texts import TEXT

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jobs.contracts.data import Task
-from jobs.contracts.profile import Column
+from jobs.spec.data.profile import Column
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array, can_divide
 from workers.engine.data.encode import missing
 from workers.engine.data.image_files.pixels import VALUES, count_values, moments

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.dialect import Dialect
-from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from jobs.spec.data.dialect import Dialect
+from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import (
     BYTES_PER_NUMBER,

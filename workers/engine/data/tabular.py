@@ -7,10 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.contracts.columns import ColumnType, TextEncode
-from jobs.contracts.data import DataSpec, Task
-from jobs.contracts.encoding import NUMBER_BYTES, feature_names, size_refusal, width_in_memory, windowed
-from jobs.contracts.features import (
+from jobs.spec.data.columns import ColumnType, TextEncode
+from jobs.spec.data.encoding import (
+    NUMBER_BYTES,
+    feature_names,
+    size_refusal,
+    width_in_memory,
+    windowed,
+)
+from jobs.spec.data.features import (
     MAX_NGRAMS,
     MIN_ROWS,
     ColumnPlan,
@@ -18,10 +23,11 @@ from jobs.contracts.features import (
     input_shape,
     plan_columns,
 )
-from jobs.contracts.file_limits import FileLimits
-from jobs.contracts.images import IMAGE
-from jobs.contracts.profile import Column, Profile
-from jobs.contracts.windows import is_windowed
+from jobs.spec.data.file_limits import FileLimits
+from jobs.spec.data.images import IMAGE
+from jobs.spec.data.profile import Column, Profile
+from jobs.spec.data.windows import is_windowed
+from jobs.spec.sections.data import DataSpec, Task
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
 from workers.engine.data.encode import encode_target

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.contracts.data import RowsWithoutTarget
+from jobs.spec.sections.data import RowsWithoutTarget
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
 from workers.engine.data.schema import Schema, with_role

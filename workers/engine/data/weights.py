@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from jobs.contracts.columns import WEIGHTS, ColumnType
+from jobs.spec.data.columns import WEIGHTS, ColumnType
 from workers.engine.arrays import Array, Floats
 from workers.engine.errors import BadData, BadSpec
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.data import Window
-from jobs.contracts.signature import InputWindow
+from jobs.spec.sections.data import Window
+from jobs.spec.signature import InputWindow
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
 from workers.engine.data.split import Parts

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.model_reports.base import MetricValue
-from jobs.contracts.model_reports.evaluation import (
+from jobs.messages.reports.base import MetricValue
+from jobs.messages.reports.evaluation import (
     Calibration,
     CalibrationBin,
     ClassEvaluation,

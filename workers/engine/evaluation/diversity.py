@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.data import Task
-from jobs.contracts.model_reports.ensemble import Diversity, MemberPair
+from jobs.messages.reports.ensemble import Diversity, MemberPair
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array, Bools
 from workers.engine.evaluation.classification import predicted_classes
 from workers.engine.evaluation.regression import columns

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
-from jobs.contracts.data import Task
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Floats
 from workers.engine.evaluation.classification import EPSILON, probabilities
 from workers.engine.evaluation.regression import columns

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.data import Task
-from jobs.contracts.model_reports.evaluation import EvaluationReport
+from jobs.messages.reports.evaluation import EvaluationReport
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.data.weights import RowWeights
 from workers.engine.evaluation.classification import (

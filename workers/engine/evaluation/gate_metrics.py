@@ -1,6 +1,6 @@
 """Measures the metrics that gates compare, by name, with the interval of a value or of a difference.
 
-The names are those of `jobs.contracts.measures.TEST_METRICS`. Targets and predictions have the shapes that
+The names are those of `jobs.spec.sections.measures.TEST_METRICS`. Targets and predictions have the shapes that
 `evaluate.evaluate` takes.
 """
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.contracts.data import Task
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.evaluation.classification import (
     macro_f1_of_classes,

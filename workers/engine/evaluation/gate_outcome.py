@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
-from jobs.contracts.search import Direction
+from jobs.spec.sections.search import Direction
 from workers.engine.evaluation.gate_metrics import Estimate
 from workers.engine.report import finite_or_none
 

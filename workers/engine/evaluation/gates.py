@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.data import Task
-from jobs.contracts.gates import Floor, Slice
-from jobs.contracts.measures import TEST_METRICS
-from jobs.contracts.search import Direction
+from jobs.spec.gates import Floor, Slice
+from jobs.spec.sections.data import Task
+from jobs.spec.sections.measures import TEST_METRICS
+from jobs.spec.sections.search import Direction
 from workers.engine.arrays import Array
 from workers.engine.data.weights import RowWeights
 from workers.engine.evaluation.classification import probabilities

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.model_reports.base import MetricValue
+from jobs.messages.reports.base import MetricValue
 
 RowIndices = npt.NDArray[np.intp]
 Counts = npt.NDArray[np.int64]

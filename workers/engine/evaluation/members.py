@@ -7,10 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from jobs.contracts.data import Task
-from jobs.contracts.measures import primary_metric
-from jobs.contracts.model_reports.base import MetricValue
-from jobs.contracts.model_reports.ensemble import (
+from jobs.kinds.ensemble.payload import Member
+from jobs.messages.reports.base import MetricValue
+from jobs.messages.reports.ensemble import (
     Candidate,
     EnsembleReport,
     MemberGain,
@@ -18,7 +17,8 @@ from jobs.contracts.model_reports.ensemble import (
     MemberWeight,
     WeightFit,
 )
-from jobs.kinds.ensemble.payload import Member
+from jobs.spec.sections.data import Task
+from jobs.spec.sections.measures import primary_metric
 from workers.engine.arrays import Array, Floats
 from workers.engine.data.weights import RowWeights
 from workers.engine.errors import EngineError

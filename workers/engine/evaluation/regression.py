@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.model_reports.base import MetricValue
-from jobs.contracts.model_reports.evaluation import (
+from jobs.messages.reports.base import MetricValue
+from jobs.messages.reports.evaluation import (
     Histogram,
     OutputReport,
     RegressionEvaluation,

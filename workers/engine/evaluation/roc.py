@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.contracts.model_reports.base import MetricValue
+from jobs.messages.reports.base import MetricValue
 from workers.engine.arrays import Array, Bools, Floats
 from workers.engine.evaluation.intervals import RowIndices, bootstrap, metric_entry
 from workers.engine.evaluation.weighting import Weights, of_rows

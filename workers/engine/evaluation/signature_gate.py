@@ -1,7 +1,7 @@
 """Defines the gate that compares the signatures of challenger and champion, which clients depend on."""
 
-from jobs.contracts.columns import ColumnType
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.spec.data.columns import ColumnType
+from jobs.spec.signature import Signature, TensorSpec
 from workers.engine.evaluation.gate_outcome import GateOutcome, state_of
 
 ACCEPTING: dict[ColumnType, frozenset[ColumnType]] = {

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from jobs.contracts.model_reports.model_summary import GraphNode
+from jobs.messages.reports.model_summary import GraphNode
 from workers.engine.models.graph import graph_of
 
 MAX_NODES = 20_000

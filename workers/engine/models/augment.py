@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from jobs.contracts.augmentation import Augmentation
+from jobs.spec.sections.augmentation import Augmentation
 
 NAME = "augmentation"
 MODES = {"horizontal": "horizontal", "vertical": "vertical", "both": "horizontal_and_vertical"}

@@ -5,9 +5,9 @@ The supervisor has placed the file of a task. It is checked once in a process, b
 
 from pathlib import Path
 
-from jobs.contracts.features import Features
-from jobs.contracts.model import Model
-from jobs.contracts.task_parts import BaseModelFile
+from jobs.messages.task import BaseModelFile
+from jobs.spec.data.features import Features
+from jobs.spec.sections.model import Model
 from workers.engine.data.store import file_digest
 from workers.engine.errors import BadModel, BadSpec
 from workers.engine.models.size_limit import check_budget

@@ -7,11 +7,11 @@ from typing import Any
 import keras
 import numpy as np
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.features import Features
-from jobs.contracts.profile import Profile
-from jobs.contracts.signature import InputColumn, Signature, TensorSpec
-from jobs.contracts.variables import head_units
+from jobs.spec.data.features import Features
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.variables import head_units
+from jobs.spec.signature import InputColumn, Signature, TensorSpec
 from workers.engine.arrays import Array
 from workers.engine.errors import BadSpec
 from workers.engine.models.augment import augmentation, seeded_layers

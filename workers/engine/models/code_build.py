@@ -9,8 +9,8 @@ import numpy as np
 from keras.src.trainers import compile_utils
 from keras.src.utils.naming import to_snake_case
 
-from jobs.contracts.dry_build import DataShape, Output
-from jobs.contracts.search_space import Values
+from jobs.spec.checks.dry_build import DataShape, Output
+from jobs.spec.space.search_space import Values
 from workers.engine.arrays import Array
 from workers.engine.errors import CodeBuildFailure, WrongShape
 from workers.engine.models import own_code

@@ -13,9 +13,9 @@ from typing import Any
 import keras
 from pydantic import TypeAdapter
 
-from jobs.contracts.formats import keras_tuner as keras_tuner_format
-from jobs.contracts.formats.reading import FormatError, Item
-from jobs.contracts.search_space import Space, Value
+from jobs.spec.formats import keras_tuner as keras_tuner_format
+from jobs.spec.formats.reading import FormatError, Item
+from jobs.spec.space.search_space import Space, Value
 from workers.engine.errors import CodeBuildFailure, CodeFailure
 
 MAX_BUILDS = 100

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from jobs.contracts.features import Features
+from jobs.spec.data.features import Features
 from workers.engine.models.own_code import is_active
 from workers.engine.models.own_objects import objects_for
 from workers.features.files import add_features

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, cast
 
 import keras
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.profile import Profile
-from jobs.contracts.variables import head_units
-from jobs.contracts.version_model import ALL, NOTHING, FineTuneArgs
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.variables import head_units
+from jobs.spec.sections.version_model import ALL, NOTHING, FineTuneArgs
 from workers.engine.errors import BadModel, BadSpec
 from workers.engine.models.augment import augmentation, seeded_layers
 from workers.engine.models.base_models import path_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import keras
 
-from jobs.contracts.profile import Profile
-from jobs.contracts.variables import head_units
+from jobs.spec.data.profile import Profile
+from jobs.spec.plan.variables import head_units
 from workers.engine.errors import BadSpec
 from workers.engine.models.scaling import Scaling
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
-from jobs.contracts.model_reports.quantization import LayerError, SkippedLayer
+from jobs.messages.reports.quantization import LayerError, SkippedLayer
 from workers.engine.arrays import Array
 from workers.engine.errors import EngineError
 from workers.engine.models.files import load_model, save_model

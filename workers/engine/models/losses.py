@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jobs.contracts import measures
-from jobs.contracts.data import Task
-from jobs.contracts.fit import FitSpec
+from jobs.spec.sections import measures
+from jobs.spec.sections.data import Task
+from jobs.spec.sections.fit import FitSpec
 from workers.engine.arrays import Array
 from workers.engine.errors import BadSpec
 from workers.engine.evaluation.classification import EPSILON
@@ -100,7 +100,7 @@ LOSSES: dict[str, tuple[str, Measure]] = {
     "huber": ("Huber", _huber),
     "log_cosh": ("LogCosh", _log_cosh),
 }
-"""Name → name of the Keras class, function on the host. The tasks are in `jobs.contracts.measures`."""
+"""Name → name of the Keras class, function on the host. The tasks are in `jobs.spec.sections.measures`."""
 
 METRICS: dict[str, Measure] = {
     "accuracy": _accuracy,
@@ -113,7 +113,7 @@ METRICS: dict[str, Measure] = {
     "rmse": lambda y, p, weights: float(np.sqrt(_squared(y, p, weights))),
     "r2": _r2,
 }
-"""Name → function on the host. Tasks and directions are in `jobs.contracts.measures`."""
+"""Name → function on the host. Tasks and directions are in `jobs.spec.sections.measures`."""
 
 DEFAULT_LOSS: dict[Task, str] = {
     "multiclass": "sparse_categorical_crossentropy",

@@ -4,10 +4,10 @@ from typing import Any
 
 from keras import distribution
 
-from jobs.contracts import patterns
-from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.templates.layers import Variable
-from jobs.contracts.variables import check_layout
+from jobs.spec.checks import patterns
+from jobs.spec.plan.variables import check_layout
+from jobs.spec.sections.mesh import MeshSpec
+from jobs.spec.templates.layers import Variable
 from workers.engine.errors import BadLayout, BadSpec
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import keras
 
-from jobs.contracts import schedules as spec
-from jobs.contracts.base import Frozen
-from jobs.contracts.fit import CLIPS, FitSpec
+from jobs.spec.base import Frozen
+from jobs.spec.sections import schedules as spec
+from jobs.spec.sections.fit import CLIPS, FitSpec
 from workers.engine.errors import BadSpec
 
 OPTIMIZERS = {

@@ -33,8 +33,8 @@ from workers.engine.errors import (
 
 if TYPE_CHECKING:
     # They take a tenth of a second to import, and model children need neither.
-    from jobs.contracts.code_model import CodeModel
-    from jobs.contracts.task_parts import OwnCode
+    from jobs.messages.task import OwnCode
+    from jobs.spec.sections.code_model import CodeModel
 
 MAX_TRACE_LINES = 40
 _UNREACHED = (errno.ENETUNREACH, errno.EHOSTUNREACH)

@@ -4,8 +4,8 @@ from typing import Any
 
 import keras
 
-from jobs.contracts import patterns
-from jobs.contracts.precision import PrecisionSpec
+from jobs.spec.checks import patterns
+from jobs.spec.sections.precision import PrecisionSpec
 from workers.engine.errors import BadSpec
 from workers.engine.models.optimizer import unwrap_optimizer
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jobs.contracts.profile import Profile
+from jobs.spec.data.profile import Profile
 from workers.engine.arrays import Array
 from workers.engine.data.image_files.pixels import count_values, moments
 from workers.engine.data.rows import Rows, in_parts

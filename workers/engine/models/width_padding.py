@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.profile import Profile
-from jobs.contracts.variables import parameters, variables
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.variables import parameters, variables
 from workers.engine.arrays import Array
 
 MAX_WIDTH_RATIO = 4

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from jobs.contracts.data import DataSpec
-from jobs.contracts.encoding import feature_names
-from jobs.contracts.profile import Profile
-from jobs.contracts.split_roles import resolved
-from jobs.contracts.task_parts import DatasetFile
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.encoding import feature_names
+from jobs.spec.data.profile import Profile
+from jobs.spec.data.split_roles import resolved
+from jobs.spec.sections.data import DataSpec
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import columns_of, load_dataset
 from workers.engine.data.encode import encode_target

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.contracts.events import Role
-from jobs.contracts.script_model import MODEL_FILE
+from jobs.messages.events import Role
+from jobs.spec.sections.script_model import MODEL_FILE
 from workers.engine.report import Report
 
 MAX_NAME = 150

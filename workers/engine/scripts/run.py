@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from jobs.contracts.pruning import Verdict
-from jobs.contracts.script_model import ScriptModel
-from jobs.contracts.search import Objective
-from jobs.contracts.task_parts import OwnCode
+from jobs.messages.task import OwnCode
+from jobs.spec.sections.pruning import Verdict
+from jobs.spec.sections.script_model import ScriptModel
+from jobs.spec.sections.search import Objective
 from workers.engine.errors import ProgramFailed
 from workers.engine.report import Report, TaskInterrupted
 from workers.engine.scripts.metric_lines import MetricLine, MetricLines, NotUnderstood

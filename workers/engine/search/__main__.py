@@ -18,7 +18,7 @@ import json  # noqa: E402
 import sys  # noqa: E402
 from typing import Any, TextIO  # noqa: E402
 
-from jobs.contracts.suggest import SuggestRequest  # noqa: E402
+from jobs.messages.suggest import SuggestRequest  # noqa: E402
 from workers.engine.search.suggest import ALGORITHM_ERRORS, suggest  # noqa: E402
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from jobs.contracts.suggest import Answer, Dropped, Suggestion, TrialRow
+from jobs.messages.suggest import Answer, Dropped, Suggestion, TrialRow
 from workers.engine.search.history import History
 from workers.engine.search.rung import evidence, new_trial, promotion, ranked, value_at
 

@@ -8,8 +8,8 @@ import random
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
-from jobs.contracts.ranges import Sampling, Steps, at, fraction_of
-from jobs.contracts.search_space import (
+from jobs.spec.space.ranges import Sampling, Steps, at, fraction_of
+from jobs.spec.space.search_space import (
     BooleanParameter,
     ChoiceParameter,
     FixedParameter,

@@ -23,9 +23,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, WhiteKernel
 
-from jobs.contracts.search import SearchSpec
-from jobs.contracts.search_space import FixedParameter, Value
-from jobs.contracts.suggest import TrialRow
+from jobs.messages.suggest import TrialRow
+from jobs.spec.sections.search import SearchSpec
+from jobs.spec.space.search_space import FixedParameter, Value
 from workers.engine.search.axes import axes_of, draw, neighbour
 from workers.engine.search.columns import Columns
 from workers.engine.search.draws import draw_any, draw_unseen

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.search_space import Space, Values
+from jobs.spec.space.search_space import Space, Values
 from workers.engine.search.axes import Axis
 
 ONE_HOT_UP_TO = 16

@@ -2,7 +2,7 @@
 
 import random
 
-from jobs.contracts.search_space import Value, sample
+from jobs.spec.space.search_space import Value, sample
 from workers.engine.search.history import History
 
 DRAWS = 64

@@ -1,7 +1,7 @@
 """Handles configurations that an algorithm proposes again, for all algorithms."""
 
-from jobs.contracts.search_space import Value
-from jobs.contracts.suggest import Suggestion
+from jobs.messages.suggest import Suggestion
+from jobs.spec.space.search_space import Value
 from workers.engine.search.draws import draw_unseen
 from workers.engine.search.history import History
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from jobs.contracts.search_space import Value, grid
+from jobs.spec.space.search_space import Value, grid
 from workers.engine.search.history import History, Key
 from workers.engine.search.proposals import one_by_one
 

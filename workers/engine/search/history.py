@@ -4,9 +4,9 @@ import math
 from functools import cached_property
 from operator import attrgetter
 
-from jobs.contracts.search_space import Value, Values, grid
-from jobs.contracts.space_size import grid_size
-from jobs.contracts.suggest import Suggestion, SuggestRequest, TrialRow
+from jobs.messages.suggest import Suggestion, SuggestRequest, TrialRow
+from jobs.spec.space.search_space import Value, Values, grid
+from jobs.spec.space.size import grid_size
 
 LISTED = 10_000
 """Maximum number of configurations of a space that are listed to find unseen ones."""

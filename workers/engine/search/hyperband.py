@@ -9,9 +9,9 @@ Source: Li et al., Hyperband, JMLR 18 (2018) 185, algorithm 1.
 from collections import defaultdict
 from collections.abc import Sequence
 
-from jobs.contracts.rungs import Bracket
-from jobs.contracts.search import Objective
-from jobs.contracts.suggest import FINAL, Answer, Dropped, Suggestion, TrialRow
+from jobs.messages.suggest import FINAL, Answer, Dropped, Suggestion, TrialRow
+from jobs.spec.sections.rungs import Bracket
+from jobs.spec.sections.search import Objective
 from workers.engine.search.history import History
 from workers.engine.search.rung import evidence, new_trial, promotion, ranked, value_at
 

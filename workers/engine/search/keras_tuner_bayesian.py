@@ -16,8 +16,9 @@ import numpy as np
 import sklearn
 from keras_tuner.engine.trial import Trial, TrialStatus
 
-from jobs.contracts.search import SearchSpec
-from jobs.contracts.search_space import (
+from jobs.messages.suggest import TrialRow
+from jobs.spec.sections.search import SearchSpec
+from jobs.spec.space.search_space import (
     FixedParameter,
     FloatParameter,
     IntParameter,
@@ -26,7 +27,6 @@ from jobs.contracts.search_space import (
     Value,
     Values,
 )
-from jobs.contracts.suggest import TrialRow
 from workers.engine.search.draws import draw_any, draw_unseen
 from workers.engine.search.history import History
 from workers.engine.search.keras_tuner_regressor import QuickRegressor

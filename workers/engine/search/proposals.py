@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from jobs.contracts.search_space import Value
-from jobs.contracts.suggest import Answer, Suggestion
+from jobs.messages.suggest import Answer, Suggestion
+from jobs.spec.space.search_space import Value
 from workers.engine.search.draws import first_values
 from workers.engine.search.duplicates import suggestion_for
 from workers.engine.search.history import History

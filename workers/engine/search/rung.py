@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from jobs.contracts.search import Objective
-from jobs.contracts.suggest import Suggestion, TrialRow
+from jobs.messages.suggest import Suggestion, TrialRow
+from jobs.spec.sections.search import Objective
 from workers.engine.search.draws import draw_any, first_values
 from workers.engine.search.duplicates import suggestion_for
 from workers.engine.search.history import History

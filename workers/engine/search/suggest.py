@@ -2,7 +2,7 @@
 
 import pkgutil
 
-from jobs.contracts.suggest import Answer, SuggestRequest
+from jobs.messages.suggest import Answer, SuggestRequest
 from workers.engine.search.history import History
 
 ALGORITHM_ERRORS = (ValueError, ArithmeticError, LookupError, RuntimeError)

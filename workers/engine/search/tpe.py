@@ -23,8 +23,8 @@ from optuna.samplers import TPESampler
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
-from jobs.contracts.search_space import Value
-from jobs.contracts.suggest import TrialRow
+from jobs.messages.suggest import TrialRow
+from jobs.spec.space.search_space import Value
 from workers.engine.search.axes import Axis, axes_of, compose
 from workers.engine.search.history import History
 from workers.engine.search.proposals import one_by_one

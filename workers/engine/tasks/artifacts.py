@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.data import Task
-from jobs.contracts.events import Role
-from jobs.contracts.model_reports.base import ModelReport
-from jobs.contracts.model_reports.model_summary import LayerSummary, ModelSummary, VariableSummary
+from jobs.messages.events import Role
+from jobs.messages.reports.base import ModelReport
+from jobs.messages.reports.model_summary import LayerSummary, ModelSummary, VariableSummary
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.evaluation.evaluate import write_predictions
 from workers.engine.models.architecture import architecture_of, bytes_of

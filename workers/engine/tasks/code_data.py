@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.overview import Part
 from jobs.kinds.code_data.payload import CodeDataTask
+from jobs.messages.overview import Part
 from workers.engine.data import loaded
 from workers.engine.data.loaded import PARTS, LoadedFile
 from workers.engine.data.returned import Pair, pair_of

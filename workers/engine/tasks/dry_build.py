@@ -7,9 +7,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from jobs.contracts.dry_build import BuiltModel, DataShape
-from jobs.contracts.search_space import Value
 from jobs.kinds.dry_build.payload import DryBuildTask
+from jobs.spec.checks.dry_build import BuiltModel, DataShape
+from jobs.spec.space.search_space import Value
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import load_dataset
 from workers.engine.errors import BadSpec, CodeFitFailure

@@ -12,9 +12,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from jobs.contracts.features import Features
-from jobs.contracts.model_reports.ensemble import EnsembleReport
 from jobs.kinds.ensemble.payload import EnsembleTask
+from jobs.messages.reports.ensemble import EnsembleReport
+from jobs.spec.data.features import Features
 from workers.engine.arrays import Array, Floats
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.errors import EngineError

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.signature import Signature
+from jobs.spec.signature import Signature
 from workers.engine.errors import EngineError
 from workers.engine.models.build import signature_of
 from workers.engine.models.files import load_model, save_model

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.features import Features
-from jobs.contracts.gates import Slice
-from jobs.contracts.measures import TEST_METRICS
-from jobs.contracts.search import Direction
-from jobs.contracts.signature import Signature
 from jobs.kinds.gate.payload import CHALLENGER, CHAMPION, GateTask
+from jobs.spec.data.features import Features
+from jobs.spec.gates import Slice
+from jobs.spec.sections.measures import TEST_METRICS
+from jobs.spec.sections.search import Direction
+from jobs.spec.signature import Signature
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, UploadedColumns, equal_to, load_dataset
 from workers.engine.data.rows import Reordered, Rows

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.features import Features
-from jobs.contracts.signature import InputColumn, Signature
-from jobs.contracts.task_parts import ModelWithCode
+from jobs.messages.task import ModelWithCode
+from jobs.spec.data.features import Features
+from jobs.spec.signature import InputColumn, Signature
 from workers.engine.arrays import Array
 from workers.engine.data.rows import Rows
 from workers.engine.errors import BadModel, DamagedFile

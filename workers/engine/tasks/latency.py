@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from jobs.contracts.model_reports.quantization import CallTime
+from jobs.messages.reports.quantization import CallTime
 from workers.engine.arrays import Array
 from workers.engine.models.predict import Batched
 

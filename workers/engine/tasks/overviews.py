@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from jobs.contracts.overview import SplitOverview
+from jobs.messages.overview import SplitOverview
 from workers.engine.report import Report
 
 OVERVIEW = "overview.json"

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from jobs.contracts.data import Task
-from jobs.contracts.file_limits import FileLimits
-from jobs.contracts.images import IMAGE
-from jobs.contracts.overview import Overview, Sample
-from jobs.contracts.profile import Profile
 from jobs.kinds.profile.payload import ProfileTask
+from jobs.messages.overview import Overview, Sample
+from jobs.spec.data.file_limits import FileLimits
+from jobs.spec.data.images import IMAGE
+from jobs.spec.data.profile import Profile
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.data import statistics
 from workers.engine.data.bundled import load_bundled

@@ -7,17 +7,17 @@ from typing import Any, Self
 import jax
 import numpy as np
 
-from jobs.contracts.data import Task
-from jobs.contracts.measures import primary_metric
-from jobs.contracts.model_reports.evaluation import EvaluationReport
-from jobs.contracts.model_reports.quantization import (
+from jobs.kinds.quantize.payload import QuantizeTask
+from jobs.messages.reports.evaluation import EvaluationReport
+from jobs.messages.reports.quantization import (
     Agreement,
     BytesBeforeAfter,
     QuantizationReport,
     QuantizedBytes,
     Which,
 )
-from jobs.kinds.quantize.payload import QuantizeTask
+from jobs.spec.sections.data import Task
+from jobs.spec.sections.measures import primary_metric
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.rows import selected

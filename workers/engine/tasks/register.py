@@ -10,10 +10,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from jobs.contracts.features import Features
-from jobs.contracts.signature import Signature, TensorSpec
-from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.register.payload import RegisterTask
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.features import Features
+from jobs.spec.signature import Signature, TensorSpec
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import UploadedColumns
 from workers.engine.data.mapped_columns import MappedColumns

@@ -8,13 +8,13 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from jobs.contracts.events import TrialEnd
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.pruning import Curve
-from jobs.contracts.script_model import ScriptModel
-from jobs.contracts.task_parts import DatasetFile, OwnCode
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
 from jobs.kinds.train.payload import TrainTask
+from jobs.messages.events import TrialEnd
+from jobs.messages.task import DatasetFile, OwnCode
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.pruning import Curve
+from jobs.spec.sections.script_model import ScriptModel
 from workers.engine.errors import BadSpec, ProgramFailed, affects_process
 from workers.engine.report import Report, TaskInterrupted
 from workers.engine.scripts.outputs import OF_RUN, OF_TRIAL

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.overview import SplitOverview
-from jobs.contracts.profile import Profile
 from jobs.kinds.split_overview.payload import SplitOverviewTask
+from jobs.messages.overview import SplitOverview
+from jobs.spec.data.profile import Profile
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import columns_of
 from workers.engine.data.mapped_columns import MappedColumns

@@ -1,7 +1,7 @@
 """Runs the train task: finds the best epoch, retrains on training and validation data, evaluates.
 
 It follows F. Chollet's recipe in the Keras guides. A first training on the training part finds the best
-number of epochs, by the measure that `jobs.contracts.monitors` defines. A second one, from new weights,
+number of epochs, by the measure that `jobs.spec.sections.monitors` defines. A second one, from new weights,
 includes the validation rows and runs for `int(best · factor)` epochs, since it has more data. Validation
 metrics are those of the first training, as the second has been trained on these rows. Test data is used once,
 for the final evaluation.
@@ -11,9 +11,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts import monitors
-from jobs.contracts.task_parts import required
 from jobs.kinds.train.payload import Choice, Measured, TrainTask
+from jobs.messages.task import required
+from jobs.spec.sections import monitors
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset, load_dataset
 from workers.engine.data.rows import selected

@@ -10,13 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from jobs.contracts.events import Axis, ExecutionState, Level, PhaseName, Role, TrialEnd
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.profile import Profile
-from jobs.contracts.pruning import Curve, Verdict
-from jobs.contracts.search import Objective
-from jobs.contracts.task_parts import DatasetFile
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from jobs.messages.events import Axis, ExecutionState, Level, PhaseName, Role, TrialEnd
+from jobs.messages.task import DatasetFile
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.pruning import Curve, Verdict
+from jobs.spec.sections.search import Objective
 from workers.engine.data.reading.arrow_file import write_columns
 from workers.engine.data.store import file_digest
 from workers.engine.report import Request

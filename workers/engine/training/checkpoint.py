@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import ml_dtypes  # noqa: F401
 import numpy as np
 
-from jobs.contracts.task_parts import CheckpointFolder
+from jobs.messages.task import CheckpointFolder
 from workers.engine.arrays import Array
 from workers.engine.data.store import file_digest, npz_digest, write_npz
 from workers.engine.errors import EngineError

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jobs.contracts import monitors
-from jobs.contracts.events import ExecutionState
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from jobs.messages.events import ExecutionState
+from jobs.spec.sections import monitors
 from workers.engine.arrays import Array
 from workers.engine.data.dataset import Dataset
 from workers.engine.data.folds import rows_for

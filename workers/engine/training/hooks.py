@@ -9,9 +9,9 @@ from typing import Any
 
 import keras
 
-from jobs.contracts import measures
-from jobs.contracts.fit import FitSpec
-from jobs.contracts.schedules import ReduceOnPlateau
+from jobs.spec.sections import measures
+from jobs.spec.sections.fit import FitSpec
+from jobs.spec.sections.schedules import ReduceOnPlateau
 from workers.engine.models.optimizer import unwrap_optimizer
 
 

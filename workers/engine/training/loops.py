@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import keras
 import numpy as np
 
-from jobs.contracts.events import PhaseName
+from jobs.messages.events import PhaseName
 from workers.engine.arrays import Array
 from workers.engine.data.batches import Batch, Batches
 from workers.engine.data.prefetch import Waiting, prefetched

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import keras
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.task_parts import DatasetFile
+from jobs.messages.task import DatasetFile
+from jobs.spec.experiment import ExperimentSpec
 from workers.engine.arrays import Array
 from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.program import Program

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 
-from jobs.contracts.code_model import CodeModel
-from jobs.contracts.dry_build import DataShape
-from jobs.contracts.experiment import ExperimentSpec
+from jobs.spec.checks.dry_build import DataShape
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.code_model import CodeModel
 from workers.engine.arrays import Array
 from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.program import Program

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from jobs.contracts.experiment import ExperimentSpec
+from jobs.spec.experiment import ExperimentSpec
 from workers.engine.arrays import Array
 from workers.engine.errors import CodeFitFailure, NanLoss
 from workers.engine.models.code_build import CodeBuild

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from jobs.contracts.pruning import Verdict
+from jobs.spec.sections.pruning import Verdict
 from workers.engine.arrays import Array, Floats
 from workers.engine.data.batches import Batches
 from workers.engine.data.rows import Rows

@@ -9,10 +9,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.monitors import TRAINING_LOSS, Monitor
-from jobs.contracts.templates.layers import Variable
-from jobs.contracts.variables import variables
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.variables import variables
+from jobs.spec.sections.monitors import TRAINING_LOSS, Monitor
+from jobs.spec.templates.layers import Variable
 from workers.engine.arrays import Array
 from workers.engine.compiled.cache_key import program_key
 from workers.engine.compiled.program import Program

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from jobs.contracts.pruning import Curve, Verdict, judge
 from jobs.kinds.search.payload import ExecutionPlan, TrialPlan, TrialTask
+from jobs.spec.sections.pruning import Curve, Verdict, judge
 
 if TYPE_CHECKING:
     # They need Keras, which trials of scripts do without.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.contracts.pruning import Verdict
+from jobs.spec.sections.pruning import Verdict
 from workers.engine.arrays import Array
 from workers.engine.models.variables import assign, values
 from workers.engine.training import checkpoint

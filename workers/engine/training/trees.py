@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from jobs.contracts.experiment import ExperimentSpec
-from jobs.contracts.templates.trees import TreesArgs
-from jobs.contracts.variables import head_units
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.variables import head_units
+from jobs.spec.templates.trees import TreesArgs
 from workers.engine.arrays import Array
 from workers.engine.data.batches import Batches
 from workers.engine.data.dataset import Dataset

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.signature import Signature
+from jobs.spec.signature import Signature
 from workers.model_process.errors import BadRequest, BodyTooLarge, ServingError
 from workers.model_process.frames import Frame
 from workers.serving.bodies.packed import PackedBody

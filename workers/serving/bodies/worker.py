@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from jobs.contracts.signature import Signature
+from jobs.spec.signature import Signature
 from workers.features.pipeline import Pipeline
 from workers.model_process.errors import ServingError, plain_text
 from workers.model_process.frames import Frame, FrameReader, write_frame

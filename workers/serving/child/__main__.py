@@ -85,7 +85,7 @@ def _serve_forks(connection: socket.socket, given: argparse.Namespace) -> int:
     with lasting_imports():
         for module in _NEEDED:
             importlib.import_module(module)
-    from jobs.contracts.fork import MOST_DESCRIPTORS
+    from jobs.messages.fork import MOST_DESCRIPTORS
     from workers.confinement.forking.into_sandbox import enter_sandbox
 
     check_forkable()

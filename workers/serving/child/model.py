@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from jax import numpy as jnp
 
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.spec.signature import Signature, TensorSpec
 from workers.engine.models.graph import graph_of
 from workers.engine.models.outputs import output_names
 from workers.model_process.dtypes import computed_dtype, served_dtype

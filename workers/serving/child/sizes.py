@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from jobs.contracts.signature import TensorSpec
+from jobs.spec.signature import TensorSpec
 
 # The shape of each input without the batch dimension, in the signature's order.
 Sizes = tuple[tuple[int, ...], ...]

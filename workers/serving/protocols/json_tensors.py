@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from jobs.contracts.signature import TensorSpec
+from jobs.spec.signature import TensorSpec
 from workers.model_process.dtypes import TYPES, computed_dtype
 from workers.model_process.errors import BadRequest
 

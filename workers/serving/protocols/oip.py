@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.spec.signature import Signature, TensorSpec
 from workers.features.pipeline import Pipeline
 from workers.model_process.dtypes import TYPES, computed_dtype
 from workers.model_process.errors import BadRequest

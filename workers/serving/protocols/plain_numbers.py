@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jobs.contracts.signature import TensorSpec
+from jobs.spec.signature import TensorSpec
 from workers.model_process.dtypes import TYPES, computed_dtype
 from workers.model_process.errors import BadRequest
 from workers.serving.protocols.json_tensors import Array, Body, check_shape, in_range

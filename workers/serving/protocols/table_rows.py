@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.columns import ColumnType
-from jobs.contracts.signature import Signature
+from jobs.spec.data.columns import ColumnType
+from jobs.spec.signature import Signature
 from workers.features.pipeline import Pipeline
 from workers.features.values import BadValue
 from workers.model_process.dtypes import TYPES

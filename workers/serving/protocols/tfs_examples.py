@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.errors import BadRequest
 from workers.serving.protocols.json_tensors import Body, dump_answer, needs_check, shown, to_array, type_name
 from workers.serving.protocols.tfs_predict import check_signature_name, parse_object

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.spec.signature import Signature, TensorSpec
 from workers.features.pipeline import Pipeline
 from workers.model_process.errors import BadRequest
 from workers.serving.protocols.json_tensors import (

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 import orjson
 
-from jobs.contracts.signature import Signature, TensorSpec
+from jobs.spec.signature import Signature, TensorSpec
 from workers.model_process.dtypes import TYPES
 from workers.serving.protocols.table_rows import tensorflow_columns
 from workers.serving.protocols.tfs_predict import SIGNATURE_NAME

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
-from jobs.contracts.release import SignedRelease
+from jobs.messages.release import SignedRelease
 from workers.model_process.errors import NotFound, Unavailable
 from workers.serving.protocols.target import Target
 from workers.serving.releases.artifacts import Artifacts

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import httpx2
 
-from jobs.contracts.release import ReplicaReport
+from jobs.messages.release import ReplicaReport
 from workers.serving.access import Access
 from workers.serving.releases.artifacts import ArtifactRefused
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jobs.contracts.release import Release, ReleasedVersion, ReplicaReport, SignedRelease
+from jobs.messages.release import Release, ReleasedVersion, ReplicaReport, SignedRelease
 from workers.model_process.errors import BadRequest, NotFound, Unavailable
 from workers.serving.protocols.target import Target
 from workers.serving.protocols.tfs_views import VersionStatus

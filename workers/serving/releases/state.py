@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from jobs.contracts.base import Frozen
-from jobs.contracts.release import SignedRelease
+from jobs.messages.release import SignedRelease
+from jobs.spec.base import Frozen
 
 
 class EndpointState(Frozen):

@@ -8,7 +8,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
-from jobs.contracts.release import Release, SignedRelease
+from jobs.messages.release import Release, SignedRelease
 
 
 class ReleaseRefused(Exception):

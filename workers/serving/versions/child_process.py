@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from jobs.contracts.release import SandboxLevel
-from jobs.contracts.signature import Signature
+from jobs.messages.release import SandboxLevel
+from jobs.spec.signature import Signature
 from workers.confinement.forking.client import Child, ForkServer
 from workers.model_process.frames import BEAT_SECONDS, Decoder, Frame, InvalidFrame, encode
 from workers.serving.versions.gpu_environment import gpu_variables

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from jobs.contracts.release import ReleasedCode
-from jobs.contracts.sandbox import LevelState, present_level
+from jobs.messages.release import ReleasedCode
+from jobs.messages.sandbox import LevelState, present_level
 from workers.confinement.environments import installers
 from workers.confinement.environments.building import Builder
 from workers.confinement.environments.environments import Environments

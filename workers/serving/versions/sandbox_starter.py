@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
-from jobs.contracts.release import ReleasedCode
-from jobs.contracts.sandbox import MIB, LevelState, Limits, SandboxRequest, present_level
+from jobs.messages.release import ReleasedCode
+from jobs.messages.sandbox import MIB, LevelState, Limits, SandboxRequest, present_level
 from workers.confinement.environments.folder import Held
 from workers.confinement.forking.sandbox_forks import SandboxForks
 from workers.confinement.isolation.users import VARIABLE, RunnerUser, RunnerUsers, UidRange

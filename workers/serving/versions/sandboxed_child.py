@@ -11,9 +11,9 @@ from typing import Any
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from jobs.contracts.release import SandboxLevel
-from jobs.contracts.sandbox import Level
-from jobs.contracts.signature import Signature
+from jobs.messages.release import SandboxLevel
+from jobs.messages.sandbox import Level
+from jobs.spec.signature import Signature
 from workers.confinement.forking.client import Child
 from workers.confinement.sandbox import usage
 from workers.confinement.sandbox.process import SandboxProcess

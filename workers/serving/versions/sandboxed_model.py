@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.contracts.release import ReleasedCode
+from jobs.messages.release import ReleasedCode
 from workers.confinement.forking.client import ForkServer
 from workers.serving.versions.child_process import ChildCommand
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from jobs.contracts.release import ReleasedVersion, SandboxLevel
-from jobs.contracts.signature import Signature
+from jobs.messages.release import ReleasedVersion, SandboxLevel
+from jobs.spec.signature import Signature
 from workers.features.files import BadFeatures
 from workers.model_process.errors import (
     ClientGone,

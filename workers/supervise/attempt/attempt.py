@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.events import Warned
-from jobs.contracts.task_parts import OwnCode, Task
+from jobs.messages.events import Warned
+from jobs.messages.task import OwnCode, Task
 from jobs.states import Desired, Outcome
 from workers.confinement.environments.folder import Held
 from workers.supervise.attempt import prepare

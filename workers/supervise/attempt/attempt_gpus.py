@@ -2,8 +2,8 @@
 
 import asyncio
 
-from jobs.contracts.mesh import MeshSpec
-from jobs.contracts.task_parts import OwnCode, Task
+from jobs.messages.task import OwnCode, Task
+from jobs.spec.sections.mesh import MeshSpec
 from workers.confinement.sandbox.gpus import GpuAccess, NoGpuAccess
 from workers.runner.registry import needs_jax, runs_program
 from workers.supervise.attempt.node_context import NodeContext

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from jobs.contracts.control import Start
-from jobs.contracts.task_parts import Task
+from jobs.messages.control import Start
+from jobs.messages.task import Task
 from workers.confinement.isolation.access import RunnerAccess
 from workers.supervise.attempt.prepare import with_paths_of_sandbox, with_paths_of_user
 from workers.supervise.pool.runner_sandbox import Sandbox

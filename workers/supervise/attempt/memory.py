@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from jobs.contracts.task_parts import Task
+from jobs.messages.task import Task
 from workers.supervise.attempt_end import GIB
 
 IN_MEMORY_VARIABLE = "TRAINYARD_IN_MEMORY_BYTES"

@@ -22,9 +22,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.contracts.events import Log
-from jobs.contracts.sandbox import MIB, Limits, SandboxRecord, SandboxRequest
-from jobs.contracts.task_parts import ModelWithCode, OwnCode
+from jobs.messages.events import Log
+from jobs.messages.sandbox import MIB, Limits, SandboxRecord, SandboxRequest
+from jobs.messages.task import ModelWithCode, OwnCode
 from workers.confinement.isolation.access import INPUTS, Isolation, RunnerAccess
 from workers.confinement.sandbox.launch import Owner, SandboxRefused, Streams, launch
 from workers.confinement.sandbox.process import SandboxProcess

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from jobs.contracts.events import Log, Phase
-from jobs.contracts.packages import python_problem
-from jobs.contracts.sandbox import LevelState
-from jobs.contracts.task_parts import OwnCode, Task
 from jobs.kinds.install.payload import InstallTask
+from jobs.messages.events import Log, Phase
+from jobs.messages.sandbox import LevelState
+from jobs.messages.task import OwnCode, Task
+from jobs.spec.checks.packages import python_problem
 from jobs.states import Outcome
 from workers.confinement.environments import installers
 from workers.confinement.environments.building import Builder, BuildLimits

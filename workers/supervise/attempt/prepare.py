@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.task_parts import ModelWithCode, Task, with_checkpoints, with_inputs
+from jobs.messages.task import ModelWithCode, Task, with_checkpoints, with_inputs
 from workers.confinement.environments.failures import BuildFailed
 from workers.confinement.isolation.access import RunnerAccess
 from workers.supervise.attempt.database_calls import DatabaseCalls

@@ -4,9 +4,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from jobs.contracts.control import Compare
-from jobs.contracts.task_parts import Task
 from jobs.kinds.search.payload import TrialTask
+from jobs.messages.control import Compare
+from jobs.messages.task import Task
 from workers.supervise.attempt_repository import AttemptRepository, DatabaseUnavailable
 
 log = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from jobs.contracts.control import Recorded, Start, Yield
-from jobs.contracts.event_cost import MESSAGE_COST, cost_of
-from jobs.contracts.events import (
+from jobs.messages.control import Recorded, Start, Yield
+from jobs.messages.event_cost import MESSAGE_COST, cost_of
+from jobs.messages.events import (
     PROGRESS_AXES,
     RUNNER_EVENT,
     ArtifactWritten,

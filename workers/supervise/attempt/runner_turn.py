@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobs.contracts.control import Start
-from jobs.contracts.sandbox import SandboxRecord
-from jobs.contracts.task_parts import Task
+from jobs.messages.control import Start
+from jobs.messages.sandbox import SandboxRecord
+from jobs.messages.task import Task
 from workers.confinement.sandbox.gpus import GpuAccess
 from workers.runner.environment import Environment
 from workers.runner.registry import needs_jax

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Literal
 
-from jobs.contracts.events import Yielded
+from jobs.messages.events import Yielded
 from jobs.states import Desired, Outcome
 from workers.supervise.attempt_end import AttemptEnd
 

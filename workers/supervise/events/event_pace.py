@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from jobs.contracts.event_cost import MESSAGE_COST
+from jobs.messages.event_cost import MESSAGE_COST
 
 BURST_SECONDS = 5.0
 """A run may send the events of this time at once after a pause."""

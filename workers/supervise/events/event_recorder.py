@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import ValidationError
 
-from jobs.contracts.control import Recorded
-from jobs.contracts.events import RUNNER_EVENT, CheckpointCommitted, RunnerEvent
 from jobs.errors import StaleFence, StaleState
+from jobs.messages.control import Recorded
+from jobs.messages.events import RUNNER_EVENT, CheckpointCommitted, RunnerEvent
 from workers.supervise.attempt_repository import (
     AttemptRepository,
     DatabaseUnavailable,

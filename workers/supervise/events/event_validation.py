@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
-from jobs.contracts.events import ArtifactWritten, CheckpointCommitted, Log, RunnerEvent
+from jobs.messages.events import ArtifactWritten, CheckpointCommitted, Log, RunnerEvent
 from jobs.runner_files import open_regular
 from workers.supervise.attempt_repository import AttemptRepository, StoredArtifact
 from workers.supervise.limits.folder_use import size_of

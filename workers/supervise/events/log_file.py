@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobs.contracts.events import Level, Log
-from jobs.contracts.trial_marker import trial_of
+from jobs.messages.events import Level, Log
+from jobs.messages.trial_marker import trial_of
 from workers.system.line_splitter import LineSplitter
 from workers.system.secret_masking import SecretMasker
 

@@ -4,8 +4,8 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from jobs.contracts.event_cost import MESSAGE_COST
-from jobs.contracts.events import Log
+from jobs.messages.event_cost import MESSAGE_COST
+from jobs.messages.events import Log
 from workers.supervise.events.event_pace import EventPace
 
 LAST_LINES = 20

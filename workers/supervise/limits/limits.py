@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Self
 
-from jobs.contracts.control import ProcessLimits
-from jobs.contracts.events import Failed
+from jobs.messages.control import ProcessLimits
+from jobs.messages.events import Failed
 from jobs.states import Outcome
 from workers.supervise.attempt_end import GIB, AttemptEnd
 from workers.system.usage import Usage

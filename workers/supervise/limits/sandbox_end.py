@@ -2,7 +2,7 @@
 
 import signal
 
-from jobs.contracts.sandbox import Breach, Ended
+from jobs.messages.sandbox import Breach, Ended
 from jobs.states import Outcome
 from workers.confinement.sandbox.enter import CANNOT_START, NOT_FOUND
 from workers.supervise.attempt_end import AttemptEnd, signal_name

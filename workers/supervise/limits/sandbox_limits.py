@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Self
 
-from jobs.contracts.sandbox import MIB, Limits
+from jobs.messages.sandbox import MIB, Limits
 
 PREFIX = "TRAINYARD_SANDBOX_"
 GIB = 2**30

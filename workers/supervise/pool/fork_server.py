@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from jobs.contracts.fork import ForkRequest
+from jobs.messages.fork import ForkRequest
 from workers.confinement.forking.client import EXIT_REPORT_TIMEOUT, Child, ForkServer
 from workers.runner.environment import Environment
 from workers.supervise.pool.launcher import RunnerDescriptors, RunnerStart

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from jobs.contracts.fork import Confinement
+from jobs.messages.fork import Confinement
 from workers.confinement.forking.client import Child
 
 RUNNER = "workers.runner"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from jobs.contracts.control import Recorded
+from jobs.messages.control import Recorded
 from jobs.runner_files import open_regular, opened_parent
 from workers.confinement.isolation.access import RunnerAccess
 

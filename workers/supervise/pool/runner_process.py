@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Self, cast
 
-from jobs.contracts.control import Control
+from jobs.messages.control import Control
 from workers.confinement.forking.client import Child
 from workers.confinement.isolation.access import RunnerAccess
 from workers.supervise.events.log_file import LogFile

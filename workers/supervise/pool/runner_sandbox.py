@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from jobs.contracts.sandbox import Limits
-from jobs.contracts.task_parts import OwnCode
+from jobs.messages.sandbox import Limits
+from jobs.messages.task import OwnCode
 from workers.confinement.environments.folder import Held
 from workers.confinement.forking.client import Child
 from workers.confinement.isolation.access import RunnerAccess

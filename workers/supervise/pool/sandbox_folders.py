@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from jobs.contracts.task_parts import OwnCode
+from jobs.messages.task import OwnCode
 from workers.confinement.isolation.access import INPUTS
 
 WORK = "own-code"

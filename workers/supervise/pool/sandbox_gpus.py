@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jobs.contracts.sandbox import Level, LevelState, choose_level
+from jobs.messages.sandbox import Level, LevelState, choose_level
 from workers.confinement.sandbox import gpus
 from workers.confinement.sandbox.gpus import GpuAccess, NoGpuAccess, SandboxGpu
 

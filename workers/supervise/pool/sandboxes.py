@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from jobs.contracts.sandbox import Level, LevelState, SandboxRequest, choose_level, refusal
-from jobs.contracts.task_parts import OwnCode
+from jobs.messages.sandbox import Level, LevelState, SandboxRequest, choose_level, refusal
+from jobs.messages.task import OwnCode
 from workers.confinement.environments.folder import EnvironmentFolder, Held
 from workers.confinement.isolation.access import Isolation, RunnerAccess
 from workers.confinement.sandbox import usage

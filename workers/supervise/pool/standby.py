@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from jobs.contracts.control import Rehearse
+from jobs.messages.control import Rehearse
 from workers.runner.environment import Environment
 from workers.supervise.pool.runner_process import RunnerProcess
 

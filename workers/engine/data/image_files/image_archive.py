@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.contracts.images import MAX_IMAGE_BYTES
+from jobs.spec.data.images import MAX_IMAGE_BYTES
 from workers.engine.data.reading.damage import reading
 from workers.engine.errors import BadData
 from workers.system.archives import Archive, ArchiveFile, BadArchive, DamagedArchive, Limits

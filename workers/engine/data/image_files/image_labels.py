@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jobs.contracts.file_limits import FileLimits
-from jobs.contracts.images import FILE, IMAGE
+from jobs.spec.data.file_limits import FileLimits
+from jobs.spec.data.images import FILE, IMAGE
 from workers.engine.arrays import Array
 from workers.engine.data.encode import choose_target
 from workers.engine.data.reading.csv_file import read_csv

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jobs.contracts.columns import ColumnRequest
-from jobs.contracts.images import FILE, IMAGE
+from jobs.spec.data.columns import ColumnRequest
+from jobs.spec.data.images import FILE, IMAGE
 from workers.engine.arrays import Array
 from workers.engine.data.image_files.image_labels import FOLDER, LABEL, choose_label
 from workers.engine.data.image_files.images import ImageTable

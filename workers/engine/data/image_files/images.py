@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 from PIL import Image
 
-from jobs.contracts.file_limits import FileLimits
-from jobs.contracts.images import (
+from jobs.spec.data.file_limits import FileLimits
+from jobs.spec.data.images import (
     FILE,
     IMAGE,
     PROPOSED_SIDE,

@@ -3,7 +3,7 @@
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from jobs.contracts.overview import CORRELATED_COLUMNS, Correlations
+from jobs.messages.overview import CORRELATED_COLUMNS, Correlations
 from workers.engine.arrays import Array
 
 MIN_ROWS = 3

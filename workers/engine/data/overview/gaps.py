@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from jobs.contracts.overview import BLOCKS, GAP_COLUMNS, ColumnGaps, Gaps
+from jobs.messages.overview import BLOCKS, GAP_COLUMNS, ColumnGaps, Gaps
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
 

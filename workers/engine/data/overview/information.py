@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from jobs.contracts.columns import ColumnType
-from jobs.contracts.overview import Information
+from jobs.messages.overview import Information
+from jobs.spec.data.columns import ColumnType
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
 

@@ -5,9 +5,7 @@ from typing import get_args
 
 import numpy as np
 
-from jobs.contracts.columns import NUMERIC
-from jobs.contracts.data import Split
-from jobs.contracts.overview import (
+from jobs.messages.overview import (
     CELLS,
     CORRELATION_CANDIDATES,
     INFORMATIVE_COLUMNS,
@@ -19,8 +17,10 @@ from jobs.contracts.overview import (
     Section,
     SplitOverview,
 )
-from jobs.contracts.profile import Profile
-from jobs.contracts.split_roles import resolved
+from jobs.spec.data.columns import NUMERIC
+from jobs.spec.data.profile import Profile
+from jobs.spec.data.split_roles import resolved
+from jobs.spec.sections.data import Split
 from workers.engine.arrays import Array
 from workers.engine.data.encode import missing
 from workers.engine.data.overview.correlation import correlations

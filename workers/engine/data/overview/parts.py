@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jobs.contracts.data import Task
-from jobs.contracts.overview import CLASSES, PartRows
+from jobs.messages.overview import CLASSES, PartRows
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.data.split import Parts
 from workers.engine.data.statistics import class_counts

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
-from jobs.contracts.overview import Repeats
+from jobs.messages.overview import Repeats
 from workers.engine.arrays import Array
 from workers.engine.data.row_hashes import RowHashes, bits_of, repeated
 from workers.engine.data.split import Parts

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from jobs.contracts.file_limits import FileLimits
+from jobs.spec.data.file_limits import FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import BYTES_PER_NUMBER, check_expanded
 from workers.engine.data.texts import BYTES_PER_TEXT, check_lengths, text_array

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jobs.contracts.columns import ColumnType
-from jobs.contracts.features import MAX_ONE_HOT
-from jobs.contracts.gap_words import is_gap
+from jobs.spec.data.columns import ColumnType
+from jobs.spec.data.features import MAX_ONE_HOT
+from jobs.spec.data.gap_words import is_gap
 from workers.engine.arrays import Array
 from workers.engine.data.texts import is_text, text_array
 from workers.engine.data.words import Words

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from jobs.contracts.dialect import Dialect
-from jobs.contracts.file_limits import FileLimits
+from jobs.spec.data.dialect import Dialect
+from jobs.spec.data.file_limits import FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import BYTES_PER_NUMBER, check_expanded
 from workers.engine.data.reading.csv_values import (

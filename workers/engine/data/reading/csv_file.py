@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
-from jobs.contracts.dialect import (
+from jobs.spec.data.dialect import (
     CODECS,
     SAMPLE_BYTES,
     Dialect,
@@ -18,7 +18,7 @@ from jobs.contracts.dialect import (
     detect,
     encoding_of,
 )
-from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import CHUNK_BYTES, check_csv, check_expanded
 from workers.engine.data.reading.csv_blocks import CsvLayout, NotSimple, read_blocks

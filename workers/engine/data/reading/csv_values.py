@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from jobs.contracts.dialect import Dialect
-from jobs.contracts.file_limits import FileLimits
-from jobs.contracts.gap_words import GAP_WORDS
+from jobs.spec.data.dialect import Dialect
+from jobs.spec.data.file_limits import FileLimits
+from jobs.spec.data.gap_words import GAP_WORDS
 from workers.engine.arrays import Array
 from workers.engine.data.texts import check_lengths, text_array
 from workers.engine.errors import BadData

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from jobs.contracts.file_limits import DEFAULT_LIMITS, FileLimits
+from jobs.spec.data.file_limits import DEFAULT_LIMITS, FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import BYTES_PER_NUMBER, check_expanded
 from workers.engine.data.reading.arrow_columns import to_arrow

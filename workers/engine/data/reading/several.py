@@ -15,8 +15,8 @@ from typing import IO
 import numpy as np
 import orjson
 
-from jobs.contracts.dialect import CODECS, Dialect, DialectRequest
-from jobs.contracts.file_limits import FileLimits
+from jobs.spec.data.dialect import CODECS, Dialect, DialectRequest
+from jobs.spec.data.file_limits import FileLimits
 from workers.engine.arrays import Array
 from workers.engine.data.expansion import check_expanded, too_large
 from workers.engine.data.reading.csv_file import (

@@ -1,4 +1,4 @@
 """Builds the layers of model templates, from normalized inputs to features: one function for each template.
 
-The table in `jobs.contracts.templates` names these functions.
+The table in `jobs.spec.templates` names these functions.
 """

@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from jobs.contracts.templates.cnn import CnnArgs
+from jobs.spec.templates.cnn import CnnArgs
 from workers.engine.models.templates.blocks import dense_block, flat
 from workers.engine.models.templates.site import Site
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import keras
 
-from jobs.contracts.profile import InputBlock
-from jobs.contracts.templates.layers import embedding_width
+from jobs.spec.data.profile import InputBlock
+from jobs.spec.templates.layers import embedding_width
 from workers.engine.models.templates.site import Site
 from workers.engine.models.templates.tokens import mean_of_words, positions, token_ids
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import keras
 
-from jobs.contracts.base import Frozen
-from jobs.contracts.templates.hyper_xception import HyperXceptionArgs
+from jobs.spec.base import Frozen
+from jobs.spec.templates.hyper_xception import HyperXceptionArgs
 from workers.engine.models.templates.site import Site
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.contracts.templates.linear import LinearArgs
+from jobs.spec.templates.linear import LinearArgs
 from workers.engine.models.templates.blocks import flat
 from workers.engine.models.templates.site import Site
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.contracts.templates.mlp import MlpArgs
+from jobs.spec.templates.mlp import MlpArgs
 from workers.engine.models.templates.blocks import dense_block, flat
 from workers.engine.models.templates.site import Site
 

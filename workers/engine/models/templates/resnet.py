@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from jobs.contracts.templates.resnet import STEM_KERNELS, ResnetArgs
+from jobs.spec.templates.resnet import STEM_KERNELS, ResnetArgs
 from workers.engine.models.templates.site import Site
 
 MOMENTUM = 0.9

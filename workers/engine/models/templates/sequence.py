@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from jobs.contracts.templates.sequence import SequenceArgs
+from jobs.spec.templates.sequence import SequenceArgs
 from workers.engine.models.templates.blocks import flat
 from workers.engine.models.templates.site import Site
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import keras
 
-from jobs.contracts.base import Frozen
-from jobs.contracts.precision import PrecisionSpec
-from jobs.contracts.profile import Profile
-from jobs.contracts.templates.info import TemplateInfo
+from jobs.spec.base import Frozen
+from jobs.spec.data.profile import Profile
+from jobs.spec.sections.precision import PrecisionSpec
+from jobs.spec.templates.info import TemplateInfo
 from workers.engine.models.precision import policy_of
 
 RATE_ARGUMENT = "rate_argument"

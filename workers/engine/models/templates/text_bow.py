@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.contracts.templates.text_bow import TextBowArgs
+from jobs.spec.templates.text_bow import TextBowArgs
 from workers.engine.models.templates.blocks import dense_block
 from workers.engine.models.templates.site import Site
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import keras
 
-from jobs.contracts.features import MISSING
-from jobs.contracts.templates.text_transformer import TextTransformerArgs
+from jobs.spec.data.features import MISSING
+from jobs.spec.templates.text_transformer import TextTransformerArgs
 from workers.engine.models.templates.site import Site
 from workers.engine.models.templates.tokens import mean_of_words, token_ids
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import keras
 
-from jobs.contracts.features import MISSING
-from jobs.contracts.profile import InputBlock
+from jobs.spec.data.features import MISSING
+from jobs.spec.data.profile import InputBlock
 
 
 def token_ids(inputs: Any, block: InputBlock) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from jobs.contracts.data import Task
+from jobs.spec.sections.data import Task
 from workers.engine.arrays import Array
 from workers.engine.errors import BadSpec
 from workers.engine.models.trees.arrays import Tree

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jobs.contracts.profile import InputBlock, Profile
+from jobs.spec.data.profile import InputBlock, Profile
 from workers.engine.arrays import Array
 
 FOLDS = 5

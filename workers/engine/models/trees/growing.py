@@ -20,8 +20,8 @@ from sklearn.ensemble import (
 )
 from threadpoolctl import threadpool_limits
 
-from jobs.contracts.data import Task
-from jobs.contracts.templates.trees import TreesArgs
+from jobs.spec.sections.data import Task
+from jobs.spec.templates.trees import TreesArgs
 from workers.engine.arrays import Array
 from workers.engine.models.trees.arrays import Tree
 from workers.engine.models.trees.bins import Bins

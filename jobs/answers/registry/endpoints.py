@@ -1,0 +1,61 @@
+"""Declares the answers about endpoints, their replicas, and the releases that prediction servers read."""
+
+from pydantic import Field
+
+from jobs.answers.base import Answer, Stored, Time
+from jobs.messages.release import ModelProcess, ServerProcess, SignedRelease
+
+
+class ReplicaOut(Answer):
+    """The last report of a prediction server."""
+
+    name: str
+    generation: int
+    live: bool = Field(description="Whether it has reported in the last seconds.")
+    loading: int | None = Field(description="The generation that it is loading.")
+    versions: dict[str, str] = Field(description="The state of each version.")
+    error: str | None
+    server: ServerProcess | None = Field(description="Its process; null if it does not report it.")
+    processes: list[ModelProcess] = Field(description="The processes that compute the predictions.")
+    seen: Time
+
+
+class EndpointOut(Answer):
+    """The version numbers that an endpoint serves."""
+
+    name: str
+    model: str
+    project: str
+    production: int | None
+    previous: int | None
+    staging: int | None
+    canary: int | None = Field(description="Always null: canary releases are not available yet.")
+    shadow: int | None = Field(description="Always null: shadow releases are not available yet.")
+    down: bool = Field(
+        description="Whether it was taken down: it answers 404, and the stages keep their versions."
+    )
+    generation: int
+    rollback_to: int | None = Field(description="The version that a rollback would make production.")
+    replicas: list[ReplicaOut]
+
+
+class ServedOut(Answer):
+    """The result of a change of an endpoint."""
+
+    generation: int = Field(description="The replicas serve it within about a second.")
+    down: bool
+
+
+class AccessOut(Answer):
+    """The endpoints that a caller of prediction servers may ask."""
+
+    endpoints: list[str]
+    expires: Time | None = Field(description="When this ends; null: when the credentials are revoked.")
+    warning: str | None = Field(description="Why the token must be replaced; null: it need not.")
+
+
+class ReleasesOut(Answer):
+    """The newest release of each endpoint that has changed."""
+
+    sequence: int = Field(description="Goes into `?after=` of the next request.")
+    releases: Stored[list[SignedRelease]]

@@ -1,0 +1,98 @@
+"""Declares the answers about workers, with their slots, devices and warm processes."""
+
+from typing import Annotated, NotRequired, TypedDict
+
+from pydantic import Field
+
+from jobs.answers.base import Answer, Stored, Time
+from jobs.messages.sandbox import LevelState
+
+
+class WarmProcessOut(Answer):
+    """A process that a worker starts before it is needed: a fork server or a standby runner."""
+
+    kind: str
+    state: str
+    environment: str
+    devices: str | None
+    pid: int
+    since: Time
+    memory_bytes: int
+
+
+class DeviceOut(TypedDict):
+    """A device of a worker."""
+
+    name: str
+    kind: Annotated[str, Field(description="`cpu`, or the model of the GPU.")]
+    uuid: NotRequired[Annotated[str, Field(description="Of a GPU, as `nvidia-smi` shows it.")]]
+    memory_bytes: NotRequired[int]
+    memory_used: NotRequired[int]
+    load: NotRequired[Annotated[float, Field(description="From 0 to 1.")]]
+
+
+class ConsumerOut(TypedDict):
+    """The process that reads the queue."""
+
+    pid: int | None
+    proven: bool
+    silent_seconds: float
+    restarts: int
+
+
+class IsolationOut(TypedDict):
+    """Whether the worker's runners have users of their own."""
+
+    level: Annotated[str, Field(description="own_user, or shared: they have the user of the service.")]
+    message: str
+
+
+class WorkerInfoOut(TypedDict, total=False):
+    """The worker's machine, as reported by its last heartbeat."""
+
+    python: str
+    packages: dict[str, str]
+    versions: dict[str, str]
+    cores: int
+    load: float
+    memory_bytes: int
+    memory_used: int
+    consumer: ConsumerOut
+    runners: int
+    no_space: str
+    isolation: IsolationOut
+    sandbox: Annotated[
+        list[LevelState],
+        Field(
+            description="The levels of sandbox for code of users, the strongest first; missing while the "
+            "worker is finding them."
+        ),
+    ]
+    row_memory_bytes: Annotated[
+        int, Field(description="The size up to which a run of one slot keeps the rows of a table in memory.")
+    ]
+    no_gpu: Annotated[str, Field(description="Why GPUs of the machine are not used.")]
+    no_gpu_in_sandbox: Annotated[
+        list[str],
+        Field(
+            description="Why runs with code of users get no GPU, and why not several at once; empty words if "
+            "they do, and empty for a worker without GPUs."
+        ),
+    ]
+
+
+class WorkerOut(Answer):
+    """A worker."""
+
+    id: int
+    name: str
+    host: str
+    pool: str
+    state: str = Field(description="up, draining, lost or gone.")
+    slots: int
+    slots_busy: int
+    devices: Stored[list[DeviceOut]]
+    warm: list[WarmProcessOut]
+    info: Stored[WorkerInfoOut]
+    started: Time
+    seen_until: Time = Field(description="When the worker counts as lost unless it reports again.")

@@ -1,0 +1,220 @@
+"""Declares code of users: its limits, the findings about it, and the messages of the reader process."""
+
+import hashlib
+import json
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from jobs.spec.base import Frozen
+
+MAX_FILES = 500
+"""Files of one version."""
+MAX_FILE_BYTES = 2 * 2**20
+MAX_BYTES = 20 * 2**20
+"""Bytes of all files of one version."""
+MAX_PATH = 300
+MAX_DEPTH = 20
+"""Folders around a file."""
+MAX_NAME = 100
+MAX_PARSED_BYTES = 2**20
+"""Larger Python files are kept, but nothing is looked for in them."""
+MAX_FOUND = 200
+"""Entries, problems and requirements of each kind that are kept of one version."""
+MAX_ARGUMENTS = 100
+"""Arguments of one entry that are kept."""
+MAX_ARGUMENTS_OF_ALL = 1_000
+"""Arguments of all entries of one version that are kept."""
+MAX_TEXT = 200
+"""Characters of a name, a default value or a message that was found."""
+MAX_SHOWN_BYTES = 512 * 2**10
+"""Larger files are not shown in the browser, and not compared line by line."""
+MAX_SHOWN_LINES = 5_000
+"""Lines of a file that its page shows."""
+MAX_RUNS = 50_000
+"""Runs of text with a style that a page shows: each is an element of the page."""
+MAX_ANSWER_BYTES = 16 * 2**20
+"""Bytes of an answer of the reader."""
+MAX_FORM_BYTES = MAX_BYTES + 64 * 2**10
+"""Of a form with code: its fields and the heads of its files have some bytes too."""
+
+type EntryKind = Literal[
+    "build_model",
+    "hypermodel",
+    "load_data",
+    "preprocess",
+    "layer",
+    "metric",
+    "loss",
+    "model",
+    "object",
+    "script",
+]
+
+
+class CodeArgument(Frozen):
+    """An argument of a function, of a constructor, or of a script."""
+
+    name: str = Field(description="As it is written; `--name` for an option of a script.")
+    default: str | None = Field(None, description="As it is written in the code; null if it is required.")
+    annotation: str | None = Field(None, description="Its type, as it is written in the code.")
+    help: str | None = Field(None, description="Of an argument of a script.")
+    choices: str | None = Field(None, description="Of an argument of a script, as written in the code.")
+
+
+class CodeEntry(Frozen):
+    """A part of the code that has a meaning for Trainyard, found without executing the code."""
+
+    kind: EntryKind
+    name: str
+    path: str
+    line: int
+    arguments: list[CodeArgument] = []
+    more_arguments: int = Field(0, description="Number of arguments that are not listed.")
+    methods: list[str] = Field([], description="Of a HyperModel: those of build and fit that it defines.")
+    registered: str | None = Field(
+        None, description="The name under which Keras saves a class or a function; null if not registered."
+    )
+    note: str = Field("", description="What prevents its use; empty if nothing does.")
+
+
+class CodeProblem(Frozen):
+    """A place that cannot be read as Python, or a file that cannot be read at all."""
+
+    path: str
+    line: int | None = None
+    column: int | None = Field(None, description="Counted from 1.")
+    message: str
+
+
+class CodePackages(Frozen):
+    """The packages that the code asks for."""
+
+    path: str = Field(description="`requirements.txt` or `pyproject.toml`.")
+    requirements: list[str]
+    python: str | None = Field(None, description="The versions of Python that it asks for.")
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of the requirements and of the versions of Python."""
+        asked = {"python": self.python, "requirements": self.requirements}
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+class CodeFound(Frozen):
+    """The findings about a version, made without executing it."""
+
+    python: str = Field("", description="The version of Python whose grammar was used.")
+    entries: list[CodeEntry] = []
+    problems: list[CodeProblem] = []
+    packages: CodePackages | None = None
+    left_out: int = Field(0, description="Files that were not kept: hidden ones, compiled ones and caches.")
+
+    def summary(self) -> dict[str, object]:
+        """Return what lists of versions show."""
+        return {
+            "entries": [entry.name for entry in self.entries],
+            "problems": len(self.problems),
+            "packages": self.packages is not None,
+        }
+
+
+class SentFile(Frozen):
+    """A file that was sent: where its bytes are, and the path that its sender gave it."""
+
+    place: str
+    path: str
+
+
+class ReadRequest(Frozen):
+    """Unpack and read files. The kept ones are written to the folder `into`."""
+
+    kind: Literal["read"] = "read"
+    files: list[SentFile]
+    into: str
+
+
+class HighlightRequest(Frozen):
+    """Divide a file into runs of text with one style each."""
+
+    kind: Literal["highlight"] = "highlight"
+    place: str
+    path: str
+
+
+class ComparedFile(Frozen):
+    """One file in two versions: where its bytes are; null where it does not exist."""
+
+    path: str
+    old: str | None
+    new: str | None
+
+
+class CompareRequest(Frozen):
+    """Compare the files of two versions. Equal files are not sent."""
+
+    kind: Literal["compare"] = "compare"
+    files: list[ComparedFile]
+
+
+type ReaderRequest = Annotated[ReadRequest | HighlightRequest | CompareRequest, Field(discriminator="kind")]
+REQUEST: TypeAdapter[ReaderRequest] = TypeAdapter(ReaderRequest)
+
+
+class KeptFile(Frozen):
+    """A file of a version: `number` is its name in the folder of the request."""
+
+    path: Annotated[str, Field(max_length=MAX_PATH)]
+    number: int
+    bytes: int
+    lines: int | None = Field(description="Null if it is not text.")
+
+
+class Reading(Frozen):
+    """The answer to a `ReadRequest`."""
+
+    files: list[KeptFile]
+    found: CodeFound
+
+
+class Highlighted(Frozen):
+    """The answer to a `HighlightRequest`: the runs of each line, each with a CSS class and its text."""
+
+    lines: list[list[tuple[Annotated[str, Field(pattern=r"^[a-z0-9]{0,4}$")], str]]]
+    is_cut: bool = Field(False, description="Whether there are more lines.")
+    note: str = Field("", description="Why some lines have no styles; else empty.")
+
+
+class DifferenceLine(Frozen):
+    """A line of a difference."""
+
+    change: Literal["same", "added", "removed"]
+    old: int | None = Field(description="Its number in the old version.")
+    new: int | None = Field(description="Its number in the new version.")
+    text: str
+    marks: list[tuple[int, int]] = Field(
+        [], description="First and last position, exclusive, of the characters that differ in a line."
+    )
+
+
+class FileDifference(Frozen):
+    """The differences of one file. Each part of `hunks` is a list of lines that follow each other."""
+
+    path: str
+    change: Literal["added", "removed", "changed"]
+    added: int = Field(0, description="Number of lines.")
+    removed: int = Field(0, description="Number of lines.")
+    hunks: list[list[DifferenceLine]] = []
+    note: str = Field("", description="Why the lines are not shown, or not matched; else empty.")
+
+
+class Comparison(Frozen):
+    """The answer to a `CompareRequest`."""
+
+    files: list[FileDifference]
+
+
+class ReaderRefusal(Frozen):
+    """The answer of the reader to files that it refuses."""
+
+    refusal: str

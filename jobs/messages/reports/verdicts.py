@@ -1,0 +1,198 @@
+"""Summarizes reports in one sentence each, which pages and REST show before the figures."""
+
+from functools import singledispatch
+
+from jobs.messages.reports.base import MetricValue, ModelReport
+from jobs.messages.reports.ensemble import EnsembleReport
+from jobs.messages.reports.evaluation import (
+    Calibration,
+    ClassEvaluation,
+    LabelEvaluation,
+    RegressionEvaluation,
+)
+from jobs.messages.reports.quantization import QuantizationReport
+from jobs.spec.sections.measures import primary_metric
+
+SAME_SIZE = 0.05
+"""Files whose sizes differ by less than this share count as equal: the rounded ratio would be 1."""
+SAME_SPEED = 0.05
+"""Latencies that differ by less than this share count as equal: repeated measurements differ as much."""
+
+
+def verdict(report: ModelReport) -> str:
+    """Return the main finding of a report, and what weighs its rows; empty if it has none."""
+    sentence = _finding(report)
+    column = getattr(report, "weighted_by", "")
+    return f"{sentence} Weighted by {column}." if sentence and column else sentence
+
+
+@singledispatch
+def _finding(report: ModelReport) -> str:
+    del report
+    return ""
+
+
+@_finding.register
+def _of_quantization(report: QuantizationReport) -> str:
+    found = [_size(report), _agreement(report)]
+    if speed := _speed(report):
+        found.append(speed)
+    sentence = f"{report.mode} {', '.join(found[:-1])}{',' if len(found) > 2 else ''} and {found[-1]}"
+    metric, direction = primary_metric(report.task)
+    before, after = (report.metrics[which].get(metric) for which in ("original", "quantized"))
+    if before is None or after is None or before.value is None or after.value is None:
+        return f"{sentence}; its test {metric} is undefined."
+    if before.value == after.value:
+        return f"{sentence}; test {metric} stays at {_shown(after.value)}."
+    verb = "rises" if after.value > before.value else "falls"
+    better = (after.value > before.value) == (direction == "max")
+    meaning = (
+        ", within its 95 % interval" if before.holds(after.value) else "" if better else ", which is worse"
+    )
+    return f"{sentence}; test {metric} {verb} from {_shown(before.value)} to {_shown(after.value)}{meaning}."
+
+
+def _size(report: QuantizationReport) -> str:
+    size = report.bytes.file
+    if abs(size.after - size.before) < SAME_SIZE * size.before or size.after == size.before:
+        return "is as large as the original"
+    if size.after > size.before:
+        return f"is {_ratio(size.after / max(size.before, 1))} larger"
+    return f"is {_ratio(size.before / max(size.after, 1))} smaller"
+
+
+def _agreement(report: QuantizationReport) -> str:
+    found = report.agreement
+    if found.share is None:
+        if found.mean_difference is None:
+            return "predicts values that cannot be compared"
+        return f"differs by {_shown(found.mean_difference)} standard deviations of the target on average"
+    what = "labels" if report.task == "multilabel" else "rows"
+    rows = "the" if report.task == "multilabel" else str(report.test_rows)
+    return f"agrees on {percent(found.share)} of {rows} test {what}"
+
+
+def _speed(report: QuantizationReport) -> str:
+    before, after = (report.latency.get(which, {}) for which in ("original", "quantized"))
+    sizes = [size for size in before if size in after and after[size].p50_ms and before[size].p50_ms]
+    if not sizes:
+        return ""
+    size = min(sizes, key=int)
+    change = after[size].p50_ms / before[size].p50_ms
+    where = "on this CPU" if report.platform == "cpu" else f"on {report.hardware.split(',')[0]}"
+    rows = "" if size == "1" else f" for {size} rows"
+    if abs(change - 1) < SAME_SPEED:
+        return f"is as fast {where}{rows}"
+    return f"is {_ratio(max(change, 1 / change))} {'slower' if change > 1 else 'faster'} {where}{rows}"
+
+
+@_finding.register
+def _of_ensemble(report: EnsembleReport) -> str:
+    best = report.candidate(report.best_single)
+    kept = [each.member for each in report.weights if each.weight > 0]
+    used = len(kept)
+    name, fit = f"its best member, {report.title(best.name)}", report.fit
+    if used == 1:
+        title = report.title(kept[0])
+        return f"The ensemble is one member alone, {title}: no other improved the {fit.loss_name}."
+    if fit.loss_held_out is None or best.loss is None:
+        return f"The ensemble of {used} members cannot be compared with {name}: a loss is undefined."
+    figures = f"{fit.loss_name} {_shown(fit.loss_held_out)} against {_shown(best.loss)}"
+    where = f"on {report.validation_rows} validation rows"
+    if report.method == "weighted":
+        where += ", each scored with weights fitted on other rows"
+    gain = fit.gain
+    # Reports of earlier releases have no interval.
+    if gain is None or gain.low is None or gain.high is None:
+        word = "better" if fit.loss_held_out < best.loss else "not better"
+        return f"The ensemble of {used} members is {word} than {name}: {figures} {where}."
+    interval = f"95 % interval of the gain {_shown(gain.low)} to {_shown(gain.high)}"
+    if gain.low > 0:
+        return f"The ensemble of {used} members beats {name}: {figures} {where} ({interval})."
+    if gain.high < 0:
+        return f"The ensemble of {used} members is worse than {name}: {figures} {where} ({interval})."
+    return (
+        f"The ensemble of {used} members is not clearly better than {name}: {figures} {where}; "
+        f"the difference may be luck ({interval})."
+    )
+
+
+@_finding.register
+def _of_classes(report: ClassEvaluation) -> str:
+    accuracy = report.metrics["accuracy"]
+    ranking = report.metrics.get("roc_auc")
+    auc = (
+        "" if ranking is None or ranking.value is None else f"; area under the ROC curve {ranking.value:.3f}"
+    )
+    return (
+        f"Right on {_share(accuracy)} of {report.rows} test rows{_interval(accuracy)}"
+        f"{_confidence(report.calibration)}{auc}.{_not_finite(report.nonfinite_rows)}"
+    )
+
+
+@_finding.register
+def _of_labels(report: LabelEvaluation) -> str:
+    accuracy, exact = report.metrics["accuracy"], report.metrics["exact_match"]
+    return (
+        f"Right on {_share(accuracy)} of the labels, and on all labels of {_share(exact)} of {report.rows} "
+        f"test rows{_interval(exact)}{_confidence(report.calibration)}.{_not_finite(report.nonfinite_rows)}"
+    )
+
+
+@_finding.register
+def _of_regression(report: RegressionEvaluation) -> str:
+    error, explained = report.metrics["rmse"].value, report.metrics["r2"].value
+    if error is None:
+        return f"The error on {report.rows} test rows is undefined.{_not_finite(report.nonfinite_rows)}"
+    spread = "" if report.target_std is None else (
+        f", where always predicting the mean is off by {_shown(report.target_std)}"
+    )  # fmt: skip
+    share = "" if explained is None else f"; it explains {percent(explained)} of the variance"
+    return (
+        f"Off by {_shown(error)} (root mean squared error) on {report.rows} test rows"
+        f"{_interval(report.metrics['rmse'], as_share=False)}{spread}{share}."
+        f"{_not_finite(report.nonfinite_rows)}"
+    )
+
+
+def _confidence(found: Calibration) -> str:
+    if found.ece is None or found.bias is None:
+        return ""
+    side = "too high" if found.bias > 0 else "too low"
+    return f"; its confidence is off by {100 * found.ece:.1f} points on average, mostly {side}"
+
+
+def _not_finite(rows: int) -> str:
+    return f" {rows} row{'s' if rows > 1 else ''} got no finite prediction." if rows else ""
+
+
+def _share(metric: MetricValue) -> str:
+    return "an unknown share" if metric.value is None else percent(metric.value)
+
+
+def _interval(metric: MetricValue, *, as_share: bool = True) -> str:
+    if metric.low is None or metric.high is None:
+        return ""
+    if not as_share:
+        return f" (95 % interval {_shown(metric.low)} to {_shown(metric.high)})"
+    return f" (95 % interval {100 * metric.low:.1f} to {percent(metric.high)})"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage with one decimal; only all is 100 % and only none is 0 %.
+
+    >>> percent(0.994), percent(1.0), percent(0.9999)
+    ('99.4 %', '100 %', '99.9 %')
+    """
+    if share in (0.0, 1.0):
+        return f"{100 * share:.0f} %"
+    # Rounding would hide the rows that differ.
+    return f"{min(max(100 * share, 0.1), 99.9) if 0 < share < 1 else 100 * share:.1f} %"
+
+
+def _ratio(ratio: float) -> str:
+    return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.1f}×".replace(".0×", "×")
+
+
+def _shown(value: float) -> str:
+    return f"{value:.4g}" if abs(value) >= 1 else f"{value:.3g}"

@@ -1,0 +1,202 @@
+"""Declares the base class of runner tasks and the parts that several kinds of tasks share.
+
+A task is stored as `spec.json` in a runner's folder. It refers to files by paths on the worker's machine, not
+by database ids. The supervisor has placed the files there.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from jobs.messages.environments import InstalledPackage, InstalledSet, PackageChoice
+from jobs.messages.sandbox import Level
+from jobs.spec.base import Frozen
+from jobs.spec.checks.packages import digest_of
+
+_INPUT, _CHECKPOINT = "an input file", "a checkpoint"
+InputPath = Annotated[str, _INPUT]
+"""The path of a file that the runner reads. Only files in fields of this type are given to it."""
+OptionalInputPath = Annotated[str | None, _INPUT]
+CheckpointPath = Annotated[str, _CHECKPOINT]
+"""The path of the folder of a checkpoint that the runner may resume from."""
+
+
+class DatasetFile(Frozen):
+    """The table of a data set version, with its profile."""
+
+    path: InputPath = Field(description="the file of a version, written by a profile task")
+    digest: str
+    profile: dict[str, Any] = Field(description="jobs.spec.data.profile.Profile as JSON")
+
+
+def required(dataset: DatasetFile | None) -> DatasetFile:
+    """Return the data of a task whose model needs them.
+
+    Raises:
+        ValueError: the task has none.
+    """
+    if dataset is None:
+        raise ValueError("the task has no data")
+    return dataset
+
+
+class BaseModelFile(Frozen):
+    """The file of the version whose weights a training starts from."""
+
+    path: InputPath
+    digest: str
+    foreign: bool = Field(default=False, description="uploaded by a person: scan before Keras sees it")
+
+
+class CheckpointFolder(Frozen):
+    """A checkpoint to resume from. The runner verifies its manifest first."""
+
+    folder: CheckpointPath
+    manifest: str
+    step: int
+
+
+class OwnCodeFile(Frozen):
+    """A file of a version of code."""
+
+    path: str = Field(description="in the version, with / between folders")
+    place: InputPath
+
+
+class OwnCode(Frozen):
+    """A version of code that a user has brought. A task with code runs in a sandbox.
+
+    Attributes:
+        digest: of the version.
+        files: its files.
+        folder: where the supervisor has put them, read-only for the runner; empty until then.
+        requirements: the packages that it asks for, as it writes them.
+        sets: the packages that are recorded for them, one set for each Python and platform.
+        packages: those that it must have instead, because a version of a model names them.
+        resolution: changes when a person has the versions chosen again.
+        requires_python: the versions of Python that it asks for, such as `>=3.12`; empty for all.
+        python: the interpreter of its environment; empty for that of the worker.
+        environment: the digest of its environment on the worker; empty for none.
+        own_versions: the environment may have other versions of the packages of this program, so the runner
+            keeps the interpreter of the worker, and only a script gets that of the environment.
+        minimum: the weakest level of sandbox at which it may run.
+        network: whether it may connect to other hosts, which the project decides.
+    """
+
+    digest: str
+    files: tuple[OwnCodeFile, ...] = ()
+    folder: str = ""
+    requirements: tuple[str, ...] = ()
+    sets: tuple[InstalledSet, ...] = ()
+    packages: tuple[InstalledPackage, ...] | None = None
+    resolution: str = ""
+    requires_python: str = ""
+    python: str = ""
+    environment: str = ""
+    own_versions: bool = False
+    minimum: Level
+    network: bool
+
+    def wanted_packages(
+        self, python: str, platform: str, *, for_engine: bool
+    ) -> tuple[InstalledPackage, ...] | None:
+        """Return the recorded packages for a Python and a platform; None if versions are to be chosen."""
+        if self.packages is not None:
+            return self.packages
+        wanted = (python, platform, for_engine)
+        found = (each for each in self.sets if (each.python, each.platform, each.for_engine) == wanted)
+        return next((each.packages for each in found), None)
+
+    @property
+    def choice(self) -> PackageChoice | None:
+        """For which later runs its packages are recorded; None if a version of a model names them."""
+        if self.packages is not None:
+            return None
+        return PackageChoice(requirements=digest_of(self.requirements), resolution=self.resolution)
+
+    def as_installed(self) -> "OwnCode":
+        """Return it without the fields that only the installation of its packages needs."""
+        return self.model_copy(update={"sets": (), "packages": None, "resolution": "", "environment": ""})
+
+
+class ModelWithCode(Frozen):
+    """A model file with code of a user, which a process in a sandbox of its own executes for a task.
+
+    The process of the task gets predictions only: it never has the code.
+
+    Attributes:
+        name: in the task, such as `challenger`.
+        file: the model file.
+        code: its code. The supervisor leaves it out of the task that it hands over.
+        socket: where the task asks for predictions; set by the supervisor.
+        failure: why it cannot be executed, if the supervisor knows that already.
+    """
+
+    name: str
+    file: InputPath
+    code: OwnCode | None = None
+    socket: str = ""
+    failure: str = ""
+
+
+class Task(Frozen):
+    """The fields of every task. Each kind adds fields and sets `kind` to its name."""
+
+    kind: str
+    version: Literal[1] = 1
+    folder: str = Field(description="the folder of the attempt; all its output is written there")
+    checkpoints: str = Field(default="", description="the folder in the store for its checkpoints")
+    fence: int = Field(default=1, description="the attempt's number; part of every checkpoint's name")
+    threads: int = Field(default=1, ge=1)
+    compile_cache: str | None = None
+    in_memory_bytes: int | None = Field(
+        default=None,
+        ge=0,
+        description="the rows of a larger table are read from its file when they are used; None: no limit",
+    )
+    code: OwnCode | None = Field(default=None, description="code of a user that the task runs")
+    models: tuple[ModelWithCode, ...] = Field(
+        default=(), description="models with code of users, of which the task gets predictions only"
+    )
+    base_model: BaseModelFile | None = Field(
+        default=None, description="None unless the spec's model is a version"
+    )
+
+    def reads_foreign_file(self) -> bool:
+        """Return whether the task reads a file that a person uploaded. Limits apply to such tasks."""
+        return False
+
+    def resumes_from(self) -> tuple[CheckpointFolder, ...]:
+        """Return the checkpoints of the first training still open, newest first."""
+        return ()
+
+
+def with_inputs[Part: BaseModel](part: Part, place: Callable[[str], str]) -> Part:
+    """Return a task, or a part of one, with each path of an input file replaced by `place` of it."""
+    return _with_paths(part, _INPUT, place)
+
+
+def with_checkpoints[Part: BaseModel](part: Part, place: Callable[[str], str]) -> Part:
+    """Return a task with the folder of each checkpoint that it may resume from replaced by `place` of it."""
+    return _with_paths(part, _CHECKPOINT, place)
+
+
+def _with_paths[Part: BaseModel](part: Part, kind: str, place: Callable[[str], str]) -> Part:
+    changed: dict[str, object] = {}
+    for name, field in type(part).model_fields.items():
+        value = getattr(part, name)
+        marked = value is not None and kind in field.metadata
+        new = place(value) if marked else _placed(value, kind, place)
+        if new is not value:
+            changed[name] = new
+    return part.model_copy(update=changed) if changed else part
+
+
+def _placed(value: object, kind: str, place: Callable[[str], str]) -> object:
+    if isinstance(value, BaseModel):
+        return _with_paths(value, kind, place)
+    if type(value) is tuple:
+        parts = tuple(_placed(each, kind, place) for each in value)
+        return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
+    return value

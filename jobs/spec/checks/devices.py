@@ -1,0 +1,81 @@
+"""Checks the devices of a mesh: against the spec's slots, and against the devices that a worker reports."""
+
+import re
+from collections.abc import Collection, Iterator
+
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
+from jobs.spec.sections.mesh import MeshSpec
+
+DEVICE_NAME = re.compile(r"(cpu|gpu|tpu):\d+(\.\d+)?")
+"""The names on the Workers page. The second number is that of a part of a divided (MIG) GPU."""
+
+
+def problems(spec: ExperimentSpec) -> list[Problem]:
+    """Return the settings of the mesh that no worker could run."""
+    if spec.mesh is None:
+        return []
+    return [*_check_names(spec.mesh), *_check_kind(spec.mesh, spec.resources.slots)]
+
+
+def _check_names(mesh: MeshSpec) -> Iterator[Problem]:
+    if isinstance(mesh.devices, str):
+        return
+    for i, name in enumerate(mesh.names):
+        if not DEVICE_NAME.fullmatch(name):
+            example = "use a name from the Workers page, such as gpu:0"
+            yield Problem(f"/mesh/devices/{i}", f"{name!r} is not the name of a device; {example}")
+    if len(set(mesh.names)) < len(mesh.names):
+        yield Problem("/mesh/devices", f"{', '.join(mesh.names)} names a device twice")
+    elif len({name.split(":")[0] for name in mesh.names}) > 1:
+        yield Problem("/mesh/devices", f"{', '.join(mesh.names)} are devices of several kinds; use one kind")
+    elif len(mesh.names) != mesh.size():
+        sentence = f"shape {list(mesh.shape)} needs {mesh.size()} devices, but {len(mesh.names)} are named"
+        yield Problem("/mesh/devices", sentence)
+
+
+def _check_kind(mesh: MeshSpec, slots: int) -> Iterator[Problem]:
+    if mesh.simulate is not None and mesh.kind != "cpu":
+        sentence = f"only CPU devices can be simulated; leave it empty to use {mesh.kind.upper()}s"
+        yield Problem("/mesh/simulate", sentence)
+    elif mesh.kind == "gpu" and slots < mesh.size():
+        sentence = f"a mesh of {mesh.size()} GPUs needs {mesh.size()} slots, one for each GPU; it has {slots}"
+        yield Problem("/resources/slots", sentence)
+
+
+def lacks(mesh: MeshSpec | None, slots: int, devices: Collection[str]) -> bool:
+    """Return whether a worker cannot run a job because it lacks GPUs.
+
+    Args:
+        mesh: of the job's spec.
+        slots: of the job. A later step has fewer slots than the mesh has devices, and uses as many GPUs.
+        devices: the names of the worker's devices.
+    """
+    if mesh is None or mesh.kind != "gpu":
+        return False
+    if mesh.names:
+        return not set(mesh.names) <= set(devices)
+    return count_gpus(devices) < min(mesh.size(), slots)
+
+
+def count_gpus(devices: Collection[str]) -> int:
+    """Return the number of GPUs among the names of devices."""
+    return sum(name.startswith("gpu:") for name in devices)
+
+
+def describe_missing(mesh: MeshSpec, slots: int, pool: str, workers: Collection[Collection[str]]) -> str:
+    """Return the reason why no worker of a pool can run a job with this mesh, without a full stop.
+
+    Args:
+        mesh: a mesh of GPUs.
+        slots: of the job.
+        pool: the name of the pool.
+        workers: the names of the devices of each of its workers.
+    """
+    if mesh.names:
+        return f"No worker of pool {pool} has {' and '.join(mesh.names)}"
+    most = max(map(count_gpus, workers), default=0)
+    if most == 0:
+        return f"No worker of pool {pool} has a GPU"
+    needed = min(mesh.size(), slots)
+    return f"The job needs {needed} GPUs on one worker, and the largest of pool {pool} has {most}"

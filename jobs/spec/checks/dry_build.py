@@ -1,0 +1,181 @@
+"""Declares the result of a dry build: what code of users builds, and which hyperparameters it declares."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, Self
+
+from pydantic import ValidationError
+
+from jobs.spec.base import Frozen
+from jobs.spec.data.profile import DataKind, DataSchema
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem, escaped, problems
+from jobs.spec.sections.code_model import COMPILED, FIT, ONE_CALL, OWN_FIT, CodeModel
+from jobs.spec.sections.data import Task
+from jobs.spec.space.narrowing import NotNarrower, narrowed
+from jobs.spec.space.search_space import Parameter, Space, value_errors
+
+EMPTY_SPACE = (
+    "the code declares no hyperparameters, so there is nothing to search: leave out search, add hp.…, or "
+    "search a field of fit, such as fit/batch_size"
+)
+
+type Output = Literal["probabilities", "logits", "two_probabilities", "two_logits", "numbers"]
+"""The meaning of a model's outputs. `two_…`: one output for each of two classes."""
+
+
+class DataShape(Frozen):
+    """The form of the rows that a model is built for."""
+
+    kind: DataKind
+    task: Task
+    input_shape: tuple[int, ...]
+    outputs: int
+
+    @classmethod
+    def of(cls, schema: DataSchema) -> Self:
+        """Return the form of the rows that a profile describes."""
+        return cls.model_validate({name: getattr(schema, name) for name in cls.model_fields})
+
+
+class BuiltModel(Frozen):
+    """The model that an entry of a version of code builds for data of one shape.
+
+    Attributes:
+        space: the hyperparameters that it declares.
+        is_compiled: whether the code compiles the model.
+        own_fit: whether the class trains the model by its own fit.
+        one_call: whether a training is one call of a fit: that of the class, or that of Keras for a model
+            with its own steps. It cannot be continued.
+        loss: the name of its loss; empty if the code does not compile the model.
+        metrics: the names of the values that a training has for each epoch, as far as they are known.
+        input_shape: of the model, without the batch; null: any size.
+        output_shape: likewise.
+        output: the meaning of the outputs.
+        one_hot: whether its loss takes one number for each class, not the number of the class.
+        parameters: with the defaults of all hyperparameters.
+        custom_objects: layers, losses and metrics that are not of Keras.
+        builds: how often the model was built.
+        notes: sentences about the space.
+    """
+
+    space: Space = ()
+    is_compiled: bool
+    own_fit: bool
+    one_call: bool = False
+    loss: str = ""
+    metrics: tuple[str, ...] = ()
+    input_shape: tuple[int | None, ...]
+    output_shape: tuple[int | None, ...]
+    output: Output
+    one_hot: bool = False
+    parameters: int
+    custom_objects: tuple[str, ...] = ()
+    builds: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def unused(self) -> Mapping[str, str]:
+        """Return the pointers of fields of `fit` that have no effect, with the reason."""
+        if self.own_fit:
+            return OWN_FIT
+        compiled = COMPILED if self.is_compiled else {}
+        return {**compiled, **ONE_CALL} if self.one_call else compiled
+
+
+def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
+    """Yield the settings of an experiment with own code that do not fit the model that its code builds."""
+    for pointer, reason in built.unused.items():
+        section, _, field = pointer[1:].partition("/")
+        holder = getattr(spec, section)
+        default = type(holder).model_fields[field].get_default(call_default_factory=True)
+        if getattr(holder, field) != default:
+            yield Problem(pointer, f"has no effect on {spec.model.info.name}, since {reason}; leave it out")
+    if isinstance(spec.model, CodeModel):
+        yield from _problems_of_values(spec.model, built.space)
+    yield from _problems_of_fields(spec, built)
+    if spec.search is None:
+        return
+    if not _whole_space(spec, built):
+        yield Problem("/search", EMPTY_SPACE)
+        return
+    # Those of a fit of its own are known only after a whole training.
+    if built.metrics and not built.own_fit:
+        for pointer, objective in spec.placed_objectives():
+            if objective.metric not in built.metrics:
+                known = ", ".join(built.metrics)
+                message = f"{objective.metric!r} is not measured; the code has {known}"
+                yield Problem(f"{pointer}/metric", message)
+    try:
+        completed(spec, built)
+    except NotNarrower as error:
+        yield from error.problems
+    except ValidationError as error:
+        yield from problems(error, spec.to_json())
+
+
+def _problems_of_fields(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
+    """Yield searched fields of `fit` without effect, and hyperparameters of the code with such names."""
+    for name in (parameter.name for parameter in built.space if parameter.name.startswith(FIT)):
+        message = f"the code declares {name!r}; names that begin with {FIT} are fields of fit: rename it"
+        yield Problem("/model/entry", message)
+    for i, row in enumerate(spec.search.space if spec.search is not None else ()):
+        if (reason := spec.model.info.why_unused(row.name, built.unused)) is not None:
+            message = f"{row.name!r} has no effect on {spec.model.info.name}, since {reason}; leave it out"
+            yield Problem(f"/search/space/{i}/name", message)
+
+
+def _problems_of_values(model: CodeModel, space: Space) -> Iterator[Problem]:
+    known = {parameter.name: parameter for parameter in space}
+    for name, value in model.hyperparameters.items():
+        here = f"/model/hyperparameters/{escaped(name)}"
+        if name not in known:
+            yield Problem(here, f"the code declares no {name!r}; it has {', '.join(known) or 'none'}")
+            continue
+        alone = known[name].model_copy(update={"when": None})
+        yield from (Problem(here, message) for _, message in value_errors((alone,), {name: value}))
+
+
+def completed(spec: ExperimentSpec, built: BuiltModel) -> ExperimentSpec:
+    """Return the spec with the whole space that its code declares, narrowed by the rows that it has.
+
+    A value in `model.hyperparameters` fixes the hyperparameter, unless a row of the space names it.
+
+    Raises:
+        NotNarrower: a row names no hyperparameter of the code, or has values that it does not have.
+        pydantic.ValidationError: the search does not fit the whole space.
+    """
+    if spec.search is None or not isinstance(spec.model, CodeModel):
+        return spec
+    declared = _whole_space(spec, built)
+    sent = [_narrowing(row, declared) for row in spec.search.space]
+    named = {row.name for row in spec.search.space}
+    fixed = [
+        {"name": name, "kind": "fixed", "value": value}
+        for name, value in spec.model.hyperparameters.items()
+        if name not in named
+    ]
+    space = narrowed(declared, [*sent, *fixed])
+    whole = spec.to_json()
+    dumped = spec.search.model_copy(update={"space": space})
+    whole["search"] = dumped.model_dump(mode="json", by_alias=True, exclude_none=True)
+    whole["model"].pop("hyperparameters", None)
+    return ExperimentSpec.model_validate(whole)
+
+
+def _whole_space(spec: ExperimentSpec, built: BuiltModel) -> Space:
+    """Return the space that the code declares, and then the fit fields that the experiment searches."""
+    rows = spec.search.space if spec.search is not None else ()
+    return (*built.space, *(row for row in rows if row.name.startswith(FIT)))
+
+
+def _narrowing(row: Parameter, declared: Space) -> dict[str, object]:
+    """Return the fields of a row that narrow a declared hyperparameter; the others are those of the code."""
+    sent = row.model_dump(mode="json", by_alias=True, exclude_none=True)
+    before = next((each for each in declared if each.name == row.name), None)
+    sampling = getattr(before, "sampling", None)
+    # A row always has a sampling, so a default one may not have been given.
+    if sent.get("sampling") == "linear" and sampling is not None:
+        sent["sampling"] = sampling
+    if before is not None and "when" not in sent and before.when is not None:
+        sent["when"] = before.model_dump(mode="json", by_alias=True)["when"]
+    return sent

@@ -1,0 +1,96 @@
+"""Roles and types of the columns of a table, and how a column becomes numbers."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from jobs.spec.base import Frozen
+
+ColumnRole = Literal["feature", "target", "id", "weight", "group", "time", "split", "ignore"]
+ColumnType = Literal["number", "integer", "boolean", "category", "text", "date", "image", "sequence"]
+OfferedRole = Literal["feature", "target", "id", "weight", "group", "time", "split", "ignore"]
+OfferedType = Literal["number", "integer", "boolean", "category", "text", "date"]
+"""Roles and types that a person may choose today."""
+ArrayType = Literal["image", "sequence"]
+"""Types that a person may choose for an array whose rows have two axes."""
+ARRAY_ROLES: tuple[ColumnRole, ...] = ("feature", "target", "split")
+"""Roles that arrays have."""
+SPLIT_ROLES: tuple[ColumnRole, ...] = ("group", "time", "split")
+"""Roles that decide how rows are split; at most one column has each. `split`: it names each row's part."""
+LONE_ROLES: tuple[ColumnRole, ...] = (*SPLIT_ROLES, "weight")
+"""Roles that at most one column has, which is no feature and no target."""
+WEIGHTS: frozenset[ColumnType] = frozenset({"number", "integer"})
+"""Types that a column of weights may have."""
+ORDERED: frozenset[ColumnType] = frozenset({"number", "integer", "date"})
+"""Types whose values have an order, which a column with the role time needs."""
+NUMERIC: frozenset[ColumnType] = frozenset({"number", "integer", "boolean"})
+"""Types whose values are numbers."""
+
+Float32 = Annotated[float, Field(ge=-3.4028234663852886e38, le=3.4028234663852886e38)]
+"""A number that a 32-bit float can hold, as the input of a model does. NaN is none."""
+
+Impute = Literal["median", "mean", "constant"]
+Encode = Literal[
+    "one_hot",
+    "embedding",
+    "hash",
+    "words",
+    "characters",
+    "words_and_characters",
+    "tokens",
+    "date",
+    "pixels",
+]
+TextEncode = Literal["words", "characters", "words_and_characters", "tokens"]
+MAX_BUCKETS = 65_536
+MAX_SIZE = 10_000
+MAX_LENGTH = 1_024
+"""Maximum number of words of a text that are read in their order."""
+
+ENCODINGS: dict[ColumnType, tuple[Encode, ...]] = {
+    "category": ("one_hot", "embedding", "hash"),
+    "integer": ("one_hot", "embedding", "hash"),
+    "text": ("words", "characters", "words_and_characters", "tokens"),
+    "date": ("date",),
+}
+"""The encodings that may be chosen for a type. Numbers are used as they are unless one is chosen."""
+
+
+class ColumnOptions(Frozen):
+    """How the values of one column become numbers. Fields without a value follow from its type."""
+
+    impute: Impute | None = Field(default=None, description="what replaces a missing number")
+    constant: Float32 | None = Field(default=None, description="the replacement with impute = constant")
+    encode: Encode | None = Field(default=None, description="how words become numbers")
+    buckets: Annotated[int, Field(ge=2, le=MAX_BUCKETS)] | None = Field(
+        default=None, description="number of hash values with encode = hash"
+    )
+    length: Annotated[int, Field(ge=1, le=MAX_LENGTH)] | None = Field(
+        default=None, description="words of a text that are read with encode = tokens"
+    )
+    size: Annotated[int, Field(ge=1, le=MAX_SIZE)] | None = Field(
+        default=None, description="at most so many words of an embedding or of tokens, or n-grams of a text"
+    )
+    indicator: bool | None = Field(
+        default=None, description="whether a position shows that the number or date is missing"
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if (self.impute == "constant") != (self.constant is not None):
+            raise ValueError("constant belongs to impute = constant; give both or none")
+        if self.buckets is not None and self.encode != "hash":
+            raise ValueError("buckets belongs to encode = hash")
+        if self.length is not None and self.encode != "tokens":
+            raise ValueError("length belongs to encode = tokens")
+        if self.impute is not None and self.encode is not None:
+            raise ValueError("impute is for numbers and encode for words; give one of them")
+        return self
+
+
+class ColumnRequest(Frozen):
+    """The role and type of a column as a person corrects them; those without a value are proposed."""
+
+    name: str = Field(max_length=500)
+    role: ColumnRole | None = None
+    type: ColumnType | None = None

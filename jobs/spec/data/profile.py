@@ -1,0 +1,134 @@
+"""Declares the profile of a dataset version, which a profile task writes and plans and the engine read."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from jobs.spec.base import Frozen
+from jobs.spec.data.columns import ColumnRole, ColumnType
+from jobs.spec.data.dialect import Dialect
+from jobs.spec.data.images import ImageShape, ImageStatistics
+from jobs.spec.sections.data import Task
+
+DataKind = Literal["vector", "image", "sequence"]
+TemplateKind = Literal["vector", "image", "sequence", "text"]
+"""Kinds of data that templates take. A table with texts among its features is a vector and a text."""
+
+
+class Column(Frozen):
+    """One column (or one array, for images) with the statistics that a page shows."""
+
+    name: str
+    role: ColumnRole | None = Field(default=None, description="Null in profiles of earlier releases.")
+    type: ColumnType | None = Field(default=None, description="Null in profiles of earlier releases.")
+    reason: str | None = Field(default=None, description="Why the column is left out.")
+    dtype: str
+    shape: tuple[int, ...] = Field(default=(), description="Of one row; empty for a scalar.")
+    missing: int = 0
+    distinct: int | None = None
+    frequent: int | None = Field(default=None, description="Values of a category in five rows or more.")
+    ngrams: int | None = Field(default=None, description="N-grams of a text in two rows or more.")
+    vocabulary: int | None = Field(default=None, description="Words of a text in two rows or more.")
+    length: int | None = Field(
+        default=None, description="95 % of the texts have at most this number of words."
+    )
+    values: tuple[str, ...] = Field(
+        default=(), description="The most frequent values of a category, or words of a text."
+    )
+    image: ImageShape | None = Field(default=None, description="Size of the arrays that images become.")
+    min: float | None = Field(default=None, description="Of numbers, and of the characters of a text.")
+    max: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    earliest: str | None = Field(default=None, description="The first date of a column of dates, ISO 8601.")
+    latest: str | None = None
+    histogram: tuple[int, ...] = Field(
+        default=(), description="Counts in 20 equal bins from min to max, or from the earliest to the latest."
+    )
+
+
+class InputBlock(Frozen):
+    """The positions of the input that one column fills."""
+
+    column: str
+    start: int
+    positions: int
+    kind: Literal["number", "plain", "index", "tokens"] = Field(
+        description="number: the model standardizes it; plain: used as it is; index: becomes a vector; "
+        "tokens: indices of the words of a text in their order, 0 after its end."
+    )
+    size: int = Field(default=0, description="Number of indices; 0 for number and plain.")
+
+
+class DataSchema(Frozen):
+    """The columns of a dataset version and their statistics."""
+
+    kind: DataKind
+    task: Task
+    target: str
+    features: tuple[str, ...]
+    inputs: tuple[str, ...] = Field(
+        default=(), description="Entries of a vector input in order; `colour=red` is a one-hot column."
+    )
+    input_shape: tuple[int, ...] = Field(description="Of one row as the model takes it.")
+    has_pipeline: bool = Field(
+        default=False, description="Whether columns become numbers by a pipeline that the training part fits."
+    )
+    blocks: tuple[InputBlock, ...] = Field(default=(), description="The columns of a pipeline's input.")
+    weight: str | None = Field(
+        default=None, description="The column with the role weight, by whose numbers the rows are weighted."
+    )
+    part_rows: tuple[int, int, int] | None = Field(
+        default=None,
+        description="Rows for training, validation and test that the column with the role split names.",
+    )
+    outputs: int = Field(description="The number of classes, or of target columns for regression.")
+    class_labels: tuple[str, ...] = ()
+    class_counts: tuple[int, ...] = ()
+    columns: tuple[Column, ...]
+    dialect: Dialect | None = Field(default=None, description="Of tables of text.")
+    images: ImageStatistics | None = Field(default=None, description="Of archives of images.")
+    bad_rows: int = Field(default=0, description="Rows that were left out, because they could not be read.")
+    rows_without_target: int = Field(
+        default=0, description="Rows that were left out, because they have no value of the target."
+    )
+    duplicates: int = Field(default=0, description="Rows that repeat an earlier row.")
+    findings: tuple[str, ...] = Field(
+        default=(), description="Sentences on leakage, imbalance and constants."
+    )
+
+
+class Profile(DataSchema):
+    """Schema, statistics and preview of a dataset version."""
+
+    rows: int
+    preview: tuple[dict[str, Any], ...] = Field(
+        description="The first rows; images of arrays are nested lists, those of an archive are left out."
+    )
+
+    @property
+    def embedded(self) -> tuple[InputBlock, ...]:
+        """Return the positions that hold indices, which the model turns into vectors."""
+        return tuple(block for block in self.blocks if block.kind in ("index", "tokens"))
+
+    @property
+    def tokens(self) -> tuple[InputBlock, ...]:
+        """Return the positions that hold the words of texts in their order."""
+        return tuple(block for block in self.blocks if block.kind == "tokens")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the features that are texts."""
+        known = {column.name for column in self.columns if column.type == "text"}
+        return tuple(name for name in self.features if name in known)
+
+    @property
+    def kinds(self) -> frozenset[TemplateKind]:
+        """Return all kinds of these data."""
+        # Of windows, no template reads the words of a text in their order.
+        is_text = self.texts and self.kind != "sequence"
+        return frozenset({self.kind, "text"}) if is_text else frozenset({self.kind})
+
+    def schema_alone(self) -> DataSchema:
+        """Return the schema and statistics without any row."""
+        return DataSchema.model_construct(**{name: getattr(self, name) for name in DataSchema.model_fields})

@@ -1,0 +1,171 @@
+"""Builds the experiment of "Find me a good model": one search over all templates that take the data.
+
+The search chooses a template and its arguments together, so a template with good results gets more trials. It
+begins with the defaults of each template, which are the baselines of the result.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from jobs.spec.base import Frozen
+from jobs.spec.data.encoding import NUMBER_BYTES
+from jobs.spec.data.file_limits import GIB
+from jobs.spec.data.profile import Profile
+from jobs.spec.sections import measures
+from jobs.spec.sections.model import model_json
+from jobs.spec.sections.search import UNCOUNTED_TRIALS
+from jobs.spec.space.hyperparameters import Value
+from jobs.spec.space.searchable import TEMPLATE
+from jobs.spec.templates import TEMPLATES
+from jobs.spec.templates.info import TemplateInfo
+
+FEWEST_TRIALS = 10
+MOST_TRIALS = UNCOUNTED_TRIALS
+"""The limit of trials of a search, also of one with a limit of minutes, which ends before."""
+MOST_MINUTES = 100_000
+RETRAINED = 5
+"""How many of the best trials are trained again and become members of the ensemble."""
+EPOCHS, PATIENCE = 100, 10
+SMALL = 1_000
+"""Rows. Smaller data are trained with smaller batches, so that an epoch has enough steps."""
+ROW_MEMORY = GIB
+"""The size from which the encoded rows of a table are taken to be read from its file while a model trains, if
+no worker reports it."""
+LEARNING_RATE = {"kind": "float", "min": 1e-4, "max": 3e-2, "sampling": "log"}
+
+
+class Budget(Frozen):
+    """How long a search may take: minutes or trials, one of them."""
+
+    minutes: float | None = Field(default=None, gt=0, le=MOST_MINUTES)
+    trials: int | None = Field(default=None, ge=FEWEST_TRIALS, le=MOST_TRIALS)
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if (self.minutes is None) == (self.trials is None):
+            raise ValueError("give minutes or trials, one of them")
+        return self
+
+
+STREAMED = (
+    "{name} is not searched: this table has {size:.1f} GiB when its columns are encoded. That is more than "
+    "the {room:.1f} GiB that a run has for rows, and {name} needs all rows in memory. To search it, leave "
+    "out columns, or give the workers more memory"
+)
+
+
+def _encoded_bytes(profile: Profile) -> int:
+    """Return the size of the rows of a table with all features encoded; 0 for other data."""
+    is_table = profile.has_pipeline and profile.images is None
+    return profile.rows * math.prod(profile.input_shape) * NUMBER_BYTES if is_table else 0
+
+
+def suitable(profile: Profile, row_memory: int = ROW_MEMORY) -> list[TemplateInfo]:
+    """Return the templates that are searched, in the order of the registry.
+
+    Those that read the words of texts in their order are left out: all trials take the same input. So are
+    those that need all rows in memory, if these are more than it holds.
+
+    Args:
+        profile: of the data.
+        row_memory: the largest size of encoded rows that a run keeps in memory.
+    """
+    is_streamed = _encoded_bytes(profile) > row_memory
+    return [info for info in _of_kind(profile) if info.by_gradient or not is_streamed]
+
+
+def streamed_out(profile: Profile, row_memory: int = ROW_MEMORY) -> tuple[str, ...]:
+    """Return why templates are not searched that would be, if the table were smaller."""
+    kept = suitable(profile, row_memory)
+    size, room = _encoded_bytes(profile) / GIB, row_memory / GIB
+    left_out = (info.name for info in _of_kind(profile) if info not in kept)
+    return tuple(STREAMED.format(name=name, size=size, room=room) for name in left_out)
+
+
+def _of_kind(profile: Profile) -> list[TemplateInfo]:
+    """Return the templates that take such data, whatever the number of rows."""
+    inputs = math.prod(profile.input_shape)
+    return [
+        info
+        for info in TEMPLATES.values()
+        if info.takes(profile)
+        and not info.reads_tokens
+        and (info.most_inputs is None or inputs <= info.most_inputs)
+    ]
+
+
+def spec_for(
+    dataset: str, version: int, profile: Profile, budget: Budget, row_memory: int = ROW_MEMORY
+) -> dict[str, Any]:
+    """Return the spec of the search, as JSON.
+
+    Args:
+        dataset: the slug of the data set.
+        version: the number of its version.
+        profile: of that version.
+        budget: of the search. The steps after it come on top.
+        row_memory: the largest size of encoded rows that a run keeps in memory.
+    """
+    templates = suitable(profile, row_memory)
+    first = list(_defaults(templates))
+    trials = MOST_TRIALS if budget.trials is None else max(budget.trials - len(first), 1)
+    is_regression = profile.task == "regression"
+    metric = "val_loss" if is_regression else "val_accuracy"
+    return {
+        "version": 1,
+        "data": {
+            "dataset": dataset,
+            "dataset_version": version,
+            "split": {"validation": 0.2, "test": 0.2, "seed": 0, "stratify": not is_regression},
+        },
+        "model": model_json(templates[0].name),
+        "fit": {
+            "epochs": EPOCHS,
+            "batch_size": 32 if profile.rows < SMALL else 128,
+            "early_stopping": {"patience": PATIENCE},
+        },
+        "search": {
+            "algorithm": "tpe",
+            "objective": {"metric": metric, "direction": measures.direction(metric)},
+            "max_trials": trials,
+            **({} if budget.minutes is None else {"max_minutes": budget.minutes}),
+            # One template may fail on data that suit the others.
+            "max_consecutive_failures": 10,
+            "pruner": {"kind": "median", "startup_trials": 5, "warmup_epochs": PATIENCE},
+            "space": list(_space(templates)),
+            "start_with": first,
+        },
+        "after": {
+            "retrain": {"top": min(RETRAINED, trials)},
+            "ensemble": {"method": "weighted"},
+        },
+    }
+
+
+def _space(templates: list[TemplateInfo]) -> Iterator[dict[str, Any]]:
+    yield {"name": TEMPLATE, "kind": "choice", "values": [info.name for info in templates]}
+    for info in templates:
+        only = {"name": TEMPLATE, "in": [info.name]}
+        for argument in info.searched:
+            yield {"name": f"{info.name}/{argument}", **info.ranges[argument], "when": only}
+    networks = [info.name for info in templates if info.uses("learning_rate")]
+    yield {"name": "learning_rate", **LEARNING_RATE, "when": {"name": TEMPLATE, "in": networks}}
+
+
+def _defaults(templates: list[TemplateInfo]) -> Iterator[dict[str, Value]]:
+    """Yield the default configuration of each template; a default outside its range is moved to the bound."""
+    for info in templates:
+        defaults = info.arguments().model_dump(mode="json")
+        values = {f"{info.name}/{name}": _inside(info.ranges[name], defaults[name]) for name in info.searched}
+        rate = {"learning_rate": 1e-3} if info.uses("learning_rate") else {}
+        yield {TEMPLATE: info.name, **values, **rate}
+
+
+def _inside(bounds: Any, value: Value) -> Value:
+    if bounds["kind"] in ("int", "float") and not isinstance(value, str):
+        inside: Value = min(max(value, bounds["min"]), bounds["max"])
+        return inside
+    return value

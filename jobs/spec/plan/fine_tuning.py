@@ -1,0 +1,102 @@
+"""Plans a fine-tuning: which layers are frozen, and how many parameters are trained."""
+
+from jobs.messages.reports.model_summary import Shape
+from jobs.spec.base import Frozen
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan.base_version import BaseLayer, BaseVersion
+from jobs.spec.plan.variables import head_units
+from jobs.spec.sections.version_model import FineTuneArgs, VersionModel
+
+
+class PlannedLayer(Frozen):
+    """A layer of the model that is trained."""
+
+    path: str
+    kind: str
+    output_shape: Shape | None
+    parameters: int
+    frozen: bool
+    head: bool
+
+
+class FineTuningPlan(Frozen):
+    """The layers of a fine-tuned model, which of them are frozen, and the numbers of parameters."""
+
+    version: str
+    digest: str | None
+    head: str
+    layers: tuple[PlannedLayer, ...]
+    parameters: int | None
+    trainable: int | None
+
+
+def plan(spec: ExperimentSpec, profile: Profile | None, base: BaseVersion) -> FineTuningPlan | None:
+    """Return which layers are frozen, for the arguments in `model`; None if they are invalid.
+
+    Args:
+        spec: the experiment.
+        profile: of its data; None until the data set is ready.
+        base: the version.
+    """
+    args = arguments(spec)
+    if args is None or (frozen := base.frozen(args)) is None:
+        return None
+    before = base.layers_before_head(args)
+    kept = base.layers[len(before) :] if args.head == "keep" else ()
+    layers = [_planned(each, frozen=i < frozen, head=False) for i, each in enumerate(before)]
+    layers += [_planned(each, frozen=False, head=True) for each in kept]
+    trainable: int | None = sum(each.trainable for each in (*before[frozen:], *kept))
+    parameters: int | None = sum(each.parameters for each in (*before, *kept))
+    if args.head != "keep":
+        added = _added(base, args, profile)
+        name = _free("output", {each.path for each in before})
+        shape = (None, head_units(profile)) if profile is not None else None
+        layers.append(_new_head(name, shape, added))
+        trainable, parameters = (
+            None if added is None else n + added for n in (trainable or 0, parameters or 0)
+        )
+    return FineTuningPlan(
+        version=base.name,
+        digest=spec.model.weights_digest,
+        head=args.head,
+        layers=tuple(layers),
+        parameters=parameters,
+        trainable=trainable,
+    )
+
+
+def _planned(layer: BaseLayer, *, frozen: bool, head: bool) -> PlannedLayer:
+    return PlannedLayer(
+        path=layer.path,
+        kind=layer.kind,
+        output_shape=layer.output_shape,
+        parameters=layer.parameters,
+        frozen=frozen,
+        head=head,
+    )
+
+
+def _new_head(name: str, shape: Shape | None, parameters: int | None) -> PlannedLayer:
+    return PlannedLayer(
+        path=name, kind="Dense", output_shape=shape, parameters=parameters or 0, frozen=False, head=True
+    )
+
+
+def _free(name: str, taken: set[str]) -> str:
+    numbers = (f"{name}_{number}" for number in range(1, len(taken) + 2))
+    return next(each for each in (name, *numbers) if each not in taken)
+
+
+def _added(base: BaseVersion, args: FineTuneArgs, profile: Profile | None) -> int | None:
+    """Return the number of parameters of a new head; None if it is unknown."""
+    size = base.features
+    if args.head == "on_top" and base.signature is not None:
+        size = base.signature.outputs[0].shape[-1] if base.signature.outputs[0].shape else None
+    return None if size is None or profile is None else (size + 1) * head_units(profile)
+
+
+def arguments(spec: ExperimentSpec) -> FineTuneArgs | None:
+    """Return the arguments of a fine-tuning; None for a spec with another model."""
+    args = spec.model.resolved() if isinstance(spec.model, VersionModel) else None
+    return args if isinstance(args, FineTuneArgs) else None

@@ -1,0 +1,388 @@
+"""Computes the plan of an experiment before it runs: trials, epochs, memory, estimated time, warnings."""
+
+import math
+from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
+from itertools import islice
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from jobs.spec.base import Frozen
+from jobs.spec.checks import fine_tuning as fine_tuning_checks
+from jobs.spec.checks.data import warnings
+from jobs.spec.checks.dry_build import BuiltModel
+from jobs.spec.data.encoding import encoded, roles_differ
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan import estimate, fine_tuning
+from jobs.spec.plan import warnings as plan_warnings
+from jobs.spec.plan.base_version import BaseVersion
+from jobs.spec.plan.estimate import History
+from jobs.spec.plan.fine_tuning import FineTuningPlan
+from jobs.spec.plan.variables import (
+    DeviceMemory,
+    device_shape,
+    layer_names,
+    memory_per_device,
+    parameters,
+    rules_for,
+    suggest_layout,
+    variables,
+)
+from jobs.spec.problems import Problem
+from jobs.spec.sections import monitors
+from jobs.spec.sections.mesh import LayoutRule, MeshSpec
+from jobs.spec.sections.resources import WorkerSize
+from jobs.spec.sections.search import SearchSpec
+from jobs.spec.space import size as space_size
+from jobs.spec.space.probes import extremes
+from jobs.spec.space.search_space import (
+    ChoiceParameter,
+    FixedParameter,
+    Parameter,
+    Value,
+    grid,
+)
+from jobs.spec.space.searchable import TEMPLATE
+from jobs.spec.space.size import SpaceSize
+from jobs.spec.space.summary import Line, summary
+from jobs.spec.space.values import apply_values
+from jobs.spec.templates import TEMPLATES
+
+TRIED = 256
+"""The most configurations whose memory is computed."""
+FIT_SIZES = frozenset(
+    {"batch_size", "optimizer", "ema/momentum", "optimizer_args/gradient_accumulation_steps"}
+    | {f"optimizer_args/{name}" for name in ("momentum", "amsgrad", "centered")}
+)
+"""Fit fields that affect the memory of a device, in addition to the template's `shaping` arguments."""
+
+
+class Situation(NamedTuple):
+    """The state of the installation that a plan depends on, read from the database by `jobs.queries.plan`."""
+
+    free_slots: int
+    workers: tuple[WorkerSize, ...] = ()
+    """The live workers of the pool."""
+
+    history: History | None = None
+
+    @property
+    def total_slots(self) -> int:
+        """Return the slots of all workers."""
+        return sum(worker.slots for worker in self.workers)
+
+
+class PlannedVariable(Frozen):
+    """One variable of the model: its sharding and the part that each device holds."""
+
+    path: str
+    shape: tuple[int, ...]
+    trainable: bool
+    rule: int | None
+    axes: tuple[str | None, ...]
+    device_shape: tuple[int, ...]
+    bytes: int
+
+
+class Memory(Frozen):
+    """Bytes on each device for the largest configuration, by purpose."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+
+
+class PlanWarning(Frozen):
+    """A warning and the place in the spec that it refers to."""
+
+    pointer: str
+    message: str
+
+
+class Plan(Frozen):
+    """The plan of an experiment. Sizes are in bytes, times in hours."""
+
+    kind: str
+    trials: int
+    grid_size: int
+    grid_is_larger: bool
+    distinct: int | None
+    space: str
+    summary: tuple[Line, ...]
+    max_minutes: float | None = Field(
+        description="the time limit of a search that it alone ends; the numbers of trials, executions and "
+        "epochs are then bounds that are seldom reached"
+    )
+    executions: int
+    epochs: int
+    epochs_likely: int | None
+    retrainings: int
+    epoch_chosen_by: str = Field(
+        description="the measure that chooses the epoch of the model in the end; empty for a script alone"
+    )
+    stopped_by: str | None = Field(description="the measure that ends its training early; null: nothing does")
+    steps: tuple[str, ...]
+    slots: int
+    slots_per_trial: int
+    parallel_trials: int
+    free_slots: int
+    total_slots: int
+    devices: int
+    device_kind: str
+    batch_shards: int
+    parameters: int | None
+    memory_per_device: int | None
+    memory: Memory | None
+    largest: dict[str, Value]
+    device_hours: float | None
+    device_hours_likely: float | None
+    estimate: str
+    variables: tuple[PlannedVariable, ...]
+    suggested_layout: tuple[LayoutRule, ...]
+    warnings: tuple[PlanWarning, ...]
+    fine_tuning: FineTuningPlan | None = Field(
+        default=None, description="the layers of a version that is trained further; null for other models"
+    )
+
+
+def make_plan(
+    spec: ExperimentSpec,
+    profile: Profile | None,
+    now: Situation,
+    jobs: Sequence[str],
+    base: BaseVersion | None = None,
+    built: BuiltModel | None = None,
+) -> Plan:
+    """Return the plan of an experiment.
+
+    Args:
+        spec: the experiment.
+        profile: the profile of its data; None until the data set is ready.
+        now: free slots and earlier trainings.
+        jobs: the kinds of its jobs, in order.
+        base: the version that it trains further, if it does.
+        built: the model that its own code builds, if that is known.
+    """
+    tuned = fine_tuning.plan(spec, profile, base) if base is not None else None
+    trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
+    executions = trials * (spec.search.trainings() if spec.search is not None else 1)
+    space = space_size.of(spec.search.space) if spec.search is not None else None
+    known = _described(spec, profile) if profile is not None else None
+    epochs = _epochs(spec)
+    expected = estimate.of(spec, executions, epochs, now.history)
+    found = [
+        *warnings(spec, profile),
+        *(fine_tuning_checks.warnings(spec, profile, base) if base is not None else ()),
+        *plan_warnings.of_code(spec, built),
+        *plan_warnings.of_size(spec, profile),
+        *plan_warnings.of_search(spec, space),
+        *_of_overrides(spec, known),
+        *plan_warnings.of_time(spec, now.workers),
+        *plan_warnings.of_workers(spec, now.workers),
+        *plan_warnings.of_gpus_for_code(spec, now.workers),
+    ]
+    return Plan(
+        kind=jobs[0],
+        steps=tuple(dict.fromkeys(jobs)),
+        trials=trials,
+        executions=executions,
+        epochs=epochs,
+        epochs_likely=expected.likely_epochs,
+        device_hours=expected.hours,
+        device_hours_likely=expected.likely_hours,
+        estimate=expected.sentence,
+        warnings=tuple(PlanWarning(pointer=w.pointer, message=w.message) for w in found),
+        fine_tuning=tuned,
+        **_of_space(spec.search, space),
+        **_of_training(spec),
+        **_of_devices(spec, trials, now),
+        **_of_model(spec, known, tuned),
+    )
+
+
+def _of_space(search: SearchSpec | None, space: SpaceSize | None) -> dict[str, Any]:
+    """Return the fields of a plan about the search space."""
+    return {
+        "grid_size": space.grid if space is not None else 1,
+        "grid_is_larger": space is not None and not space.exact,
+        "distinct": space.distinct if space is not None else None,
+        "space": str(space or ""),
+        "summary": summary(search.space) if search is not None else (),
+        "max_minutes": search.time_limit if search is not None else None,
+    }
+
+
+def _of_training(spec: ExperimentSpec) -> dict[str, Any]:
+    """Return the fields of a plan about the end and the best epoch of trainings."""
+    retrain, early = spec.after.retrain, spec.fit.early_stopping
+    objective = spec.search.objective if spec.search is not None else None
+    chosen_by, stopped_by = monitors.of_training(objective, retrain, early)
+    chooses = objective is not None or not spec.model.info.trains_itself
+    return {
+        "epoch_chosen_by": chosen_by.metric if chooses else "",
+        "stopped_by": stopped_by.metric if retrain is not None or early is not None else None,
+        "retrainings": retrain.top if spec.search is not None and retrain is not None else 0,
+    }
+
+
+def _of_devices(spec: ExperimentSpec, trials: int, now: Situation) -> dict[str, Any]:
+    """Return the fields of a plan about slots and devices."""
+    parallel = _parallel(spec, trials, now)
+    return {
+        "slots": spec.resources.slots * parallel,
+        "slots_per_trial": spec.resources.slots,
+        "parallel_trials": parallel,
+        "free_slots": now.free_slots,
+        "total_slots": now.total_slots,
+        "devices": spec.mesh.size() if spec.mesh is not None else 1,
+        "device_kind": _device_kind(spec.mesh),
+        "batch_shards": spec.mesh.batch_shards() if spec.mesh is not None else 1,
+    }
+
+
+def _of_model(spec: ExperimentSpec, known: Profile | None, tuned: FineTuningPlan | None) -> dict[str, Any]:
+    """Return the fields of a plan about the variables and the memory of the largest model."""
+    if known is None:
+        found: dict[str, Any] = dict.fromkeys(("parameters", "memory_per_device", "memory"))
+        found["parameters"] = tuned.trainable if tuned is not None else None
+        return {**found, "largest": {}, "variables": (), "suggested_layout": ()}
+    values, memory = largest(spec, known)
+    return {
+        "parameters": parameters(_with(spec, values).model, known),
+        "memory_per_device": memory.total if memory is not None else None,
+        "memory": Memory(**memory._asdict()) if memory is not None else None,
+        "largest": values,
+        "variables": tuple(_planned(spec, known)),
+        "suggested_layout": tuple(_suggested(spec, known)),
+    }
+
+
+def _described(spec: ExperimentSpec, profile: Profile) -> Profile | None:
+    """Return the profile of the model's input; None if the variables are unknown before it is built."""
+    if spec.model.info.layers is None or roles_differ(spec, profile):
+        return None
+    found = encoded(spec, profile)
+    return found if spec.model.refusal(found) is None else None
+
+
+def _epochs(spec: ExperimentSpec) -> int:
+    """Return the total epochs without early stopping: an upper bound."""
+    retrain, search = spec.after.retrain, spec.search
+    of_search = spec.fit.epochs
+    if search is not None:
+        of_search = search.epochs_planned(spec.fit.epochs) * search.trainings()
+    if retrain is None:
+        return of_search
+    # The best epoch is at most the cap, so the second phase has at most this many epochs.
+    again = int(retrain.epochs_cap * retrain.epochs_factor) if retrain.include_validation else 0
+    each = retrain.epochs_cap + again
+    return of_search + retrain.top * each if spec.search is not None else each
+
+
+def _parallel(spec: ExperimentSpec, trials: int, now: Situation) -> int:
+    """Return how many trials could run in parallel on the free slots, at least one."""
+    fitting = max(now.free_slots // spec.resources.slots, 1)
+    wanted = spec.search.parallel_trials if spec.search is not None else 1
+    return min(trials, fitting, wanted or fitting)
+
+
+def _device_kind(mesh: MeshSpec | None) -> str:
+    if mesh is None:
+        return "default"
+    if mesh.simulate is not None:
+        return "simulated cpu"
+    return mesh.devices if isinstance(mesh.devices, str) else "named"
+
+
+def _with(spec: ExperimentSpec, values: dict[str, Any]) -> ExperimentSpec:
+    return apply_values(spec, values) if values else spec
+
+
+def _shaping(spec: ExperimentSpec) -> frozenset[str]:
+    """Return the hyperparameters that affect which variables the model has."""
+    others = {f"{name}/{argument}" for name, info in TEMPLATES.items() for argument in info.shaping}
+    return spec.model.info.shaping | others | {TEMPLATE}
+
+
+def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], DeviceMemory | None]:
+    """Return the searched values that need the most memory per device, and that memory.
+
+    Memory grows with each size, so only extreme values are combined. The memory is None if no combination is
+    valid.
+    """
+    best: tuple[dict[str, Any], DeviceMemory | None] = ({}, None)
+    sizing = FIT_SIZES | _shaping(spec)
+    for values in _extreme_values(spec, sizing):
+        sizes = {name: value for name, value in values.items() if name in sizing}
+        try:
+            memory = memory_per_device(_with(spec, sizes), profile)
+        except ValueError:
+            # Reported by `data_checks.problems`.
+            continue
+        if best[1] is None or memory.total > best[1].total:
+            best = (sizes, memory)
+    return best
+
+
+def _of_overrides(spec: ExperimentSpec, known: Profile | None) -> Iterator[Problem]:
+    # Listing the layers of every searched value takes time, and most specs have no overrides.
+    if known is not None and spec.precision.overrides:
+        yield from plan_warnings.of_overrides(spec.precision, _layers(spec, known))
+
+
+def _layers(spec: ExperimentSpec, profile: Profile) -> set[str]:
+    """Return the names of all layers that a model has with any of the searched values."""
+    names: set[str] = set()
+    for values in _extreme_values(spec, _shaping(spec)):
+        with suppress(ValueError):  # reported by `data_checks.problems`
+            names |= layer_names(_with(spec, values).model, profile)
+    return names
+
+
+def _extreme_values(spec: ExperimentSpec, sizing: Set[str]) -> Iterator[dict[str, Value]]:
+    """Yield the combinations of the extremes of the searched values, those with the largest first."""
+    space = spec.search.space if spec.search is not None else ()
+    return islice(grid(tuple(_only_extremes(parameter, sizing) for parameter in space)), TRIED)
+
+
+def _only_extremes(parameter: Parameter, sizing: Set[str]) -> Parameter:
+    """Return the hyperparameter with only its extreme values.
+
+    A choice keeps all values even if it does not affect memory, because conditions may refer to them.
+    """
+    values = tuple(extremes(parameter))
+    # The largest float is enough: memory depends only on whether one, such as a momentum, is 0.
+    if parameter.kind == "float" or (parameter.kind == "int" and parameter.name not in sizing):
+        return FixedParameter(kind="fixed", name=parameter.name, value=values[0], when=parameter.when)
+    return ChoiceParameter(kind="choice", name=parameter.name, values=values, when=parameter.when)
+
+
+def _planned(spec: ExperimentSpec, profile: Profile) -> Iterator[PlannedVariable]:
+    for variable in variables(spec.model, profile):
+        rules = rules_for(variable, spec.mesh) if spec.mesh is not None else []
+        rule = rules[0][0] if rules else None
+        try:
+            held = device_shape(variable, spec.mesh)
+        except ValueError:
+            # Reported by `data_checks.problems` at the rule.
+            held, rule = variable.shape, None
+        yield PlannedVariable(
+            path=variable.path,
+            shape=variable.shape,
+            trainable=variable.trainable,
+            rule=rule,
+            axes=spec.mesh.layout[rule].axes if spec.mesh is not None and rule is not None else (),
+            device_shape=held,
+            bytes=variable.bytes * math.prod(held) // max(math.prod(variable.shape), 1),
+        )
+
+
+def _suggested(spec: ExperimentSpec, profile: Profile) -> Iterator[LayoutRule]:
+    """Yield the rules of `suggest_layout` for the first axis other than the batch axis."""
+    mesh = spec.mesh
+    axis = next((name for name in mesh.axis_names if name != mesh.batch_axis), None) if mesh else None
+    if mesh is not None and axis is not None:
+        yield from suggest_layout(mesh, variables(spec.model, profile), axis)

@@ -1,0 +1,237 @@
+"""Computes the variables of a model, their shards on a mesh and the memory they need, without Keras.
+
+The plan and the engine use this list. A test compares it with built models.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobs.spec.checks import patterns
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
+from jobs.spec.sections.fit import FitSpec
+from jobs.spec.sections.mesh import LayoutRule, MeshSpec
+from jobs.spec.sections.model import Model
+from jobs.spec.templates.columns import column_layers
+from jobs.spec.templates.layers import (
+    FLOAT32,
+    Layer,
+    Shape,
+    Variable,
+    dense,
+    without_variables,
+)
+
+OPTIMIZER_SLOTS = {"adam": 2, "adamw": 2, "nadam": 2, "rmsprop": 1, "sgd": 0, "adagrad": 1, "lion": 1}
+"""The number of optimizer variables per weight, with default arguments."""
+
+
+class DeviceMemory(NamedTuple):
+    """The estimated memory of one device during training, in bytes."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        """Return the total."""
+        return sum(self)
+
+
+def head_units(profile: Profile) -> int:
+    """Return the width of the output layer; two classes need only one probability."""
+    return 1 if profile.task == "binary" else profile.outputs
+
+
+def variables(model: Model, profile: Profile) -> list[Variable]:
+    """Return the variables of a model for given data, in Keras' order of layers.
+
+    The normalization layer has no variables, because mean and variance are part of its configuration. The
+    seed generators of dropout (8 bytes each, with numbered paths) are omitted.
+
+    Raises:
+        ValueError: the template has no `layers` function.
+    """
+    return [variable for layer in _layers(model, profile) for variable in layer.variables]
+
+
+def parameters(model: Model, profile: Profile) -> int:
+    """Return the number of trainable parameters."""
+    return sum(math.prod(v.shape) for v in variables(model, profile) if v.trainable)
+
+
+def layer_names(model: Model, profile: Profile) -> set[str]:
+    """Return the names of a model's layers for given data, which precision overrides match.
+
+    Raises:
+        ValueError: the template has no `layers` function.
+    """
+    # These change only the form of a value, so the list of layers leaves them out.
+    more = {"flatten", "target_scale"} if profile.task == "regression" else {"flatten"}
+    return {layer.name for layer in _layers(model, profile)} | more
+
+
+def _layers(model: Model, profile: Profile) -> Iterator[Layer]:
+    if model.info.layers is None:
+        raise ValueError(f"the variables of {model.info.name} are unknown before the model is built")
+    output = profile.input_shape
+    yield without_variables("normalize", output)
+    # A template that reads the words of texts itself places the other columns behind them.
+    if not model.info.reads_tokens and (columns := column_layers(profile, tokens=True)):
+        yield from columns
+        output = columns[-1].output
+        profile = profile.model_copy(update={"input_shape": output})
+    for layer in model.info.layers(model.resolved(), profile):
+        output = layer.output
+        yield layer
+    yield dense("output", math.prod(output), head_units(profile))
+
+
+def shard_shape(shape: Shape, axes: tuple[str | None, ...], mesh: MeshSpec) -> Shape:
+    """Return the shape of one device's shard; dimensions without an axis are not divided.
+
+    Raises:
+        ValueError: there are more axes than dimensions, or a dimension is not divisible.
+    """
+    if len(axes) > len(shape):
+        raise ValueError(f"{len(axes)} axes for a variable of shape {list(shape)}")
+    sizes = [mesh.axis(axis) if axis is not None else 1 for axis in axes]
+    sizes += [1] * (len(shape) - len(axes))
+    for i, (dimension, size) in enumerate(zip(shape, sizes, strict=True)):
+        if dimension % size:
+            raise ValueError(
+                f"dimension {i} of shape {list(shape)} is not divisible by axis {axes[i]!r} of {size} devices"
+            )
+    return tuple(dimension // size for dimension, size in zip(shape, sizes, strict=True))
+
+
+def rules_for(variable: Variable, mesh: MeshSpec) -> list[tuple[int, LayoutRule]]:
+    """Return the rules whose pattern matches the variable's entire path, with their indices.
+
+    A rule whose pattern is refused matches nothing; see `pattern_problems`.
+    """
+    found = mesh.matched.get(variable.path)
+    if found is None:
+        # A plan asks for the same paths with hundreds of searched values.
+        found = mesh.matched[variable.path] = [
+            i for i, rule in enumerate(mesh.layout) if _is_matched(rule.match, variable.path)
+        ]
+    return [(i, mesh.layout[i]) for i in found]
+
+
+def _is_matched(pattern: str, path: str) -> bool:
+    return patterns.refusal(pattern) is None and patterns.matches_all_of(pattern, path)
+
+
+def pattern_problems(mesh: MeshSpec) -> list[Problem]:
+    """Return the rules whose pattern is refused."""
+    reasons = ((i, patterns.refusal(rule.match)) for i, rule in enumerate(mesh.layout))
+    return [Problem(f"/mesh/layout/{i}/match", reason) for i, reason in reasons if reason is not None]
+
+
+def check_layout(mesh: MeshSpec, variables: list[Variable], batch_size: int) -> list[Problem]:
+    """Return the problems of a layout, with pointers into the spec such as `/mesh/layout/0/match`.
+
+    Keras reports none of these early. It ignores a rule that matches nothing, applies a rule with too few
+    axes to the first dimensions, and fails for the others after the devices are allocated.
+    """
+    problems = pattern_problems(mesh)
+    refused = {problem.pointer for problem in problems}
+    if batch_size % mesh.batch_shards():
+        message = f"batch size {batch_size} is not divisible by the {mesh.batch_shards()} devices"
+        problems.append(Problem("/fit/batch_size", f"{message} of axis {mesh.batch_axis!r}"))
+    matched: set[int] = set()
+    for variable in variables:
+        rules = rules_for(variable, mesh)
+        matched.update(i for i, _ in rules)
+        problems.extend(_variable_problems(variable, rules, mesh))
+    for i, rule in enumerate(mesh.layout):
+        if i not in matched and f"/mesh/layout/{i}/match" not in refused:
+            message = f"rule {rule.match!r} matches no variable; it must match an entire path, such as "
+            problems.append(
+                Problem(
+                    f"/mesh/layout/{i}/match",
+                    message + repr(variables[0].path if variables else "dense_1/kernel"),
+                )
+            )
+    return problems
+
+
+def _variable_problems(
+    variable: Variable, rules: list[tuple[int, LayoutRule]], mesh: MeshSpec
+) -> Iterator[Problem]:
+    if len(rules) > 1:
+        names = " and ".join(repr(rule.match) for _, rule in rules)
+        yield Problem(f"/mesh/layout/{rules[1][0]}/match", f"{names} both match {variable.path!r}")
+    # Several rules are an error already; the axes of the first are checked nevertheless.
+    for i, rule in rules[:1]:
+        if len(rule.axes) != len(variable.shape):
+            message = f"rule {rule.match!r} has {len(rule.axes)} axes, {variable.path!r} of shape "
+            yield Problem(
+                f"/mesh/layout/{i}/axes", f"{message}{list(variable.shape)} needs one axis per dimension"
+            )
+            continue
+        try:
+            shard_shape(variable.shape, rule.axes, mesh)
+        except ValueError as error:
+            yield Problem(f"/mesh/layout/{i}/axes", f"{variable.path!r}: {error}")
+
+
+def device_shape(variable: Variable, mesh: MeshSpec | None) -> Shape:
+    """Return the shape of one device's shard under a valid layout.
+
+    Raises:
+        ValueError: the layout does not divide the variable.
+    """
+    rules = rules_for(variable, mesh) if mesh is not None else []
+    if mesh is None or not rules:
+        return variable.shape
+    return shard_shape(variable.shape, rules[0][1].axes, mesh)
+
+
+def suggest_layout(mesh: MeshSpec, variables: list[Variable], axis: str = "model") -> tuple[LayoutRule, ...]:
+    """Return rules that shard the last dimension of kernels and biases over `axis`.
+
+    Variables whose last dimension is not divisible are replicated.
+    """
+    size = mesh.axis(axis)
+    rules = []
+    for variable in variables:
+        kind = variable.path.rsplit("/", 1)[-1]
+        if kind in ("kernel", "bias") and variable.shape[-1] % size == 0:
+            axes = (*(None,) * (len(variable.shape) - 1), axis)
+            # A path may contain characters that have a meaning in a pattern.
+            rules.append(LayoutRule(match=re.escape(variable.path), axes=axes))
+    return tuple(rules)
+
+
+def memory_per_device(spec: ExperimentSpec, profile: Profile) -> DeviceMemory:
+    """Estimate the memory of each device during training.
+
+    Weights, gradients and optimizer variables are exact. Activations are estimated as twice the output of
+    each layer, for the forward and the backward pass, for one device's part of the batch.
+    """
+    listed = variables(spec.model, profile)
+    held = {v: math.prod(device_shape(v, spec.mesh)) * FLOAT32 for v in listed}
+    weights = sum(held.values())
+    gradients = sum(size for v, size in held.items() if v.trainable)
+    rows = math.ceil(spec.fit.batch_size / (spec.mesh.batch_shards() if spec.mesh is not None else 1))
+    outputs = sum(math.prod(layer.output) for layer in _layers(spec.model, profile))
+    # Mixed policies compute in 16 bits and keep the weights in float32.
+    width = 2 if spec.precision.policy.startswith("mixed_") else FLOAT32
+    return DeviceMemory(weights, gradients, gradients * optimizer_slots(spec.fit), 2 * rows * outputs * width)
+
+
+def optimizer_slots(fit: FitSpec) -> int:
+    """Return the number of optimizer variables per weight."""
+    # Keras creates the variables of the momentum only if it is not 0.
+    momentum = bool(fit.optimizer_args.get("momentum")) and fit.optimizer in ("sgd", "rmsprop")
+    # Each of these options, and the moving average of the weights, needs one more variable per weight.
+    asked = ("amsgrad", "centered", "gradient_accumulation_steps")
+    extra = sum(bool(fit.optimizer_args.get(name)) for name in asked) + (fit.ema is not None)
+    return OPTIMIZER_SLOTS[fit.optimizer] + momentum + extra

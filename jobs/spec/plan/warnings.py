@@ -1,0 +1,206 @@
+"""Warns of a search that cannot run as planned, of overrides without effect, and of missing workers."""
+
+from collections.abc import Collection, Iterator
+
+from jobs.spec.checks import patterns
+from jobs.spec.checks.devices import describe_missing, lacks
+from jobs.spec.checks.dry_build import BuiltModel
+from jobs.spec.checks.settings import tried_templates
+from jobs.spec.data.encoding import NUMBER_BYTES, encoded, width_in_memory
+from jobs.spec.data.file_limits import GIB
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem, warning
+from jobs.spec.sections.precision import PrecisionSpec
+from jobs.spec.sections.pruning import MedianPruner
+from jobs.spec.sections.resources import WorkerSize, unserved
+from jobs.spec.sections.search import SearchSpec
+from jobs.spec.space import size as space_size
+from jobs.spec.space.size import SpaceSize
+
+LARGE_GIB = 1.0
+"""Smaller tables are read while a model trains only by runs with little memory."""
+MOST_NAMES = 20
+"""The number of layers that a warning lists."""
+
+
+def of_code(spec: ExperimentSpec, built: BuiltModel | None) -> Iterator[Problem]:
+    """Yield the warning that a training by own code cannot be continued."""
+    if built is not None and built.one_call:
+        yield warning(
+            f"/model/{spec.model.named_by}",
+            "its code trains a model in one call of fit, which cannot be continued: after a pause, a stop or "
+            "the loss of a worker a training begins again, and its epochs so far are lost",
+            "Leave it if trainings are short, else build and compile the model without a fit of its own",
+        )
+
+
+def of_search(spec: ExperimentSpec, space: SpaceSize | None) -> Iterator[Problem]:
+    """Yield the warnings about the number of trials and about the pruner."""
+    if spec.search is not None and space is not None:
+        yield from _of_trials(spec.search, space)
+        yield from _of_pruner(spec.search, spec.fit.epochs)
+
+
+def _of_trials(search: SearchSpec, space: SpaceSize) -> Iterator[Problem]:
+    if search.info.enumerates_grid and search.max_trials < space.grid:
+        size, first = space.formatted(space.grid), search.max_trials
+        yield warning(
+            "/search/max_trials",
+            f"the grid has {size} configurations, of which only the first {first} will run, so later values "
+            "are never tried",
+            "Raise max_trials, make the grid coarser, or choose another algorithm",
+        )
+    elif space.exact and space.distinct is not None and search.max_trials > space.distinct:
+        size = space_size.format_count(space.distinct)
+        yield warning(
+            "/search/max_trials",
+            f"the space has only {size} distinct configurations, so the search ends after {size} trials or "
+            "repeats some",
+            f"Set max_trials to {size}, or widen the search space",
+        )
+
+
+def _of_pruner(search: SearchSpec, epochs: int) -> Iterator[Problem]:
+    pruner = search.pruner
+    if isinstance(pruner, MedianPruner):
+        if pruner.warmup_epochs + pruner.interval >= epochs:
+            yield warning(
+                "/search/pruner/warmup_epochs",
+                f"the pruner ends no trial, because trainings of {epochs} epochs are over before it first "
+                "looks",
+                f"Set warmup_epochs and interval to less than {epochs} in total",
+            )
+        elif pruner.startup_trials >= search.max_trials:
+            yield warning(
+                "/search/pruner/startup_trials",
+                f"the pruner ends no trial, because it lets the first {pruner.startup_trials} complete and "
+                f"the search has {search.max_trials}",
+                f"Set startup_trials below {search.max_trials}",
+            )
+    elif pruner is not None and pruner.min_epochs >= epochs:
+        yield warning(
+            "/search/pruner/min_epochs",
+            f"the pruner ends no trial, because none has more than {epochs} epochs",
+            f"Set min_epochs below {epochs}",
+        )
+
+
+def of_size(spec: ExperimentSpec, profile: Profile | None) -> Iterator[Problem]:
+    """Yield a warning if runs may read the rows of a table from its file while they train.
+
+    Args:
+        spec: the experiment.
+        profile: of its data; None until the data set is ready.
+    """
+    if profile is None or not profile.has_pipeline or profile.images is not None:
+        return
+    if spec.model.info.trains_itself:
+        return
+    described = encoded(spec, profile)
+    width = width_in_memory(described.input_shape[-1], spec.required_data.window)
+    size = profile.rows * width * NUMBER_BYTES / GIB
+    if size < LARGE_GIB:
+        return
+    cannot = "" if spec.model.info.by_gradient else f", which {spec.model.info.name} cannot"
+    if described.kind == "sequence":
+        cannot = ", which is not possible for windows"
+    yield warning(
+        "/data",
+        f"all rows have {size:.1f} GiB with their columns encoded, and a run with less than "
+        f"{4 * size:.1f} GiB of memory reads them from their file while it trains{cannot}",
+        "Raise resources.memory_gib, or leave out features, to keep them in memory",
+    )
+
+
+def of_overrides(precision: PrecisionSpec, layers: Collection[str]) -> Iterator[Problem]:
+    """Yield a warning for each override that matches no layer.
+
+    Args:
+        precision: the precision of the experiment.
+        layers: the names of all layers that any of its models has.
+    """
+    for i, override in enumerate(precision.overrides):
+        if not any(_is_found(override.match, name) for name in layers):
+            names = sorted(layers)
+            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+            yield warning(
+                f"/precision/overrides/{i}/match",
+                f"no layer has {override.match!r} in its name, so this override changes nothing; the layers "
+                f"are {', '.join(names[:MOST_NAMES])}{more}",
+                "Use a part of one of these names, or remove the override",
+            )
+
+
+def _is_found(pattern: str, name: str) -> bool:
+    # `spec_checks` reports a pattern that is refused.
+    return patterns.refusal(pattern) is not None or patterns.found_in(pattern, name)
+
+
+def of_time(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
+    """Yield a warning about a template that trains slowly, unless a worker has another device than CPUs.
+
+    Args:
+        spec: the experiment.
+        workers: the live workers of its pool.
+    """
+    devices = [device for worker in workers for device in worker.devices]
+    slow = [info.slow for info in tried_templates(spec) if info.slow]
+    if slow and all(device.startswith("cpu") for device in devices):
+        yield warning(
+            f"/model/{spec.model.named_by}",
+            f"{slow[0]}, and no worker of pool {spec.resources.pool} has a GPU",
+            "Start a worker with a GPU, or choose a smaller template",
+        )
+
+
+def of_gpus_for_code(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
+    """Yield a warning if code of users runs on the CPU, although workers have GPUs.
+
+    Args:
+        spec: the experiment.
+        workers: the live workers of its pool.
+    """
+    mesh = spec.mesh
+    if spec.model.code_digest is None or (mesh is not None and mesh.kind == "cpu"):
+        return
+    several = mesh is not None and mesh.size() > 1
+    reasons = [
+        worker.no_gpu_in_sandbox[several] for worker in workers if len(worker.no_gpu_in_sandbox) > several
+    ]
+    if reasons and all(reasons):
+        yield warning(
+            "/mesh/devices" if mesh is not None else f"/model/{spec.model.named_by}",
+            f"code runs in a sandbox, and no worker of pool {spec.resources.pool} can give it a GPU, because "
+            f"{reasons[0]}",
+            "Start a worker that can, or let the code run on the CPU",
+        )
+
+
+def of_workers(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterator[Problem]:
+    """Yield the warnings about slots and devices that no worker has.
+
+    Args:
+        spec: the experiment.
+        workers: the live workers of its pool.
+    """
+    mesh, slots, pool = spec.mesh, spec.resources.slots, spec.resources.pool
+    found = unserved(pool, slots, max((worker.slots for worker in workers), default=0))
+    if found is not None:
+        yield Problem(f"/resources{found.pointer}", found.message)
+        return
+    equipped = [worker.slots for worker in workers if not lacks(mesh, slots, worker.devices)]
+    if mesh is not None and not equipped:
+        sentence = describe_missing(mesh, slots, pool, [worker.devices for worker in workers])
+        yield warning(
+            "/mesh/devices",
+            f"{sentence[:1].lower()}{sentence[1:]}, so the job will wait for one that has",
+            "Start such a worker, or change the devices of the mesh",
+        )
+    elif slots > max(equipped):
+        yield warning(
+            "/resources/slots",
+            f"the largest worker of pool {pool} with the GPUs of the mesh has {max(equipped)} of the {slots} "
+            "slots, so the job will wait for a larger one",
+            f"Start a worker with these GPUs and {slots} slots, or use fewer GPUs and slots",
+        )

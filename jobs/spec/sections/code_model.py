@@ -1,0 +1,112 @@
+"""Declares a model that code of users builds: `build_model(hp)` or a HyperModel class of KerasTuner."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from jobs.spec.base import Argument, Frozen
+from jobs.spec.data.profile import Profile
+from jobs.spec.sections.model_base import ModelBase
+from jobs.spec.space.hyperparameters import Value
+from jobs.spec.templates.info import OPTIMIZER_FIELDS, NoArguments, TemplateInfo
+
+CODE_ENTRIES = ("build_model", "hypermodel")
+"""The kinds of entries that build models."""
+ENTRY = r"^([^:]{1,300}:)?[A-Za-z_]\w{0,199}$"
+"""The name of an entry; after the path of its file and a colon if several files have this name."""
+MAX_ARGUMENTS = 100
+
+FIT = "fit/"
+"""The start of the names of hyperparameters that are fields of `fit`. All others are those of the code."""
+
+_BUILT = "the code builds the model"
+COMPILED: Mapping[str, str] = dict.fromkeys(
+    (*OPTIMIZER_FIELDS, "/fit/loss", "/fit/metrics"), "the code compiles its model"
+)
+"""Fields without effect on a model that its code compiles, with the reason."""
+OWN_FIT: Mapping[str, str] = {
+    **dict.fromkeys(COMPILED, "the class trains the model by its own fit"),
+    **dict.fromkeys(
+        ("/fit/batch_size", "/fit/shuffle", "/fit/steps_per_execution", "/fit/class_weights"),
+        "the class trains the model by its own fit",
+    ),
+}
+"""Fields without effect on a model that a method `fit` of its class trains, with the reason."""
+ONE_CALL: Mapping[str, str] = {"/fit/steps_per_execution": "one call of Keras' fit trains the model"}
+"""Fields without effect on a model that one call of Keras' `fit` trains, with the reason."""
+
+
+CODE = TemplateInfo(
+    name="code",
+    label="Own code",
+    help="a function build_model(hp) or a HyperModel class of KerasTuner",
+    arguments=NoArguments,
+    preparation="workers.engine.training.own_code:prepare_code",
+    own_names=True,
+    fit_prefix=FIT,
+    unused={
+        "/mesh": f"{_BUILT} for one device",
+        "/precision": f"{_BUILT}: set the precision of its layers there",
+        "/fit/augmentation": f"{_BUILT}: add layers such as keras.layers.RandomFlip there",
+    },
+)
+"""The description of all models of code. Their entry takes the place of the name."""
+
+
+class CodeModel(ModelBase):
+    """A model that an entry of a version of code builds.
+
+    Attributes:
+        digest: of the version of code.
+        entry: a function `build_model`, or a HyperModel class; after a path and a colon if several files have
+            one of this name.
+        args: of the constructor of the class.
+        hyperparameters: values of hyperparameters that the code declares; others have the code's defaults.
+    """
+
+    named_by = "entry"
+
+    kind: Literal["code"]
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$", description="of a version of code")
+    entry: str = Field(
+        pattern=ENTRY,
+        description="build_model or a HyperModel class; path:name if several files have this name",
+    )
+    args: Annotated[dict[str, Argument], Field(max_length=MAX_ARGUMENTS)] = Field(
+        default_factory=dict, description="of the constructor of a HyperModel class"
+    )
+    hyperparameters: Annotated[dict[str, Value], Field(max_length=200)] = Field(
+        default_factory=dict,
+        description="values of hyperparameters that the code declares; others have its defaults",
+    )
+
+    @property
+    def info(self) -> TemplateInfo:
+        """Return the description of models of code, under the name of the entry."""
+        return replace(CODE, name=self.entry)
+
+    @property
+    def code_digest(self) -> str | None:
+        """Return the digest of the version of code that builds the model."""
+        return self.digest
+
+    @property
+    def name(self) -> str:
+        """Return the name of the function or class."""
+        return self.entry.rpartition(":")[2]
+
+    @property
+    def path(self) -> str:
+        """Return the path of its file in the version; empty if the entry does not name one."""
+        return self.entry.rpartition(":")[0]
+
+    def refusal(self, profile: Profile) -> str | None:
+        """Return None: only a dry build shows whether the model fits the data."""
+        del profile
+        return None
+
+    def resolved(self) -> Frozen:
+        """Return the model itself: its code has the defaults."""
+        return self

@@ -1,0 +1,62 @@
+"""Declares the section `resources` of a spec: pool, slots, priority, restarts."""
+
+from typing import NamedTuple
+
+from pydantic import Field, field_validator
+
+from jobs.spec.base import Frozen
+from jobs.spec.problems import Problem, warning
+
+POOL = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+"""The names that a pool may have."""
+
+
+class Resources(Frozen):
+    """Slots are per trial, or per training without a search. Higher priorities (0 to 100) run first."""
+
+    pool: str = Field(default="default", pattern=POOL)
+    slots: int = Field(default=1, ge=1, le=1024)
+    hosts: int = Field(default=1, ge=1, description="only 1 is available yet")
+    priority: int = Field(default=50, ge=0, le=100)
+    max_restarts: int = Field(default=5, ge=0, le=1000)
+    memory_gib: float | None = Field(default=None, gt=0, description="cap for the run's memory")
+
+    @field_validator("hosts")
+    @classmethod
+    def _check_hosts(cls, hosts: int) -> int:
+        if hosts > 1:
+            raise ValueError(f"{hosts} hosts: jobs on several hosts are not available yet; use 1")
+        return hosts
+
+
+class WorkerSize(NamedTuple):
+    """The size of a live worker."""
+
+    slots: int
+    devices: tuple[str, ...] = ()
+    """The names of its devices, such as `gpu:0`."""
+    no_gpu_in_sandbox: tuple[str, ...] = ()
+    """Why runs with code get no GPU, and why not several; empty words if they do."""
+
+
+def unserved(pool: str, slots: int, largest: int) -> Problem | None:
+    """Return why no running worker can take a job, at the field that decides it; None if one can.
+
+    Args:
+        pool: the job's pool.
+        slots: the slots that it needs. It runs on one worker, so the free slots of several do not add up.
+        largest: the slots of the largest worker that runs in the pool; 0 if none runs.
+    """
+    if largest == 0:
+        return warning(
+            "/pool",
+            f"no worker is running in pool {pool!r}, so the job will wait",
+            f"Start a worker with --pool {pool}, or choose another pool",
+        )
+    if slots > largest:
+        return warning(
+            "/slots",
+            f"the largest worker of the pool has {largest} slots, so the job will wait for a larger one",
+            f"Set at most {largest} slots, or start a worker with {slots}",
+        )
+    return None

@@ -1,0 +1,53 @@
+"""Declares the signature of a model: names, types and shapes of its inputs and outputs."""
+
+from pydantic import Field
+
+from jobs.spec.base import Frozen
+from jobs.spec.data.columns import ColumnType
+from jobs.spec.sections.data import MAX_HORIZON, MAX_WINDOW
+
+
+class TensorSpec(Frozen):
+    """One named tensor. `shape` excludes the batch dimension; None is any size."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+
+
+class InputColumn(Frozen):
+    """A column of a table from which a pipeline makes the input."""
+
+    name: str
+    type: ColumnType
+
+
+class InputWindow(Frozen):
+    """Rows of a table that are one instance: of one group, in the order of time."""
+
+    rows: int = Field(ge=1, le=MAX_WINDOW)
+    horizon: int = Field(
+        ge=0, le=MAX_HORIZON, description="How many rows after the last one the predicted row is."
+    )
+    time: str = Field(max_length=500, description="The column that orders the rows, oldest first.")
+    group: str | None = Field(
+        default=None, max_length=500, description="The column with the same value in all rows of an instance."
+    )
+
+
+class Signature(Frozen):
+    """Inputs and outputs of a served model."""
+
+    inputs: tuple[TensorSpec, ...] = Field(min_length=1)
+    outputs: tuple[TensorSpec, ...] = Field(min_length=1)
+    # Left out without a value, because the signatures of earlier versions are part of signed releases.
+    columns: tuple[InputColumn, ...] = Field(
+        default=(),
+        exclude_if=lambda columns: not columns,
+        description="The columns of a table that the model takes instead of its input.",
+    )
+    window: InputWindow | None = Field(
+        default=None,
+        exclude_if=lambda window: window is None,
+        description="Set if an instance is several rows of a table instead of one.",
+    )

@@ -1,0 +1,166 @@
+"""Declares the description of a model template, which the form, the plan, the engine and the docs read."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.spec.base import Frozen
+from jobs.spec.data.columns import TextEncode
+from jobs.spec.data.profile import Profile, TemplateKind
+from jobs.spec.sections.data import Task
+from jobs.spec.templates.layers import Layer
+
+OPTIMIZER_FIELDS = (
+    "/fit/optimizer",
+    "/fit/optimizer_args",
+    "/fit/learning_rate",
+    "/fit/schedule",
+    "/fit/clipnorm",
+    "/fit/clipvalue",
+    "/fit/global_clipnorm",
+    "/fit/ema",
+)
+"""Pointers of the fields that define how an optimizer changes weights."""
+
+
+class NoArguments(Frozen):
+    """The arguments of models of users: their own code declares them."""
+
+
+@dataclass(frozen=True)
+class TemplateInfo:
+    """One model template.
+
+    Attributes:
+        name: the value of `model.template`.
+        label: the name for users.
+        help: its purpose in a few words.
+        arguments: all arguments with types, bounds and defaults; titles and descriptions label the fields of
+            the form.
+        builder: the engine function that makes the layers, as `module:function`; imported when a model is
+            built.
+        assembly: the engine function that makes the whole model, from raw inputs to predictions; it replaces
+            `builder`.
+        preparation: the engine function that prepares a training in another way, likewise; it replaces
+            `builder`.
+        by_gradient: whether its models are trained by steps of an optimizer.
+        own_names: whether code of users names hyperparameters and metrics. If not, hyperparameters have the
+            names of arguments and of fit fields.
+        fit_prefix: the start of the names of hyperparameters that are fit fields; None if no fit field can
+            be searched.
+        is_hypermodel: whether KerasTuner builds its models. A spec has it as a `hypermodel`.
+        is_listed: whether it is in the table of templates, so that a search can compare it with others.
+        data_kinds: the kinds of data that it accepts; one of them is enough.
+        smallest_side: the fewest pixels of the height and of the width of an image.
+        refused_tasks: tasks for which it has no models, with the reason.
+        texts: how columns of texts become numbers if the experiment does not choose it.
+        reads_tokens: whether the builder reads the words of texts in their order by `token_ids`. For other
+            networks, the average of their vectors is part of the input.
+        shaping: arguments that affect which variables exist, or their shapes.
+        ranges: a range to search for each argument, as a hyperparameter without its name.
+        fit_ranges: ranges of fit fields that a new experiment searches, likewise; without any, its learning
+            rate has the range of the form.
+        searched: arguments that a new experiment searches.
+        shown: arguments that the spec of a new experiment contains, in this order.
+        suits: whether to suggest it for given data; the first that suits is suggested.
+        layers: returns the hidden layers without building them. None: the variables are known only after a
+            model is built, so the plan has no memory estimate, and the worker checks the layout.
+        width: an argument that may be larger than requested if the additional units stay 0; see
+            `width_padding`.
+        traced: arguments that are read by layers made with `Site.dropout`, and `head_penalty`. Trials that
+            differ only in these share a compiled program.
+        head_penalty: the argument with the L2 penalty on the kernel of the output layer.
+        most_inputs: above this number of inputs it takes too long to be tried unasked; None: never.
+        slow: a sentence about its time without a GPU, for the plan.
+        unused: pointers of sections and fields of a spec that have no effect on its models, with the reason.
+            A spec that sets one to another value than its default is refused, and the form hides them.
+        refused: pointers of steps that its models cannot take, with the reason.
+        engines: for a program that trains by itself: the engine functions that run its jobs, by kind of job.
+            They replace those of the table of kinds, and need neither Keras nor JAX.
+        needs_data: whether a spec must name a data set.
+        no_rungs: why its trainings cannot wait at the end of a rung; empty if they can.
+    """
+
+    name: str
+    label: str
+    help: str
+    arguments: type[Frozen]
+    builder: str = ""
+    assembly: str = ""
+    preparation: str = ""
+    by_gradient: bool = True
+    own_names: bool = False
+    fit_prefix: str | None = ""
+    is_hypermodel: bool = False
+    is_listed: bool = True
+    data_kinds: tuple[TemplateKind, ...] = ("vector", "image", "sequence")
+    smallest_side: int = 1
+    refused_tasks: Mapping[Task, str] = field(default_factory=dict)
+    texts: TextEncode = "words"
+    reads_tokens: bool = False
+    shaping: frozenset[str] = frozenset()
+    ranges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    fit_ranges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    searched: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    suits: Callable[[Profile], bool] = lambda _: True
+    layers: Callable[[Any, Profile], Iterable[Layer]] | None = None
+    width: str = ""
+    traced: frozenset[str] = frozenset()
+    head_penalty: str = ""
+    most_inputs: int | None = None
+    slow: str = ""
+    unused: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    engines: Mapping[str, str] = field(default_factory=dict)
+    needs_data: bool = True
+    no_rungs: str = ""
+
+    @property
+    def trains_itself(self) -> bool:
+        """Return whether it is a program that trains by itself, of which only the reports are known."""
+        return bool(self.engines)
+
+    def fit_field(self, hyperparameter: str) -> str | None:
+        """Return the path of the fit field, such as `schedule/kind`, that a hyperparameter may set.
+
+        None: its name is one of the code.
+        """
+        if self.fit_prefix is None or not hyperparameter.startswith(self.fit_prefix):
+            return None
+        return hyperparameter.removeprefix(self.fit_prefix)
+
+    def uses(self, hyperparameter: str) -> bool:
+        """Return whether a hyperparameter, such as `schedule/kind` of the fit, affects its models."""
+        return self.why_unused(hyperparameter, self.unused) is None
+
+    def why_unused(self, hyperparameter: str, unused: Mapping[str, str]) -> str | None:
+        """Return why a hyperparameter sets a field without effect; None if it does not.
+
+        Args:
+            hyperparameter: its name.
+            unused: pointers of fields without effect, with the reason.
+        """
+        field = self.fit_field(hyperparameter)
+        return None if field is None else unused.get(f"/fit/{field.partition('/')[0]}")
+
+    def takes(self, profile: Profile) -> bool:
+        """Return whether models of this template can be built for these data."""
+        return self.takes_kind(profile) and self.refusal(profile) is None
+
+    def takes_kind(self, profile: Profile) -> bool:
+        """Return whether these data are of a kind that it accepts."""
+        return not profile.kinds.isdisjoint(self.data_kinds)
+
+    def refusal(self, profile: Profile) -> str | None:
+        """Return why it has no models for data of such a kind: their task, or the size of their images."""
+        if (reason := self.refused_tasks.get(profile.task)) is not None:
+            return f"{self.name} cannot be trained for {profile.task}, since {reason}"
+        sides = profile.input_shape[:2]
+        if profile.kind == "image" and min(sides) < self.smallest_side:
+            least, size = self.smallest_side, " × ".join(map(str, sides))
+            return (
+                f"{self.name} needs images of at least {least} × {least} pixels, but these have {size}; "
+                "upload a version with larger images, or use cnn"
+            )
+        return None
