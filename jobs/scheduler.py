@@ -14,20 +14,12 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections
 
 from jobs import hints
-from jobs.actions import (
-    attempt_end,
-    audit,
-    collection,
-    datasets,
-    leases,
-    pipeline,
-    promotions,
-    resumable_uploads,
-    retention,
-    schedule,
-    traffic,
-    workers,
-)
+from jobs.actions import leases
+from jobs.actions.audit import audit
+from jobs.actions.data import datasets, resumable_uploads
+from jobs.actions.registry import promotions, traffic
+from jobs.actions.runs import attempt_end, pipeline, schedule, workers
+from jobs.actions.storage import collection, retention
 from jobs.fetching.launcher import Launcher
 from jobs.queries.health import SCHEDULER_LEASE
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from jobs.actions import artifacts
+from jobs.actions.storage import artifacts
 from jobs.models import (
     Artifact,
     Attempt,

@@ -7,7 +7,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from jobs.actions import promotions
+from jobs.actions.registry import promotions
 from jobs.errors import TrainyardError
 from jobs.models import PromotionRequest, User
 from jobs.queries.gates import not_evaluated, read

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import close_old_connections, connection
 
-from jobs.actions import analyses
+from jobs.actions.search import analyses
 from jobs.answers.search.search_results import ImportanceOut
 from jobs.models import Analysis, Job
 from jobs.queries import importance

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.cache import cache
 from pydantic import ValidationError
 
-from jobs.actions.code import CheckedFile
+from jobs.actions.code.code import CheckedFile
 from jobs.errors import BadInput, TrainyardError
 from jobs.messages.code import (
     MAX_ANSWER_BYTES,

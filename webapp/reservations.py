@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 
-from jobs.actions import uploads
+from jobs.actions.data import uploads
 from jobs.models import Project
 
 Handler = Callable[[HttpRequest], HttpResponse]

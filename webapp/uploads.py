@@ -12,7 +12,7 @@ from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
 from django.http import HttpRequest
 
 from jobs import access
-from jobs.actions.datasets import MOST_FILES, Upload
+from jobs.actions.data.datasets import MOST_FILES, Upload
 from jobs.errors import BadInput, NotFound
 from jobs.messages.code import MAX_FORM_BYTES, MAX_NAME
 from jobs.models import Project, ResumableUpload, User

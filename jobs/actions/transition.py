@@ -6,8 +6,8 @@ from typing import Any
 from django.db import transaction
 
 from jobs import clock, hints
-from jobs.actions import events
 from jobs.actions.row_updates import update_rows
+from jobs.actions.runs import events
 from jobs.errors import StaleState
 from jobs.models import Job, Trial
 from jobs.queries.codec import Event

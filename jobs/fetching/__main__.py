@@ -19,7 +19,7 @@ def main(arguments: Sequence[str]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     django.setup()
     # These modules import models, which need `django.setup()` first.
-    from jobs.actions.fetch_attempts import Claimed
+    from jobs.actions.data.fetch_attempts import Claimed
     from jobs.fetching.download import run
 
     fetch, fence = arguments

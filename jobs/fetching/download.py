@@ -15,8 +15,9 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from jobs import upload_formats
-from jobs.actions import collection, fetch_attempts
-from jobs.actions.fetch_attempts import OPEN_SECONDS, Claimed, NotHeld, Work
+from jobs.actions.data import fetch_attempts
+from jobs.actions.data.fetch_attempts import OPEN_SECONDS, Claimed, NotHeld, Work
+from jobs.actions.storage import collection
 from jobs.errors import FetchFailed, TrainyardError
 from jobs.fetching.lease import Lease
 from jobs.sources.base import Source

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from django.conf import settings
 
-from jobs.actions import fetch_attempts
-from jobs.actions.fetch_attempts import Claimed
+from jobs.actions.data import fetch_attempts
+from jobs.actions.data.fetch_attempts import Claimed
 
 log = logging.getLogger(__name__)
 

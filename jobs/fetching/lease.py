@@ -7,8 +7,8 @@ from types import TracebackType
 
 from django.db import DatabaseError, InterfaceError, connections
 
-from jobs.actions import fetch_attempts
-from jobs.actions.fetch_attempts import LEASE_SECONDS, Claimed, NotHeld
+from jobs.actions.data import fetch_attempts
+from jobs.actions.data.fetch_attempts import LEASE_SECONDS, Claimed, NotHeld
 
 log = logging.getLogger(__name__)
 

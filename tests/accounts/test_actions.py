@@ -6,8 +6,9 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from jobs import access
-from jobs.actions import deletions, tokens
-from jobs.actions import people as actions
+from jobs.actions.people import people as actions
+from jobs.actions.people import tokens
+from jobs.actions.storage import deletions
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound
 from jobs.models import ApiToken, AuditEvent, Job, LoginLink, Membership, Project, Role, User
 from tests.factories import make_experiment, make_job

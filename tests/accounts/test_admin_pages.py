@@ -6,7 +6,7 @@ from allauth.mfa.totp.internal.auth import TOTP
 from django.contrib import admin
 from django.test import Client
 
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from tests.people import People, browser_of
 from webapp.admin_read_only import ReadOnlyAdmin
 

@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from jobs import audit_chain
-from jobs.actions import audit
+from jobs.actions.audit import audit
 from jobs.audit_chain import HEAD_ID
 from jobs.errors import Conflict
 from jobs.models import AuditEvent, AuditHead, Project

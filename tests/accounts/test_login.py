@@ -13,8 +13,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from jobs.actions import logins
-from jobs.actions.people import create_login_link
+from jobs.actions.people import logins
+from jobs.actions.people.people import create_login_link
 from jobs.errors import TooManyAttempts
 from jobs.models import AuditEvent, LoginAttempts, User
 from tests.people import PASSWORD, People, browser_of

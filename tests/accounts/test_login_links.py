@@ -10,7 +10,7 @@ from allauth.mfa.totp.internal.auth import TOTP
 from django.core.management import call_command
 from django.test import Client
 
-from jobs.actions import people as actions
+from jobs.actions.people import people as actions
 from jobs.models import AuditEvent, User
 from tests.accounts.test_login import LOGIN, enter, who
 from tests.people import PASSWORD, People, browser_of

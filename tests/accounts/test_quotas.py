@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import quota_changes
+from jobs.actions.people import quota_changes
 from jobs.errors import StaleState
 from jobs.models import AuditEvent, Project
 from jobs.queries.quotas import limits_of, revision_of

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import installation_settings, workers
+from jobs.actions.code import installation_settings
+from jobs.actions.runs import workers
 from jobs.errors import StaleState
 from jobs.messages.sandbox import Level
 from jobs.models import AuditEvent, InstallationSettings, Project

@@ -8,8 +8,10 @@ from pytest_django import Settings
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import deletions, promotions, tokens
-from jobs.actions import people as actions
+from jobs.actions.people import people as actions
+from jobs.actions.people import tokens
+from jobs.actions.registry import promotions
+from jobs.actions.storage import deletions
 from jobs.errors import Forbidden
 from jobs.models import ApiToken, User
 from jobs.models.sessions import stored_key

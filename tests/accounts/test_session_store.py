@@ -4,7 +4,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from jobs.actions.people import end_sessions
+from jobs.actions.people.people import end_sessions
 from jobs.models import Session
 from tests.people import PASSWORD, People, browser_of
 

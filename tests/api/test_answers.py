@@ -8,7 +8,7 @@ from django.db import transaction
 from django.test import Client
 from pydantic import TypeAdapter
 
-from jobs.actions import events
+from jobs.actions.runs import events
 from jobs.answers.runs.events import EventsOut, LogsOut
 from jobs.answers.runs.jobs import JobOut, JobStateOut
 from jobs.answers.runs.metrics import MetricsOut

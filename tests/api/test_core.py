@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from jobs.actions import people as people_actions
+from jobs.actions.people import people as people_actions
 from jobs.errors import Conflict
 from jobs.models import IdempotencyKey, RegisteredModel
 from tests.people import PASSWORD, People, browser_of

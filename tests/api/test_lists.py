@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from jobs.actions import events
+from jobs.actions.runs import events
 from jobs.models import Checkpoint, Job
 from tests.factories import (
     SEARCH,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import registration
+from jobs.actions.registry import registration
 from jobs.models import ApiToken, Endpoint, ModelVersion, PromotionRequest, User
 from jobs.store import store
 from tests.api.test_core import keras_archive

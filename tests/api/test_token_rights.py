@@ -8,7 +8,7 @@ import pytest
 from django.apps import apps
 from django.utils import timezone
 
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from jobs.models import ApiToken, User
 from tests.api.conftest import Caller
 from tests.people import People

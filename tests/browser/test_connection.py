@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Page, expect
 
-from jobs.actions.people import create_login_link, end_sessions
+from jobs.actions.people.people import create_login_link, end_sessions
 from jobs.models import Experiment, User
 from tests import factories, own_code
 from tests.browser.conftest import Held, Watch, free_port, start_server, wait_until_up

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from jobs.actions import artifacts, submit
+from jobs.actions.runs import submit
+from jobs.actions.storage import artifacts
 from jobs.messages.overview import SplitOverview
 from jobs.models import DatasetVersion, Job
 from jobs.spec.data.profile import Profile

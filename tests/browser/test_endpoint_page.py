@@ -7,7 +7,7 @@ from collections.abc import Callable
 from django.db import transaction
 from playwright.sync_api import Page, expect
 
-from jobs.actions import releases, replica_reports
+from jobs.actions.registry import releases, replica_reports
 from jobs.messages.histogram import bucket_of
 from jobs.messages.release import ModelProcess, ReplicaReport, ServerProcess
 from jobs.messages.traffic import Counts, TrafficInterval, TrafficReport, VersionCounts

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from jobs.actions import artifacts
+from jobs.actions.storage import artifacts
 from jobs.models import DatasetVersion, Job, JobArtifact
 from jobs.spec.data.profile import Profile
 from jobs.store import store

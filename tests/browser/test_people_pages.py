@@ -7,8 +7,9 @@ import pytest
 from django.db import transaction
 from playwright.sync_api import Page, expect
 
-from jobs.actions import audit, tokens
-from jobs.actions import people as actions
+from jobs.actions.audit import audit
+from jobs.actions.people import people as actions
+from jobs.actions.people import tokens
 from jobs.messages.warm_processes import Warm
 from jobs.models import AuditEvent, Worker
 from jobs.states import JobState

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from playwright.sync_api import Locator, Page, expect
 
-from jobs.actions import events
+from jobs.actions.runs import events
 from jobs.models import Job, MetricSeries
 from tests.browser.importances import store_importance
 from tests.browser.looking import NARROW, Look, check_accessibility

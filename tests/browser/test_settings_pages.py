@@ -5,7 +5,7 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from jobs.actions import workers
+from jobs.actions.runs import workers
 from jobs.models import Project
 from tests.browser.looking import Look
 from tests.people import People

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from jobs.actions import deletions
+from jobs.actions.storage import deletions
 from jobs.models import Checkpoint, Endpoint, Job
 from tests import factories
 from tests.browser.looking import Look

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from jobs.actions import events
+from jobs.actions.runs import events
 from jobs.models import Job, MetricChunk, MetricSeries, Trial
 from jobs.queries.codec import pack_columns
 from tests.browser.looking import Look

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Dialog, Page, Route, expect
 
 from jobs import upload_files
-from jobs.actions import resumable_uploads
+from jobs.actions.data import resumable_uploads
 from jobs.models import DatasetVersion, ResumableUpload
 from jobs.models.sessions import Session
 from tests.browser.conftest import Watch

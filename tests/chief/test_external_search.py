@@ -7,17 +7,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from jobs.actions import (
-    attempt_end,
-    control,
-    external_search,
-    pipeline,
-    schedule,
-    script_reports,
-    suggest,
-    trials,
-)
-from jobs.actions.external_search import HeldTrial, NoTrial
+from jobs.actions.runs import attempt_end, control, pipeline, schedule
+from jobs.actions.search import external_search, script_reports, suggest, trials
+from jobs.actions.search.external_search import HeldTrial, NoTrial
 from jobs.errors import BadInput, Conflict, Forbidden, StaleFence, StaleState
 from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Attempt, Job, Lease, MetricSeries, Worker

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs.actions import external_search, run_quotas
+from jobs.actions.runs import run_quotas
+from jobs.actions.search import external_search
 from jobs.errors import QuotaReached
 from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Attempt, Job, Project

@@ -13,7 +13,8 @@ import grpc
 import pytest
 from django.db import connection
 
-from jobs.actions import control, external_search
+from jobs.actions.runs import control
+from jobs.actions.search import external_search
 from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Job, Project, Trial, Worker
 from tests.people import People, make_people

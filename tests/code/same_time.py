@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs.actions import quotas
+from jobs.actions.people import quotas
 from jobs.models import Project
 
 

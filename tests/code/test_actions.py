@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from jobs import clock
-from jobs.actions import code, deletions, purge
-from jobs.actions.code import CheckedFile, StoredCode
+from jobs.actions.code import code
+from jobs.actions.code.code import CheckedFile, StoredCode
+from jobs.actions.storage import deletions, purge
 from jobs.messages.code import CodeFound
 from jobs.models import CodeFile, CodeVersion, Deletion
 from jobs.queries import references

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import attempt_end, deletions, schedule, tasks
+from jobs.actions.runs import attempt_end, schedule, tasks
+from jobs.actions.storage import deletions
 from jobs.messages.events import ArtifactWritten
 from jobs.models import Dataset, DatasetVersion, Job, Project
 from jobs.states import Outcome

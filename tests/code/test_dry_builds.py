@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import attempt_end, pipeline
+from jobs.actions.runs import attempt_end, pipeline
 from jobs.models import CodeVersion, Job, Trial
 from jobs.spec.checks.dry_build import BuiltModel
 from jobs.spec.experiment import ExperimentSpec
@@ -78,7 +78,7 @@ def field(name: str, *values: float) -> dict[str, Any]:
 
 
 def finish(worker: PretendWorker, built: BuiltModel | None = BUILT, error: Any = None) -> None:
-    from jobs.actions import schedule
+    from jobs.actions.runs import schedule
 
     schedule.place()
     (attempt,) = worker.claim_all()
@@ -397,7 +397,7 @@ def test_values_without_a_search_are_checked(api: Client, code: str, worker: Pre
 def test_a_task_has_the_files_of_its_code(
     api: Client, code: str, worker: PretendWorker, tmp_path: Any
 ) -> None:
-    from jobs.actions import schedule, tasks
+    from jobs.actions.runs import schedule, tasks
 
     ask(api, code)
     schedule.place()
@@ -409,7 +409,7 @@ def test_a_task_has_the_files_of_its_code(
 
 
 def test_a_worker_without_a_sandbox_gets_no_dry_build(api: Client, code: str, people: People) -> None:
-    from jobs.actions import schedule
+    from jobs.actions.runs import schedule
 
     weak = PretendWorker(slots=1)
     job = ask(api, code).json()["job"]

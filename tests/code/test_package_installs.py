@@ -9,8 +9,9 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from jobs.actions import attempt_end, package_sets, schedule
-from jobs.actions.tasks import task_for
+from jobs.actions.code import package_sets
+from jobs.actions.runs import attempt_end, schedule
+from jobs.actions.runs.tasks import task_for
 from jobs.errors import StaleFence
 from jobs.kinds.install.payload import InstallTask
 from jobs.messages.environments import InstalledPackage, InstalledSet, PackageChoice

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs.actions import datasets
+from jobs.actions.data import datasets
 from jobs.models import Artifact, DatasetVersion
 from jobs.spec.data.profile import Profile
 

@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings as SettingsWrapper
 
-from jobs.actions import datasets
+from jobs.actions.data import datasets
 from jobs.kinds.profile.actions import ProfileActions
 from jobs.models import Dataset, DatasetVersion, IdempotencyKey, Job
 from jobs.queries import disk_use

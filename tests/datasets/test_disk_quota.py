@@ -6,7 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from jobs.actions import quotas
+from jobs.actions.people import quotas
 from jobs.errors import QuotaReached
 from jobs.models import Artifact, DatasetVersion, Job, Project, RegisteredModel
 from jobs.queries import disk_use, storage

@@ -11,7 +11,8 @@ from django.http import HttpResponse
 from django.test import Client
 
 from jobs import program, upload_files
-from jobs.actions import datasets, experiments, resumable_uploads
+from jobs.actions.data import datasets, resumable_uploads
+from jobs.actions.experiments import experiments
 from jobs.models import DatasetVersion, Job, ResumableUpload
 from jobs.queries.devices import no_worker
 from jobs.spec.data.columns import ColumnRequest

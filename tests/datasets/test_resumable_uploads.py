@@ -16,7 +16,8 @@ from asgiref.sync import sync_to_async
 from pytest_django import Settings
 
 from jobs import clock, upload_files
-from jobs.actions import resumable_uploads, tokens
+from jobs.actions.data import resumable_uploads
+from jobs.actions.people import tokens
 from jobs.errors import NotFound
 from jobs.models import Dataset, DatasetVersion, Project, ResumableUpload, UploadReservation, User
 from jobs.queries import quotas

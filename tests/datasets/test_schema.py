@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import artifacts, datasets
+from jobs.actions.data import datasets
+from jobs.actions.storage import artifacts
 from jobs.messages.overview import (
     ColumnGaps,
     Correlations,

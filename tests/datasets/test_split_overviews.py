@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import artifacts
+from jobs.actions.storage import artifacts
 from jobs.kinds.split_overview.payload import SplitOverviewPayload
 from jobs.messages.overview import Overview, PartRows, Repeats, SplitOverview, key_of
 from jobs.models import DatasetVersion, Job

@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 
 from jobs import clock
-from jobs.actions import datasets, uploads
+from jobs.actions.data import datasets, uploads
 from jobs.errors import QuotaReached
 from jobs.models import DatasetVersion, Project, UploadReservation
 from jobs.queries import disk_use, quotas

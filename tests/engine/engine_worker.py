@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs import clock
-from jobs.actions import attempt_end, tasks
+from jobs.actions.runs import attempt_end, tasks
 from jobs.kinds.search.payload import TrialTask
 from jobs.messages import events
 from jobs.models import Attempt

@@ -11,7 +11,9 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from jobs.actions import attempt_end, pipeline, registration, schedule, suggest
+from jobs.actions.registry import registration
+from jobs.actions.runs import attempt_end, pipeline, schedule
+from jobs.actions.search import suggest
 from jobs.kinds.train.actions import TrainActions
 from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, Dataset, DatasetVersion, Job

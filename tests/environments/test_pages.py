@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import environments as actions
+from jobs.actions.code import environments as actions
 from jobs.messages.environments import EnvironmentFacts, EnvironmentFailure, InstalledPackage
 from jobs.models import PackageEnvironment, Worker
 from tests import factories

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from jobs.actions import experiments
+from jobs.actions.experiments import experiments
 from jobs.errors import StaleState
 from jobs.models import Experiment, Job
 from tests.experiments.test_plan import documented

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import experiments
+from jobs.actions.experiments import experiments
 from jobs.models import Experiment, Job, Membership
 from tests.markup import text_of
 from tests.world import World

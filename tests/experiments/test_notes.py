@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import experiments
+from jobs.actions.experiments import experiments
 from jobs.models import Experiment
 from tests.markup import one_line, text_of
 from tests.world import World

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import experiments
+from jobs.actions.experiments import experiments
 from jobs.models import Experiment, Job, Trial
 from jobs.queries.experiments import Difference, differences
 from tests.world import World

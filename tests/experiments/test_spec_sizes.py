@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import experiments
+from jobs.actions.experiments import experiments
 from jobs.errors import BadSpec
 from jobs.queries import plan
 from jobs.spec.checks import patterns

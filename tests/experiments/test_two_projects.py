@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import run_quotas, schedule, uploads
+from jobs.actions.data import uploads
+from jobs.actions.runs import run_quotas, schedule
 from jobs.messages import events as contract
 from jobs.models import Attempt, DatasetVersion, Job, Membership, Project
 from jobs.queries import disk_use, quotas

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from jobs.actions import fetch_attempts, fetches
-from jobs.actions.fetch_attempts import Claimed
+from jobs.actions.data import fetch_attempts, fetches
+from jobs.actions.data.fetch_attempts import Claimed
 from jobs.fetching.download import run
 from jobs.models import DatasetVersion, Fetch, Membership, User
 from jobs.spec.data.fetching import FetchRequest

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import fetch_attempts
+from jobs.actions.data import fetch_attempts
 from jobs.models import DatasetVersion, Fetch
 from tests.fetching.making import CSV, ask, claim, fetch, row_of
 from tests.fetching.servers import file, serving

@@ -14,7 +14,8 @@ import pytest
 from django.db import connection, connections, transaction
 
 from jobs import clock
-from jobs.actions import credentials, deletions, fetch_attempts, fetches, purge, uploads
+from jobs.actions.data import credentials, fetch_attempts, fetches, uploads
+from jobs.actions.storage import deletions, purge
 from jobs.errors import BadInput, Conflict, FetchFailed, Forbidden, NotFound, QuotaReached
 from jobs.fetching import download
 from jobs.fetching.download import Copying, run

@@ -11,7 +11,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from jobs import clock
-from jobs.actions import fetches
+from jobs.actions.data import fetches
 from jobs.fetching import lease
 from jobs.models import Fetch
 from tests.fetching.making import CSV, ask, fetch, row_of

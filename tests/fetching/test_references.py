@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import datasets
-from jobs.actions.dataset_roles import set_roles
-from jobs.actions.datasets import Roles
+from jobs.actions.data import datasets
+from jobs.actions.data.dataset_roles import set_roles
+from jobs.actions.data.datasets import Roles
 from jobs.models import DatasetVersion, Fetch
 from jobs.queries import disk_use, references
 from tests.datasets.making import SHOP, make_ready

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import artifacts, deletions, experiments
+from jobs.actions.experiments import experiments
+from jobs.actions.storage import artifacts, deletions
 from jobs.errors import BadSpec, TrainyardError
 from jobs.models import Alias, ModelVersion, Project
 from jobs.queries import plan
@@ -207,7 +208,7 @@ def test_a_version_that_an_experiment_starts_from_is_kept(people: People, versio
 def test_the_task_names_the_file_of_the_version_and_whether_it_came_from_outside(
     people: People, version: ModelVersion
 ) -> None:
-    from jobs.actions.tasks import base_model_of
+    from jobs.actions.runs.tasks import base_model_of
     from jobs.store import store
 
     artifact = artifacts.adopt(store().put_blocks([b"weights"]))

@@ -1,6 +1,6 @@
 """Creates users and tokens. Runs inside an installation."""
 
-from jobs.actions import people
+from jobs.actions.people import people
 from jobs.models import User
 from webapp.demo.people import APPROVER, TRAINER, create_demo_person
 

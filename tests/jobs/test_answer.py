@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import follow_up, pipeline, schedule
+from jobs.actions.experiments import follow_up
+from jobs.actions.runs import pipeline, schedule
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import AuditEvent, Job
 from jobs.queries import answer, outcomes, progress, retrained_models, scoring

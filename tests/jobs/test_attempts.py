@@ -7,7 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from jobs import clock
-from jobs.actions import attempt_end, attempts, control, pipeline, quotas, schedule, submit
+from jobs.actions.people import quotas
+from jobs.actions.runs import attempt_end, attempts, control, pipeline, schedule, submit
 from jobs.errors import QuotaReached, StaleFence
 from jobs.messages import events as contract
 from jobs.models import Attempt, DatasetVersion, EventChunk, Job, MetricSeries, Project, Worker

@@ -9,7 +9,8 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from jobs import clock
-from jobs.actions import attempt_end, attempts, control, pipeline, schedule, tasks, trials
+from jobs.actions.runs import attempt_end, attempts, control, pipeline, schedule, tasks
+from jobs.actions.search import trials
 from jobs.errors import StaleFence
 from jobs.kinds.search.payload import TrialTask
 from jobs.messages import events as contract

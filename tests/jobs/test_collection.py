@@ -15,8 +15,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from jobs import clock, scheduler
 from jobs import models as tables
-from jobs.actions import artifacts, collection, deletions, leases
-from jobs.actions.collection import collect
+from jobs.actions import leases
+from jobs.actions.storage import artifacts, collection, deletions
+from jobs.actions.storage.collection import collect
 from jobs.errors import NotFound, StaleFence
 from jobs.models import Artifact, AuditEvent, Deletion, Experiment, JobArtifact
 from jobs.queries import references

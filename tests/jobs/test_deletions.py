@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from jobs import access, clock
-from jobs.actions import control, datasets, deletions, experiments, promotions, purge, registration
-from jobs.actions import people as people_actions
+from jobs.actions.data import datasets
+from jobs.actions.experiments import experiments
+from jobs.actions.people import people as people_actions
+from jobs.actions.registry import promotions, registration
+from jobs.actions.runs import control
+from jobs.actions.storage import deletions, purge
 from jobs.errors import Conflict, Forbidden, InUse, NotFound, StaleState, TrainyardError
 from jobs.models import (
     Alias,

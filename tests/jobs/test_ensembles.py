@@ -2,7 +2,8 @@
 
 import pytest
 
-from jobs.actions import ensembles, pipeline, submit
+from jobs.actions.runs import pipeline, submit
+from jobs.actions.search import ensembles
 from jobs.errors import BadInput, Conflict
 from jobs.models import Job
 from jobs.queries import jobs as shown

@@ -8,19 +8,10 @@ import pytest
 from django.utils import timezone
 from pydantic import ValidationError
 
-from jobs.actions import (
-    attempt_end,
-    attempts,
-    control,
-    external_search,
-    follow_up,
-    pipeline,
-    schedule,
-    search_changes,
-    suggest,
-    trials,
-)
-from jobs.actions.find_model import RESOURCES, find_model
+from jobs.actions.experiments import follow_up
+from jobs.actions.experiments.find_model import RESOURCES, find_model
+from jobs.actions.runs import attempt_end, attempts, control, pipeline, schedule
+from jobs.actions.search import external_search, search_changes, suggest, trials
 from jobs.errors import BadInput
 from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.messages import events as contract

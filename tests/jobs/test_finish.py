@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import attempt_end, attempts, control, pipeline, schedule, search_changes, suggest, trials
+from jobs.actions.runs import attempt_end, attempts, control, pipeline, schedule
+from jobs.actions.search import search_changes, suggest, trials
 from jobs.errors import Conflict, NotFound, StaleState
 from jobs.messages import events as contract
 from jobs.messages.suggest import Answer, Suggestion
@@ -126,7 +127,7 @@ def test_a_finished_search_is_the_same_after_a_crash_between_any_two_writes(
     control.finish(job, by=yard.owner)
     attempt_end.finish(second.pk, Outcome.STOPPED)
     with monkeypatch.context() as broken, pytest.raises(SystemExit):
-        broken.setattr("jobs.actions.submit.child", lambda *_, **__: dies(job))
+        broken.setattr("jobs.actions.runs.submit.child", lambda *_, **__: dies(job))
         pipeline.advance(job)
     assert job.children.count() == 0
     pipeline.advance_all()  # another scheduler

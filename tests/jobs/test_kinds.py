@@ -8,8 +8,8 @@ import pytest
 from django.apps import apps
 from django.db import connection
 
-from jobs.actions import attempt_end, schedule
-from jobs.actions.payloads import change_payload
+from jobs.actions.runs import attempt_end, schedule
+from jobs.actions.runs.payloads import change_payload
 from jobs.errors import Conflict
 from jobs.kinds import payload_of
 from jobs.kinds.search.payload import SearchPayload

@@ -14,25 +14,13 @@ import pytest
 from django.db import connections
 
 from jobs import clock
-from jobs.actions import (
-    attempt_end,
-    attempts,
-    audit,
-    control,
-    datasets,
-    deletions,
-    experiments,
-    logins,
-    people,
-    promotions,
-    registration,
-    registry,
-    releases,
-    runner_events,
-    schedule,
-    submit,
-    tokens,
-)
+from jobs.actions.audit import audit
+from jobs.actions.data import datasets
+from jobs.actions.experiments import experiments
+from jobs.actions.people import logins, people, tokens
+from jobs.actions.registry import promotions, registration, registry, releases
+from jobs.actions.runs import attempt_end, attempts, control, runner_events, schedule, submit
+from jobs.actions.storage import deletions
 from jobs.errors import BadInput, NotFound, StaleState
 from jobs.kinds.gate.payload import GateResult
 from jobs.kinds.register.facts import REGISTER

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from jobs.actions import attempt_end, attempts, metrics, schedule
+from jobs.actions.runs import attempt_end, attempts, metrics, schedule
 from jobs.errors import StaleFence
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job, MetricChunk, MetricSeries, Trial

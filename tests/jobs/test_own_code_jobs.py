@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import attempts, control, experiments, sandboxes, schedule, submit, tasks, trials
+from jobs.actions.code import sandboxes
+from jobs.actions.experiments import experiments
+from jobs.actions.runs import attempts, control, schedule, submit, tasks
+from jobs.actions.search import trials
 from jobs.errors import BadSpec, Conflict, Forbidden, StaleFence
 from jobs.messages.sandbox import MIB, Level, Limits, SandboxRecord
 from jobs.models import (

@@ -1,6 +1,7 @@
 import pytest
 
-from jobs.actions import attempt_end, control, pipeline, schedule, trials
+from jobs.actions.runs import attempt_end, control, pipeline, schedule
+from jobs.actions.search import trials
 from jobs.errors import BadInput, StaleState
 from jobs.kinds import planned
 from jobs.kinds.train.actions import TrainActions

@@ -13,7 +13,8 @@ import pytest
 from django.db import connection, connections, transaction
 
 from jobs import clock, scheduler
-from jobs.actions import attempt_end, attempts, events, pipeline, schedule, search_changes
+from jobs.actions.runs import attempt_end, attempts, events, pipeline, schedule
+from jobs.actions.search import search_changes
 from jobs.messages import events as contract
 from jobs.models import Attempt, EventChunk, Job
 from jobs.models import Worker as WorkerRow

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import retention, trials
+from jobs.actions.search import trials
+from jobs.actions.storage import retention
 from jobs.models import Checkpoint, Job
 from jobs.queries import outcomes
 from tests.jobs.yard import PretendWorker, Yard, placed_search

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import results, trials
+from jobs.actions.runs import results
+from jobs.actions.search import trials
 from jobs.kinds.train.payload import TrainPayload, TrainResult
 from jobs.models import Job
 from jobs.queries import jobs as job_queries

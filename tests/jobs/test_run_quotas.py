@@ -10,7 +10,15 @@ from django.db import connection
 from django.db.models import F, Sum
 from django.db.models.functions import Length
 
-from jobs.actions import attempt_end, attempts, control, metrics, pipeline, run_quotas, schedule
+from jobs.actions.runs import (
+    attempt_end,
+    attempts,
+    control,
+    metrics,
+    pipeline,
+    run_quotas,
+    schedule,
+)
 from jobs.errors import QuotaReached
 from jobs.messages import events as contract
 from jobs.models import Attempt, Checkpoint, EventChunk, Job, MetricChunk, Project

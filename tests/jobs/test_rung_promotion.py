@@ -10,7 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from pydantic import ValidationError
 
 from jobs import clock
-from jobs.actions import attempt_end, control, pipeline, retention, rung_promotion, schedule, suggest, trials
+from jobs.actions.runs import attempt_end, control, pipeline, schedule
+from jobs.actions.search import rung_promotion, suggest, trials
+from jobs.actions.storage import retention
 from jobs.messages import events as contract
 from jobs.messages.suggest import Suggestion, SuggestRequest, TrialRow
 from jobs.models import Attempt, Checkpoint, Execution, Job, Trial, TrialDecision

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from jobs.actions import attempt_end, attempts, control, pipeline, trials
+from jobs.actions.runs import attempt_end, attempts, control, pipeline
+from jobs.actions.search import trials
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job
 from jobs.queries import progress, trial_columns

@@ -6,7 +6,9 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from jobs import clock
-from jobs.actions import attempt_end, leases, pipeline, schedule, suggest, trials, workers
+from jobs.actions import leases
+from jobs.actions.runs import attempt_end, pipeline, schedule, workers
+from jobs.actions.search import suggest, trials
 from jobs.models import Artifact, Attempt, Job, JobArtifact, Project, Worker
 from jobs.queries import disk_use, jobs, plan, queue, waiting
 from jobs.queries.devices import mesh_of

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import ensembles, own_code, submit, trials
-from jobs.actions.registration import add_to_new_model, register_outputs
-from jobs.actions.tasks import origin_of
+from jobs.actions.code import own_code
+from jobs.actions.registry.registration import add_to_new_model, register_outputs
+from jobs.actions.runs import submit
+from jobs.actions.runs.tasks import origin_of
+from jobs.actions.search import ensembles, trials
 from jobs.errors import Conflict, Forbidden, NotFound, StaleState
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import control, pipeline, schedule, search_changes, suggest, trials
+from jobs.actions.runs import control, pipeline, schedule
+from jobs.actions.search import search_changes, suggest, trials
 from jobs.errors import BadInput, Conflict, NotFound, StaleFence, StaleState
 from jobs.messages.suggest import Answer, Suggestion, SuggestRequest
 from jobs.models import AuditEvent, Job, Trial, User

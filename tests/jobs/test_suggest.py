@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import control, pipeline, suggest
+from jobs.actions.runs import control, pipeline
+from jobs.actions.search import suggest
 from jobs.actions.transition import move_trial
 from jobs.messages.suggest import Answer, Dropped, Suggestion, SuggestRequest
 from jobs.models import Job, Trial, TrialDecision

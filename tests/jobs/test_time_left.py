@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from jobs import clock
-from jobs.actions import attempt_end, control, pipeline, schedule
+from jobs.actions.runs import attempt_end, control, pipeline, schedule
 from jobs.messages import events as contract
 from jobs.models import Attempt, Execution, Job, Trial
 from jobs.queries import progress

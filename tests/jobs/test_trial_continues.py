@@ -8,7 +8,9 @@ import pytest
 from django.db import transaction
 
 from jobs import clock
-from jobs.actions import attempt_end, control, pipeline, schedule, tasks, transition, trials
+from jobs.actions import transition
+from jobs.actions.runs import attempt_end, control, pipeline, schedule, tasks
+from jobs.actions.search import trials
 from jobs.errors import BadInput, StaleState
 from jobs.messages import events as contract
 from jobs.models import Attempt, Checkpoint, Job, Trial

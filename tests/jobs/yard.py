@@ -4,7 +4,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.actions import attempt_end, attempts, pipeline, schedule, submit, suggest, workers
+from jobs.actions.runs import attempt_end, attempts, pipeline, schedule, submit, workers
+from jobs.actions.search import suggest
 from jobs.messages import events as contract
 from jobs.messages.events import RunnerEvent
 from jobs.messages.suggest import Answer, Suggestion

@@ -17,7 +17,7 @@ from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
 from pytest_django import Settings
 
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from tests import factories, fuzzing
 from tests.people import People, make_people
 from webapp.asgi import application

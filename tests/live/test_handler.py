@@ -16,7 +16,8 @@ from django.http import HttpRequest, JsonResponse
 from django.urls import path
 from pytest_django import Settings
 
-from jobs.actions import events, tokens
+from jobs.actions.people import tokens
+from jobs.actions.runs import events
 from jobs.models import ReleaseRecord
 from jobs.queries import releases
 from tests.jobs.yard import Yard

@@ -12,7 +12,9 @@ from channels.db import database_sync_to_async
 from django.contrib.auth.models import AnonymousUser
 
 from jobs import hints
-from jobs.actions import deletions, events, people
+from jobs.actions.people import people
+from jobs.actions.runs import events
+from jobs.actions.storage import deletions
 from jobs.models import Job, Role, Session, User
 from tests.jobs.yard import Yard
 from tests.people import browser_of

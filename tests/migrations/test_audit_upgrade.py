@@ -11,7 +11,7 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils.crypto import salted_hmac
 
-from jobs.actions import audit
+from jobs.actions.audit import audit
 from jobs.models import AuditEvent, AuditHead, Project
 from jobs.queries.audit_verification import ChainState, verify
 from tests.database import earlier, migrate, upgrade, upgrade_rows

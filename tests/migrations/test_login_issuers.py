@@ -6,7 +6,8 @@ import re
 import pytest
 from django.test import Client
 
-from jobs.actions import people, promotions, tokens
+from jobs.actions.people import people, tokens
+from jobs.actions.registry import promotions
 from jobs.models import AuditEvent, Project, PromotionRequest, Role, User
 from tests.markup import one_line
 from tests.people import browser_of

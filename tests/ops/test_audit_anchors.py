@@ -21,7 +21,7 @@ from django.db import transaction
 from django.utils.crypto import salted_hmac
 
 from jobs import scheduler
-from jobs.actions import audit
+from jobs.actions.audit import audit
 from jobs.audit_chain import HEAD_SALT
 from jobs.models import AuditEvent
 from jobs.queries import audit_anchors
@@ -207,7 +207,7 @@ def test_an_earlier_backup_without_a_copy_of_the_head_is_restored(
 def test_a_line_of_the_log_can_be_compared(caplog: pytest.LogCaptureFixture, as_json: bool) -> None:
     with transaction.atomic():
         event = audit.record("job.pause", "job:1", by=None)
-    with caplog.at_level(logging.INFO, logger="jobs.actions.audit"):
+    with caplog.at_level(logging.INFO, logger="jobs.actions.audit.audit"):
         audit.log_anchor()
     settings = logging_settings(as_json=as_json)["formatters"]
     formatter = next(iter(settings.values()))
@@ -224,7 +224,7 @@ def test_the_scheduler_writes_the_line_at_its_start_and_every_hour(
     monkeypatch.setattr(scheduler, "hold_lease", lambda holder: True)
     monkeypatch.setattr(scheduler, "tick", stop.set)
     monkeypatch.setattr(scheduler.datasets, "ensure_bundled", lambda: None)
-    with caplog.at_level(logging.INFO, logger="jobs.actions.audit"):
+    with caplog.at_level(logging.INFO, logger="jobs.actions.audit.audit"):
         scheduler.run(stop)
-    assert [record.name for record in caplog.records].count("jobs.actions.audit") == 1
+    assert [record.name for record in caplog.records].count("jobs.actions.audit.audit") == 1
     assert scheduler.ANCHOR_SECONDS == 3600

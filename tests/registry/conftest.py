@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.hashers import make_password
 from django.db import transaction
 
-from jobs.actions import promotions, registration, registry
+from jobs.actions.registry import promotions, registration, registry
 from jobs.kinds.gate.payload import GateResult
 from jobs.kinds.register.payload import RegisterResult
 from jobs.models import (

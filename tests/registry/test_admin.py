@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from jobs.actions import promotions
+from jobs.actions.registry import promotions
 from jobs.models import PromotionRequest, User
 from tests.people import browser_of
 from tests.registry.conftest import Yard, judge

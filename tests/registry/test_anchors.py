@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from jobs import audit_chain, signing
-from jobs.actions import releases
+from jobs.actions.registry import releases
 from jobs.messages.release import Release, SignedRelease
 from jobs.models import AuditEvent, AuditHead, ReleaseRecord
 from jobs.queries.audit_verification import ChainState, verify

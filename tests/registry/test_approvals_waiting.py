@@ -3,7 +3,7 @@
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from jobs.actions import promotions
+from jobs.actions.registry import promotions
 from jobs.models import Membership, PromotionRequest, Role, User
 from jobs.queries import home
 from tests.registry.conftest import GOOD_GATES, Yard, judge

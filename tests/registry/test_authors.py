@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobs.actions import gate_rules, promotions, registration
-from jobs.actions.gates import AUTHORSHIP
+from jobs.actions.registry import gate_rules, promotions, registration
+from jobs.actions.registry.gates import AUTHORSHIP
 from jobs.errors import Forbidden
 from jobs.models import Artifact, Job, JobArtifact, ModelVersion, PromotionRequest, Role, User
 from jobs.spec.gates import GateRules

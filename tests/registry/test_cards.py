@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.actions import registry
+from jobs.actions.registry import registry
 from jobs.models import ModelVersion
 from tests.markup import one_line, text_of
 from tests.people import browser_of

@@ -3,7 +3,8 @@
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from jobs.actions import people, promotions
+from jobs.actions.people import people
+from jobs.actions.registry import promotions
 from jobs.errors import Forbidden
 from jobs.models import Role, User
 from jobs.queries import deciders

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jobs.actions import gate_rules, promotions
+from jobs.actions.registry import gate_rules, promotions
 from jobs.errors import Forbidden, GatesOpen, NotFound, StaleState
 from jobs.models import AuditEvent, GateRevision, PromotionRequest
 from jobs.queries import gate_rules as queries

@@ -1,4 +1,4 @@
-from jobs.actions import gate_rules
+from jobs.actions.registry import gate_rules
 from jobs.queries import gate_rules as queries
 from jobs.spec.gates import GateRules
 from tests.people import browser_of

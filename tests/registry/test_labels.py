@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import promotions, registry, releases
+from jobs.actions.registry import promotions, registry, releases
 from jobs.errors import BadInput
 from jobs.messages.release import Release, SignedRelease
 from jobs.models import ModelVersion, ReleaseRecord

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jobs.actions import registration
-from jobs.actions.kind_actions import actions_for
+from jobs.actions.registry import registration
+from jobs.actions.runs.kind_actions import actions_for
 from jobs.errors import Conflict
 from jobs.kinds.register.facts import REGISTER
 from jobs.models import Job, Revision

@@ -9,10 +9,12 @@ from typing import get_args as values_of
 import pytest
 
 from jobs import signing
-from jobs.actions import control, deletions, promotions, registration, results
-from jobs.actions.code import digest_of
-from jobs.actions.kind_actions import actions_of
-from jobs.actions.tasks import task_for
+from jobs.actions.code.code import digest_of
+from jobs.actions.registry import promotions, registration
+from jobs.actions.runs import control, results
+from jobs.actions.runs.kind_actions import actions_of
+from jobs.actions.runs.tasks import task_for
+from jobs.actions.storage import deletions
 from jobs.errors import BadInput, Conflict, Forbidden, InUse
 from jobs.kinds.gate.payload import GateTask
 from jobs.kinds.register.payload import RegisterResult, RegisterTask

@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from jobs.actions import gate_rules, promotions
+from jobs.actions.registry import gate_rules, promotions
 from jobs.models import PromotionRequest, User
 from jobs.spec.gates import GateRules
 from tests import factories

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from jobs.actions import promotions, registration, replica_reports
+from jobs.actions.registry import promotions, registration, replica_reports
 from jobs.errors import BadInput, Conflict, Forbidden, GatesOpen, NotFound, StaleState
 from jobs.kinds.gate.payload import GateResult
 from jobs.messages.release import ReplicaReport, SignedRelease

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.db import connections, transaction
 
-from jobs.actions import promotions, releases
+from jobs.actions.registry import promotions, releases
 from jobs.errors import Conflict, StaleState
 from jobs.messages.release import SignedRelease
 from jobs.models import Decision, PromotionRequest, ReleaseRecord

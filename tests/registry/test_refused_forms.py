@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jobs.actions import promotions, releases
+from jobs.actions.registry import promotions, releases
 from jobs.models import Alias
 from tests.markup import one_line
 from tests.people import browser_of

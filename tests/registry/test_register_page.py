@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from jobs.actions.payloads import change_payload
+from jobs.actions.runs.payloads import change_payload
 from jobs.kinds.train.payload import SourceTrial
 from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel
 from jobs.queries import registry

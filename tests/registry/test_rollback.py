@@ -4,7 +4,7 @@ import pytest
 from django.conf import settings
 
 from jobs import signing
-from jobs.actions import promotions, releases
+from jobs.actions.registry import promotions, releases
 from jobs.errors import BadInput, Conflict, Forbidden
 from jobs.messages.release import SignedRelease
 from jobs.models import AuditEvent, ReleaseRecord

@@ -5,7 +5,8 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from jobs.actions import people, promotions
+from jobs.actions.people import people
+from jobs.actions.registry import promotions
 from jobs.errors import Forbidden
 from jobs.models import AuditEvent, Project, PromotionRequest, User
 from tests.people import browser_of

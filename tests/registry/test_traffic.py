@@ -8,7 +8,8 @@ from django.db import DatabaseError
 from django.test import Client
 
 from jobs import clock
-from jobs.actions import promotions, releases, replica_reports, tokens, traffic
+from jobs.actions.people import tokens
+from jobs.actions.registry import promotions, releases, replica_reports, traffic
 from jobs.messages.histogram import bucket_of
 from jobs.messages.release import ReplicaReport
 from jobs.messages.traffic import MOST, Counts, TrafficInterval, TrafficReport, VersionCounts

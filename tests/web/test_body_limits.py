@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.core.handlers import asgi
 from pytest_django import Settings
 
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from jobs.messages.code import MAX_BYTES
 from jobs.models import User
 from jobs.spec.data.images import MAX_IMAGE_BYTES

@@ -17,7 +17,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings as SettingsWrapper
 
-from jobs.actions import people as actions
+from jobs.actions.people import people as actions
 from jobs.models import Attempt, AuditEvent, Checkpoint, Job
 from tests.factories import make_attempt, make_experiment, make_job, make_trials, make_worker
 from tests.markup import text_of

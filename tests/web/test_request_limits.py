@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from tests.people import make_people
 from webapp.limits import requests
 from webapp.limits.requests import LimitRequests

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from jobs.actions import attempts
+from jobs.actions.runs import attempts
 from jobs.messages import events as contract
 from jobs.models import Attempt, Checkpoint, Job, Trial
 from tests.factories import (

@@ -19,7 +19,9 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from jobs import models
-from jobs.actions import deletions, resumable_uploads, tokens
+from jobs.actions.data import resumable_uploads
+from jobs.actions.people import tokens
+from jobs.actions.storage import deletions
 from tests import factories
 from tests.people import People, browser_of, make_people
 from webapp.live import routing

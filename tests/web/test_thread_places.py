@@ -9,7 +9,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.conf import settings
 
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from tests.people import make_people
 from webapp.handler import OneThreadHandler
 from webapp.limits import threads

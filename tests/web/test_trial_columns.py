@@ -10,7 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from jobs.actions import analyses, events, trials
+from jobs.actions.runs import events
+from jobs.actions.search import analyses, trials
 from jobs.actions.transition import move_trial
 from jobs.messages.analysis import ImportanceRequest
 from jobs.models import Analysis, Job, MetricChunk, MetricSeries, Trial

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
-from jobs.actions import tokens, uploads
+from jobs.actions.data import uploads
+from jobs.actions.people import tokens
 from jobs.models import Project, UploadReservation
 from tests.factories import make_model
 from tests.people import People, make_people

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from jobs import hints
-from jobs.actions import logins
+from jobs.actions.people import logins
 from jobs.errors import TooManyAttempts
 from jobs.models import User
 from webapp.accounts import delay, login

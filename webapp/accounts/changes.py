@@ -8,7 +8,7 @@ from allauth.mfa.models import Authenticator
 from django.dispatch import receiver
 from django.http import HttpRequest
 
-from jobs.actions import logins, people
+from jobs.actions.people import logins, people
 from jobs.models import User
 from webapp.accounts.login import issuers_of
 

@@ -11,7 +11,7 @@ from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.models import Authenticator
 from django import forms
 
-from jobs.actions import logins
+from jobs.actions.people import logins
 from jobs.errors import TooManyAttempts
 from jobs.models import LoginLink, User
 from webapp.accounts import delay

@@ -1,7 +1,7 @@
 """The one login: every way in checks its secrets and ends here.
 
 Passwords are checked by `Backend`, codes by the forms beside this module, links by their page. `Backend` and
-the forms count attempts in `jobs.actions.logins`. allauth asks for the second factor, then its adapter calls
+the forms count attempts in `jobs.actions.people.logins`. allauth asks for the second factor, then its adapter calls
 `complete`.
 """
 
@@ -15,7 +15,7 @@ from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponse
 
 from jobs import clock
-from jobs.actions import logins
+from jobs.actions.people import logins
 from jobs.models import LoginLink, User
 from jobs.queries.people import active_user
 

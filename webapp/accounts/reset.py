@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from jobs.actions import people
+from jobs.actions.people import people
 from jobs.models import User
 
 

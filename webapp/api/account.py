@@ -3,7 +3,7 @@
 from django.http import HttpRequest
 from ninja import Router
 
-from jobs.actions.tokens import SCOPES
+from jobs.actions.people.tokens import SCOPES
 from jobs.answers.people.people import MeOut
 from jobs.queries import people
 from webapp.api.auth import caller, needs

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import follow_up
+from jobs.actions.experiments import follow_up
 from jobs.answers.runs.jobs import JobOut
 from jobs.answers.search.search_results import AnswerOut
 from jobs.queries import answer

@@ -8,7 +8,7 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
 from jobs import access
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from jobs.errors import Forbidden
 from jobs.models import ApiToken, User
 from webapp.api import throttle

@@ -5,8 +5,8 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from jobs import access
-from jobs.actions import code as actions
-from jobs.actions import deletions
+from jobs.actions.code import code as actions
+from jobs.actions.storage import deletions
 from jobs.answers.code.code import (
     CodeDifferencesOut,
     CodeFilesOut,

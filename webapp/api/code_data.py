@@ -5,7 +5,7 @@ from ninja import Router, Status
 from pydantic import Field
 
 from jobs import access
-from jobs.actions import code_data as actions
+from jobs.actions.data import code_data as actions
 from jobs.answers.code.code import CodeDataListOut, CodeDataOut
 from jobs.queries import code_data as queries
 from webapp.api.auth import actor

@@ -5,7 +5,7 @@ from ninja import Query, Router, Status
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import credentials as actions
+from jobs.actions.data import credentials as actions
 from jobs.answers.data.credentials import CredentialOut
 from jobs.queries import credentials as queries
 from webapp.api.auth import actor

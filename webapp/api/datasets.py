@@ -9,9 +9,10 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from jobs import access
-from jobs.actions import dataset_roles, deletions, fetches, resumable_uploads
-from jobs.actions import datasets as actions
-from jobs.actions.datasets import Roles
+from jobs.actions.data import dataset_roles, fetches, resumable_uploads
+from jobs.actions.data import datasets as actions
+from jobs.actions.data.datasets import Roles
+from jobs.actions.storage import deletions
 from jobs.answers.data.datasets import DatasetOut, DatasetVersionOut, OverviewOut, PreviewOut
 from jobs.errors import BadInput
 from jobs.models import Dataset, DatasetVersion, Project, ResumableUpload

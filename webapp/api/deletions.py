@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from ninja import Query, Router
 
 from jobs import access
-from jobs.actions import deletions as actions
+from jobs.actions.storage import deletions as actions
 from jobs.answers.code.code import CodeVersionOut
 from jobs.answers.data.datasets import DatasetOut
 from jobs.answers.experiments.experiments import ExperimentOut

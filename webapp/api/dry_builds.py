@@ -7,7 +7,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field, ValidationError
 
 from jobs import access
-from jobs.actions import dry_builds as actions
+from jobs.actions.code import dry_builds as actions
 from jobs.answers.code.code import DryBuildOut
 from jobs.errors import BadInput
 from jobs.kinds.dry_build.payload import DryBuildPayload

@@ -7,7 +7,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from jobs import access
-from jobs.actions import releases, traffic_split
+from jobs.actions.registry import releases, traffic_split
 from jobs.answers.registry.endpoints import EndpointOut, ServedOut
 from jobs.answers.registry.traffic import TrafficOut
 from jobs.queries import endpoints as queries

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import package_installs, package_sets
+from jobs.actions.code import package_installs, package_sets
 from jobs.answers.code.environments import EnvironmentsOut
 from jobs.answers.runs.jobs import JobOut
 from jobs.models import CodeVersion

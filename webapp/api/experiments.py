@@ -8,9 +8,9 @@ from pydantic import Field
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import deletions
-from jobs.actions import experiments as actions
-from jobs.actions.find_model import find_model, read_budget
+from jobs.actions.experiments import experiments as actions
+from jobs.actions.experiments.find_model import find_model, read_budget
+from jobs.actions.storage import deletions
 from jobs.answers.experiments.experiments import (
     ExperimentOut,
     FoundOut,

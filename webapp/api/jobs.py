@@ -8,8 +8,9 @@ from pydantic import Field
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import control, deletions, submit
-from jobs.actions.kind_submission import submit_kind
+from jobs.actions.runs import control, submit
+from jobs.actions.runs.kind_submission import submit_kind
+from jobs.actions.storage import deletions
 from jobs.answers.base import JsonObject
 from jobs.answers.runs.events import EventsOut, LogsOut
 from jobs.answers.runs.jobs import AttemptOut, ChangedJobOut, CheckpointOut, JobOut

@@ -6,7 +6,7 @@ from ninja.responses import Status
 from pydantic import Field
 
 from jobs import access
-from jobs.actions import people
+from jobs.actions.people import people
 from jobs.answers.people.people import InvitedOut, PersonOut
 from jobs.queries import people as queries
 from webapp.api.auth import actor, needs, require_rights_of_admin

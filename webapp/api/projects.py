@@ -7,7 +7,8 @@ from pydantic import Field
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import deletions, people
+from jobs.actions.people import people
+from jobs.actions.storage import deletions
 from jobs.answers.people.projects import MemberOut, ProjectOut
 from jobs.models import Role
 from jobs.queries import projects as queries

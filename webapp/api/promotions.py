@@ -9,7 +9,7 @@ from pydantic import Field
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import promotions
+from jobs.actions.registry import promotions
 from jobs.answers.registry.promotions import PromotionOut
 from jobs.models import PromotionRequest
 from jobs.queries import promotions as queries

@@ -5,7 +5,7 @@ from ninja import Router
 from pydantic import Field
 
 from jobs import access
-from jobs.actions import quota_changes
+from jobs.actions.people import quota_changes
 from jobs.answers.people.quotas import QuotasOut
 from jobs.errors import StaleState
 from jobs.queries import quotas as queries

@@ -8,7 +8,8 @@ from pydantic import Field, ValidationError
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import deletions, gate_rules, registration, registry, releases
+from jobs.actions.registry import gate_rules, registration, registry, releases
+from jobs.actions.storage import deletions
 from jobs.answers.registry.gates import GatesOut
 from jobs.answers.registry.registry import (
     AliasOut,

@@ -11,7 +11,7 @@ from ninja.responses import Status
 from pydantic import Field
 
 from jobs import access
-from jobs.actions import replica_reports
+from jobs.actions.registry import replica_reports
 from jobs.answers.registry.endpoints import AccessOut, ReleasesOut
 from jobs.messages.release import ReplicaReport, SignedRelease
 from jobs.models import User

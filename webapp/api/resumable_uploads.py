@@ -16,7 +16,7 @@ from ninja import Query, Router
 from ninja.responses import Status
 
 from jobs import access, upload_files
-from jobs.actions import resumable_uploads as actions
+from jobs.actions.data import resumable_uploads as actions
 from jobs.answers.data.resumable_uploads import ResumableUploadOut
 from jobs.errors import BadInput, Conflict, TrainyardError
 from jobs.queries import resumable_uploads as queries

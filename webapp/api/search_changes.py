@@ -8,7 +8,7 @@ from pydantic import Field
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import search_changes
+from jobs.actions.search import search_changes
 from jobs.answers.base import JsonObject
 from jobs.answers.runs.jobs import JobOut
 from jobs.models import Job

@@ -7,7 +7,7 @@ from ninja import Router
 from pydantic import Field
 
 from jobs import access
-from jobs.actions import installation_settings
+from jobs.actions.code import installation_settings
 from jobs.answers.code.settings import ProjectSandboxOut, SettingsOut
 from jobs.errors import StaleState
 from jobs.messages.sandbox import Level

@@ -7,7 +7,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field, ValidationError
 
 from jobs import access
-from jobs.actions import split_overviews as actions
+from jobs.actions.data import split_overviews as actions
 from jobs.answers.data.datasets import SplitOverviewOut
 from jobs.errors import BadInput
 from jobs.queries import split_overviews as queries

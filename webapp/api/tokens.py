@@ -7,7 +7,7 @@ from ninja import Query, Router
 from ninja.responses import Status
 from pydantic import AwareDatetime, Field
 
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from jobs.answers.people.tokens import NewTokenOut, TokenOut
 from jobs.errors import NotFound
 from jobs.queries import tokens as queries

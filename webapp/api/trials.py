@@ -8,8 +8,8 @@ from pydantic import Field, StringConstraints
 
 from jobs import access, clock
 from jobs.access import Action
-from jobs.actions import ensembles
-from jobs.actions import trials as actions
+from jobs.actions.search import ensembles
+from jobs.actions.search import trials as actions
 from jobs.answers.base import Parameter
 from jobs.answers.runs.jobs import JobOut
 from jobs.answers.search.search_results import ColumnsOut, ImportanceOut, TimelineOut

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from jobs.actions.datasets import Roles
+from jobs.actions.data.datasets import Roles
 from jobs.errors import BadInput
 from jobs.messages.code import MAX_FILES, MAX_NAME, MAX_PATH
 from jobs.spec.data.addresses import MAX_LENGTH

@@ -8,7 +8,7 @@ from ninja.responses import Status
 from pydantic import Field
 
 from jobs import access
-from jobs.actions import workers
+from jobs.actions.runs import workers
 from jobs.answers.runs.workers import WorkerOut
 from jobs.models import Worker
 from jobs.queries import workers as queries

@@ -5,7 +5,7 @@ from datetime import timedelta
 from urllib.parse import urlencode
 
 from jobs import clock
-from jobs.actions import people, tokens
+from jobs.actions.people import people, tokens
 from jobs.queries.people import accounts
 
 TRAINER, APPROVER = "ada", "grace"

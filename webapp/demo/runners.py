@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from jobs import access
-from jobs.actions import audit
+from jobs.actions.audit import audit
 from jobs.errors import Conflict, NotFound
 from jobs.models import Job, User
 from jobs.queries import resumable

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from jobs.actions import credentials as actions
+from jobs.actions.data import credentials as actions
 from jobs.models import Credential, Project, User
 from jobs.spec.data.credentials import LABELS
 from webapp.forms.reading import ReadForm

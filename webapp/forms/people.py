@@ -6,8 +6,8 @@ from typing import Any
 
 from django import forms
 
-from jobs.actions.people import SLUG
-from jobs.actions.tokens import ADMIN_SCOPES, OFFERED_SCOPES
+from jobs.actions.people.people import SLUG
+from jobs.actions.people.tokens import ADMIN_SCOPES, OFFERED_SCOPES
 from jobs.models import Role
 from webapp.forms.reading import ReadForm
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django import forms
 
-from jobs.actions import quota_changes
+from jobs.actions.people import quota_changes
 from jobs.answers.people.quotas import QuotaOut, QuotasOut
 from jobs.models import Project, User
 from jobs.queries.quotas import HIGHEST, defaults, own, revision_of

@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from jobs.actions.search_changes import BUDGET
+from jobs.actions.search.search_changes import BUDGET
 from jobs.errors import TrainyardError
 from jobs.models import Job
 from jobs.queries import outcomes

@@ -11,7 +11,7 @@ from django.http.cookie import parse_cookie
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from jobs.models import User
 
 

@@ -15,7 +15,7 @@ from channels.db import database_sync_to_async
 from django.http import HttpRequest
 
 from jobs import upload_files
-from jobs.actions import resumable_uploads
+from jobs.actions.data import resumable_uploads
 from jobs.errors import DiskFull, NotFound, TrainyardError
 from jobs.upload_files import Part
 from webapp.http_errors import Unavailable

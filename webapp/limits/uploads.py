@@ -16,7 +16,7 @@ from django.db import Error as DatabaseFailed
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import uploads
+from jobs.actions.data import uploads
 from jobs.errors import QuotaReached, TrainyardError
 from jobs.models import Project, User
 from webapp.limits.callers import Caller

@@ -15,7 +15,7 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
 
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from jobs.errors import TrainyardError
 from jobs.models import User
 from jobs.models.sessions import stored_key

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from channels.db import database_sync_to_async
 
 from jobs import access
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from jobs.errors import TrainyardError
 from jobs.models import Job, User
 from jobs.queries.events import Slice

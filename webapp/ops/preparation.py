@@ -12,8 +12,8 @@ from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from jobs.actions.people import add_person, create_login_link
-from jobs.actions.tokens import service_token
+from jobs.actions.people.people import add_person, create_login_link
+from jobs.actions.people.tokens import service_token
 from jobs.messages.sandbox import INSTALL_BUBBLEWRAP, Level
 from jobs.queries.people import accounts
 from jobs.signing import public_key_file

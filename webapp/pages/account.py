@@ -10,8 +10,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from jobs.actions import logins
-from jobs.actions import people as actions
+from jobs.actions.people import logins
+from jobs.actions.people import people as actions
 from jobs.errors import NotFound
 from jobs.models import User
 from jobs.queries import sessions

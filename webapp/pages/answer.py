@@ -5,7 +5,8 @@ from django.urls import path
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import follow_up, trials
+from jobs.actions.experiments import follow_up
+from jobs.actions.search import trials
 from jobs.queries import registry
 from webapp.pages.shortcuts import Request, action, notify, redirect
 

@@ -10,11 +10,11 @@ from django.utils.text import slugify
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import code as actions
-from jobs.actions import code_data as loading
-from jobs.actions import package_installs as installs
-from jobs.actions import package_sets as sets
-from jobs.actions.code import Created
+from jobs.actions.code import code as actions
+from jobs.actions.code import package_installs as installs
+from jobs.actions.code import package_sets as sets
+from jobs.actions.code.code import Created
+from jobs.actions.data import code_data as loading
 from jobs.answers.code.code import CodeDataOut
 from jobs.errors import Conflict, TrainyardError
 from jobs.messages.code import MAX_BYTES, MAX_FILES, MAX_SHOWN_BYTES, CodeEntry, CodeFound

@@ -5,7 +5,7 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import credentials as actions
+from jobs.actions.data import credentials as actions
 from webapp.forms.credentials import FORMS, KINDS
 from webapp.pages.shortcuts import (
     Request,

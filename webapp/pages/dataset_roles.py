@@ -7,9 +7,9 @@ from django.urls import path
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import dataset_roles
-from jobs.actions import datasets as actions
-from jobs.actions.datasets import Roles
+from jobs.actions.data import dataset_roles
+from jobs.actions.data import datasets as actions
+from jobs.actions.data.datasets import Roles
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion
 from jobs.spec.data.dialect import DialectRequest, ReadOptions

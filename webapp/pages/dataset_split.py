@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.urls import path
 
 from jobs import access
-from jobs.actions import split_overviews as actions
+from jobs.actions.data import split_overviews as actions
 from jobs.errors import NotFound
 from jobs.messages.overview import Overview
 from jobs.models import DatasetVersion

@@ -9,9 +9,9 @@ from django.utils.text import slugify
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import datasets as actions
-from jobs.actions import fetches, resumable_uploads
-from jobs.actions.datasets import Roles
+from jobs.actions.data import datasets as actions
+from jobs.actions.data import fetches, resumable_uploads
+from jobs.actions.data.datasets import Roles
 from jobs.errors import BadInput, NotFound, TrainyardError
 from jobs.models import Credential, Dataset, DatasetVersion, Project, ResumableUpload
 from jobs.queries import credentials

@@ -7,8 +7,8 @@ from django.urls import path
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import datasets as actions
-from jobs.actions import fetches
+from jobs.actions.data import datasets as actions
+from jobs.actions.data import fetches
 from jobs.models import DatasetVersion
 from jobs.queries import code_data
 from jobs.queries import datasets as queries

@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.urls import path, reverse
 
 from jobs import access
-from jobs.actions import deletions as actions
+from jobs.actions.storage import deletions as actions
 from jobs.answers.storage.deletions import ReferrerOut
 from jobs.errors import InUse, NotFound
 from jobs.models import CodeVersion, Dataset, Deletion, Experiment, Job, ModelVersion, Project, User

@@ -7,7 +7,7 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import releases
+from jobs.actions.registry import releases
 from jobs.answers.registry.endpoints import ReplicaOut
 from jobs.messages.release import ModelProcess
 from jobs.models import Endpoint

@@ -9,7 +9,7 @@ from django.urls import path
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import experiments as actions
+from jobs.actions.experiments import experiments as actions
 from jobs.errors import BadInput, StaleState, TrainyardError
 from jobs.models import Experiment, ModelVersion, Project
 from jobs.queries import code_data

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import experiments as actions
+from jobs.actions.experiments import experiments as actions
 from jobs.errors import NotFound, StaleState
 from jobs.models import Experiment, Revision
 from jobs.queries import experiments as queries

@@ -8,7 +8,7 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import gate_rules
+from jobs.actions.registry import gate_rules
 from jobs.errors import BadInput, StaleState
 from jobs.models import RegisteredModel
 from jobs.queries import gate_rules as queries

@@ -10,7 +10,7 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import control, submit
+from jobs.actions.runs import control, submit
 from jobs.answers.runs.jobs import StepOut
 from jobs.answers.runs.results import ResultsOut
 from jobs.errors import NotFound

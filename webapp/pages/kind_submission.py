@@ -3,7 +3,7 @@
 from django.http import HttpResponse
 from django.urls import path, reverse
 
-from jobs.actions.kind_submission import submit_kind
+from jobs.actions.runs.kind_submission import submit_kind
 from jobs.errors import BadInput, NotFound
 from jobs.kinds.inputs import submittable_kinds
 from webapp.forms.kind_submission import KindForm

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
 from jobs import access
-from jobs.actions import people as actions
+from jobs.actions.people import people as actions
 from jobs.errors import BadInput, Conflict
 from jobs.models import User
 from jobs.queries import people as query

@@ -7,7 +7,7 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import people as actions
+from jobs.actions.people import people as actions
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound, TrainyardError
 from jobs.models import Project, Role
 from jobs.queries import credentials, installation, quotas

@@ -10,7 +10,7 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import promotions
+from jobs.actions.registry import promotions
 from jobs.errors import BadInput, Conflict, Forbidden, TrainyardError
 from jobs.models import ModelVersion, PromotionRequest
 from jobs.queries import deciders, endpoints, gate_rules, gates, home, package_sets, paging, versions

@@ -5,7 +5,7 @@ from django.urls import path
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import control
+from jobs.actions.runs import control
 from jobs.queries import queue as query
 from jobs.queries.plan import resource_warnings
 from webapp.forms.queue import ChangeForm

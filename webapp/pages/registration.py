@@ -5,7 +5,7 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import registration
+from jobs.actions.registry import registration
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import ModelVersion, Project
 from jobs.queries import jobs as shown

@@ -7,7 +7,7 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import registration, registry
+from jobs.actions.registry import registration, registry
 from jobs.errors import BadInput, Conflict
 from jobs.models import CodeVersion, Endpoint, RegisteredModel
 from jobs.queries import code as code_queries

@@ -12,7 +12,7 @@ from django.urls import path
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import experiments as actions
+from jobs.actions.experiments import experiments as actions
 from jobs.errors import Forbidden, StaleState
 from jobs.messages.code import CodeEntry
 from jobs.models import CodeVersion, Experiment, Project

@@ -5,7 +5,7 @@ from django.urls import path
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import search_changes
+from jobs.actions.search import search_changes
 from jobs.errors import BadInput, Conflict
 from jobs.models import Job
 from webapp.forms.search_changes import ReviseForm

@@ -5,7 +5,7 @@ from django.http import HttpResponse
 from django.urls import path
 
 from jobs import access
-from jobs.actions import installation_settings as actions
+from jobs.actions.code import installation_settings as actions
 from jobs.messages.sandbox import LEVELS, Level
 from jobs.queries import installation, sandboxes
 from webapp.forms.settings import NetworkForm, SandboxForm

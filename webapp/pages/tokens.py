@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.urls import path
 
 from jobs import clock
-from jobs.actions import tokens as actions
+from jobs.actions.people import tokens as actions
 from jobs.errors import BadInput, Forbidden
 from jobs.queries import tokens as query
 from webapp.forms.people import TokenForm

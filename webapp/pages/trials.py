@@ -5,7 +5,7 @@ from django.urls import path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import ensembles, trials
+from jobs.actions.search import ensembles, trials
 from jobs.errors import BadInput, Conflict
 from jobs.models import Trial
 from jobs.queries import (

@@ -10,7 +10,7 @@ from django.urls import NoReverseMatch, path, reverse
 
 from jobs import access
 from jobs.access import Action
-from jobs.actions import promotions, registration, registry
+from jobs.actions.registry import promotions, registration, registry
 from jobs.errors import NotFound
 from jobs.messages.reports.model_summary import ModelSummary
 from jobs.models import Endpoint, ModelVersion, PromotionRequest, User

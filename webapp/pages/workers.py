@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.urls import path, reverse
 
 from jobs import access
-from jobs.actions import workers as actions
+from jobs.actions.runs import workers as actions
 from jobs.models import Worker
 from jobs.queries import environments
 from jobs.queries import workers as query

@@ -110,7 +110,7 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = True
-# Those of allauth count in the memory of one process; `jobs.actions.logins` counts in the database.
+# Those of allauth count in the memory of one process; `jobs.actions.people.logins` counts in the database.
 ACCOUNT_RATE_LIMITS = False
 ACCOUNT_FORMS = {"change_password": "webapp.accounts.forms.PasswordForm"}
 MFA_FORMS = {

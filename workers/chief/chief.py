@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from jobs.actions import external_search, pipeline, script_reports
+from jobs.actions.runs import pipeline
+from jobs.actions.search import external_search, script_reports
 from jobs.errors import StaleFence, StaleState
 from jobs.messages.event_cost import MESSAGE_COST
 from jobs.models import Job, Trial

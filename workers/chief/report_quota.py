@@ -7,7 +7,8 @@ from functools import partial
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-from jobs.actions import run_quotas, script_reports
+from jobs.actions.runs import run_quotas
+from jobs.actions.search import script_reports
 from jobs.models import Job
 from workers.supervise.events.event_pace import EventPace
 

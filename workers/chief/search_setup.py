@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobs import access
-from jobs.actions import external_search, people, tokens
+from jobs.actions.people import people, tokens
+from jobs.actions.search import external_search
 from jobs.errors import BadInput, Forbidden, NotFound
 from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload
 from jobs.models import User

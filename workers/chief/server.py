@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc
 
-from jobs.actions import external_search
+from jobs.actions.search import external_search
 from jobs.errors import BadInput, Forbidden, NotFound, TrainyardError
 from jobs.models import Job
 from jobs.spec.formats.reading import FormatError

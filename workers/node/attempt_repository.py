@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from jobs.actions import attempt_end, attempts, package_sets, quotas, run_quotas, sandboxes, tasks
+from jobs.actions.code import package_sets, sandboxes
+from jobs.actions.people import quotas
+from jobs.actions.runs import attempt_end, attempts, run_quotas, tasks
 from jobs.messages.environments import InstalledSet, PackageChoice
 from jobs.messages.events import RunnerEvent
 from jobs.messages.sandbox import SandboxRecord

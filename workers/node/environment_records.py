@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from jobs.actions import environments as actions
+from jobs.actions.code import environments as actions
 from jobs.messages.environments import EnvironmentFacts, EnvironmentFailure, EnvironmentKey
 from workers.confinement.environments.environments import Environments, limit_bytes
 from workers.confinement.environments.folder import EnvironmentFolder

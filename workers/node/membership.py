@@ -15,7 +15,7 @@ import redis
 from django.conf import settings as django_settings
 
 from jobs import queue
-from jobs.actions import workers
+from jobs.actions.runs import workers
 from jobs.messages.sandbox import LevelState
 from jobs.store import store
 from workers.confinement.environments.environments import Environments

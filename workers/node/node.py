@@ -7,7 +7,7 @@ import os
 import signal
 from functools import partial
 
-from jobs.actions import attempt_end
+from jobs.actions.runs import attempt_end
 from workers.confinement.sandbox import cgroups
 from workers.node import accelerators, hints
 from workers.node.gpu_claims import GpuClaims

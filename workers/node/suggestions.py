@@ -4,7 +4,7 @@ import asyncio
 import logging
 from functools import partial
 
-from jobs.actions import suggest
+from jobs.actions.search import suggest
 from jobs.errors import StaleFence
 from workers.node.db_threads import DatabaseThread
 from workers.node.suggestion_process import SuggestionFailed, SuggestionProcess, make_suggestions

@@ -10,7 +10,7 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.plan import Plan
 
 Spec = Annotated[Any, DocumentedAs(ExperimentSpec)]
-"""A spec as it was sent or stored. `jobs.actions.experiments` validates it; a draft may be invalid."""
+"""A spec as it was sent or stored. `jobs.actions.experiments.experiments` validates it; a draft may be invalid."""
 
 
 class BestOut(Answer):

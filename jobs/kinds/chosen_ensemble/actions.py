@@ -1,7 +1,7 @@
 """Implements ensembles of chosen trials: retrains the trials and pools the models, as separate steps."""
 
-from jobs.actions import pipeline, submit
-from jobs.actions.kind_actions import KindActions, register
+from jobs.actions.runs import pipeline, submit
+from jobs.actions.runs.kind_actions import KindActions, register
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
 from jobs.kinds.search.payload import RootResult

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.conf import settings
 
-from jobs.actions import code_data
-from jobs.actions.kind_actions import KindActions, register
-from jobs.actions.payloads import change_payload
+from jobs.actions.data import code_data
+from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.payloads import change_payload
 from jobs.kinds.code_data.facts import CODE_DATA
 from jobs.kinds.code_data.payload import CodeDataPayload, CodeDataResult, CodeDataTask
 from jobs.models import Attempt, Job

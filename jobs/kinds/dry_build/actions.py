@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from jobs.actions import own_code
-from jobs.actions.kind_actions import KindActions, register
-from jobs.actions.tasks import dataset_of
+from jobs.actions.code import own_code
+from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.tasks import dataset_of
 from jobs.errors import Conflict
 from jobs.kinds.dry_build.facts import DRY_BUILD
 from jobs.kinds.dry_build.payload import DryBuildPayload, DryBuildResult, DryBuildTask

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from jobs.actions import submit
-from jobs.actions.kind_actions import KindActions, register
-from jobs.actions.tasks import artifact_path, dataset_of, spec_of
+from jobs.actions.runs import submit
+from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.tasks import artifact_path, dataset_of, spec_of
 from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult, EnsembleTask, Member, member_name
 from jobs.models import Attempt, Job

@@ -1,7 +1,8 @@
 """Implements external searches: a chief assigns their trials to scripts outside Trainyard."""
 
-from jobs.actions import external_search, pipeline
-from jobs.actions.kind_actions import KindActions, register
+from jobs.actions.runs import pipeline
+from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.search import external_search
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.external_search.payload import ExternalSearchPayload
 from jobs.kinds.search.payload import RootResult

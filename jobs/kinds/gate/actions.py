@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from jobs.actions import own_code, promotions
-from jobs.actions.kind_actions import JobError, KindActions, register
-from jobs.actions.tasks import origin_of
+from jobs.actions.code import own_code
+from jobs.actions.registry import promotions
+from jobs.actions.runs.kind_actions import JobError, KindActions, register
+from jobs.actions.runs.tasks import origin_of
 from jobs.kinds.gate.facts import GATE
 from jobs.kinds.gate.payload import CHALLENGER, CHAMPION, GatePayload, GateResult, GateTask
 from jobs.messages.task import ModelWithCode

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from jobs.actions import own_code
-from jobs.actions.kind_actions import KindActions, register
+from jobs.actions.code import own_code
+from jobs.actions.runs.kind_actions import KindActions, register
 from jobs.errors import Conflict
 from jobs.kinds.base import Result
 from jobs.kinds.install.facts import INSTALL

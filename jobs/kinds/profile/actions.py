@@ -4,8 +4,8 @@ from typing import Any
 
 from django.conf import settings
 
-from jobs.actions import datasets
-from jobs.actions.kind_actions import JobError, KindActions, register
+from jobs.actions.data import datasets
+from jobs.actions.runs.kind_actions import JobError, KindActions, register
 from jobs.kinds.profile.facts import PROFILE
 from jobs.kinds.profile.payload import FurtherFile, ProfilePayload, ProfileResult, ProfileTask
 from jobs.models import Attempt, DatasetVersion, Job

@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from jobs.actions import own_code, registration, submit
-from jobs.actions.kind_actions import JobError, KindActions, register
-from jobs.actions.tasks import origin_of
+from jobs.actions.code import own_code
+from jobs.actions.registry import registration
+from jobs.actions.runs import submit
+from jobs.actions.runs.kind_actions import JobError, KindActions, register
+from jobs.actions.runs.tasks import origin_of
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult, RegisterTask
 from jobs.models import Attempt, Job, ModelVersion

@@ -5,9 +5,11 @@ from typing import Any
 from django.db.models import Prefetch
 
 from jobs import clock
-from jobs.actions import dry_builds, early_end, pipeline, submit, suggest
-from jobs.actions.kind_actions import KindActions, register
-from jobs.actions.tasks import checkpoint_folders, dataset_if_any, spec_of
+from jobs.actions.code import dry_builds
+from jobs.actions.runs import pipeline, submit
+from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.tasks import checkpoint_folders, dataset_if_any, spec_of
+from jobs.actions.search import early_end, suggest
 from jobs.kinds.search.facts import SEARCH
 from jobs.kinds.search.payload import ExecutionPlan, RootResult, SearchPayload, TrialPlan, TrialTask
 from jobs.models import Attempt, Checkpoint, Execution, Job, User

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from jobs.actions.kind_actions import KindActions, register
-from jobs.actions.tasks import dataset_of
+from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.tasks import dataset_of
 from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
 from jobs.kinds.split_overview.payload import SplitOverviewPayload, SplitOverviewResult, SplitOverviewTask
 from jobs.models import Attempt

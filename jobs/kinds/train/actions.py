@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.actions import events, job_warnings, pipeline, submit
-from jobs.actions.kind_actions import KindActions, register
-from jobs.actions.tasks import checkpoint_folders, dataset_if_any, spec_of
+from jobs.actions.runs import events, job_warnings, pipeline, submit
+from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.tasks import checkpoint_folders, dataset_if_any, spec_of
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTrial
 from jobs.kinds.train.facts import TRAIN
 from jobs.kinds.train.payload import TrainPayload, TrainResult, TrainTask

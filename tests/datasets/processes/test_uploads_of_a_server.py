@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connection
 
 from jobs import upload_files
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from jobs.models import DatasetVersion
 from tests.people import People, make_people
 

@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings as django_settings
 from django.db import connection
 
-from jobs.actions import fetch_attempts, fetches
+from jobs.actions.data import fetch_attempts, fetches
 from jobs.fetching.launcher import Launcher, command, environment
 from jobs.models import Artifact, DatasetVersion, Fetch
 from jobs.store import store

@@ -14,7 +14,7 @@ django.setup()
 
 from django.db import connections, transaction  # noqa: E402  needs the set-up
 
-from jobs.actions import collection, purge  # noqa: E402
+from jobs.actions.storage import collection, purge  # noqa: E402
 from jobs.errors import NotFound  # noqa: E402
 from jobs.models import Artifact, Deletion, Lease  # noqa: E402
 from jobs.store import LocalStore, store  # noqa: E402

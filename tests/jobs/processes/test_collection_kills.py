@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 
 from jobs import clock
-from jobs.actions import artifacts, deletions
+from jobs.actions.storage import artifacts, deletions
 from jobs.models import Artifact, Deletion, JobArtifact
 from jobs.store import store
 from tests.factories import make_job, make_trials

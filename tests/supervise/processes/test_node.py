@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection
 
 from jobs import scheduler
-from jobs.actions import control
+from jobs.actions.runs import control
 from jobs.models import Attempt, Checkpoint, Job, Worker
 from jobs.queries import batches, metrics
 from jobs.queries import events as event_log

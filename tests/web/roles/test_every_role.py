@@ -20,7 +20,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from jobs.actions import tokens
+from jobs.actions.people import tokens
 from jobs.models import Membership
 from tests import factories
 from tests.api.conftest import Caller

@@ -3,7 +3,7 @@ import json
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from jobs.actions import people
+from jobs.actions.people import people
 from jobs.errors import TrainyardError
 from jobs.queries.people import accounts
 from webapp.accounts.reset import reset_login

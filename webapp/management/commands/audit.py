@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from jobs import program
-from jobs.actions import audit
+from jobs.actions.audit import audit
 from jobs.errors import Conflict
 from jobs.queries import audit_anchors, audit_verification
 from webapp.ops.backup import manifest_if_backup

@@ -3,7 +3,7 @@ from argparse import ArgumentParser
 from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import filesizeformat
 
-from jobs.actions.collection import collect
+from jobs.actions.storage.collection import collect
 
 
 class Command(BaseCommand):

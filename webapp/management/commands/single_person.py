@@ -1,6 +1,6 @@
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from jobs.actions import single_person_rule
+from jobs.actions.registry import single_person_rule
 from jobs.queries.projects import find_project
 
 

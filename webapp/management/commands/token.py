@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs import clock
-from jobs.actions import people, tokens
+from jobs.actions.people import people, tokens
 from jobs.errors import TrainyardError
 
 UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}

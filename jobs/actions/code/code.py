@@ -1,0 +1,149 @@
+"""Creates versions of code from files that the reader process has checked. Nothing here executes them."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from django.db import IntegrityError, transaction
+
+from jobs import access
+from jobs.actions.audit import audit
+from jobs.actions.people import quotas
+from jobs.actions.storage import artifacts, deletions
+from jobs.errors import BadInput, Conflict, NotFound
+from jobs.messages.code import MAX_NAME, CodeFound
+from jobs.models import Artifact, CodeFile, CodeVersion, Project, User
+from jobs.queries import disk_use
+from jobs.spec.problems import Problem
+from jobs.store import StoredFile, sha256_of, store
+
+
+class CheckedFile(NamedTuple):
+    """A file of a version: its checked path, where its bytes are, and its lines; None if it is not text."""
+
+    path: str
+    place: Path
+    lines: int | None
+
+
+class StoredCode(NamedTuple):
+    """The files of a version in the store, and the digest of the version."""
+
+    digest: str
+    files: tuple[tuple[CheckedFile, StoredFile], ...]
+    found: CodeFound
+
+
+class Created(NamedTuple):
+    """A version, and whether it is new: equal files are the version that exists."""
+
+    version: CodeVersion
+    is_new: bool
+
+
+def check_name(name: str) -> str:
+    """Return the name of code without spaces around it.
+
+    Raises:
+        BadInput: it is empty, too long, or has control characters.
+    """
+    name = name.strip()
+    if not name or len(name) > MAX_NAME or not name.isprintable():
+        message = f"use 1 to {MAX_NAME} characters, all of them printable"
+        raise BadInput(f"The name is not usable: {message}.", [Problem("/name", message)])
+    return name
+
+
+def store_files(project: Project, files: Sequence[CheckedFile], found: CodeFound) -> StoredCode:
+    """Copy the files of a version to the store. This is slow, so it must not run in a transaction.
+
+    Raises:
+        QuotaReached: the files do not fit into the disk quota of the project.
+    """
+    contents = [sha256_of(file.place) for file in files]
+    wanted = [Artifact(digest=stored.digest, bytes=stored.bytes) for stored in contents]
+    # Versions of one model share most of their files.
+    quotas.require_room_on_disk(project, disk_use.added_by(wanted, project.pk))
+    for file, stored in zip(files, contents, strict=True):
+        store().put(file.place, size=stored.bytes)
+    pairs = tuple(zip(files, contents, strict=True))
+    return StoredCode(digest_of([(file.path, stored) for file, stored in pairs]), pairs, found)
+
+
+def create(project: Project, *, name: str, code: StoredCode, by: User) -> Created:
+    """Create the version of stored files, or return the one with the same files, under its own name.
+
+    A deleted one is restored: who may write may bring its files back, also without the right to restore it.
+
+    Raises:
+        Forbidden: `by` may not write in the project.
+        BadInput: the name is not usable.
+        Conflict: the same files were deleted, and are being removed.
+        QuotaReached: the files do not fit into the disk quota of the project.
+    """
+    access.require(by, project, access.Action.WRITE)
+    name = check_name(name)
+    if (existing := _existing(project, code.digest)) is not None:
+        return Created(_restored(existing, by), is_new=False)
+    version = CodeVersion(
+        project=project,
+        name=name,
+        digest=code.digest,
+        bytes=sum(stored.bytes for _, stored in code.files),
+        found_json=code.found.model_dump(mode="json", exclude_defaults=True),
+        summary_json=code.found.summary(),
+        created_by=by,
+    )
+    try:
+        with transaction.atomic():
+            _insert(version, code)
+            audit.record("code.create", version, by=by, project=project, name=name, digest=code.digest)
+    except IntegrityError:
+        # Another request has created the same version meanwhile.
+        if (existing := _existing(project, code.digest)) is None:
+            raise
+        return Created(_restored(existing, by), is_new=False)
+    return Created(version, is_new=True)
+
+
+def _insert(version: CodeVersion, code: StoredCode) -> None:
+    quotas.locked(version.project)
+    # In one order in all transactions, since each locks the rows of its artifacts.
+    adopted = {stored.digest: artifacts.adopt(stored) for stored in sorted({each for _, each in code.files})}
+    quotas.require_room_for_artifact(version.project, *adopted.values())
+    version.save(force_insert=True)
+    CodeFile.objects.bulk_create(
+        CodeFile(version=version, path=file.path, artifact=adopted[stored.digest], lines=file.lines)
+        for file, stored in code.files
+    )
+
+
+def _existing(project: Project, digest: str) -> CodeVersion | None:
+    found = CodeVersion.everything.select_related("project", "created_by", "deletion")
+    return found.filter(project=project, digest=digest).first()
+
+
+def _restored(version: CodeVersion, by: User) -> CodeVersion:
+    """Return a version, after its restoration if it is deleted.
+
+    Raises:
+        Conflict: it is being removed.
+    """
+    if version.deletion is not None:
+        try:
+            deletions.restore(version.deletion, by=by)
+        except NotFound as error:
+            message = f"{version} has the same files and is being removed. Try again in a minute."
+            raise Conflict(message) from error
+        version.deletion = None
+    return version
+
+
+def digest_of(files: Sequence[tuple[str, StoredFile]]) -> str:
+    """Return the digest of a version: of the sorted paths, each with the digest of its content."""
+    digest = hashlib.sha256()
+    for path, stored in sorted(files):
+        # A path has no NUL, and digests have one length, so no two sets of files look the same.
+        digest.update(path.encode() + b"\0" + bytes.fromhex(stored.digest))
+    return digest.hexdigest()

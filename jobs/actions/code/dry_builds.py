@@ -1,0 +1,159 @@
+"""Requests dry builds of own code, and completes the searches that wait for them."""
+
+from typing import Any
+
+from django.db import transaction
+
+from jobs import access
+from jobs.actions.audit import audit
+from jobs.actions.experiments import experiments
+from jobs.actions.people import quotas
+from jobs.actions.runs import events, pipeline, submit
+from jobs.actions.runs.payloads import change_payload
+from jobs.errors import BadInput, Conflict
+from jobs.kinds.dry_build.facts import DRY_BUILD
+from jobs.kinds.dry_build.payload import DryBuildPayload
+from jobs.kinds.search.payload import SearchPayload
+from jobs.models import DatasetVersion, Job, Project, Revision, User
+from jobs.queries import dry_builds
+from jobs.queries.waiting import BUILDING_FIRST
+from jobs.spec.checks.dry_build import EMPTY_SPACE, BuiltModel, completed, problems_of
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
+from jobs.spec.sections.code_model import CodeModel
+from jobs.states import FINAL, JobState
+
+PRIORITY = 80
+"""A person waits for the result in a form."""
+FROM_CODE = "the space that the code declares"
+
+
+def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool = False) -> None:
+    """Queue a dry build, unless one has been completed or is open.
+
+    Args:
+        project: of the code.
+        payload: names the model.
+        by: the acting user.
+        again: whether to repeat one that has failed.
+
+    Raises:
+        Forbidden: `by` may not run code in the project.
+        BadInput: the code has no such entry, or its constructor no such arguments.
+        QuotaReached: the project has too many unfinished jobs.
+    """
+    access.require(by, project, access.Action.RUN_CODE)
+    if found := list(dry_builds.model_problems(project, payload.model)):
+        raise BadInput(found[0].message, [Problem(each.pointer, each.message) for each in found])
+    if _is_known(project, payload, again=again):
+        return
+    with transaction.atomic():
+        # Locked, so that of two requests at the same time the second finds the job of the first.
+        quotas.locked(project)
+        if _is_known(project, payload, again=again):
+            return
+        quotas.require_room_for_job(project)
+        job = submit.queue(
+            DRY_BUILD,
+            payload,
+            project=project,
+            title=_title(payload),
+            priority=PRIORITY,
+            max_restarts=1,
+            created_by=by,
+        )
+        audit.record("code.dry_build", f"job:{job.pk}", by=by, project=project, code=payload.model.digest)
+
+
+def _is_known(project: Project, payload: DryBuildPayload, *, again: bool) -> bool:
+    """Return whether a dry build has been completed or is open, or has failed and must not be repeated."""
+    rows = dry_builds.jobs_of(project, payload)
+    if rows.filter(state=JobState.COMPLETED).exists() or rows.exclude(state__in=FINAL).exists():
+        return True
+    return not again and rows.exists()
+
+
+def _title(payload: DryBuildPayload) -> str:
+    return f"Dry build of {payload.model.entry}"
+
+
+def is_ready(root: Job) -> bool:
+    """Return whether a search knows its space; if not, take the next step towards it.
+
+    A search of own code that was submitted before a dry build was completed waits for one, and continues with
+    a revision that has the whole space.
+    """
+    if root.payload_as(SearchPayload).has_whole_space:
+        return True
+    revision = revision_of(root)
+    spec = revision.spec
+    if not isinstance(spec.model, CodeModel):
+        return True
+    version = DatasetVersion.objects.filter(pk=root.payload.dataset_version or 0).first()
+    profile = version.profile if version is not None else None
+    if version is None or profile is None:
+        raise Conflict(f"the dataset version that job {root.pk} reads does not exist")
+    payload = dry_builds.payload_for(spec, version, profile)
+    found = dry_builds.built(revision.experiment.project, payload)
+    if found is None:
+        _build_first(root, payload)
+        return False
+    return _complete(root, spec, found)
+
+
+def revision_of(root: Job) -> Revision:
+    """Return the revision of a root.
+
+    Raises:
+        Conflict: it has none.
+    """
+    if root.revision is None:
+        raise Conflict(f"job {root.pk} does not come from an experiment")
+    return root.revision
+
+
+def _build_first(root: Job, payload: DryBuildPayload) -> None:
+    """Queue the dry build of a search, unless one is open; the search fails if it has failed."""
+    rows = dry_builds.jobs_of(revision_of(root).experiment.project, payload)
+    job = rows.exclude(state__in=FINAL).first() or rows.first()
+    # One that failed before the search was queued, or queued again, is repeated.
+    if job is None or (job.state in FINAL and job.created < (root.queued or root.created)):
+        job = submit.queue(
+            DRY_BUILD,
+            payload,
+            project=root.project,
+            title=_title(payload),
+            pool=root.pool,
+            priority=root.priority,
+            max_restarts=1,
+            created_by=root.created_by,
+        )
+    elif job.state in FINAL:
+        error: dict[str, Any] = job.error or {"code": "stopped", "message": f"the dry build was {job.state}"}
+        pipeline.fail(root, {**error, "message": f"the dry build (job {job.pk}): {error.get('message', '')}"})
+        return
+    reason = f"{BUILDING_FIRST}{job.pk}."
+    if root.why_waiting != reason:
+        Job.objects.filter(pk=root.pk).update(why_waiting=reason)
+
+
+def _complete(root: Job, spec: ExperimentSpec, found: BuiltModel) -> bool:
+    """Continue a search with the whole space of its code; return whether it has one."""
+    problems = list(problems_of(spec, found))
+    if problems:
+        code = "empty_space" if problems[0].message == EMPTY_SPACE else "bad_spec"
+        message = "; ".join(f"{each.pointer[1:]}: {each.message}" for each in problems)
+        pipeline.fail(root, {"code": code, "message": message})
+        return False
+    old = revision_of(root)
+    by = root.created_by or old.created_by
+    new = experiments.freeze(old.experiment, completed(spec, found), by=by, reason=FROM_CODE)
+    if new.pk != old.pk:
+        text = f"{len(found.space)} hyperparameters were found by the dry build"
+        body = events.event("revised", root, revision=new.number, by=by.username, changes=[text])
+        events.append(root.root_id_or_self, [body])
+        root.revision = new
+    root.why_waiting = ""
+    root.save(update_fields=["revision", "why_waiting"])
+    change_payload(root, has_whole_space=True)
+    return True

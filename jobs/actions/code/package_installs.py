@@ -1,0 +1,88 @@
+"""Requests installations of the packages of code, before a run needs them."""
+
+import re
+
+from django.db import transaction
+
+from jobs import access
+from jobs.actions.audit import audit
+from jobs.actions.people import quotas
+from jobs.actions.runs import submit
+from jobs.errors import BadInput, Conflict
+from jobs.kinds.install.facts import INSTALL
+from jobs.kinds.install.payload import InstallPayload
+from jobs.models import CodeVersion, Job, User
+from jobs.queries import environments, package_installs
+from jobs.spec.checks.packages import digest_of
+from jobs.spec.problems import Problem
+from jobs.spec.sections.resources import POOL
+
+PRIORITY = 60
+"""Before most runs, since some of them may wait for it."""
+
+
+def request(version: CodeVersion, *, by: User, use: str = "", pool: str = "default") -> Job:
+    """Queue the installation of the packages of a version, or return the one that is open.
+
+    A worker that has the packages already installs nothing.
+
+    Args:
+        version: the code.
+        by: the acting user.
+        use: `models` or `scripts`; by default that of the code.
+        pool: the pool whose workers get the packages.
+
+    Raises:
+        Forbidden: `by` may not run code in the project.
+        Conflict: the code asks for no packages.
+        BadInput: no worker can install them, or a field is invalid.
+        QuotaReached: the project has too many unfinished jobs.
+    """
+    project = version.project
+    access.require(by, project, access.Action.RUN_CODE)
+    packages = version.found.packages
+    if packages is None or not packages.requirements:
+        raise Conflict(f"{version} asks for no packages.", code="no_packages")
+    for_engine = _use_of(version, use) == "models"
+    _check_pool(pool)
+    if problems := environments.problems_of(version):
+        raise BadInput(problems[0], [Problem("/code", each) for each in problems])
+    digest = digest_of(packages.requirements)
+    payload = InstallPayload(code=version.digest, requirements=digest, for_engine=for_engine)
+    with transaction.atomic():
+        # Locked, so that of two requests at the same time the second finds the job of the first.
+        quotas.locked(project)
+        rows = package_installs.open_jobs(version, for_engine=for_engine).filter(pool=pool)
+        if (job := rows.first()) is not None:
+            return job
+        quotas.require_room_for_job(project)
+        job = submit.queue(
+            INSTALL,
+            payload,
+            project=project,
+            title=f"Packages of {version}",
+            pool=pool,
+            priority=PRIORITY,
+            max_restarts=1,
+            created_by=by,
+        )
+        audit.record("code.install", f"job:{job.pk}", by=by, project=project, code=version.digest)
+    return job
+
+
+def _use_of(version: CodeVersion, use: str) -> str:
+    uses = package_installs.uses_of(version)
+    if not use:
+        return uses[0]
+    if use not in ("models", "scripts"):
+        raise _bad("/use", f"{use[:40]!r} is no use of packages; choose models or scripts")
+    return use
+
+
+def _check_pool(pool: str) -> None:
+    if not re.fullmatch(POOL, pool):
+        raise _bad("/pool", f"{pool[:40]!r} cannot be the name of a pool")
+
+
+def _bad(pointer: str, message: str) -> BadInput:
+    return BadInput(message, [Problem(pointer, message)])

@@ -1,0 +1,79 @@
+"""Records the packages that runs had, and has their versions chosen again."""
+
+import secrets
+from typing import Any
+
+from django.db import transaction
+
+from jobs import access, clock
+from jobs.actions.audit import audit
+from jobs.errors import Conflict, StaleFence
+from jobs.messages.environments import InstalledSet, PackageChoice
+from jobs.models import Attempt, CodeVersion, PackageResolution, PackageSet, RecordedPackages, User
+from jobs.spec.checks.packages import digest_of
+from jobs.states import AttemptState
+
+
+def record(attempt_id: int, found: InstalledSet, choice: PackageChoice | None) -> None:
+    """Store the packages of an attempt, and have later runs of its code get the same.
+
+    Args:
+        attempt_id: the attempt.
+        found: its packages.
+        choice: the code; None if later runs do not depend on this attempt.
+
+    Raises:
+        StaleFence: the attempt is no longer running; nothing was written.
+    """
+    with transaction.atomic():
+        row, _ = PackageSet.objects.get_or_create(
+            digest=found.digest, defaults={"packages_json": [each.model_dump() for each in found.packages]}
+        )
+        if not Attempt.objects.filter(pk=attempt_id, state=AttemptState.RUNNING).update(packages=row):
+            raise StaleFence(f"attempt {attempt_id} is no longer running")
+        project = Attempt.objects.values_list("job__project", flat=True).get(pk=attempt_id)
+        if choice is not None and project is not None:
+            _keep(project, found, row, choice)
+
+
+def _keep(project: int, found: InstalledSet, row: PackageSet, choice: PackageChoice) -> None:
+    """Record packages for later runs, unless there are some or the versions are being chosen again."""
+    key: dict[str, Any] = {"project_id": project, "requirements_digest": choice.requirements}
+    PackageResolution.objects.get_or_create(**key)
+    # Locked, so that a person who has the versions chosen again at this moment gets others.
+    resolution = PackageResolution.objects.select_for_update().get(**key)
+    if resolution.token == choice.resolution:
+        RecordedPackages.objects.get_or_create(
+            resolution=resolution,
+            python=found.python,
+            platform=found.platform,
+            for_engine=found.for_engine,
+            defaults={"packages": row},
+        )
+
+
+def resolve_again(version: CodeVersion, *, by: User) -> None:
+    """Have the versions of the packages chosen again by the next run of the code that needs them.
+
+    This is for all code of the project with the same requirements. Versions of models keep their packages.
+
+    Raises:
+        Forbidden: `by` may not run code in the project.
+        Conflict: the code asks for no packages.
+    """
+    access.require(by, version.project, access.Action.RUN_CODE)
+    packages = version.found.packages
+    if packages is None or not packages.requirements:
+        raise Conflict(f"{version} asks for no packages.", code="no_packages")
+    key: dict[str, Any] = {
+        "project": version.project,
+        "requirements_digest": digest_of(packages.requirements),
+    }
+    with transaction.atomic():
+        PackageResolution.objects.get_or_create(**key)
+        resolution = PackageResolution.objects.select_for_update().get(**key)
+        resolution.token = secrets.token_hex(8)
+        resolution.changed, resolution.changed_by = clock.now(), by
+        resolution.save(update_fields=["token", "changed", "changed_by"])
+        resolution.recorded.all().delete()
+        audit.record("code.resolve", f"code:{version.digest}", by=by, project=version.project)

@@ -1,0 +1,107 @@
+"""Saves and deletes the credentials of projects. The secrets leave the database only for a fetch."""
+
+import json
+import re
+from typing import Any
+
+from django.db import transaction
+from pydantic import ValidationError
+
+from jobs import access, clock, sealing
+from jobs.actions.audit import audit
+from jobs.actions.people import quotas
+from jobs.errors import BadInput, Conflict, NotFound
+from jobs.models import Credential as CredentialRow
+from jobs.models import Project, User
+from jobs.spec.data.credentials import CREDENTIAL, Credential
+from jobs.spec.problems import Problem
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+MOST = 100
+"""Credentials of one project."""
+
+
+def read(body: Any) -> Credential:
+    """Parse a credential.
+
+    Raises:
+        BadInput: it is invalid. The messages do not repeat the values, which may be secrets.
+    """
+    try:
+        return CREDENTIAL.validate_python(body)
+    except ValidationError as error:
+        found = [_problem(each) for each in error.errors(include_url=False, include_input=False)]
+    raise BadInput("; ".join(f"{each.pointer or 'The body'}: {each.message}" for each in found[:3]), found)
+
+
+def _problem(item: Any) -> Problem:
+    # The first part of a place is the kind.
+    place = [str(part) for part in item["loc"][1:]]
+    message = str(item["msg"]).removeprefix("Value error, ")
+    field, separator, rest = message.partition(": ")
+    if not place and separator and field.isidentifier():
+        # A check of the whole credential names its field.
+        return Problem(f"/{field}", rest)
+    return Problem("".join(f"/{part}" for part in place), message)
+
+
+def save(project: Project, name: str, credential: Credential, *, by: User) -> CredentialRow:
+    """Save a credential under a name; an earlier one with this name is overwritten.
+
+    Raises:
+        Forbidden: `by` may not manage the project.
+        BadInput: the name is not valid.
+        Conflict: the project has as many credentials as it may have.
+    """
+    access.require(by, project, access.Action.MANAGE)
+    if not NAME.fullmatch(name):
+        message = "use up to 63 lower-case letters, digits, - and _, with a letter or digit first"
+        raise BadInput(message, [Problem("/name", message)])
+    with transaction.atomic():
+        others = quotas.locked(project).credentials.exclude(name=name)
+        if others.count() >= MOST:
+            raise Conflict(f"{project} has {MOST} credentials, and may have no more: delete some first.")
+        row, _ = CredentialRow.objects.update_or_create(
+            project=project,
+            name=name,
+            defaults={
+                "kind": credential.kind,
+                "place": credential.place(),
+                "sealed": sealing.seal(credential.to_json(), _purpose(project.pk, name)),
+                "created_by": by,
+                "created": clock.now(),
+            },
+        )
+        audit.record(
+            "credential.save", f"credential:{name}", by=by, project=project, kind=row.kind, place=row.place
+        )
+    return row
+
+
+def delete(project: Project, name: str, *, by: User) -> None:
+    """Delete a credential. It is not kept for a restore.
+
+    Raises:
+        Forbidden: `by` may not manage the project.
+        NotFound: the project has no such credential.
+    """
+    access.require(by, project, access.Action.MANAGE)
+    with transaction.atomic():
+        if not CredentialRow.objects.filter(project=project, name=name).delete()[0]:
+            raise NotFound(f"Project {project} has no credential {name!r}.")
+        audit.record("credential.delete", f"credential:{name}", by=by, project=project)
+
+
+def secret_of(row: CredentialRow) -> Credential:
+    """Return a credential with its secrets.
+
+    Raises:
+        Unreadable: it was sealed with another secret key.
+    """
+    return CREDENTIAL.validate_python(
+        json.loads(sealing.unseal(row.sealed, _purpose(row.project_id, row.name)))
+    )
+
+
+def _purpose(project_id: int, name: str) -> str:
+    return f"credential {project_id} {name}"

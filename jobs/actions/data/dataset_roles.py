@@ -1,0 +1,96 @@
+"""Changes how the file of a version is read, in a new version of the same file."""
+
+from typing import TypedDict
+
+from django.db import transaction
+
+from jobs import access
+from jobs.actions.data import datasets, fetches
+from jobs.actions.data.datasets import Roles
+from jobs.actions.data.fetch_addresses import checked, sealed, url_of
+from jobs.models import DatasetVersion, Fetch, User
+from jobs.spec.data.dialect import DialectRequest
+from jobs.spec.data.fetching import FetchRequest
+from jobs.spec.data.images import ImageOptions
+
+State = Fetch.State
+
+
+class _Changes(TypedDict):
+    """How a file is read in another way; None as before."""
+
+    dialect: DialectRequest | None
+    images: ImageOptions | None
+    max_bad_share: float | None
+
+
+def set_roles(
+    version: DatasetVersion,
+    roles: Roles,
+    *,
+    by: User,
+    dialect: DialectRequest | None = None,
+    images: ImageOptions | None = None,
+    max_bad_share: float | None = None,
+) -> DatasetVersion:
+    """Change roles, types, the dialect or the size of images in a new version of the same file.
+
+    The file of a reference is fetched again. The new version fails if it has changed since.
+
+    Args:
+        version: its file is read again.
+        roles: of the columns.
+        by: who changes them.
+        dialect: how the file is written; None as for `version`.
+        images: the size of the images; None as for `version`.
+        max_bad_share: the share of the rows that may be left out; None as for `version`.
+
+    Raises:
+        Forbidden: `by` may not write in the project.
+        BadInput: the address of a reference can no longer be used.
+        Conflict: the version has no file.
+        QuotaReached: the project has too many uploads in progress.
+    """
+    changes: _Changes = {"dialect": dialect, "images": images, "max_bad_share": max_bad_share}
+    row = Fetch.objects.filter(version=version, state=State.DONE).first()
+    if row is None:
+        return datasets.set_roles(version, roles, by=by, **changes)
+    if version.upload_id is not None:
+        with transaction.atomic():
+            made = datasets.set_roles(version, roles, by=by, **changes)
+            _note_same_file(row, made)
+        return made
+    dataset = version.dataset
+    access.require(by, dataset.project, access.Action.WRITE)
+    assert dataset.project is not None  # noqa: S101 - bundled data sets have no fetched versions
+    reading = datasets.changed_reading(version, **changes)
+    request = FetchRequest(
+        url=url_of(row),
+        mode="reference",
+        credential=row.credential_name,
+        sha256=row.sha256,
+        file_name=str(version.request.get("file", "")),
+    )
+    address = checked(dataset.project, request)
+    with transaction.atomic():
+        return fetches.new_version(
+            dataset, address, request, roles, reading, by=by, unchanged_since=f"v{version.number}"
+        )
+
+
+def _note_same_file(row: Fetch, version: DatasetVersion) -> None:
+    """Record that a version has the file of an earlier fetch, so that it is a copy or a reference as well."""
+    Fetch.objects.create(
+        version=version,
+        mode=row.mode,
+        shown=row.shown,
+        sealed_url=sealed(url_of(row), version),
+        credential=row.credential,
+        credential_name=row.credential_name,
+        state=State.DONE,
+        received=row.received,
+        total=row.total,
+        etag=row.etag,
+        modified=row.modified,
+        sha256=row.sha256,
+    )

@@ -1,0 +1,194 @@
+"""Begins, continues and ends uploads that arrive in parts, and makes artifacts of them.
+
+The bytes are in `jobs.upload_files`; a row counts them against the quotas of its project until it is used,
+terminated or expired.
+"""
+
+import secrets
+import shutil
+import time
+from contextlib import suppress
+from datetime import timedelta
+from itertools import batched
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+
+from jobs import access, clock, upload_files, upload_formats
+from jobs.actions.data import uploads
+from jobs.actions.data.datasets import StoredUpload
+from jobs.actions.storage import artifacts
+from jobs.errors import BadInput, DiskFull
+from jobs.models import Project, ResumableUpload, User
+from jobs.queries.quotas import size_text
+from jobs.queries.resumable_uploads import bytes_to_come
+from jobs.spec.problems import Problem
+from jobs.store import StoredFile, store
+
+KEPT = timedelta(days=1)
+"""An upload expires this long after its last part."""
+KEPT_SECONDS = KEPT.total_seconds()
+BATCH = 500
+
+
+def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpload:
+    """Begin an upload.
+
+    Args:
+        project: in which the file will be used.
+        name: of the file; its format follows from it.
+        length: bytes of the whole file.
+        by: who sends it.
+
+    Raises:
+        BadInput: the name ends otherwise than that of a data file.
+        DiskFull: the disk of the server has no room for it.
+        Forbidden: `by` may not write in the project.
+        QuotaReached: the project has no room for the file, or too many uploads in progress.
+    """
+    access.require(by, project, access.Action.WRITE)
+    # An archive may have any name, and is known once it is there.
+    if Path(name).suffix:
+        upload_formats.source_named(name)
+    collect()
+    _require_space(length)
+    with transaction.atomic():
+        reservation = uploads.reserve(project, length, seconds=KEPT_SECONDS)
+        return ResumableUpload.objects.create(
+            key=secrets.token_hex(16),
+            project=project,
+            created_by=by,
+            name=name,
+            length=length,
+            reservation_id=reservation,
+            until=clock.seconds_from_now(KEPT_SECONDS),
+        )
+
+
+def _require_space(length: int) -> None:
+    """Require space for a file beside the rest of all other uploads.
+
+    Raises:
+        DiskFull: there is too little.
+    """
+    free = shutil.disk_usage(store().incoming).free - bytes_to_come()
+    least = settings.TRAINYARD_MIN_FREE_BYTES
+    if length > free - least:
+        raise DiskFull(
+            f"The disk of the server has room for {size_text(max(free - least, 0))} of uploads, and this "
+            f"file has {size_text(length)}. Send it later, or ask the operator to free disk space "
+            f"({size_text(least)} stay free: TRAINYARD_MIN_FREE_BYTES)."
+        )
+
+
+def extend(key: str) -> bool:
+    """Note that a part arrives: the upload expires later. Return whether it still exists."""
+    until = clock.seconds_from_now(KEPT_SECONDS)
+    rows = ResumableUpload.objects.filter(pk=key)
+    if not rows.update(until=until):
+        return False
+    reservation = rows.values_list("reservation", flat=True).first()
+    if reservation is not None:
+        uploads.renew(reservation, seconds=KEPT_SECONDS)
+    return True
+
+
+def terminate(upload: ResumableUpload) -> None:
+    """Delete an upload that is not wanted any more.
+
+    Raises:
+        Locked: another request writes or uses its file, whose space would not be free.
+    """
+    with upload_files.locked(upload.pk):
+        end_used(upload)
+
+
+def end_used(upload: ResumableUpload) -> None:
+    """Delete an upload whose file is used, also while another request has its lock."""
+    with transaction.atomic():
+        ResumableUpload.objects.filter(pk=upload.pk).delete()
+        if upload.reservation_id is not None:
+            uploads.release(upload.reservation_id)
+    upload_files.forget(upload.pk)
+
+
+def store_received(upload: ResumableUpload, project: Project | None, sha256: str = "") -> StoredUpload:
+    """Check a received file and move it to the store. A second call returns the same artifact.
+
+    It may read the whole file for its digest, so it must not run in a transaction. The upload is kept until
+    `end_used`, so that a request that is refused afterwards can be repeated.
+
+    Args:
+        upload: the file.
+        project: in which it is used.
+        sha256: the digest that it should have, or empty.
+
+    Raises:
+        BadInput: it has not arrived as a whole, is of another project, or does not match its name or the
+            digest.
+    """
+    if project is None or upload.project_id != project.pk:
+        raise _refused(f"the upload {upload.pk} was begun in the project {upload.project}")
+    if upload.artifact is not None:
+        _require_digest(upload.artifact.digest, sha256)
+        return _adopted(upload, StoredFile(upload.artifact.digest, upload.length))
+    if upload.sha256 and not upload_files.path_of(upload.pk).exists():
+        # A request moved the file, and was killed or could not reach the store after that.
+        _require_digest(upload.sha256, sha256)
+        moved = StoredFile(upload.sha256, upload.length)
+        store().complete(moved)
+        return _adopted(upload, moved)
+    if (size := upload_files.received(upload.pk)) != upload.length:
+        raise _refused(f"only {size:,} of the {upload.length:,} bytes of {upload.name!r} have been received")
+    path = upload_files.path_of(upload.pk)
+    with upload_files.locked(upload.pk):
+        upload_formats.source_of(path, upload.name)
+        file = upload_files.digest_of(upload.pk)
+        _require_digest(file.digest, sha256)
+        ResumableUpload.objects.filter(pk=upload.pk).update(sha256=file.digest)
+        store().take(path, file)
+    return _adopted(upload, file)
+
+
+def _adopted(upload: ResumableUpload, file: StoredFile) -> StoredUpload:
+    source = upload_formats.source_of(store().path(file.digest), upload.name)
+    artifact = artifacts.adopt(file)
+    ResumableUpload.objects.filter(pk=upload.pk).update(artifact=artifact)
+    return StoredUpload(artifact, source, upload.name)
+
+
+def _require_digest(found: str, wanted: str) -> None:
+    if wanted and found != wanted.lower():
+        message = f"the received file has sha256 {found}, not {wanted.lower()}"
+        raise BadInput(message, [Problem("/sha256", message)])
+
+
+def _refused(message: str) -> BadInput:
+    return BadInput(message, [Problem("/upload", message)])
+
+
+def collect() -> int:
+    """Delete expired uploads, and files without a row that are as old; return the number of uploads."""
+    ended = 0
+    for upload in ResumableUpload.objects.filter(until__lt=clock.now()).select_related("project"):
+        # One that a request uses is collected later.
+        with suppress(upload_files.Locked):
+            terminate(upload)
+            ended += 1
+    before = time.time() - KEPT_SECONDS
+    old = [path for path in store().incoming.iterdir() if _time_of(path) < before]
+    for paths in batched(old, BATCH):
+        keys = {path.name.removesuffix(upload_files.UNVERIFIED) for path in paths}
+        kept = set(ResumableUpload.objects.filter(pk__in=keys).values_list("pk", flat=True))
+        for path in paths:
+            if path.name.removesuffix(upload_files.UNVERIFIED) not in kept:
+                path.unlink(missing_ok=True)
+    return ended
+
+
+def _time_of(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()  # removed since it was listed

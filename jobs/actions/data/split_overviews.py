@@ -1,0 +1,69 @@
+"""Requests the overview of a split of a dataset version, which a worker computes."""
+
+from django.db import transaction
+
+from jobs import access
+from jobs.actions.audit import audit
+from jobs.actions.people import quotas
+from jobs.actions.runs import submit
+from jobs.errors import BadInput
+from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
+from jobs.kinds.split_overview.payload import SplitOverviewPayload
+from jobs.messages.overview import key_of
+from jobs.models import DatasetVersion, Project, User
+from jobs.queries import split_overviews
+from jobs.spec.checks.data import problems_of_split
+from jobs.spec.data.split_roles import canonical
+from jobs.spec.problems import Problem
+from jobs.spec.sections.data import Split
+
+PRIORITY = 80
+"""A person waits for it, as for a profile."""
+
+
+def request(version: DatasetVersion, split: Split, *, by: User, project: Project | None) -> None:
+    """Queue a job that compares the parts of a split, unless one has done so or will do so.
+
+    Args:
+        version: the data.
+        split: may leave the column to the roles.
+        by: the acting user.
+        project: in which the job runs, for bundled data; other data have their own.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        BadInput: the version is not ready, the rows cannot be split in this way, or the project is missing.
+        QuotaReached: the project has too many unfinished jobs.
+    """
+    home = version.dataset.project or project
+    if home is None:
+        message = "name the project in which the job runs: the data are bundled"
+        raise BadInput(message, [Problem("/project", message)])
+    access.require(by, home, access.Action.WRITE)
+    chosen = _checked(version, split)
+    # Two requests at the same time may compute it twice, with the same result.
+    if split_overviews.is_of_profile(version, chosen) or split_overviews.job_of(version, chosen, [home]):
+        return
+    with transaction.atomic():
+        quotas.require_room_for_job(home)
+        job = submit.queue(
+            SPLIT_OVERVIEW,
+            SplitOverviewPayload(dataset_version=version.pk, split=chosen, key=key_of(chosen)),
+            project=home,
+            title=f"Split of {version}",
+            priority=PRIORITY,
+            created_by=by,
+        )
+        audit.record("dataset.split_overview", version, by=by, project=home, job=job.pk)
+
+
+def _checked(version: DatasetVersion, split: Split) -> Split:
+    """Return the canonical form of a split."""
+    profile = version.profile
+    if profile is None:
+        message = f"{version} is {version.state}; its rows can be split once it is ready"
+        raise BadInput(message, [Problem("", message)])
+    if found := problems_of_split(split, profile):
+        problems = [Problem(f"/split{each.pointer}", each.message) for each in found]
+        raise BadInput("The rows cannot be split in this way.", problems)
+    return canonical(split, profile)

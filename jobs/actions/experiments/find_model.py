@@ -1,0 +1,81 @@
+"""Starts "Find me a good model": an experiment that searches all templates that take the data."""
+
+from typing import NamedTuple
+
+from django.db import transaction
+
+from jobs.actions.experiments import experiments
+from jobs.actions.runs import job_warnings
+from jobs.errors import BadInput
+from jobs.models import DatasetVersion, Experiment, Job, Project, User
+from jobs.queries import workers
+from jobs.queries.experiments import newest_names
+from jobs.spec.plan import names
+from jobs.spec.plan.find_model import Budget, spec_for, streamed_out
+from jobs.spec.problems import Problem
+from jobs.spec.sections.resources import Resources
+
+RESOURCES = Resources()
+"""Those of the search, which chooses none."""
+
+
+class Found(NamedTuple):
+    """The experiment, its search if it was submitted, and why templates are not among those it searches."""
+
+    experiment: Experiment
+    job: Job | None
+    left_out: tuple[str, ...] = ()
+
+
+def read_budget(minutes: float | None, trials: int | None) -> Budget:
+    """Return the budget of these numbers.
+
+    Raises:
+        BadInput: none of them is given, or both are.
+    """
+    if (minutes is None) == (trials is None):
+        message = "give max_minutes or max_trials, one of them"
+        raise BadInput(message, [Problem("/max_minutes", message)])
+    return Budget(minutes=minutes, trials=trials)
+
+
+def find_model(
+    project: Project,
+    version: DatasetVersion,
+    budget: Budget,
+    *,
+    by: User,
+    name: str = "",
+    submitted: bool = True,
+) -> Found:
+    """Create the experiment, and submit it.
+
+    Args:
+        project: the project of the experiment.
+        version: the data.
+        budget: of the search.
+        by: the acting user.
+        name: of the experiment; empty: made from the name of the data set.
+        submitted: False creates only the experiment, to be changed before it is submitted.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        BadInput: the version is not ready, or its data do not suit the search.
+        QuotaReached: the project has too many unfinished jobs.
+    """
+    profile, slug = version.profile, version.dataset.slug
+    if profile is None:
+        message = f"{slug} v{version.number} is {version.state}; choose a version that is ready"
+        raise BadInput(message, [Problem("/version", message)])
+    room = workers.row_memory(RESOURCES)
+    spec = spec_for(slug, version.number, profile, budget, room)
+    reasons = streamed_out(profile, room)
+    name = name or names.free(names.search_of_templates(slug), newest_names(project))
+    with transaction.atomic():
+        experiment = experiments.create(project, name=name, by=by, spec=spec)
+        job = experiments.submit(experiment, by=by) if submitted else None
+        if job is not None:
+            for reason in reasons:
+                job_warnings.add(job.pk, code="template_left_out", message=reason)
+            job.refresh_from_db(fields=["warnings"])
+    return Found(experiment, job, reasons)

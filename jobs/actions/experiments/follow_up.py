@@ -1,0 +1,144 @@
+"""Starts the searches that follow from the answer of another: its best trials again, or a smaller space."""
+
+import secrets
+from typing import Any
+
+from django.db import transaction
+
+from jobs import hints
+from jobs.actions.audit import audit
+from jobs.actions.code import own_code
+from jobs.actions.experiments import experiments
+from jobs.actions.runs.payloads import change_payload
+from jobs.actions.search import suggest
+from jobs.errors import BadInput, Conflict, StaleState
+from jobs.models import Experiment, Job, Project, User
+from jobs.queries import answer, outcomes
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
+from jobs.spec.sections.after import AfterSpec
+from jobs.spec.sections.search import SearchSpec
+
+MOST_EXECUTIONS = 100
+CHOSEN = "chosen"
+"""The source of a trial that repeats one of another search."""
+
+
+def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
+    """Queue a search that trains the best two trials of a search again, with new seeds.
+
+    Its answer shows whether the lead of the best is more than luck. It has no other trials and no later
+    steps.
+
+    Args:
+        search: a search that was submitted by an experiment.
+        by: the acting user.
+        executions: how often each of the two is trained; None for as many as `queries.answer` proposes.
+
+    Raises:
+        Conflict: the search has no experiment.
+        StaleState: it has fewer than two trials with a score and different values.
+        BadInput: `executions` is not between 2 and 100.
+    """
+    project, experiment, spec = _source(search)
+    own_code.require_right(by, project, search.revision)
+    ranked = list(outcomes.best_trials(search, limit=2))
+    if len(ranked) < 2:
+        raise StaleState(f"search {search.pk} has fewer than two trials with a score and different values")
+    if executions is None:
+        executions = answer.repeats(search, ranked) or answer.REPEATS
+    if not 2 <= executions <= MOST_EXECUTIONS:
+        message = f"give 2 to {MOST_EXECUTIONS} executions, not {executions}"
+        raise BadInput(message, [Problem("/executions", message)])
+    repeated = _repeating(search, executions)
+    numbers = [trial.number for trial in ranked]
+    with transaction.atomic():
+        job = _submit(
+            project,
+            experiment,
+            spec.model_copy(update={"search": repeated, "after": AfterSpec()}),
+            what=f"trials {numbers[0]} and {numbers[1]} again",
+            notes=f"Trials {numbers[0]} and {numbers[1]} of job {search.pk} with new seeds.",
+            by=by,
+        )
+        change_payload(job, exhausted=True)  # the algorithm is not asked for further trials
+        for trial in ranked:
+            suggest.make_trial(job, trial.values, source=CHOSEN, by=by)
+        audit.record("job.repeat", f"job:{job.pk}", by=by, project=project, of=search.pk, trials=numbers)
+        hints.send("schedule", job=job.pk)
+    job.refresh_from_db()
+    return job
+
+
+def _repeating(search: Job, executions: int) -> SearchSpec:
+    """Return the spec of a search with the same space and evaluation for two trials."""
+    spec = outcomes.search_of(search)
+    body = {
+        "algorithm": "random",
+        "objective": spec.objective,
+        "objectives": spec.objectives,
+        "max_trials": 2,
+        "executions_per_trial": executions,
+        "evaluation": spec.evaluation,
+        # The seeds of the earlier search would repeat its trainings.
+        "seed": secrets.randbelow(2**32),
+        "space": outcomes.widest_space(search),
+    }
+    return SearchSpec.model_validate(body)
+
+
+def narrow(search: Job, *, by: User) -> Job:
+    """Queue a search like another one in a smaller space around its best trial.
+
+    An algorithm that can learn from earlier trials starts with those of the search.
+
+    Raises:
+        Conflict: the search has no experiment, or no trial with a score, or its smaller space would have no
+            configuration that it has not tried.
+    """
+    project, experiment, spec = _source(search)
+    own_code.require_right(by, project, search.revision)
+    present = outcomes.search_of(search)
+    best = outcomes.best_trials(search, limit=1).first()
+    if best is None:
+        raise Conflict(f"no trial of search {search.pk} has a score yet")
+    space = answer.smaller_space(search, present, best)
+    if space is None:
+        raise Conflict(f"search {search.pk} has already tried all of the smaller space around its best trial")
+    learns = present.info.learns_from_earlier
+    smaller = {"space": space, "warm_start": search.pk if learns else None, "start_with": ()}
+    changed = present.model_copy(update=smaller)
+    with transaction.atomic():
+        job = _submit(
+            project,
+            experiment,
+            spec.model_copy(update={"search": changed}),
+            what="smaller range",
+            notes=f"The space of job {search.pk}, smaller around its best trial {best.number}.",
+            by=by,
+        )
+        audit.record("job.narrow", f"job:{job.pk}", by=by, project=project, of=search.pk)
+    return job
+
+
+def _source(search: Job) -> tuple[Project, Experiment, ExperimentSpec]:
+    """Return the project, the experiment and the spec of a search."""
+    outcomes.search_of(search)
+    if search.revision is None or search.experiment is None or search.project is None:
+        raise Conflict(f"job {search.pk} does not come from an experiment")
+    return search.project, search.experiment, search.revision.spec
+
+
+def _submit(
+    project: Project, experiment: Experiment, spec: ExperimentSpec, *, what: str, notes: str, by: User
+) -> Job:
+    body: dict[str, Any] = spec.to_json()
+    return experiments.submit_spec(
+        project,
+        None,
+        name=f"{experiment.name[: 198 - len(what)]}: {what}",
+        spec=body,
+        tags=experiment.tags,
+        notes=notes,
+        by=by,
+    )

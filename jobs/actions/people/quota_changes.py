@@ -1,0 +1,52 @@
+"""Changes the quotas of projects. Only administrators of the installation may: its machines are shared."""
+
+from collections.abc import Mapping
+
+from django.db import transaction
+
+from jobs import access, hints
+from jobs.actions.audit import audit
+from jobs.errors import BadInput, StaleState
+from jobs.models import Project, User
+from jobs.queries.quotas import HIGHEST, column_of, revision_of
+from jobs.spec.problems import Problem
+
+
+def change(
+    project: Project, wanted: Mapping[str, int | None], *, seen: str | None = None, by: User
+) -> Project:
+    """Set quotas of a project, all or none. Work that already exceeds one is kept.
+
+    Args:
+        project: the project; its fields are refreshed.
+        wanted: quotas by name; None means the installation's default. Quotas that are missing do not change.
+        seen: the revision that the caller read; None accepts any.
+        by: an administrator of the installation.
+
+    Raises:
+        Forbidden: `by` is not an administrator of the installation.
+        BadInput: a quota is less than one or too large.
+        StaleState: the quotas were changed since `seen`. Nothing was changed.
+    """
+    access.require_admin(by)
+    found = [
+        Problem(f"/{name}", f"use a number from 1 to {HIGHEST[name]:,}, or none for the default")
+        for name, value in wanted.items()
+        if value is not None and not 1 <= value <= HIGHEST[name]
+    ]
+    if found:
+        raise BadInput("A quota is out of range.", found)
+    with transaction.atomic():
+        current = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+        if seen is not None and seen != revision_of(current):
+            raise StaleState(f"The quotas of {project} were changed meanwhile: read them again.")
+        changes = {
+            name: value for name, value in wanted.items() if getattr(current, column_of(name)) != value
+        }
+        if changes:
+            columns = {column_of(name): value for name, value in changes.items()}
+            Project.objects.filter(pk=project.pk).update(**columns)
+            audit.record("project.quotas", project, by=by, project=project, **changes)
+            hints.send("schedule", project=project.pk)
+        project.refresh_from_db()
+    return project

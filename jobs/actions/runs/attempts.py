@@ -1,0 +1,87 @@
+"""Claims attempts, renews their leases and records their events, under the attempt's fencing token."""
+
+from collections.abc import Mapping, Sequence
+
+from django.db import transaction
+from django.db.models import BigIntegerField
+
+from jobs import clock, store
+from jobs.actions.job_locks import lock_root
+from jobs.actions.runs import events, fence, runner_events
+from jobs.kinds import payload_of
+from jobs.messages.events import RunnerEvent
+from jobs.messages.lease import LEASE_SECONDS
+from jobs.models import Attempt
+from jobs.prepared import Parameter, PreparedQuery
+from jobs.states import AttemptState, Desired
+
+# Each worker asks for them all the time.
+_ASSIGNED = PreparedQuery(
+    lambda: (
+        Attempt.objects.filter(worker=Parameter("worker", BigIntegerField()), state=AttemptState.ASSIGNED)
+        .select_related("job")
+        .order_by("assigned")
+    )
+)
+
+
+def assigned_to(worker_id: int) -> list[Attempt]:
+    """List the attempts placed on a worker that it has not claimed yet, oldest first."""
+    return _ASSIGNED.rows(worker=worker_id)
+
+
+def claim(attempt_id: int, *, worker_id: int) -> Attempt | None:
+    """Claim an assigned attempt by compare-and-set; return None if it is no longer claimable."""
+    now = clock.now()
+    claimed = Attempt.objects.filter(
+        pk=attempt_id, worker_id=worker_id, state=AttemptState.ASSIGNED, lease_until__gt=now
+    ).update(state=AttemptState.RUNNING, claimed=now, lease_until=clock.seconds_from_now(LEASE_SECONDS))
+    return Attempt.objects.select_related("job").get(pk=attempt_id) if claimed else None
+
+
+def renew(worker_id: int, attempt_ids: Sequence[int]) -> dict[int, Desired]:
+    """Extend the leases of a worker's running attempts.
+
+    Returns:
+        The desired state of each attempt that the worker still holds: that of its job, or `stopped` once its
+        search has failed or is being finished. The worker must kill the runner of an attempt that is missing
+        here.
+    """
+    held = Attempt.objects.filter(pk__in=attempt_ids, worker_id=worker_id, state=AttemptState.RUNNING)
+    held.update(lease_until=clock.seconds_from_now(LEASE_SECONDS))
+    answer = {}
+    # Read after the update: an attempt that ended in between is missing from the answer.
+    for pk, desired, kind, body in held.values_list("pk", "job__desired", "job__kind", "job__payload_json"):
+        payload = payload_of(kind, body)
+        ends = desired == Desired.RUNNING and (payload.failing is not None or payload.finishing)
+        answer[pk] = Desired.STOPPED if ends else Desired(desired)
+    return answer
+
+
+def record(
+    attempt_id: int,
+    batch: Sequence[RunnerEvent],
+    *,
+    spool_position: int,
+    stored: Mapping[str, store.StoredFile],
+) -> None:
+    """Write a batch of a runner's events to the database, all or nothing.
+
+    Args:
+        attempt_id: the attempt.
+        batch: its events in order.
+        spool_position: the offset in the spool, in bytes, at which the batch ends. A batch that was already
+            written is skipped.
+        stored: the stored file of each `artifact` event, by the event's path.
+
+    Raises:
+        StaleFence: the attempt is no longer running; nothing was written.
+    """
+    with transaction.atomic():
+        acknowledged = fence.acknowledge(attempt_id, spool_position)
+        # None: an earlier call, whose answer was lost, has written the batch.
+        if acknowledged is not None:
+            attempt, phase = acknowledged
+            lock_root(attempt.job)
+            recorded = runner_events.record(attempt, batch, stored, phase=phase)
+            events.append(attempt.job.root_id_or_self, *recorded)

@@ -1,0 +1,54 @@
+"""Queues jobs of kinds that users may submit directly, without an experiment."""
+
+from typing import Any
+
+from django.db import transaction
+from pydantic import ValidationError
+
+from jobs import access
+from jobs.actions.audit import audit
+from jobs.actions.people import quotas
+from jobs.actions.runs import submit
+from jobs.actions.runs.kind_actions import actions_for
+from jobs.errors import BadInput
+from jobs.kinds.base import Facts, Payload
+from jobs.kinds.inputs import input_model, submittable_kinds
+from jobs.models import Job, Project, User
+from jobs.spec.problems import Problem, problems
+
+
+def submit_kind(project: Project, kind: str, sent: Any, *, by: User) -> Job:
+    """Queue a job of a kind with a payload that a user sent.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        BadInput: the kind cannot be submitted directly, or the payload is invalid; has a problem for each
+            invalid field.
+        QuotaReached: the project has too many unfinished jobs.
+    """
+    access.require(by, project, access.Action.WRITE)
+    facts = _submittable(kind)
+    payload = actions_for(kind).accept(_read(facts, sent), project=project, by=by)
+    with transaction.atomic():
+        quotas.require_room_for_job(project)
+        job = submit.queue(facts, payload, project=project, title=facts.title, created_by=by)
+        audit.record("job.submit", f"job:{job.pk}", by=by, project=project, kind=kind)
+    return job
+
+
+def _submittable(kind: str) -> Facts:
+    known = {facts.name: facts for facts in submittable_kinds()}
+    if kind not in known:
+        names = ", ".join(known) or "none"
+        message = f"jobs of kind {kind!r} cannot be submitted directly; kinds that can: {names}"
+        raise BadInput(message, [Problem("/kind", message)])
+    return known[kind]
+
+
+def _read(facts: Facts, sent: Any) -> Payload:
+    try:
+        checked = input_model(facts.payload).model_validate(sent)
+        return facts.payload.model_validate(dict(checked))
+    except ValidationError as error:
+        found = problems(error, sent, "/payload")
+        raise BadInput(found[0].message, found) from error

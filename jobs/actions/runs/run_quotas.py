@@ -1,0 +1,82 @@
+"""Applies the quotas of a project to its runs: events a second, and the disk space of their records."""
+
+from collections.abc import Sequence
+
+from django.db.models import Sum
+
+from jobs.actions.storage import retention
+from jobs.errors import QuotaReached
+from jobs.models import Attempt, Job
+from jobs.queries import disk_use
+from jobs.queries.quotas import disk_sentence, limits_of
+from jobs.states import AttemptState
+
+SMALLEST_CHANGE = 100
+"""Events a second: a smaller change of a run's rate is not stored."""
+
+
+def share_events(attempt_id: int, rate: int) -> float | None:
+    """Store how many events a second an attempt records, and return how many it may record.
+
+    A project's events are shared by the slots of its attempts. An attempt gets more than its share while
+    others use less than theirs.
+
+    Returns:
+        Events a second; None if there is no quota, because the job belongs to no project.
+    """
+    attempt = Attempt.objects.select_related("job__project").get(pk=attempt_id)
+    return _share(attempt.job, [attempt], rate)
+
+
+def share_events_of_scripts(job_id: int, rate: int) -> float | None:
+    """Do the same for an external search, whose scripts together have the share of one slot."""
+    job = Job.objects.select_related("project").get(pk=job_id)
+    return _share(job, list(Attempt.objects.open().filter(job=job)), rate)
+
+
+def _share(job: Job, attempts: Sequence[Attempt], rate: int) -> float | None:
+    each = rate // max(1, len(attempts))
+    for attempt in attempts:
+        # Without a large change nothing is written: most runs record a few events a second.
+        if abs(each - attempt.event_rate) > max(attempt.event_rate // 10, SMALLEST_CHANGE):
+            Attempt.objects.filter(pk=attempt.pk, state=AttemptState.RUNNING).update(event_rate=each)
+    if job.project is None:
+        return None
+    quota = limits_of(job.project).events
+    own = [attempt.pk for attempt in attempts]
+    others = Attempt.objects.open().filter(job__project=job.project).exclude(pk__in=own)
+    sums = others.aggregate(slots=Sum("slots"), rate=Sum("event_rate"))
+    slots = max(1, sum(attempt.slots for attempt in attempts))
+    share = quota * slots / (slots + (sums["slots"] or 0))
+    return max(share, float(quota - (sums["rate"] or 0)))
+
+
+def require_within_disk(attempt_id: int, *, beside: int = 0) -> None:
+    """Require that a project is within its disk quota after an attempt has written to the disk.
+
+    Args:
+        attempt_id: the attempt.
+        beside: bytes of the attempt that are not in the database, such as files that it has not stored.
+
+    Raises:
+        QuotaReached: the files and events of the project use more than its quota.
+    """
+    job = Attempt.objects.select_related("job__project").get(pk=attempt_id).job
+    require_job_within_disk(job, beside=beside)
+
+
+def require_job_within_disk(job: Job, *, beside: int = 0) -> None:
+    """Do the same after a job has written to the disk.
+
+    Checkpoints of the job from which nothing will resume are removed first: usually the scheduler does this
+    some seconds later. The use that is known may be some seconds old.
+    """
+    project = job.project
+    if project is None:
+        return
+    quota = limits_of(project).bytes
+    if disk_use.recently(project.pk) + beside <= quota:
+        return
+    retention.thin_out(job)
+    if (used := disk_use.of_project(project.pk) + beside) > quota:
+        raise QuotaReached(disk_sentence(project, used, quota))

@@ -1,0 +1,272 @@
+"""Queues jobs: an experiment's root, its steps, and the jobs that profile, validate and gate."""
+
+from typing import Any
+
+from django.db import transaction
+
+from jobs import clock, hints
+from jobs.actions.audit import audit
+from jobs.actions.code import own_code
+from jobs.actions.people import quotas
+from jobs.actions.runs import events
+from jobs.actions.runs.kind_actions import actions_of
+from jobs.actions.storage import deletions
+from jobs.errors import BadSpec, Conflict, StaleState
+from jobs.kinds import KINDS, planned
+from jobs.kinds.base import Facts, Payload
+from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
+from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
+from jobs.kinds.gate.facts import GATE
+from jobs.kinds.gate.payload import GatePayload
+from jobs.kinds.profile.facts import PROFILE
+from jobs.kinds.profile.payload import ProfilePayload
+from jobs.kinds.register.facts import REGISTER
+from jobs.kinds.register.payload import RegisterPayload
+from jobs.models import (
+    CodeVersion,
+    DatasetVersion,
+    Job,
+    ModelVersion,
+    Project,
+    PromotionRequest,
+    RegisteredModel,
+    Revision,
+    User,
+)
+from jobs.queries import base_versions, outcomes
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem
+from jobs.states import JobState
+
+MAX_LISTED = 8
+"""The title of an ensemble lists the numbers of up to this many trials."""
+
+
+def submit(revision: Revision, *, by: User) -> Job:
+    """Queue a revision of an experiment: a search if its spec has one, else a single training.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        BadSpec: the dataset version does not exist or is not ready.
+        QuotaReached: the project has too many unfinished jobs.
+    """
+    experiment = revision.experiment
+    own_code.require_right(by, experiment.project, revision)
+    spec = revision.spec
+    own_code.require_present(experiment.project, spec)
+    version = dataset_version(spec, revision)
+    _check_model_name(spec, experiment.project)
+    with transaction.atomic():
+        quotas.require_room_for_job(experiment.project)
+        # The version is stored in the payload: the spec may leave it open, and newer ones may follow.
+        facts = KINDS[planned(spec)[0]]
+        job = queue(
+            facts,
+            facts.payload(dataset_version=None if version is None else version.pk),
+            project=experiment.project,
+            experiment=experiment,
+            revision=revision,
+            title=experiment.name,
+            pool=spec.resources.pool,
+            priority=spec.resources.priority,
+            slots=spec.resources.slots,
+            max_restarts=spec.resources.max_restarts,
+            created_by=by,
+        )
+        audit.record(
+            "job.submit", f"job:{job.pk}", by=by, project=experiment.project, revision=revision.digest
+        )
+    return job
+
+
+def _check_model_name(spec: ExperimentSpec, project: Project) -> None:
+    """Refuse a model name that another project has, before hours of training."""
+    wanted = spec.after.register_
+    if wanted is None:
+        return
+    taken = RegisteredModel.everything.filter(name=wanted.model)
+    if taken.exclude(project=project, deletion=None).exists():
+        message = f"the model name {wanted.model!r} is taken by another project"
+        raise BadSpec(message, [Problem("/spec/after/register/model", message)])
+
+
+def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion | None:
+    """Return the dataset version in a spec, the newest ready one if it names none; None without data."""
+    data = spec.data
+    if data is None:
+        return None
+    dataset = outcomes.dataset_in(revision.experiment.project, data.dataset)
+    if dataset is None:
+        raise BadSpec(
+            f"this project has no dataset {data.dataset!r}",
+            [Problem("/spec/data/dataset", f"no dataset {data.dataset!r} in this project")],
+        )
+    versions = dataset.versions.filter(state=DatasetVersion.State.READY)
+    if data.dataset_version is not None:
+        versions = versions.filter(number=data.dataset_version)
+    version = versions.order_by("-number").first()
+    if version is None:
+        wanted = f" {data.dataset_version}" if data.dataset_version else ""
+        message = f"dataset {dataset.slug} has no ready version{wanted}"
+        raise BadSpec(message, [Problem("/spec/data/dataset_version", message)])
+    return version
+
+
+def queue(facts: Facts, payload: Payload, **fields: Any) -> Job:
+    """Create a queued root of a kind and notify the scheduler, inside the caller's transaction."""
+    job = Job.objects.create(
+        kind=facts.name,
+        payload_json=payload.to_json(),
+        state=JobState.QUEUED,
+        queued=clock.now(),
+        **fields,
+    )
+    _require_kept(job)
+    events.append(job.pk, [events.event("state", job, state=str(JobState.QUEUED))])
+    hints.send("schedule", job=job.pk)
+    return job
+
+
+def _require_kept(job: Job) -> None:
+    """Lock the project and the experiment of a new job, and check that nothing that it needs was deleted.
+
+    Raises:
+        StaleState: something is deleted.
+    """
+    source = base_versions.source_of(job.revision.spec) if job.revision is not None else None
+    kept = () if source is None else (source.model, source)
+    deletions.require_present(job.project, job.experiment, *kept)
+    pk = job.payload.dataset_version
+    if pk is not None and not DatasetVersion.objects.filter(pk=pk, dataset__deletion=None).exists():
+        raise StaleState(f"the data of job {job.pk} were deleted meanwhile")
+
+
+def child(root: Job, facts: Facts, ordinal: int, *, title: str, payload: Payload, slots: int = 1) -> Job:
+    """Create the job of a step under a root, or return the existing one."""
+    # A unique constraint on these three columns makes concurrent calls create one row.
+    row, _ = Job.objects.get_or_create(
+        parent=root,
+        kind=facts.name,
+        ordinal=ordinal,
+        defaults={
+            "root": root,
+            "project": root.project,
+            "experiment": root.experiment,
+            "revision": root.revision,
+            "title": title,
+            "payload_json": payload.changed(dataset_version=root.payload.dataset_version).to_json(),
+            "pool": root.pool,
+            "priority": root.priority,
+            "slots": slots,
+            "max_restarts": root.max_restarts,
+            "queued": clock.now(),
+            "created_by": root.created_by,
+        },
+    )
+    return row
+
+
+def profile(version: DatasetVersion, *, by: User | None) -> Job:
+    """Queue the job that reads and describes a dataset version."""
+    return queue(
+        PROFILE,
+        ProfilePayload(dataset_version=version.pk),
+        project=version.dataset.project,
+        title=f"Profile {version}",
+        priority=80,
+        created_by=by,
+    )
+
+
+def register(version: ModelVersion, *, by: User | None, without_code: bool = False) -> Job:
+    """Queue the job that loads a version in a clean process and reads its signature.
+
+    Args:
+        version: the version.
+        by: the acting user.
+        without_code: whether the code that came with it is left out.
+    """
+    digest = None if without_code else digest_of(version.code)
+    return queue(
+        REGISTER,
+        RegisterPayload(version=version.pk, code=digest, without_code=without_code),
+        project=version.model.project,
+        title=f"Validate {version}",
+        priority=80,
+        created_by=by,
+    )
+
+
+def gate(promotion: PromotionRequest, *, by: User) -> Job:
+    """Queue the job that compares a promotion's version with the champion."""
+    version, champion = promotion.version, promotion.baseline_version
+    theirs = champion.needed_code if champion is not None else None
+    return queue(
+        GATE,
+        GatePayload(promotion=promotion.pk, code=digest_of(version.needed_code or theirs)),
+        project=promotion.model.project,
+        title=f"Gates of {promotion.version}",
+        priority=90,
+        created_by=by,
+    )
+
+
+def digest_of(code: CodeVersion | None) -> str | None:
+    """Return the digest of a version of code, if there is one."""
+    return None if code is None else code.digest
+
+
+def ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
+    """Queue the job that retrains chosen trials of a search and pools them.
+
+    It copies the experiment, the revision and the resources of `like`, the search or an earlier ensemble.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        QuotaReached: the project has too many unfinished jobs.
+    """
+    own_code.require_right(by, like.project, like.revision)
+    numbers = [member.trial for member in payload.chosen]
+    named = (
+        f"trials {', '.join(map(str, numbers))}" if len(numbers) <= MAX_LISTED else f"{len(numbers)} trials"
+    )
+    with transaction.atomic():
+        if like.project is not None:
+            quotas.require_room_for_job(like.project)
+        job = queue(
+            CHOSEN_ENSEMBLE,
+            payload.changed(dataset_version=like.payload.dataset_version, failing=None),
+            project=like.project,
+            experiment=like.experiment,
+            revision=like.revision,
+            title=f"Ensemble of {named}",
+            pool=like.pool,
+            priority=like.priority,
+            slots=like.slots,
+            max_restarts=like.max_restarts,
+            created_by=by,
+        )
+        audit.record("job.ensemble", f"job:{job.pk}", by=by, project=like.project, trials=numbers)
+    return job
+
+
+def clone(job: Job, *, by: User) -> Job:
+    """Queue a copy of a root, as its kind defines.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        Conflict: jobs of this kind cannot be cloned.
+    """
+    return actions_of(job).clone(job, by=by)
+
+
+def resubmit(job: Job, *, by: User) -> Job:
+    """Queue the revision of a root again.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        Conflict: the job has no experiment, or is a step of another job.
+    """
+    if job.revision is None or job.parent_id is not None:
+        raise Conflict(f"job {job.pk} ({job.public_kind}) has no experiment of its own and cannot be cloned")
+    return submit(job.revision, by=by)

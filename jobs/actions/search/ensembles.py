@@ -1,0 +1,61 @@
+"""Submits ensembles of chosen trials, in addition to the ensemble of the best trials in a spec's `after`."""
+
+from collections.abc import Sequence
+
+from jobs import access
+from jobs.actions.runs import submit
+from jobs.errors import BadInput, Conflict
+from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTrial
+from jobs.models import Job, Trial, User
+from jobs.queries import ensembles as queries
+from jobs.spec.problems import Problem
+
+MIN_TRIALS, MAX_TRIALS = 2, 100
+"""How many trials an ensemble may have; the maximum is that of `after.retrain.top`."""
+
+
+def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
+    """Queue a job that retrains these trials of a search and pools their models.
+
+    The search may be running or final; it does not change.
+
+    Raises:
+        Forbidden: `by` may not run jobs in the project.
+        Conflict: the job is not a search, does not come from an experiment, or its models cannot be combined.
+        BadInput: a trial cannot be a member, or there are too few or too many.
+    """
+    access.require(by, search.project, access.Action.WRITE)
+    if not search.facts.has_trials:
+        raise Conflict(f"job {search.pk} is a {search.public_kind}, not a search")
+    if search.revision is None:
+        raise Conflict(f"job {search.pk} does not come from an experiment")
+    if (reason := search.revision.spec.model.info.refused.get("/after/ensemble")) is not None:
+        raise Conflict(f"the models of search {search.pk} cannot be combined, since {reason}")
+    unique = sorted(set(numbers))
+    if not MIN_TRIALS <= len(unique) <= MAX_TRIALS:
+        raise _refusal(
+            f"an ensemble needs {MIN_TRIALS} to {MAX_TRIALS} different trials; {len(unique)} given"
+        )
+    rows = list(search.trials.filter(number__in=unique).order_by("number"))
+    if missing := set(unique) - {trial.number for trial in rows}:
+        raise _refusal(f"job {search.pk} has no trial {min(missing)}")
+    _require_members(rows)
+    chosen = tuple(ChosenTrial(trial=trial.number, values=trial.values) for trial in rows)
+    return submit.ensemble(ChosenEnsemblePayload(search=search.pk, chosen=chosen), like=search, by=by)
+
+
+def _require_members(trials: Sequence[Trial]) -> None:
+    """Refuse trials without a usable score, and trials with the same values."""
+    first: dict[str, Trial] = {}
+    for trial in trials:
+        if reason := queries.ineligibility(trial):
+            raise _refusal(reason)
+        other = first.setdefault(trial.values_digest, trial)
+        if other is not trial:
+            raise _refusal(
+                f"trials {other.number} and {trial.number} have the same values: choose one of them"
+            )
+
+
+def _refusal(message: str) -> BadInput:
+    return BadInput(message, [Problem("/trials", message)])

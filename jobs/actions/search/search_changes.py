@@ -1,0 +1,267 @@
+"""Revises a search while it runs: changes its budget and parallelism, and narrows its space."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+from pydantic import ValidationError
+
+from jobs import hints
+from jobs.actions.audit import audit
+from jobs.actions.code import own_code
+from jobs.actions.experiments import experiments
+from jobs.actions.runs import events
+from jobs.actions.search.trials import locked_open_search
+from jobs.actions.transition import move_trial_unlogged
+from jobs.errors import BadInput, Conflict, StaleState
+from jobs.kinds.search.payload import SearchPayload
+from jobs.models import Job, Revision, Trial, User
+from jobs.queries import outcomes
+from jobs.queries import trials as queries
+from jobs.queries.codec import Event
+from jobs.queries.outcomes import WITHDRAWN
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem, problems
+from jobs.spec.sections.search import SearchSpec
+from jobs.spec.space.narrowing import NotNarrower, changes, contains, narrowed
+from jobs.states import Desired, TrialState
+
+BUDGET = {
+    "max_trials": "Trials, at most",
+    "max_minutes": "Minutes, at most",
+    "parallel_trials": "Trials at once",
+    "max_consecutive_failures": "Consecutive failures, at most",
+}
+"""Numbers that may be changed, with their labels."""
+UNSET = {"max_minutes": "no limit", "parallel_trials": "one per available slot"}
+"""The meaning of a number that is left out."""
+
+
+class Change(NamedTuple):
+    """The effect of a revision of a search.
+
+    Attributes:
+        spec: the experiment's spec with the changed search.
+        descriptions: a sentence for each change.
+        withdrawn: the algorithm's queued trials that are outside the narrowed space and have not begun.
+    """
+
+    spec: ExperimentSpec
+    descriptions: list[str]
+    withdrawn: list[Trial]
+
+
+def preview(job: Job, sent: Mapping[str, Any]) -> Change:
+    """Return the effect that `revise` would have now, without writing anything.
+
+    Raises:
+        Conflict, StaleState, BadInput: as `revise` does.
+    """
+    _require_search(job)
+    if not queries.accepts_trials(job):
+        raise StaleState(f"search {job.pk} accepts no more trials: it can no longer be changed")
+    spec = _revision_of(job).spec
+    before = outcomes.search_of(job)
+    if unknown := sorted(set(sent) - {*BUDGET, "space"}):
+        message = "this cannot be changed while the search runs"
+        raise BadInput(message, [Problem(f"/search/{name}", message) for name in unknown])
+    try:
+        after = _changed(spec, before, sent)
+    except BadInput as refusal:
+        # Without a valid space it is unknown which trials would be withdrawn; all that could be are counted.
+        found = [*refusal.problems, *_too_few(job, sent, withdrawn=_withdrawable(job).count())]
+        raise BadInput(refusal.message, found) from refusal
+    search = after.search or before
+    withdrawn = []
+    if search.space != before.space:
+        withdrawn = [t for t in _withdrawable(job).order_by("number") if not _inside(search, t)]
+    descriptions = _descriptions(before, search)
+    if not descriptions:
+        raise BadInput("nothing would change", [Problem("/search", "all values are the same as before")])
+    if few := _too_few(job, sent, withdrawn=len(withdrawn)):
+        raise BadInput(few[0].message, few)
+    return Change(after, descriptions, withdrawn)
+
+
+def _too_few(job: Job, sent: Mapping[str, Any], *, withdrawn: int) -> list[Problem]:
+    """Return a problem if the budget is below the number of created trials, without withdrawn ones."""
+    made = job.trials.filter(source="algorithm").count() - withdrawn
+    if sent.get("max_trials") is None or sent["max_trials"] >= made:
+        return []
+    return [
+        Problem("/search/max_trials", f"{made} trials have already been created: use at least this number")
+    ]
+
+
+def revise(
+    job: Job, sent: Mapping[str, Any], *, by: User, seen: int | None = None, comment: str = ""
+) -> Revision:
+    """Freeze a changed search as a new revision of its experiment, and continue the job with it.
+
+    Running trials continue. The algorithm's queued trials outside a narrowed space are stopped and do not
+    count; trials that a user queued stay. Suggestions that are being computed at this moment are dropped.
+
+    Args:
+        job: a search that still accepts trials.
+        sent: the changed fields among those of `BUDGET`, and `space`.
+        by: the acting user.
+        seen: the number of the revision that the user read; None accepts any.
+        comment: the reason, for display.
+
+    Raises:
+        Conflict: the job is not a search of an experiment.
+        StaleState: the search has ended, or was revised since `seen`. Nothing was changed.
+        BadInput: a change is invalid; has a problem for each invalid field, below `/search`.
+    """
+    own_code.require_right(by, job.project, job.revision)
+    _require_search(job)
+    with transaction.atomic():
+        root = locked_open_search(job.pk)
+        old = _revision_of(root)
+        if seen is not None and old.number != seen:
+            raise StaleState(
+                f"job {root.pk} is at revision {old.number}, not {seen}: reload it and try again"
+            )
+        # Computed under the lock, not taken from a preview that the user saw: trials may have begun since.
+        change = preview(root, sent)
+        new = experiments.freeze(old.experiment, change.spec, by=by, reason=comment)
+        bodies = [_withdraw(trial) for trial in change.withdrawn]
+        _set_revision(root, new)
+        _record(root, change.descriptions, bodies, before=old, after=new, by=by, comment=comment)
+        hints.send("schedule", job=root.pk)
+    job.refresh_from_db()
+    return new
+
+
+def _record(
+    root: Job,
+    changes: list[str],
+    withdrawn: list[Event],
+    *,
+    before: Revision,
+    after: Revision,
+    by: User,
+    comment: str,
+) -> None:
+    """Append the events of a revision, those of withdrawn trials among them, and its audit row."""
+    event = events.event("revised", root, revision=after.number, by=by.username, changes=changes)
+    events.append(root.root_id_or_self, [event, *withdrawn])
+    audit.record(
+        "job.revise",
+        f"job:{root.pk}",
+        by=by,
+        project=root.project,
+        revision=after.number,
+        digest=after.digest,
+        before=before.number,
+        changes=changes,
+        comment=comment,
+    )
+
+
+def _require_search(job: Job) -> None:
+    if not job.facts.has_trials or job.revision is None:
+        raise Conflict(f"job {job.pk} is a {job.public_kind}, not a search")
+    if job.desired not in (Desired.RUNNING, Desired.PAUSED):
+        raise StaleState(f"job {job.pk} is to be {job.desired}: it can no longer be changed")
+
+
+def _revision_of(job: Job) -> Revision:
+    if job.revision is None:
+        raise Conflict(f"job {job.pk} does not come from an experiment")
+    return job.revision
+
+
+def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) -> ExperimentSpec:
+    """Return the spec with the changed search, validated as a whole.
+
+    Raises:
+        BadInput: it is invalid; has a problem for each invalid field, below `/search`.
+    """
+    body = search.model_dump(mode="json", by_alias=True, exclude_none=True)
+    body |= {name: value for name, value in sent.items() if name in BUDGET}
+    if sent.get("space") is not None:
+        try:
+            space = narrowed(search.space, sent["space"])
+        except NotNarrower as wider:
+            raise BadInput(str(wider), wider.problems) from wider
+        dumped = search.model_copy(update={"space": space}).model_dump(
+            mode="json", by_alias=True, exclude_none=True
+        )
+        body["space"] = dumped["space"]
+        body["start_with"] = [
+            values for values in search.start_with if contains(space, values, on_grid=False)
+        ]
+    whole = spec.to_json() | {"search": body}
+    try:
+        return ExperimentSpec.model_validate(whole)
+    except ValidationError as error:
+        # Problems elsewhere are shown at a field of the form: only the search was changed.
+        found = [
+            p if p.pointer.startswith("/search/") else Problem("/search/max_trials", p.message)
+            for p in problems(error, whole)
+        ]
+        raise BadInput(found[0].message, found) from error
+
+
+def _descriptions(before: SearchSpec, after: SearchSpec) -> list[str]:
+    numbers = [
+        f"{label}: {_text(name, getattr(after, name))}, previously {_text(name, getattr(before, name))}"
+        for name, label in BUDGET.items()
+        if getattr(after, name) != getattr(before, name)
+    ]
+    return numbers + changes(before.space, after.space)
+
+
+def _text(name: str, value: float | None) -> str:
+    return UNSET.get(name, "") if value is None else f"{value:g}"
+
+
+def _withdrawable(job: Job) -> QuerySet[Trial]:
+    """Return the algorithm's waiting trials that have not begun and that no attempt holds."""
+    waiting = job.trials.filter(source="algorithm", state__in=(TrialState.QUEUED, TrialState.PAUSED))
+    # A promoted or continued trial also waits without a start time, but it has trained.
+    untrained = waiting.filter(started=None, rung=0, rungs=[], checkpoints=None).exclude(
+        executions__epochs__gt=0
+    )
+    return untrained.not_held()
+
+
+def _inside(search: SearchSpec, trial: Trial) -> bool:
+    return contains(search.space, trial.values, on_grid=search.info.enumerates_grid)
+
+
+def _withdraw(trial: Trial) -> Event:
+    """Stop a trial that is outside the narrowed space; return its event."""
+    message = "the space was narrowed before this trial began, and the trial is outside the new space"
+    trial.executions.update(state=TrialState.STOPPED)
+    return move_trial_unlogged(
+        trial,
+        TrialState.STOPPED,
+        source=WITHDRAWN,
+        error={"code": "outside_space", "message": message},
+    )
+
+
+def _set_revision(root: Job, new: Revision) -> None:
+    """Set the job's revision by compare-and-set on the old one.
+
+    Suggestions that are being computed for the old revision are dropped: their fencing token becomes stale.
+    """
+    search, payload = new.spec.search, root.payload_as(SearchPayload)
+    first = payload.first_revision or root.revision_id
+    # The state of the old search's algorithm does not apply to the new one.
+    payload = payload.changed(exhausted=False, answered_empty=None, first_revision=first)
+    is_narrowed = payload.beyond_space is not None
+    if search is not None and (is_narrowed or search.space != outcomes.search_of(root).space):
+        own = root.trials.filter(source="algorithm")
+        beyond = sum(not _inside(search, trial) for trial in own.only("values", "job_id"))
+        payload = payload.changed(beyond_space=beyond)
+    moved = Job.objects.filter(pk=root.pk, revision=root.revision, suggest_fence=root.suggest_fence)
+    if not moved.update(
+        revision=new, payload_json=payload.to_json(), suggest_fence=F("suggest_fence") + 1, suggest_until=None
+    ):
+        raise StaleState(
+            f"job {root.pk} was changed by another user in the meantime: reload it and try again"
+        )
