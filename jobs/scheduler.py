@@ -21,7 +21,7 @@ from jobs.actions.registry import promotions, traffic
 from jobs.actions.runs import attempt_end, pipeline, schedule, workers
 from jobs.actions.storage import collection, retention
 from jobs.fetching.launcher import Launcher
-from jobs.queries.health import SCHEDULER_LEASE
+from jobs.queries.runs.health import SCHEDULER_LEASE
 
 log = logging.getLogger(__name__)
 

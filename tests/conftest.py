@@ -12,7 +12,7 @@ from pytest_django import DjangoDbBlocker
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from jobs.queries import disk_use
+from jobs.queries.storage import disk_use
 from tests import code_reading, database
 from tests.flow.yard import RunningYard, open_yard
 from tests.module_rows import module_rows, refuse_commits  # noqa: F401  a fixture

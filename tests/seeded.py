@@ -10,7 +10,7 @@ import numpy as np
 from django.utils import timezone
 
 from jobs.models import Attempt, Execution, Job, MetricChunk, MetricSeries, Project, Trial, User
-from jobs.queries.codec import pack_columns
+from jobs.queries.runs.codec import pack_columns
 from jobs.spec.space.search_space import sample
 from jobs.states import TrialState
 from tests.factories import SEARCH, make_experiment, make_job, make_worker

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from jobs.actions.registry import promotions
 from jobs.errors import TrainyardError
 from jobs.models import PromotionRequest, User
-from jobs.queries.gates import not_evaluated, read
+from jobs.queries.registry.gates import not_evaluated, read
 from webapp.admin_read_only import ReadOnlyAdmin
 
 NOTE = "decided in the admin"

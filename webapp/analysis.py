@@ -12,7 +12,7 @@ from django.db import close_old_connections, connection
 from jobs.actions.search import analyses
 from jobs.answers.search.search_results import ImportanceOut
 from jobs.models import Analysis, Job
-from jobs.queries import importance
+from jobs.queries.search import importance
 from webapp.child_processes import inherited_environment
 
 PROGRAM = (sys.executable, "-m", "workers.engine.analysis")

@@ -37,7 +37,7 @@ from jobs.messages.code import (
 from jobs.messages.code_text import lines_of, with_visible_marks
 from jobs.models import CodeFile
 from jobs.models.digests import text_digest
-from jobs.queries.code import Pair
+from jobs.queries.code.code import Pair
 from jobs.spec.base import Frozen
 from jobs.spec.problems import Problem
 from jobs.store import store

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from jobs.queries.health import scheduler_is_alive, worker_is_alive
+from jobs.queries.runs.health import scheduler_is_alive, worker_is_alive
 
 
 def _database() -> bool:

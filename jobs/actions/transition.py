@@ -10,7 +10,7 @@ from jobs.actions.row_updates import update_rows
 from jobs.actions.runs import events
 from jobs.errors import StaleState
 from jobs.models import Job, Trial
-from jobs.queries.codec import Event
+from jobs.queries.runs.codec import Event
 from jobs.sql import one_of
 from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState, may_follow, trial_may_follow
 

@@ -8,8 +8,9 @@ from django.db.models import Q, QuerySet
 
 from jobs import access, clock
 from jobs.models import ApiToken, Job, PromotionRequest, Trial, User
-from jobs.queries import outcomes, progress
-from jobs.queries.authors import files_of
+from jobs.queries.registry.authors import files_of
+from jobs.queries.runs import progress
+from jobs.queries.search import outcomes
 from jobs.states import ACTIVE, FINAL, JobState
 
 MAX_ITEMS = 6

@@ -14,9 +14,9 @@ from jobs.actions.audit import audit
 from jobs.audit_chain import HEAD_ID
 from jobs.errors import Conflict
 from jobs.models import AuditEvent, AuditHead, Project
-from jobs.queries import audit_anchors
-from jobs.queries.audit_anchors import Anchor
-from jobs.queries.audit_verification import ChainState, Verification, verify
+from jobs.queries.audit import audit_anchors
+from jobs.queries.audit.audit_anchors import Anchor
+from jobs.queries.audit.audit_verification import ChainState, Verification, verify
 from tests.people import People
 
 OTHER_SECRET = "another-secret-key-of-more-than-fifty-characters-0123456789"

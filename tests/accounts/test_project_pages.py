@@ -3,7 +3,7 @@
 from django.test import Client
 
 from jobs.models import Role
-from jobs.queries import projects as query
+from jobs.queries.people import projects as query
 from tests.people import People, browser_of
 
 MEMBERS = "/p/yard/members"

@@ -8,7 +8,7 @@ from django.test import Client
 from jobs.actions.people import quota_changes
 from jobs.errors import StaleState
 from jobs.models import AuditEvent, Project
-from jobs.queries.quotas import limits_of, revision_of
+from jobs.queries.people.quotas import limits_of, revision_of
 from tests.people import People, browser_of
 
 QUOTAS = "/api/v1/projects/yard/quotas"

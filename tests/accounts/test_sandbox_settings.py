@@ -10,7 +10,7 @@ from jobs.actions.runs import workers
 from jobs.errors import StaleState
 from jobs.messages.sandbox import Level
 from jobs.models import AuditEvent, InstallationSettings, Project
-from jobs.queries import installation
+from jobs.queries.code import installation
 from tests.people import People, browser_of
 
 SETTINGS, PROJECT = "/api/v1/settings", "/api/v1/projects/yard/sandbox"

@@ -5,7 +5,7 @@ from typing import Any
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from jobs.queries import storage
+from jobs.queries.storage import storage
 from tests.factories import make_dataset, make_experiment, make_job, make_job_artifact, make_model
 from tests.people import People
 

@@ -8,7 +8,7 @@ from django.test import Client
 
 from jobs.messages import events as contract
 from jobs.models import Attempt, Execution, Trial
-from jobs.queries.codec import pack_events, unpack_events
+from jobs.queries.runs.codec import pack_events, unpack_events
 from tests.jobs.yard import PretendWorker, Yard, begun, make_yard, placed_search
 from tests.people import browser_of
 

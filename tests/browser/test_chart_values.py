@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from jobs.models import Job, MetricChunk, MetricSeries
-from jobs.queries.codec import pack_columns
+from jobs.queries.runs.codec import pack_columns
 from tests.browser.test_search_charts import Open, charts_of, tile
 from tests.factories import make_experiment, make_job
 from tests.people import People

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from jobs.actions.runs import events
 from jobs.models import Job, MetricChunk, MetricSeries, Trial
-from jobs.queries.codec import pack_columns
+from jobs.queries.runs.codec import pack_columns
 from tests.browser.looking import Look
 from tests.browser.test_chart_values import point_at
 from tests.browser.test_search_charts import Open, tile

@@ -15,10 +15,10 @@ from django.db.models.functions import Length
 
 from jobs.answers.runs.metrics import SeriesOut
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact, MetricChunk
-from jobs.queries import events as event_log
-from jobs.queries import jobs as shown
-from jobs.queries import metrics
-from jobs.queries.audit_verification import verify
+from jobs.queries.audit.audit_verification import verify
+from jobs.queries.runs import events as event_log
+from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import metrics
 from jobs.states import FINAL, TRIAL_FINAL, AttemptState, Outcome
 from jobs.store import sha256_of, store
 from workers.engine.training.checkpoint import is_intact

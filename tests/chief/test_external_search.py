@@ -13,10 +13,10 @@ from jobs.actions.search.external_search import HeldTrial, NoTrial
 from jobs.errors import BadInput, Conflict, Forbidden, StaleFence, StaleState
 from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Attempt, Job, Lease, MetricSeries, Worker
-from jobs.queries import events as event_log
-from jobs.queries import outcomes
-from jobs.queries.external_search import external
-from jobs.queries.script_reports import TrialName, parse_name, reported
+from jobs.queries.runs import events as event_log
+from jobs.queries.search import outcomes
+from jobs.queries.search.external_search import external
+from jobs.queries.search.script_reports import TrialName, parse_name, reported
 from jobs.spec.formats.reading import FormatError
 from jobs.states import JobState, Outcome
 from tests.people import People, browser_of

@@ -11,7 +11,7 @@ from jobs.actions.search import external_search
 from jobs.errors import QuotaReached
 from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Attempt, Job, Project
-from jobs.queries import quotas
+from jobs.queries.people import quotas
 from tests.people import People
 from workers.chief import report_quota
 from workers.chief.report_quota import ReportQuota

@@ -12,7 +12,7 @@ from jobs.actions.code.code import CheckedFile, StoredCode
 from jobs.actions.storage import deletions, purge
 from jobs.messages.code import CodeFound
 from jobs.models import CodeFile, CodeVersion, Deletion
-from jobs.queries import references
+from jobs.queries.storage import references
 from tests.people import People
 
 

@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from jobs.models import Artifact, AuditEvent, CodeFile, CodeVersion, Deletion, Project
-from jobs.queries import disk_use, references
+from jobs.queries.storage import disk_use, references
 from tests.code.making import MODEL, tarred, zipped
 from tests.datasets.test_disk_quota import limit
 from tests.people import People, browser_of

@@ -18,7 +18,7 @@ from pytest_django import Settings as SettingsWrapper
 from jobs.actions.data import datasets
 from jobs.kinds.profile.actions import ProfileActions
 from jobs.models import Dataset, DatasetVersion, IdempotencyKey, Job
-from jobs.queries import disk_use
+from jobs.queries.storage import disk_use
 from jobs.store import LocalStore, StoredFile, store
 from tests import factories
 from tests.datasets.making import DIABETES, SHOP, make_ready

@@ -9,7 +9,7 @@ from django.test import Client
 from jobs.actions.people import quotas
 from jobs.errors import QuotaReached
 from jobs.models import Artifact, DatasetVersion, Job, Project, RegisteredModel
-from jobs.queries import disk_use, storage
+from jobs.queries.storage import disk_use, storage
 from tests.datasets.test_api import CSV, send
 from tests.world import World
 

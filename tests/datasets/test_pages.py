@@ -14,7 +14,7 @@ from jobs import program, upload_files
 from jobs.actions.data import datasets, resumable_uploads
 from jobs.actions.experiments import experiments
 from jobs.models import DatasetVersion, Job, ResumableUpload
-from jobs.queries.devices import no_worker
+from jobs.queries.runs.devices import no_worker
 from jobs.spec.data.columns import ColumnRequest
 from tests.datasets.making import DIABETES, DIGITS, SHOP, make_ready
 from tests.datasets.test_api import CSV

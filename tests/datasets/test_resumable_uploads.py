@@ -20,7 +20,7 @@ from jobs.actions.data import resumable_uploads
 from jobs.actions.people import tokens
 from jobs.errors import NotFound
 from jobs.models import Dataset, DatasetVersion, Project, ResumableUpload, UploadReservation, User
-from jobs.queries import quotas
+from jobs.queries.people import quotas
 from jobs.store import ObjectStore, store
 from tests.datasets.tus import KIB, Body, TusClient
 from tests.people import People, browser_of, make_people

@@ -22,7 +22,7 @@ from jobs.messages.overview import (
     Sample,
 )
 from jobs.models import DatasetVersion, Job
-from jobs.queries import datasets as queries
+from jobs.queries.data import datasets as queries
 from jobs.spec.data.profile import Profile
 from jobs.spec.sections.data import Split
 from jobs.store import store

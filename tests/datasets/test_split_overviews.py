@@ -10,7 +10,7 @@ from jobs.actions.storage import artifacts
 from jobs.kinds.split_overview.payload import SplitOverviewPayload
 from jobs.messages.overview import Overview, PartRows, Repeats, SplitOverview, key_of
 from jobs.models import DatasetVersion, Job
-from jobs.queries import datasets as queries
+from jobs.queries.data import datasets as queries
 from jobs.spec.data.profile import Profile
 from jobs.spec.data.split_roles import canonical
 from jobs.spec.sections.data import Split

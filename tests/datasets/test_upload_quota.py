@@ -16,7 +16,8 @@ from jobs import clock
 from jobs.actions.data import datasets, uploads
 from jobs.errors import QuotaReached
 from jobs.models import DatasetVersion, Project, UploadReservation
-from jobs.queries import disk_use, quotas
+from jobs.queries.people import quotas
+from jobs.queries.storage import disk_use
 from tests.datasets.test_api import CSV, call_while_storing, send
 from tests.datasets.test_disk_quota import limit
 from tests.world import World

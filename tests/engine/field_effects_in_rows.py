@@ -17,7 +17,7 @@ from jobs.actions.search import suggest
 from jobs.kinds.train.actions import TrainActions
 from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, Dataset, DatasetVersion, Job
-from jobs.queries import outcomes
+from jobs.queries.search import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.states import Outcome
 from tests.factories import make_artifact, make_job, make_job_artifact, make_trials

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from jobs.models import Alias
-from jobs.queries import base_versions
+from jobs.queries.experiments import base_versions
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.script_model import ScriptModel
 from jobs.spec.space.values import apply_values

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.kinds.search.payload import TrialTask
 from jobs.models import DatasetVersion
-from jobs.queries import metrics
+from jobs.queries.runs import metrics
 from jobs.spec.sections.pruning import Verdict
 from jobs.store import LocalStore, store
 from tests.engine.engine_worker import EngineWorker

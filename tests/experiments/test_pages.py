@@ -8,7 +8,7 @@ from django.test import Client
 
 from jobs.actions.experiments import experiments
 from jobs.models import Experiment, Job, Trial
-from jobs.queries.experiments import Difference, differences
+from jobs.queries.experiments.experiments import Difference, differences
 from tests.world import World
 
 HOME = "/p/yard/experiments"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.models import CodeVersion
-from jobs.queries import duration_history, plan
+from jobs.queries.experiments import duration_history, plan
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections import measures
 from jobs.spec.space import size as space_size

@@ -7,7 +7,7 @@ from django.test import Client
 
 from jobs.actions.experiments import experiments
 from jobs.errors import BadSpec
-from jobs.queries import plan
+from jobs.queries.experiments import plan
 from jobs.spec.checks import patterns
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.variables import rules_for

@@ -8,7 +8,8 @@ from jobs.actions.data import uploads
 from jobs.actions.runs import run_quotas, schedule
 from jobs.messages import events as contract
 from jobs.models import Attempt, DatasetVersion, Job, Membership, Project
-from jobs.queries import disk_use, quotas
+from jobs.queries.people import quotas
+from jobs.queries.storage import disk_use
 from tests.datasets.test_api import send
 from tests.experiments.test_api import post
 from tests.jobs.yard import PretendWorker

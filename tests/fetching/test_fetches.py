@@ -20,7 +20,7 @@ from jobs.errors import BadInput, Conflict, FetchFailed, Forbidden, NotFound, Qu
 from jobs.fetching import download
 from jobs.fetching.download import Copying, run
 from jobs.models import Artifact, AuditEvent, Credential, Deletion, Fetch, Job, Project
-from jobs.queries import disk_use
+from jobs.queries.storage import disk_use
 from jobs.sources.base import Source
 from jobs.spec.data.credentials import CREDENTIAL
 from jobs.spec.data.fetching import FetchRequest

@@ -10,7 +10,7 @@ from jobs.actions.data import datasets
 from jobs.actions.data.dataset_roles import set_roles
 from jobs.actions.data.datasets import Roles
 from jobs.models import DatasetVersion, Fetch
-from jobs.queries import disk_use, references
+from jobs.queries.storage import disk_use, references
 from tests.datasets.making import SHOP, make_ready
 from tests.fetching.making import CSV, ask, error_of, fetch, row_of
 from tests.fetching.servers import Server, file, serving

@@ -8,7 +8,7 @@ from jobs.actions.experiments import experiments
 from jobs.actions.storage import artifacts, deletions
 from jobs.errors import BadSpec, TrainyardError
 from jobs.models import Alias, ModelVersion, Project
-from jobs.queries import plan
+from jobs.queries.experiments import plan
 from tests.datasets.making import bundle
 from tests.fine_tuning.making import DIGITS, chain, make_version, node, tuned
 from tests.people import People

@@ -8,7 +8,8 @@ from jobs.actions.experiments import follow_up
 from jobs.actions.runs import pipeline, schedule
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import AuditEvent, Job
-from jobs.queries import answer, outcomes, progress, retrained_models, scoring
+from jobs.queries.runs import progress
+from jobs.queries.search import answer, outcomes, retrained_models, scoring
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, turn, until_final
 
 FLOAT = {"name": "dropout", "kind": "float", "min": 0.0, "max": 0.4}

@@ -12,9 +12,10 @@ from jobs.actions.runs import attempt_end, attempts, control, pipeline, schedule
 from jobs.errors import QuotaReached, StaleFence
 from jobs.messages import events as contract
 from jobs.models import Attempt, DatasetVersion, EventChunk, Job, MetricSeries, Project, Worker
-from jobs.queries import disk_use, phases
-from jobs.queries import jobs as shown
-from jobs.queries.codec import unpack_events
+from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import phases
+from jobs.queries.runs.codec import unpack_events
+from jobs.queries.storage import disk_use
 from jobs.states import Outcome
 from jobs.store import StoredFile
 from tests.jobs.yard import PretendWorker, Yard, begun, placed_search

@@ -15,9 +15,9 @@ from jobs.errors import StaleFence
 from jobs.kinds.search.payload import TrialTask
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job, MetricSeries, Trial, User
-from jobs.queries import events as event_log
-from jobs.queries import jobs as shown
-from jobs.queries import open_attempts
+from jobs.queries.runs import events as event_log
+from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import open_attempts
 from jobs.states import Outcome
 from jobs.store import LocalStore
 from tests.jobs.test_trial_continues import keep

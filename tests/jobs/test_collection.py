@@ -20,7 +20,7 @@ from jobs.actions.storage import artifacts, collection, deletions
 from jobs.actions.storage.collection import collect
 from jobs.errors import NotFound, StaleFence
 from jobs.models import Artifact, AuditEvent, Deletion, Experiment, JobArtifact
-from jobs.queries import references
+from jobs.queries.storage import references
 from jobs.store import ObjectStore, store
 from tests.factories import make_dataset, make_experiment, make_job, make_model
 from tests.people import People

@@ -4,7 +4,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from jobs.models import Execution, Job, Trial
-from jobs.queries import learning_curves
+from jobs.queries.search import learning_curves
 from tests.jobs.yard import SEARCH, Yard
 
 LOSSES = [[1, 0.5], [3, 0.4]]

@@ -28,9 +28,9 @@ from jobs.models import (
     ReleaseRecord,
     Trial,
 )
-from jobs.queries import deletions as queries
-from jobs.queries.audit_verification import verify
-from jobs.queries.deletion_scope import Deletable
+from jobs.queries.audit.audit_verification import verify
+from jobs.queries.storage import deletions as queries
+from jobs.queries.storage.deletion_scope import Deletable
 from tests.factories import (
     SEARCH,
     make_attempt,

@@ -6,8 +6,8 @@ from jobs.actions.runs import pipeline, submit
 from jobs.actions.search import ensembles
 from jobs.errors import BadInput, Conflict
 from jobs.models import Job
-from jobs.queries import jobs as shown
-from jobs.queries import steps
+from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import steps
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, turn
 
 

@@ -17,8 +17,10 @@ from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.messages import events as contract
 from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, DatasetVersion, Job, Worker
-from jobs.queries import events as event_log
-from jobs.queries import jobs, plan, progress, templates_tried, workers
+from jobs.queries.experiments import plan
+from jobs.queries.runs import events as event_log
+from jobs.queries.runs import jobs, progress, workers
+from jobs.queries.search import templates_tried
 from jobs.spec.plan.find_model import ROW_MEMORY, Budget, spec_for
 from jobs.spec.sections.fit import FitSpec
 from jobs.spec.space.values import apply_values

@@ -11,10 +11,10 @@ from jobs.errors import Conflict, NotFound, StaleState
 from jobs.messages import events as contract
 from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, AuditEvent, Job, User
-from jobs.queries import events as event_log
-from jobs.queries import jobs as shown
-from jobs.queries import progress
-from jobs.queries import trials as trial_queries
+from jobs.queries.runs import events as event_log
+from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import progress
+from jobs.queries.search import trials as trial_queries
 from jobs.states import Desired, Outcome
 from tests.jobs.yard import (
     SEARCH,

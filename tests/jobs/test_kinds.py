@@ -15,7 +15,7 @@ from jobs.kinds import payload_of
 from jobs.kinds.search.payload import SearchPayload
 from jobs.kinds.train.payload import TrainPayload
 from jobs.models import Job
-from jobs.queries import outcomes
+from jobs.queries.search import outcomes
 from jobs.states import Outcome
 from tests.jobs.yard import SEARCH, PretendWorker, Yard
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from jobs.queries.lead import of_folds, of_samples
+from jobs.queries.search.lead import of_folds, of_samples
 
 BEST, NEXT = [0.95, 0.97, 0.96], [0.90, 0.91, 0.92]
 

@@ -13,9 +13,9 @@ from jobs.actions.runs import attempt_end, attempts, metrics, schedule
 from jobs.errors import StaleFence
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job, MetricChunk, MetricSeries, Trial
-from jobs.queries import events as event_log
-from jobs.queries import metrics as curves
-from jobs.queries.codec import pack_columns, unpack_columns
+from jobs.queries.runs import events as event_log
+from jobs.queries.runs import metrics as curves
+from jobs.queries.runs.codec import pack_columns, unpack_columns
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard
 

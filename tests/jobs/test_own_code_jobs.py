@@ -22,7 +22,7 @@ from jobs.models import (
     Project,
     User,
 )
-from jobs.queries import jobs as queries
+from jobs.queries.runs import jobs as queries
 from jobs.store import store
 from tests.factories import make_trials
 from tests.jobs.yard import PretendWorker, Yard

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from jobs import clock
 from jobs.models import Job, Worker
 from jobs.prepared import Parameter, PreparedQuery
-from jobs.queries.devices import with_needs
+from jobs.queries.runs.devices import with_needs
 from jobs.states import WAITING
 from tests.architecture.sources import imports, modules
 from tests.jobs.yard import PretendWorker, Yard

@@ -18,8 +18,8 @@ from jobs.actions.search import search_changes
 from jobs.messages import events as contract
 from jobs.models import Attempt, EventChunk, Job
 from jobs.models import Worker as WorkerRow
-from jobs.queries import events as event_log
-from jobs.queries import metrics as metric_log
+from jobs.queries.runs import events as event_log
+from jobs.queries.runs import metrics as metric_log
 from jobs.states import Outcome
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, make_yard
 

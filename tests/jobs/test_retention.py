@@ -9,7 +9,7 @@ import pytest
 from jobs.actions.search import trials
 from jobs.actions.storage import retention
 from jobs.models import Checkpoint, Job
-from jobs.queries import outcomes
+from jobs.queries.search import outcomes
 from tests.jobs.yard import PretendWorker, Yard, placed_search
 
 KEPT: dict[str, Any] = {"attempt": 1, "step": 1, "epoch": 1, "bytes": 1, "folder": "1", "manifest": "m"}

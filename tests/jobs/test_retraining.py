@@ -8,8 +8,8 @@ from jobs.actions.runs import results
 from jobs.actions.search import trials
 from jobs.kinds.train.payload import TrainPayload, TrainResult
 from jobs.models import Job
-from jobs.queries import jobs as job_queries
-from jobs.queries.retraining import chosen_epoch, objective_of, shortfall
+from jobs.queries.runs import jobs as job_queries
+from jobs.queries.search.retraining import chosen_epoch, objective_of, shortfall
 from jobs.spec.sections.fit import FitSpec
 from tests.factories import SEARCH, make_dataset, make_experiment, make_job, make_trials
 from tests.markup import text_of

@@ -22,7 +22,8 @@ from jobs.actions.runs import (
 from jobs.errors import QuotaReached
 from jobs.messages import events as contract
 from jobs.models import Attempt, Checkpoint, EventChunk, Job, MetricChunk, Project
-from jobs.queries import disk_use, quotas
+from jobs.queries.people import quotas
+from jobs.queries.storage import disk_use
 from jobs.states import Outcome
 from tests.jobs.test_metrics import table
 from tests.jobs.yard import PretendWorker, Yard

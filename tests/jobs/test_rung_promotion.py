@@ -16,7 +16,8 @@ from jobs.actions.storage import retention
 from jobs.messages import events as contract
 from jobs.messages.suggest import Suggestion, SuggestRequest, TrialRow
 from jobs.models import Attempt, Checkpoint, Execution, Job, Trial, TrialDecision
-from jobs.queries import outcomes, progress, waiting
+from jobs.queries.runs import progress
+from jobs.queries.search import outcomes, waiting
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import problems
 from jobs.states import Outcome

@@ -10,8 +10,9 @@ from jobs.actions.runs import attempt_end, attempts, control, pipeline
 from jobs.actions.search import trials
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job
-from jobs.queries import progress, trial_columns
-from jobs.queries import trials as shown
+from jobs.queries.runs import progress
+from jobs.queries.search import trial_columns
+from jobs.queries.search import trials as shown
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, placed_search
 

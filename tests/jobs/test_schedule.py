@@ -10,9 +10,12 @@ from jobs.actions import leases
 from jobs.actions.runs import attempt_end, pipeline, schedule, workers
 from jobs.actions.search import suggest, trials
 from jobs.models import Artifact, Attempt, Job, JobArtifact, Project, Worker
-from jobs.queries import disk_use, jobs, plan, queue, waiting
-from jobs.queries.devices import mesh_of
-from jobs.queries.health import SCHEDULER_LEASE
+from jobs.queries.experiments import plan
+from jobs.queries.runs import jobs, queue
+from jobs.queries.runs.devices import mesh_of
+from jobs.queries.runs.health import SCHEDULER_LEASE
+from jobs.queries.search import waiting
+from jobs.queries.storage import disk_use
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, suggest_from_grid
 
 

@@ -13,9 +13,9 @@ from jobs.errors import Conflict, Forbidden, NotFound, StaleState
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload
 from jobs.models import Artifact, CodeFile, CodeVersion, Experiment, Job
-from jobs.queries import sandboxes
-from jobs.queries.retraining import chosen_epoch
-from jobs.queries.versions import is_foreign
+from jobs.queries.code import sandboxes
+from jobs.queries.registry.versions import is_foreign
+from jobs.queries.search.retraining import chosen_epoch
 from tests.factories import make_experiment, make_job, make_job_artifact, make_trials
 from tests.markup import text_of
 from tests.people import People, browser_of

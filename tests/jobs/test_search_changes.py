@@ -9,7 +9,8 @@ from jobs.actions.search import search_changes, suggest, trials
 from jobs.errors import BadInput, Conflict, NotFound, StaleFence, StaleState
 from jobs.messages.suggest import Answer, Suggestion, SuggestRequest
 from jobs.models import AuditEvent, Job, Trial, User
-from jobs.queries import events, outcomes
+from jobs.queries.runs import events
+from jobs.queries.search import outcomes
 from tests.jobs.test_trial_continues import keep
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, placed_search, until_final
 

@@ -9,7 +9,7 @@ from jobs.actions.search import suggest
 from jobs.actions.transition import move_trial
 from jobs.messages.suggest import Answer, Dropped, Suggestion, SuggestRequest
 from jobs.models import Job, Trial, TrialDecision
-from jobs.queries import outcomes
+from jobs.queries.search import outcomes
 from jobs.states import TrialState
 from tests.factories import make_attempt, make_job
 from tests.jobs.yard import SEARCH, PretendWorker, Yard, placed_search, until_final

@@ -12,7 +12,7 @@ from jobs import clock
 from jobs.actions.runs import attempt_end, control, pipeline, schedule
 from jobs.messages import events as contract
 from jobs.models import Attempt, Execution, Job, Trial
-from jobs.queries import progress
+from jobs.queries.runs import progress
 from jobs.states import Outcome
 from tests.jobs.yard import PretendWorker, Yard, placed_search
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobs.models import Job
-from jobs.queries.events import Slice
+from jobs.queries.runs.events import Slice
 from webapp.live import event_stream
 
 

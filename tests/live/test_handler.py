@@ -19,7 +19,7 @@ from pytest_django import Settings
 from jobs.actions.people import tokens
 from jobs.actions.runs import events
 from jobs.models import ReleaseRecord
-from jobs.queries import releases
+from jobs.queries.registry import releases
 from tests.jobs.yard import Yard
 from tests.people import browser_of
 from webapp.asgi import application

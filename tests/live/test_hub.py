@@ -1,6 +1,6 @@
 """The buffer of recent events of a watched job."""
 
-from jobs.queries.codec import Event
+from jobs.queries.runs.codec import Event
 from webapp.live.hub import RING_EVENTS, RING_POINTS, WatchedJob
 
 

@@ -13,7 +13,7 @@ from django.utils.crypto import salted_hmac
 
 from jobs.actions.audit import audit
 from jobs.models import AuditEvent, AuditHead, Project
-from jobs.queries.audit_verification import ChainState, verify
+from jobs.queries.audit.audit_verification import ChainState, verify
 from tests.database import earlier, migrate, upgrade, upgrade_rows
 
 OLD, NEW = ("jobs", "0026_project_quotas"), ("jobs", "0025_audit_chain")

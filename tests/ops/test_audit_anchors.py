@@ -24,7 +24,7 @@ from jobs import scheduler
 from jobs.actions.audit import audit
 from jobs.audit_chain import HEAD_SALT
 from jobs.models import AuditEvent
-from jobs.queries import audit_anchors
+from jobs.queries.audit import audit_anchors
 from tests.ops.conftest import ROOT
 from webapp.ops.backup import back_up
 from webapp.ops.home import Home

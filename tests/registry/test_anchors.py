@@ -11,7 +11,7 @@ from jobs import audit_chain, signing
 from jobs.actions.registry import releases
 from jobs.messages.release import Release, SignedRelease
 from jobs.models import AuditEvent, AuditHead, ReleaseRecord
-from jobs.queries.audit_verification import ChainState, verify
+from jobs.queries.audit.audit_verification import ChainState, verify
 from tests.registry.conftest import Yard
 from workers.serving.releases.verification import ReleaseRefused, ReleaseVerifier
 

@@ -7,7 +7,7 @@ from jobs.actions.people import people
 from jobs.actions.registry import promotions
 from jobs.errors import Forbidden
 from jobs.models import Role, User
-from jobs.queries import deciders
+from jobs.queries.registry import deciders
 from tests.registry.conftest import Yard
 
 

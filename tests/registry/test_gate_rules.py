@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from jobs.actions.registry import gate_rules, promotions
 from jobs.errors import Forbidden, GatesOpen, NotFound, StaleState
 from jobs.models import AuditEvent, GateRevision, PromotionRequest
-from jobs.queries import gate_rules as queries
+from jobs.queries.registry import gate_rules as queries
 from jobs.spec.gates import Floor, GateRules, Slice
 from jobs.spec.sections.search import Objective
 from tests.registry.conftest import GOOD_GATES, Yard, judge

@@ -1,5 +1,5 @@
 from jobs.actions.registry import gate_rules
-from jobs.queries import gate_rules as queries
+from jobs.queries.registry import gate_rules as queries
 from jobs.spec.gates import GateRules
 from tests.people import browser_of
 from tests.registry.conftest import Yard

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jobs.models import DatasetVersion, ModelVersion
-from jobs.queries import vector_inputs
+from jobs.queries.registry import vector_inputs
 from tests.factories import make_dataset, make_experiment, make_job, profile
 from tests.markup import one_line
 from tests.people import browser_of

@@ -33,7 +33,8 @@ from jobs.models import (
     Role,
     User,
 )
-from jobs.queries import references, sandboxes
+from jobs.queries.code import sandboxes
+from jobs.queries.storage import references
 from jobs.store import sha256_of, store
 from tests import factories
 from tests.api.conftest import Caller

@@ -8,7 +8,7 @@ from jobs.errors import BadInput, Conflict, Forbidden, GatesOpen, NotFound, Stal
 from jobs.kinds.gate.payload import GateResult
 from jobs.messages.release import ReplicaReport, SignedRelease
 from jobs.models import AuditEvent, PromotionRequest, ReleaseRecord, User
-from jobs.queries.audit_verification import verify
+from jobs.queries.audit.audit_verification import verify
 from jobs.store import store
 from tests.registry.conftest import BAD_GATES, GOOD_GATES, OPEN_GATES, Yard, judge
 

@@ -16,7 +16,7 @@ from jobs.actions.registry import promotions, releases
 from jobs.errors import Conflict, StaleState
 from jobs.messages.release import SignedRelease
 from jobs.models import Decision, PromotionRequest, ReleaseRecord
-from jobs.queries.audit_verification import verify
+from jobs.queries.audit.audit_verification import verify
 from tests.registry.conftest import Yard, make_yard
 
 ROUNDS = 50

@@ -7,7 +7,7 @@ import pytest
 from jobs.actions.runs.payloads import change_payload
 from jobs.kinds.train.payload import SourceTrial
 from jobs.models import Job, JobArtifact, ModelVersion, Project, RegisteredModel
-from jobs.queries import registry
+from jobs.queries.registry import registry
 from tests import factories
 from tests.markup import text_of
 from tests.people import People, browser_of

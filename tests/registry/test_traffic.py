@@ -14,7 +14,7 @@ from jobs.messages.histogram import bucket_of
 from jobs.messages.release import ReplicaReport
 from jobs.messages.traffic import MOST, Counts, TrafficInterval, TrafficReport, VersionCounts
 from jobs.models import Replica, TrafficCount
-from jobs.queries import traffic as queries
+from jobs.queries.registry import traffic as queries
 from tests.people import browser_of
 from tests.registry.conftest import Yard
 

@@ -7,7 +7,7 @@ import pytest
 
 from jobs.kinds.register.payload import RegisterPayload
 from jobs.models import AuditEvent, Job, ModelVersion
-from jobs.queries import model_reports
+from jobs.queries.runs import model_reports
 from tests.architectures import chain, nested, node, residual, source, summary
 from tests.factories import make_job, make_model
 from tests.markup import one_line, text_of

@@ -15,9 +15,9 @@ from jobs.actions.search import analyses, trials
 from jobs.actions.transition import move_trial
 from jobs.messages.analysis import ImportanceRequest
 from jobs.models import Analysis, Job, MetricChunk, MetricSeries, Trial
-from jobs.queries import events as event_log
-from jobs.queries import exports, importance, timeline, trial_columns
-from jobs.queries.codec import pack_columns
+from jobs.queries.runs import events as event_log
+from jobs.queries.runs.codec import pack_columns
+from jobs.queries.search import exports, importance, timeline, trial_columns
 from jobs.spec.space.search_space import ChoiceParameter, FloatParameter, IntParameter
 from tests.factories import SEARCH, make_attempt, make_experiment, make_job, make_trials, make_worker
 from tests.people import People, browser_of

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from jobs.messages.warm_processes import Warm
 from jobs.models import Worker
-from jobs.queries.workers import kept_warm
+from jobs.queries.runs.workers import kept_warm
 from tests import factories
 from tests.markup import text_of
 from tests.people import People, browser_of

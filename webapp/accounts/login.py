@@ -17,7 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from jobs import clock
 from jobs.actions.people import logins
 from jobs.models import LoginLink, User
-from jobs.queries.people import active_user
+from jobs.queries.people.people import active_user
 
 LINK_ISSUERS = "login_link_issuer"
 """Key in the session: the ids of the issuers of the link that it came from, or of the session in which the

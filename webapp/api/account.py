@@ -5,7 +5,7 @@ from ninja import Router
 
 from jobs.actions.people.tokens import SCOPES
 from jobs.answers.people.people import MeOut
-from jobs.queries import people
+from jobs.queries.people import people
 from webapp.api.auth import caller, needs
 
 router = Router()

@@ -9,8 +9,8 @@ from jobs.access import Action
 from jobs.actions.experiments import follow_up
 from jobs.answers.runs.jobs import JobOut
 from jobs.answers.search.search_results import AnswerOut
-from jobs.queries import answer
-from jobs.queries import jobs as queries
+from jobs.queries.runs import jobs as queries
+from jobs.queries.search import answer
 from webapp import analysis
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent

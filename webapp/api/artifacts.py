@@ -6,7 +6,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Router
 
 from jobs import access
-from jobs.queries import artifacts as queries
+from jobs.queries.storage import artifacts as queries
 from jobs.store import store
 from webapp.api.auth import actor, caller, needs
 from webapp.downloads import attachment, described

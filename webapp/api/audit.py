@@ -5,8 +5,8 @@ from ninja import Query, Router, Schema
 
 from jobs import access
 from jobs.answers.audit.audit import AuditEventOut, VerifiedOut
-from jobs.queries import audit as queries
-from jobs.queries.audit_verification import verify
+from jobs.queries.audit import audit as queries
+from jobs.queries.audit.audit_verification import verify
 from webapp.api.auth import actor, needs
 from webapp.api.paging import Page, Paging, paginate
 

@@ -15,7 +15,7 @@ from jobs.answers.code.code import (
     CodeVersionOut,
 )
 from jobs.models import CodeVersion, Project
-from jobs.queries import code as queries
+from jobs.queries.code import code as queries
 from webapp import code_reader
 from webapp.api import uploads
 from webapp.api.auth import actor

@@ -7,7 +7,7 @@ from pydantic import Field
 from jobs import access
 from jobs.actions.data import code_data as actions
 from jobs.answers.code.code import CodeDataListOut, CodeDataOut
-from jobs.queries import code_data as queries
+from jobs.queries.data import code_data as queries
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
 from webapp.api.shapes import In

@@ -7,7 +7,7 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions.data import credentials as actions
 from jobs.answers.data.credentials import CredentialOut
-from jobs.queries import credentials as queries
+from jobs.queries.data import credentials as queries
 from webapp.api.auth import actor
 from webapp.api.media import JsonParser
 from webapp.api.paging import Page, Paging, paginate

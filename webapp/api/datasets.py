@@ -16,7 +16,7 @@ from jobs.actions.storage import deletions
 from jobs.answers.data.datasets import DatasetOut, DatasetVersionOut, OverviewOut, PreviewOut
 from jobs.errors import BadInput
 from jobs.models import Dataset, DatasetVersion, Project, ResumableUpload
-from jobs.queries import datasets as queries
+from jobs.queries.data import datasets as queries
 from jobs.spec.data.dialect import ReadOptions
 from jobs.spec.problems import Problem
 from webapp.api import uploads

@@ -16,10 +16,14 @@ from jobs.answers.registry.registry import VersionOut
 from jobs.answers.runs.jobs import JobOut
 from jobs.answers.storage.deletions import DeletionOut, DeletionPreviewOut
 from jobs.models import Dataset, Deletion, Project
-from jobs.queries import code as code_queries
-from jobs.queries import datasets, experiments, jobs, projects, registry
-from jobs.queries import deletions as queries
-from jobs.queries.deletion_scope import Deletable
+from jobs.queries.code import code as code_queries
+from jobs.queries.data import datasets
+from jobs.queries.experiments import experiments
+from jobs.queries.people import projects
+from jobs.queries.registry import registry
+from jobs.queries.runs import jobs
+from jobs.queries.storage import deletions as queries
+from jobs.queries.storage.deletion_scope import Deletable
 from webapp.api.auth import actor
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import Id, Number

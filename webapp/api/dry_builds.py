@@ -12,8 +12,8 @@ from jobs.answers.code.code import DryBuildOut
 from jobs.errors import BadInput
 from jobs.kinds.dry_build.payload import DryBuildPayload
 from jobs.models import CodeVersion
-from jobs.queries import datasets
-from jobs.queries import dry_builds as queries
+from jobs.queries.code import dry_builds as queries
+from jobs.queries.data import datasets
 from jobs.spec.base import Argument, DocumentedAs
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, problems

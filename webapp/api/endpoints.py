@@ -10,8 +10,8 @@ from jobs import access
 from jobs.actions.registry import releases, traffic_split
 from jobs.answers.registry.endpoints import EndpointOut, ServedOut
 from jobs.answers.registry.traffic import TrafficOut
-from jobs.queries import endpoints as queries
-from jobs.queries import traffic
+from jobs.queries.registry import endpoints as queries
+from jobs.queries.registry import traffic
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate

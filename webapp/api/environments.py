@@ -12,8 +12,8 @@ from jobs.actions.code import package_installs, package_sets
 from jobs.answers.code.environments import EnvironmentsOut
 from jobs.answers.runs.jobs import JobOut
 from jobs.models import CodeVersion
-from jobs.queries import environments as queries
-from jobs.queries import jobs as job_queries
+from jobs.queries.code import environments as queries
+from jobs.queries.runs import jobs as job_queries
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
 from webapp.api.shapes import In

@@ -20,9 +20,9 @@ from jobs.answers.experiments.experiments import (
     ValidationOut,
 )
 from jobs.answers.runs.jobs import SubmittedOut
-from jobs.queries import experiments as queries
-from jobs.queries import plan
-from jobs.queries.plan import resource_warnings
+from jobs.queries.experiments import experiments as queries
+from jobs.queries.experiments import plan
+from jobs.queries.experiments.plan import resource_warnings
 from jobs.spec.plan.find_model import FEWEST_TRIALS, MOST_MINUTES, MOST_TRIALS
 from jobs.spec.problems import Problem
 from jobs.states import JobState

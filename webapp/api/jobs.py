@@ -19,10 +19,10 @@ from jobs.answers.runs.results import ArtifactOut
 from jobs.errors import BadInput, Forbidden
 from jobs.kinds import public_names
 from jobs.models.sessions import stored_key
-from jobs.queries import events as event_log
-from jobs.queries import jobs as queries
-from jobs.queries import metrics as metric_log
-from jobs.queries.plan import resource_warnings
+from jobs.queries.experiments.plan import resource_warnings
+from jobs.queries.runs import events as event_log
+from jobs.queries.runs import jobs as queries
+from jobs.queries.runs import metrics as metric_log
 from jobs.spec.problems import Problem
 from jobs.spec.sections.resources import POOL
 from jobs.states import JobState

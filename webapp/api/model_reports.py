@@ -5,7 +5,7 @@ from ninja import Query, Router, Schema
 
 from jobs import access
 from jobs.answers.runs.model_reports import ModelReportOut, ReportRole
-from jobs.queries import model_reports as queries
+from jobs.queries.runs import model_reports as queries
 from webapp.api.auth import actor
 from webapp.api.paging import Page
 from webapp.api.shapes import Id, Number

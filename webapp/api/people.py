@@ -8,7 +8,7 @@ from pydantic import Field
 from jobs import access
 from jobs.actions.people import people
 from jobs.answers.people.people import InvitedOut, PersonOut
-from jobs.queries import people as queries
+from jobs.queries.people import people as queries
 from webapp.api.auth import actor, needs, require_rights_of_admin
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate

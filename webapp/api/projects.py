@@ -11,7 +11,7 @@ from jobs.actions.people import people
 from jobs.actions.storage import deletions
 from jobs.answers.people.projects import MemberOut, ProjectOut
 from jobs.models import Role
-from jobs.queries import projects as queries
+from jobs.queries.people import projects as queries
 from webapp.api.auth import actor
 from webapp.api.idempotency import idempotent
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk

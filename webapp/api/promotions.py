@@ -12,7 +12,7 @@ from jobs.access import Action
 from jobs.actions.registry import promotions
 from jobs.answers.registry.promotions import PromotionOut
 from jobs.models import PromotionRequest
-from jobs.queries import promotions as queries
+from jobs.queries.registry import promotions as queries
 from jobs.spec.sections.data import Slug as ModelName
 from webapp.api.auth import actor, needs
 from webapp.api.idempotency import idempotent

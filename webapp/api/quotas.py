@@ -8,7 +8,7 @@ from jobs import access
 from jobs.actions.people import quota_changes
 from jobs.answers.people.quotas import QuotasOut
 from jobs.errors import StaleState
-from jobs.queries import quotas as queries
+from jobs.queries.people import quotas as queries
 from webapp.api import etags
 from webapp.api.auth import actor, needs
 from webapp.api.shapes import In

@@ -22,10 +22,10 @@ from jobs.answers.registry.registry import (
 from jobs.answers.runs.jobs import JobOut
 from jobs.errors import BadInput, NotFound, StaleState
 from jobs.models import ModelVersion
-from jobs.queries import gate_rules as gate_queries
-from jobs.queries import jobs as job_queries
-from jobs.queries import registry as queries
-from jobs.queries import releases as release_queries
+from jobs.queries.registry import gate_rules as gate_queries
+from jobs.queries.registry import registry as queries
+from jobs.queries.registry import releases as release_queries
+from jobs.queries.runs import jobs as job_queries
 from jobs.spec.gates import GateRules
 from jobs.spec.problems import Problem, problems
 from jobs.spec.sections.data import Slug as ModelName

@@ -15,8 +15,8 @@ from jobs.actions.registry import replica_reports
 from jobs.answers.registry.endpoints import AccessOut, ReleasesOut
 from jobs.messages.release import ReplicaReport, SignedRelease
 from jobs.models import User
-from jobs.queries import releases as queries
-from jobs.queries import tokens
+from jobs.queries.people import tokens
+from jobs.queries.registry import releases as queries
 from webapp.api.auth import actor, caller, needs
 
 router = Router()

@@ -19,7 +19,7 @@ from jobs import access, upload_files
 from jobs.actions.data import resumable_uploads as actions
 from jobs.answers.data.resumable_uploads import ResumableUploadOut
 from jobs.errors import BadInput, Conflict, TrainyardError
-from jobs.queries import resumable_uploads as queries
+from jobs.queries.data import resumable_uploads as queries
 from jobs.spec.problems import Problem
 from webapp.api.auth import actor, needs
 from webapp.api.paging import Page, Paging, paginate

@@ -12,7 +12,7 @@ from jobs.actions.search import search_changes
 from jobs.answers.base import JsonObject
 from jobs.answers.runs.jobs import JobOut
 from jobs.models import Job
-from jobs.queries import jobs as queries
+from jobs.queries.runs import jobs as queries
 from jobs.spec.base import DocumentedAs
 from jobs.spec.space.narrowing import NarrowedHyperparameter
 from webapp.api import etags

@@ -12,7 +12,7 @@ from jobs.answers.code.settings import ProjectSandboxOut, SettingsOut
 from jobs.errors import StaleState
 from jobs.messages.sandbox import Level
 from jobs.models import Project
-from jobs.queries import installation
+from jobs.queries.code import installation
 from webapp.api import etags
 from webapp.api.auth import actor, needs
 from webapp.api.shapes import In

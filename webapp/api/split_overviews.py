@@ -10,7 +10,7 @@ from jobs import access
 from jobs.actions.data import split_overviews as actions
 from jobs.answers.data.datasets import SplitOverviewOut
 from jobs.errors import BadInput
-from jobs.queries import split_overviews as queries
+from jobs.queries.data import split_overviews as queries
 from jobs.spec.base import DocumentedAs
 from jobs.spec.problems import problems
 from jobs.spec.sections.data import Split

@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from ninja import Router
 
 from jobs.answers.storage.storage import StorageOut
-from jobs.queries import storage as queries
+from jobs.queries.storage import storage as queries
 from webapp.api.auth import actor
 
 router = Router()

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 from jobs.actions.people import tokens
 from jobs.answers.people.tokens import NewTokenOut, TokenOut
 from jobs.errors import NotFound
-from jobs.queries import tokens as queries
+from jobs.queries.people import tokens as queries
 from webapp.api.auth import actor, caller
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import Id, In

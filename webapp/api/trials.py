@@ -15,9 +15,9 @@ from jobs.answers.runs.jobs import JobOut
 from jobs.answers.search.search_results import ColumnsOut, ImportanceOut, TimelineOut
 from jobs.answers.search.trials import TrialOut
 from jobs.models import Job, Trial
-from jobs.queries import exports, outcomes, running_executions, timeline, trial_columns
-from jobs.queries import jobs as job_queries
-from jobs.queries import trials as queries
+from jobs.queries.runs import jobs as job_queries
+from jobs.queries.search import exports, outcomes, running_executions, timeline, trial_columns
+from jobs.queries.search import trials as queries
 from jobs.states import FINAL
 from webapp import analysis
 from webapp.api.auth import actor

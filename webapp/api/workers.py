@@ -11,7 +11,7 @@ from jobs import access
 from jobs.actions.runs import workers
 from jobs.answers.runs.workers import WorkerOut
 from jobs.models import Worker
-from jobs.queries import workers as queries
+from jobs.queries.runs import workers as queries
 from webapp.api.auth import actor, needs
 from webapp.api.paging import Page, Paging, paginate_bulk
 from webapp.api.shapes import Id, OneOf

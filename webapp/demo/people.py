@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from jobs import clock
 from jobs.actions.people import people, tokens
-from jobs.queries.people import accounts
+from jobs.queries.people.people import accounts
 
 TRAINER, APPROVER = "ada", "grace"
 TOKEN_LIFETIME = timedelta(days=7)

@@ -15,7 +15,7 @@ from jobs import access
 from jobs.actions.audit import audit
 from jobs.errors import Conflict, NotFound
 from jobs.models import Job, User
-from jobs.queries import resumable
+from jobs.queries.runs import resumable
 from webapp.ops.home import Home
 
 WAIT_SECONDS = 10.0

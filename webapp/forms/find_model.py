@@ -6,7 +6,7 @@ from django import forms
 from django.db.models import QuerySet
 
 from jobs.models import Dataset, DatasetVersion
-from jobs.queries.datasets import READY
+from jobs.queries.data.datasets import READY
 from jobs.spec.plan.find_model import FEWEST_TRIALS, MOST_MINUTES, MOST_TRIALS, Budget
 from webapp.forms.reading import ReadForm
 

@@ -10,7 +10,7 @@ from django import forms
 from jobs.actions.people import quota_changes
 from jobs.answers.people.quotas import QuotaOut, QuotasOut
 from jobs.models import Project, User
-from jobs.queries.quotas import HIGHEST, defaults, own, revision_of
+from jobs.queries.people.quotas import HIGHEST, defaults, own, revision_of
 from webapp.forms.reading import ReadForm
 
 GB = 10**9

@@ -8,7 +8,7 @@ from django.http import QueryDict
 from jobs.actions.search.search_changes import BUDGET
 from jobs.errors import TrainyardError
 from jobs.models import Job
-from jobs.queries import outcomes
+from jobs.queries.search import outcomes
 from jobs.spec.space.hyperparameters import describe_values
 from jobs.spec.space.search_space import (
     FixedParameter,

@@ -11,9 +11,9 @@ from jobs import access
 from jobs.actions.people import tokens
 from jobs.errors import TrainyardError
 from jobs.models import Job, User
-from jobs.queries.events import Slice
-from jobs.queries.people import active_user
-from jobs.queries.sessions import is_open
+from jobs.queries.people.people import active_user
+from jobs.queries.people.sessions import is_open
+from jobs.queries.runs.events import Slice
 from webapp.live.hub import hub
 
 # Seconds. A reader gets at most ten frames a second; events of a busy job arrive together.

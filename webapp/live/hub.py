@@ -21,8 +21,8 @@ from django.db import DatabaseError
 from redis.exceptions import RedisError
 
 from jobs import hints
-from jobs.queries import events
-from jobs.queries.codec import Event, weight
+from jobs.queries.runs import events
+from jobs.queries.runs.codec import Event, weight
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 from jobs.actions.people.people import add_person, create_login_link
 from jobs.actions.people.tokens import service_token
 from jobs.messages.sandbox import INSTALL_BUBBLEWRAP, Level
-from jobs.queries.people import accounts
+from jobs.queries.people.people import accounts
 from jobs.signing import public_key_file
 from webapp.ops import new_database
 from webapp.ops.backup import copy_sqlite, dump_postgres

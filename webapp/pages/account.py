@@ -14,8 +14,8 @@ from jobs.actions.people import logins
 from jobs.actions.people import people as actions
 from jobs.errors import NotFound
 from jobs.models import User
-from jobs.queries import sessions
-from jobs.queries.people import issuers_of, memberships
+from jobs.queries.people import sessions
+from jobs.queries.people.people import issuers_of, memberships
 from webapp.accounts.forms import LinkForm
 from webapp.accounts.login import address_of, by_link
 from webapp.pages.shortcuts import Request, action, notify, page, redirect, render

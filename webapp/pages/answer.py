@@ -7,7 +7,7 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions.experiments import follow_up
 from jobs.actions.search import trials
-from jobs.queries import registry
+from jobs.queries.registry import registry
 from webapp.pages.shortcuts import Request, action, notify, redirect
 
 

@@ -9,8 +9,10 @@ from django.urls import path
 
 from jobs import access
 from jobs.models import AuditEvent
-from jobs.queries import audit as query
-from jobs.queries import audit_verification, exports, paging
+from jobs.queries import paging
+from jobs.queries.audit import audit as query
+from jobs.queries.audit import audit_verification
+from jobs.queries.search import exports
 from webapp.downloads import streamed
 from webapp.pages.shortcuts import Request, page, render
 

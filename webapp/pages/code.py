@@ -19,9 +19,11 @@ from jobs.answers.code.code import CodeDataOut
 from jobs.errors import Conflict, TrainyardError
 from jobs.messages.code import MAX_BYTES, MAX_FILES, MAX_SHOWN_BYTES, CodeEntry, CodeFound
 from jobs.models import CodeFile, CodeVersion
-from jobs.queries import code as queries
-from jobs.queries import code_data, environments, package_installs, package_sets, workers
+from jobs.queries.code import code as queries
+from jobs.queries.code import environments, package_installs, package_sets
+from jobs.queries.data import code_data
 from jobs.queries.paging import page_of
+from jobs.queries.runs import workers
 from jobs.spec.problems import Problem
 from jobs.spec.sections.code_model import CODE_ENTRIES
 from jobs.spec.sections.data import Task

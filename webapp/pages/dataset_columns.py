@@ -4,7 +4,7 @@ from collections.abc import Container
 from typing import Any, NamedTuple
 
 from jobs.messages.overview import Sample
-from jobs.queries import datasets as queries
+from jobs.queries.data import datasets as queries
 from jobs.queries.paging import Page
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.data.split_roles import resolved

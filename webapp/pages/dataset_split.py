@@ -10,7 +10,7 @@ from jobs.actions.data import split_overviews as actions
 from jobs.errors import NotFound
 from jobs.messages.overview import Overview
 from jobs.models import DatasetVersion
-from jobs.queries import split_overviews as queries
+from jobs.queries.data import split_overviews as queries
 from jobs.spec.data.profile import Profile
 from jobs.states import FINAL
 from webapp.forms import split as forms

@@ -14,8 +14,8 @@ from jobs.actions.data import fetches, resumable_uploads
 from jobs.actions.data.datasets import Roles
 from jobs.errors import BadInput, NotFound, TrainyardError
 from jobs.models import Credential, Dataset, DatasetVersion, Project, ResumableUpload
-from jobs.queries import credentials
-from jobs.queries import resumable_uploads as resumable_queries
+from jobs.queries.data import credentials
+from jobs.queries.data import resumable_uploads as resumable_queries
 from jobs.spec.data.dialect import SAMPLE_BYTES, ReadOptions
 from jobs.spec.data.fetching import FetchMode, FetchRequest
 from jobs.spec.problems import Problem

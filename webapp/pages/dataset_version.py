@@ -10,9 +10,9 @@ from jobs.access import Action
 from jobs.actions.data import datasets as actions
 from jobs.actions.data import fetches
 from jobs.models import DatasetVersion
-from jobs.queries import code_data
-from jobs.queries import datasets as queries
-from jobs.queries.jobs import reasons_to_wait
+from jobs.queries.data import code_data
+from jobs.queries.data import datasets as queries
+from jobs.queries.runs.jobs import reasons_to_wait
 from jobs.spec.data.columns import OfferedRole, OfferedType
 from jobs.spec.data.dialect import ReadOptions
 from jobs.spec.data.profile import Column, Profile

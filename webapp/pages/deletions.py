@@ -11,8 +11,8 @@ from jobs.actions.storage import deletions as actions
 from jobs.answers.storage.deletions import ReferrerOut
 from jobs.errors import InUse, NotFound
 from jobs.models import CodeVersion, Dataset, Deletion, Experiment, Job, ModelVersion, Project, User
-from jobs.queries import deletions as queries
-from jobs.queries.deletion_scope import Deletable
+from jobs.queries.storage import deletions as queries
+from jobs.queries.storage.deletion_scope import Deletable
 from webapp.pages.shortcuts import Request, action, crumbs, form_page, notify, redirect, render, url
 
 Kind = Deletion.Kind

@@ -11,9 +11,10 @@ from jobs.actions.registry import releases
 from jobs.answers.registry.endpoints import ReplicaOut
 from jobs.messages.release import ModelProcess
 from jobs.models import Endpoint
-from jobs.queries import endpoints as queries
-from jobs.queries import paging, traffic
-from jobs.queries import releases as release_queries
+from jobs.queries import paging
+from jobs.queries.registry import endpoints as queries
+from jobs.queries.registry import releases as release_queries
+from jobs.queries.registry import traffic
 from webapp import prediction
 from webapp.forms.registry import DownForm, RollbackForm
 from webapp.pages import tryout

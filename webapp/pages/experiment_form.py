@@ -12,8 +12,8 @@ from jobs.access import Action
 from jobs.actions.experiments import experiments as actions
 from jobs.errors import BadInput, StaleState, TrainyardError
 from jobs.models import Experiment, ModelVersion, Project
-from jobs.queries import code_data
-from jobs.queries import experiments as queries
+from jobs.queries.data import code_data
+from jobs.queries.experiments import experiments as queries
 from jobs.spec.formats.importing import READERS
 from jobs.spec.plan import names
 from jobs.spec.problems import Problem

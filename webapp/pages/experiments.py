@@ -12,8 +12,8 @@ from jobs.access import Action
 from jobs.actions.experiments import experiments as actions
 from jobs.errors import NotFound, StaleState
 from jobs.models import Experiment, Revision
-from jobs.queries import experiments as queries
-from jobs.queries import sandboxes
+from jobs.queries.code import sandboxes
+from jobs.queries.experiments import experiments as queries
 from jobs.queries.paging import page_of
 from jobs.spec.space.summary import Line, summary
 from jobs.states import JobState

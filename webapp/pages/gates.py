@@ -11,8 +11,8 @@ from jobs.access import Action
 from jobs.actions.registry import gate_rules
 from jobs.errors import BadInput, StaleState
 from jobs.models import RegisteredModel
-from jobs.queries import gate_rules as queries
-from jobs.queries import versions
+from jobs.queries.registry import gate_rules as queries
+from jobs.queries.registry import versions
 from jobs.spec.gates import GateRules
 from jobs.spec.sections import measures
 from webapp.forms.gates import GatesForm, row_count

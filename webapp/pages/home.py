@@ -4,7 +4,7 @@ from django.http import HttpResponse
 from django.urls import path
 
 from jobs.queries import home as query
-from jobs.queries import workers
+from jobs.queries.runs import workers
 from webapp.pages.shortcuts import Request, page, render
 
 

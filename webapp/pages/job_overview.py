@@ -6,22 +6,17 @@ from jobs.answers.search.search_results import AnswerOut, LeadOut, RankedTrialOu
 from jobs.kinds.train.payload import TrainResult
 from jobs.messages.analysis import ImportanceAnswer
 from jobs.models import Job, ModelVersion
-from jobs.queries import (
+from jobs.queries.code import dry_builds, package_installs, sandboxes
+from jobs.queries.data import code_data, datasets
+from jobs.queries.registry import registry, versions
+from jobs.queries.runs import evaluations, model_reports
+from jobs.queries.search import (
     answer,
-    code_data,
-    datasets,
-    dry_builds,
-    evaluations,
     external_search,
-    model_reports,
     outcomes,
-    package_installs,
-    registry,
     retrained_models,
     retraining,
-    sandboxes,
     templates_tried,
-    versions,
 )
 from webapp import analysis
 from webapp.pages.importance import Tendency, tendency

@@ -7,8 +7,10 @@ from django.templatetags.static import static
 from jobs.errors import NotFound
 from jobs.messages.reports.model_summary import ModelSummary
 from jobs.models import Job
-from jobs.queries import jobs as shown
-from jobs.queries import model_reports, outcomes, trials, versions
+from jobs.queries.registry import versions
+from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import model_reports
+from jobs.queries.search import outcomes, trials
 from jobs.spec.space.search_space import Parameter
 from jobs.states import TrialState
 from webapp.forms.trials import TrialForm

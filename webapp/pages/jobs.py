@@ -17,20 +17,11 @@ from jobs.errors import NotFound
 from jobs.kinds import public_names
 from jobs.kinds.inputs import submittable_kinds
 from jobs.models import Job
-from jobs.queries import (
-    ensembles,
-    lost_work,
-    outcomes,
-    paging,
-    phases,
-    queue,
-    restarts,
-    sandboxes,
-    scoring,
-    trials,
-    waiting,
-)
-from jobs.queries import jobs as shown
+from jobs.queries import paging
+from jobs.queries.code import sandboxes
+from jobs.queries.runs import jobs as shown
+from jobs.queries.runs import lost_work, phases, queue, restarts
+from jobs.queries.search import ensembles, outcomes, scoring, trials, waiting
 from jobs.states import FINAL, Desired, JobState, TrialState
 from webapp.forms.search_changes import ReviseForm
 from webapp.pages import job_overview

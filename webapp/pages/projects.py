@@ -10,8 +10,10 @@ from jobs.access import Action
 from jobs.actions.people import people as actions
 from jobs.errors import BadInput, Conflict, Forbidden, NotFound, TrainyardError
 from jobs.models import Project, Role
-from jobs.queries import credentials, installation, quotas
-from jobs.queries import projects as queries
+from jobs.queries.code import installation
+from jobs.queries.data import credentials
+from jobs.queries.people import projects as queries
+from jobs.queries.people import quotas
 from jobs.spec.data.credentials import LABELS
 from webapp.context import SESSION_KEY
 from webapp.forms.people import MemberForm, ProjectForm, ProjectSettingsForm

@@ -13,8 +13,10 @@ from jobs.access import Action
 from jobs.actions.registry import promotions
 from jobs.errors import BadInput, Conflict, Forbidden, TrainyardError
 from jobs.models import ModelVersion, PromotionRequest
-from jobs.queries import deciders, endpoints, gate_rules, gates, home, package_sets, paging, versions
-from jobs.queries import promotions as queries
+from jobs.queries import home, paging
+from jobs.queries.code import package_sets
+from jobs.queries.registry import deciders, endpoints, gate_rules, gates, versions
+from jobs.queries.registry import promotions as queries
 from webapp.forms.registry import DecisionForm
 from webapp.pages.shortcuts import (
     Request,

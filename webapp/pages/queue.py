@@ -6,8 +6,8 @@ from django.urls import path
 from jobs import access
 from jobs.access import Action
 from jobs.actions.runs import control
-from jobs.queries import queue as query
-from jobs.queries.plan import resource_warnings
+from jobs.queries.experiments.plan import resource_warnings
+from jobs.queries.runs import queue as query
 from webapp.forms.queue import ChangeForm
 from webapp.pages.shortcuts import Request, action, notify, page, redirect_back, render
 

@@ -8,8 +8,8 @@ from jobs.access import Action
 from jobs.actions.registry import registration
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import ModelVersion, Project
-from jobs.queries import jobs as shown
-from jobs.queries import registry
+from jobs.queries.registry import registry
+from jobs.queries.runs import jobs as shown
 from webapp.forms.registry import RegisterForm
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render, url
 

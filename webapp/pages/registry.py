@@ -10,10 +10,11 @@ from jobs.access import Action
 from jobs.actions.registry import registration, registry
 from jobs.errors import BadInput, Conflict
 from jobs.models import CodeVersion, Endpoint, RegisteredModel
-from jobs.queries import code as code_queries
-from jobs.queries import gate_rules, paging, versions
-from jobs.queries import registry as queries
-from jobs.queries import releases as release_queries
+from jobs.queries import paging
+from jobs.queries.code import code as code_queries
+from jobs.queries.registry import gate_rules, versions
+from jobs.queries.registry import registry as queries
+from jobs.queries.registry import releases as release_queries
 from webapp.forms.registry import AliasForm, ModelForm, UploadForm
 from webapp.pages import versions as version_pages
 from webapp.pages.endpoints import rollback_context

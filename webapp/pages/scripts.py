@@ -16,8 +16,9 @@ from jobs.actions.experiments import experiments as actions
 from jobs.errors import Forbidden, StaleState
 from jobs.messages.code import CodeEntry
 from jobs.models import CodeVersion, Experiment, Project
-from jobs.queries import code as code_queries
-from jobs.queries import datasets, experiments
+from jobs.queries.code import code as code_queries
+from jobs.queries.data import datasets
+from jobs.queries.experiments import experiments
 from jobs.spec.plan import names
 from webapp.forms.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
 from webapp.forms.script.script import ScriptForm, initial_values, part, spec_from

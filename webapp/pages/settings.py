@@ -7,7 +7,7 @@ from django.urls import path
 from jobs import access
 from jobs.actions.code import installation_settings as actions
 from jobs.messages.sandbox import LEVELS, Level
-from jobs.queries import installation, sandboxes
+from jobs.queries.code import installation, sandboxes
 from webapp.forms.settings import NetworkForm, SandboxForm
 from webapp.pages.projects import settings_page as project_page
 from webapp.pages.shortcuts import Request, form_page, notify, redirect, render

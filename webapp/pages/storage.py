@@ -3,8 +3,9 @@
 from django.http import HttpResponse
 from django.urls import path
 
-from jobs.queries import deletions, paging
-from jobs.queries import storage as queries
+from jobs.queries import paging
+from jobs.queries.storage import deletions
+from jobs.queries.storage import storage as queries
 from webapp.pages.shortcuts import Request, page, render
 
 

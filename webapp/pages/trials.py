@@ -8,20 +8,13 @@ from jobs.access import Action
 from jobs.actions.search import ensembles, trials
 from jobs.errors import BadInput, Conflict
 from jobs.models import Trial
-from jobs.queries import (
-    datasets,
-    outcomes,
-    phases,
-    restarts,
-    sandboxes,
-    scoring,
-    trial_decisions,
-    trial_details,
-    waiting,
-)
-from jobs.queries import ensembles as ensemble_queries
-from jobs.queries import jobs as job_queries
-from jobs.queries import trials as queries
+from jobs.queries.code import sandboxes
+from jobs.queries.data import datasets
+from jobs.queries.runs import jobs as job_queries
+from jobs.queries.runs import phases, restarts
+from jobs.queries.search import ensembles as ensemble_queries
+from jobs.queries.search import outcomes, scoring, trial_decisions, trial_details, waiting
+from jobs.queries.search import trials as queries
 from jobs.states import FINAL, TRIAL_FINAL, TrialState
 from webapp.forms.trials import TrialForm, read_numbers
 from webapp.pages.job_overview import runs_script

@@ -8,7 +8,7 @@ from django.http import QueryDict
 
 from jobs.errors import BadInput, Conflict
 from jobs.models import ModelVersion
-from jobs.queries import vector_inputs, versions
+from jobs.queries.registry import vector_inputs, versions
 from jobs.spec.data.profile import Profile
 from jobs.spec.problems import Problem
 from jobs.spec.signature import InputWindow, Signature, TensorSpec

@@ -14,8 +14,11 @@ from jobs.actions.registry import promotions, registration, registry
 from jobs.errors import NotFound
 from jobs.messages.reports.model_summary import ModelSummary
 from jobs.models import Endpoint, ModelVersion, PromotionRequest, User
-from jobs.queries import base_versions, datasets, model_reports, versions
-from jobs.queries import registry as queries
+from jobs.queries.data import datasets
+from jobs.queries.experiments import base_versions
+from jobs.queries.registry import registry as queries
+from jobs.queries.registry import versions
+from jobs.queries.runs import model_reports
 from jobs.spec.signature import Signature
 from webapp import prediction
 from webapp.forms.registry import CardForm, PromotionForm

@@ -8,8 +8,8 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.actions.runs import workers as actions
 from jobs.models import Worker
-from jobs.queries import environments
-from jobs.queries import workers as query
+from jobs.queries.code import environments
+from jobs.queries.runs import workers as query
 from webapp.pages.shortcuts import Request, action, crumbs, is_partial, notify, page, redirect_back, render
 
 

@@ -19,8 +19,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from jobs import clock, program
-from jobs.queries import deletions
-from jobs.queries.deletion_scope import DELETION_KINDS, Deletable
+from jobs.queries.storage import deletions
+from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable
 from jobs.spec.problems import Problem
 from webapp.templatetags import words
 from webapp.templatetags.states import look

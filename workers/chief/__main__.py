@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from django.conf import settings as django_settings
 
     from jobs.errors import TrainyardError
-    from jobs.queries.external_search import environment
+    from jobs.queries.search.external_search import environment
     from jobs.spec.formats.reading import FormatError
     from workers.chief.search_setup import find_or_create_search
     from workers.chief.server import PortInUse, serve

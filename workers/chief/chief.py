@@ -12,8 +12,8 @@ from jobs.actions.search import external_search, script_reports
 from jobs.errors import StaleFence, StaleState
 from jobs.messages.event_cost import MESSAGE_COST
 from jobs.models import Job, Trial
-from jobs.queries import script_reports as queries
-from jobs.queries.external_search import external
+from jobs.queries.search import script_reports as queries
+from jobs.queries.search.external_search import external
 from jobs.states import FINAL, TRIAL_FINAL
 from workers.chief import conversion, protocol
 from workers.chief.connection_tracker import Address, ConnectionTracker, open_connections

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jobs.queries.script_reports import Best, Reported
+from jobs.queries.search.script_reports import Best, Reported
 from jobs.spec.formats import keras_tuner
 from jobs.spec.space.hyperparameters import ChoiceParameter, FixedParameter, Parameter, Value
 from jobs.spec.space.search_space import Space

@@ -13,7 +13,7 @@ from jobs.messages.environments import InstalledSet, PackageChoice
 from jobs.messages.events import RunnerEvent
 from jobs.messages.sandbox import SandboxRecord
 from jobs.messages.task import Task
-from jobs.queries import learning_curves
+from jobs.queries.search import learning_curves
 from jobs.spec.sections.pruning import Curve
 from jobs.states import Desired
 from jobs.store import StoredFile, store

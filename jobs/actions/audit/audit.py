@@ -11,8 +11,8 @@ from jobs import audit_chain, clock
 from jobs.audit_chain import GENESIS, HEAD_ID
 from jobs.errors import Conflict
 from jobs.models import AuditEvent, AuditHead, Project, User
-from jobs.queries import audit_anchors, audit_verification
-from jobs.queries.audit_verification import SEAL, Sealed, Verification
+from jobs.queries.audit import audit_anchors, audit_verification
+from jobs.queries.audit.audit_verification import SEAL, Sealed, Verification
 
 log = logging.getLogger(__name__)
 

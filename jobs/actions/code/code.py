@@ -14,7 +14,7 @@ from jobs.actions.storage import artifacts, deletions
 from jobs.errors import BadInput, Conflict, NotFound
 from jobs.messages.code import MAX_NAME, CodeFound
 from jobs.models import Artifact, CodeFile, CodeVersion, Project, User
-from jobs.queries import disk_use
+from jobs.queries.storage import disk_use
 from jobs.spec.problems import Problem
 from jobs.store import StoredFile, sha256_of, store
 

@@ -15,8 +15,8 @@ from jobs.kinds.dry_build.facts import DRY_BUILD
 from jobs.kinds.dry_build.payload import DryBuildPayload
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import DatasetVersion, Job, Project, Revision, User
-from jobs.queries import dry_builds
-from jobs.queries.waiting import BUILDING_FIRST
+from jobs.queries.code import dry_builds
+from jobs.queries.search.waiting import BUILDING_FIRST
 from jobs.spec.checks.dry_build import EMPTY_SPACE, BuiltModel, completed, problems_of
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem

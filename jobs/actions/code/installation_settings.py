@@ -7,7 +7,7 @@ from jobs.actions.audit import audit
 from jobs.errors import StaleState
 from jobs.messages.sandbox import Level, present_level
 from jobs.models import InstallationSettings, Project, User
-from jobs.queries.installation import KEY
+from jobs.queries.code.installation import KEY
 
 
 def change_sandbox_minimum(level: Level, *, seen: Level | None = None, by: User) -> InstallationSettings:

@@ -4,8 +4,8 @@ from jobs import access
 from jobs.errors import BadSpec, Conflict, Forbidden
 from jobs.messages.task import OwnCode, OwnCodeFile
 from jobs.models import CodeVersion, Job, PackageSet, Project, Revision, User
-from jobs.queries import code_checks, installation, package_sets, sandboxes
-from jobs.queries.code import files_of
+from jobs.queries.code import code_checks, installation, package_sets, sandboxes
+from jobs.queries.code.code import files_of
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
 from jobs.store import store

@@ -12,7 +12,7 @@ from jobs.errors import BadInput, Conflict
 from jobs.kinds.install.facts import INSTALL
 from jobs.kinds.install.payload import InstallPayload
 from jobs.models import CodeVersion, Job, User
-from jobs.queries import environments, package_installs
+from jobs.queries.code import environments, package_installs
 from jobs.spec.checks.packages import digest_of
 from jobs.spec.problems import Problem
 from jobs.spec.sections.resources import POOL

@@ -17,7 +17,7 @@ from jobs.errors import BadInput, Conflict
 from jobs.kinds.code_data.facts import CODE_DATA
 from jobs.kinds.code_data.payload import CodeDataPayload, CodeDataResult
 from jobs.models import CodeVersion, Dataset, DatasetVersion, Job, User
-from jobs.queries import code_data
+from jobs.queries.data import code_data
 from jobs.spec.data.columns import ColumnRequest
 from jobs.spec.data.dialect import ReadOptions
 from jobs.spec.problems import Problem, problems

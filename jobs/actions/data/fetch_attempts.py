@@ -18,8 +18,8 @@ from jobs.actions.runs import submit
 from jobs.actions.storage import artifacts
 from jobs.errors import FetchFailed, QuotaReached, TrainyardError
 from jobs.models import DatasetVersion, Fetch, Project
-from jobs.queries import disk_use
-from jobs.queries.quotas import disk_sentence, limits_of
+from jobs.queries.people.quotas import disk_sentence, limits_of
+from jobs.queries.storage import disk_use
 from jobs.sources import refusals
 from jobs.spec.data import addresses
 from jobs.spec.data.addresses import Address

@@ -21,8 +21,8 @@ from jobs.actions.data.datasets import StoredUpload
 from jobs.actions.storage import artifacts
 from jobs.errors import BadInput, DiskFull
 from jobs.models import Project, ResumableUpload, User
-from jobs.queries.quotas import size_text
-from jobs.queries.resumable_uploads import bytes_to_come
+from jobs.queries.data.resumable_uploads import bytes_to_come
+from jobs.queries.people.quotas import size_text
 from jobs.spec.problems import Problem
 from jobs.store import StoredFile, store
 

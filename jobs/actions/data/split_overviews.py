@@ -11,7 +11,7 @@ from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
 from jobs.kinds.split_overview.payload import SplitOverviewPayload
 from jobs.messages.overview import key_of
 from jobs.models import DatasetVersion, Project, User
-from jobs.queries import split_overviews
+from jobs.queries.data import split_overviews
 from jobs.spec.checks.data import problems_of_split
 from jobs.spec.data.split_roles import canonical
 from jobs.spec.problems import Problem

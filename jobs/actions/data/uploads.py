@@ -11,8 +11,8 @@ from jobs import clock
 from jobs.actions.people import quotas
 from jobs.errors import QuotaReached
 from jobs.models import Project, UploadReservation
-from jobs.queries import disk_use
-from jobs.queries.quotas import RAISE, disk_sentence, limits_of, uploads_being_prepared
+from jobs.queries.people.quotas import RAISE, disk_sentence, limits_of, uploads_being_prepared
+from jobs.queries.storage import disk_use
 
 LEASE_SECONDS = 60.0
 

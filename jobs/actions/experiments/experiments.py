@@ -13,7 +13,7 @@ from jobs.actions.runs import submit as submitting
 from jobs.actions.storage import deletions
 from jobs.errors import BadInput, BadSpec, Conflict, StaleState
 from jobs.models import Experiment, Job, Project, Revision, User
-from jobs.queries import plan
+from jobs.queries.experiments import plan
 from jobs.spec.checks import sizes as spec_sizes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem

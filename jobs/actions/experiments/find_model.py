@@ -8,8 +8,8 @@ from jobs.actions.experiments import experiments
 from jobs.actions.runs import job_warnings
 from jobs.errors import BadInput
 from jobs.models import DatasetVersion, Experiment, Job, Project, User
-from jobs.queries import workers
-from jobs.queries.experiments import newest_names
+from jobs.queries.experiments.experiments import newest_names
+from jobs.queries.runs import workers
 from jobs.spec.plan import names
 from jobs.spec.plan.find_model import Budget, spec_for, streamed_out
 from jobs.spec.problems import Problem

@@ -13,7 +13,7 @@ from jobs.actions.runs.payloads import change_payload
 from jobs.actions.search import suggest
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.models import Experiment, Job, Project, User
-from jobs.queries import answer, outcomes
+from jobs.queries.search import answer, outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
 from jobs.spec.sections.after import AfterSpec

@@ -8,7 +8,7 @@ from jobs import access, hints
 from jobs.actions.audit import audit
 from jobs.errors import BadInput, StaleState
 from jobs.models import Project, User
-from jobs.queries.quotas import HIGHEST, column_of, revision_of
+from jobs.queries.people.quotas import HIGHEST, column_of, revision_of
 from jobs.spec.problems import Problem
 
 

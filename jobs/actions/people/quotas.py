@@ -2,8 +2,14 @@
 
 from jobs.errors import QuotaReached
 from jobs.models import Artifact, Attempt, Project
-from jobs.queries import disk_use
-from jobs.queries.quotas import RAISE, disk_sentence, limits_of, unfinished_jobs, why_disk_is_full
+from jobs.queries.people.quotas import (
+    RAISE,
+    disk_sentence,
+    limits_of,
+    unfinished_jobs,
+    why_disk_is_full,
+)
+from jobs.queries.storage import disk_use
 
 
 def require_room_for_job(project: Project) -> None:

@@ -7,8 +7,8 @@ from jobs.access import Action
 from jobs.actions.audit import audit
 from jobs.errors import BadInput, Forbidden, StaleState
 from jobs.models import GateRevision, RegisteredModel, User
-from jobs.queries import gate_rules as queries
-from jobs.queries import versions
+from jobs.queries.registry import gate_rules as queries
+from jobs.queries.registry import versions
 from jobs.spec.gates import GateRules
 from jobs.spec.problems import Problem
 

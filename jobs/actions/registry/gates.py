@@ -7,8 +7,8 @@ from pydantic import ValidationError
 from jobs.errors import GatesOpen
 from jobs.kinds.gate.payload import GateResult
 from jobs.models import GateRevision, PromotionRequest
-from jobs.queries import gate_rules
-from jobs.queries.gates import Gate, not_evaluated
+from jobs.queries.registry import gate_rules
+from jobs.queries.registry.gates import Gate, not_evaluated
 from jobs.spec.problems import first
 
 AUTHORSHIP = "rules_written_by_others"

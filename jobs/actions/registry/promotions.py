@@ -17,11 +17,11 @@ from jobs.actions.storage import deletions
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.gate.payload import GateResult
 from jobs.models import Decision, Endpoint, Job, ModelVersion, PromotionRequest, User
-from jobs.queries import gate_rules
-from jobs.queries.code import files_of
-from jobs.queries.deciders import require_independent
-from jobs.queries.gates import Gate
-from jobs.queries.gates import read as read_gates
+from jobs.queries.code.code import files_of
+from jobs.queries.registry import gate_rules
+from jobs.queries.registry.deciders import require_independent
+from jobs.queries.registry.gates import Gate
+from jobs.queries.registry.gates import read as read_gates
 from jobs.spec.problems import Problem
 from jobs.store import sha256_of, store
 

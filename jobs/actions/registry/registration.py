@@ -27,8 +27,9 @@ from jobs.models import (
     RegisteredModel,
     User,
 )
-from jobs.queries import outcomes, package_sets
-from jobs.queries.lineage import lineage_of
+from jobs.queries.code import package_sets
+from jobs.queries.registry.lineage import lineage_of
+from jobs.queries.search import outcomes
 from jobs.spec.problems import Problem
 from jobs.spec.sections.after import Registered
 from jobs.spec.sections.script_model import MODEL_FILE

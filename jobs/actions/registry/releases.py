@@ -13,9 +13,9 @@ from jobs.errors import BadInput, Conflict, StaleState
 from jobs.messages.audit import AuditAnchor
 from jobs.messages.release import Release, ReleasedCode, ReleasedFile, ReleasedVersion
 from jobs.models import AuditEvent, Endpoint, ModelVersion, PromotionRequest, ReleaseRecord, User
-from jobs.queries import installation
-from jobs.queries import releases as queries
-from jobs.queries.code import files_of
+from jobs.queries.code import installation
+from jobs.queries.code.code import files_of
+from jobs.queries.registry import releases as queries
 from jobs.spec.problems import Problem
 
 

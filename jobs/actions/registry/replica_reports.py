@@ -10,7 +10,7 @@ from jobs.actions.registry import traffic
 from jobs.errors import NotFound
 from jobs.messages.release import ReplicaReport
 from jobs.models import Endpoint, PromotionRequest, Replica, User
-from jobs.queries import endpoints
+from jobs.queries.registry import endpoints
 
 
 def record(report: ReplicaReport, *, by: User) -> Replica:

@@ -11,7 +11,7 @@ from jobs import access, clock
 from jobs.actions.audit import audit
 from jobs.errors import Forbidden
 from jobs.models import ModelVersion, Project, PromotionRequest, User
-from jobs.queries.authors import files_of, of_version
+from jobs.queries.registry.authors import files_of, of_version
 
 
 def switch(project: Project, on: bool, *, by: User | None) -> Project:

@@ -17,8 +17,8 @@ from jobs.actions.storage import deletions
 from jobs.actions.transition import move, move_trial
 from jobs.errors import Conflict, StaleState
 from jobs.models import Attempt, Job, User
-from jobs.queries import outcomes
-from jobs.queries.outcomes import WITHDRAWN
+from jobs.queries.search import outcomes
+from jobs.queries.search.outcomes import WITHDRAWN
 from jobs.states import FINAL, Desired, JobState, TrialState
 
 STOPPABLE = (

@@ -8,7 +8,7 @@ from django.db import connection
 
 from jobs import hints
 from jobs.models import Job
-from jobs.queries.codec import Event, pack_events
+from jobs.queries.runs.codec import Event, pack_events
 
 # Written in SQL, since building these statements from models takes longer than running them.
 _NUMBER = "UPDATE jobs_job SET event_seq = event_seq + %s WHERE id = %s RETURNING event_seq"

@@ -15,7 +15,7 @@ from django.db import connection
 
 from jobs.messages.events import LONGEST_NAME, Metric, Points, Warned
 from jobs.models import Attempt, MetricSeries, Trial
-from jobs.queries.codec import Columns, pack_columns, unpack_columns
+from jobs.queries.runs.codec import Columns, pack_columns, unpack_columns
 
 POINTS_PER_CHUNK = 4000
 LOOSE = 32

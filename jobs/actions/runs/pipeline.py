@@ -19,7 +19,8 @@ from jobs.actions.transition import move, move_trials
 from jobs.errors import Conflict, NotFound, StaleState
 from jobs.kinds import PIPELINE
 from jobs.models import Attempt, Job, TrialDecision
-from jobs.queries import outcomes, steps
+from jobs.queries.runs import steps
+from jobs.queries.search import outcomes
 from jobs.states import (
     FINAL,
     OPEN,

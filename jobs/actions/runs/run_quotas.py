@@ -7,8 +7,8 @@ from django.db.models import Sum
 from jobs.actions.storage import retention
 from jobs.errors import QuotaReached
 from jobs.models import Attempt, Job
-from jobs.queries import disk_use
-from jobs.queries.quotas import disk_sentence, limits_of
+from jobs.queries.people.quotas import disk_sentence, limits_of
+from jobs.queries.storage import disk_use
 from jobs.states import AttemptState
 
 SMALLEST_CHANGE = 100

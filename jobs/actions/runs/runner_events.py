@@ -15,8 +15,8 @@ from jobs.actions.transition import move, move_trial_unlogged
 from jobs.errors import StaleState
 from jobs.messages import events as contract
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact, Trial
-from jobs.queries import outcomes
-from jobs.queries.codec import Event, metric_event
+from jobs.queries.runs.codec import Event, metric_event
+from jobs.queries.search import outcomes
 from jobs.states import JobState, TrialState
 
 MOST_RESUMED = 100

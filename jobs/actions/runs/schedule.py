@@ -21,10 +21,19 @@ from jobs.actions.job_locks import lock_root
 from jobs.actions.transition import move
 from jobs.errors import StaleState
 from jobs.models import Attempt, Job, Trial, Worker
-from jobs.queries import batches, installation, open_attempts, package_installs, quotas
-from jobs.queries.devices import fitting_workers, no_worker, why_none_fits, with_needs
-from jobs.queries.sandboxes import Minimum
-from jobs.queries.waiting import BUILDING_FIRST, CHOOSING_FAILED, CHOOSING_TRIALS, at_limit, slots_of
+from jobs.queries.code import installation, package_installs
+from jobs.queries.code.sandboxes import Minimum
+from jobs.queries.people import quotas
+from jobs.queries.runs import open_attempts
+from jobs.queries.runs.devices import fitting_workers, no_worker, why_none_fits, with_needs
+from jobs.queries.search import batches
+from jobs.queries.search.waiting import (
+    BUILDING_FIRST,
+    CHOOSING_FAILED,
+    CHOOSING_TRIALS,
+    at_limit,
+    slots_of,
+)
 from jobs.states import OPEN, WAITING, Desired, JobState
 
 UNREAD = ("results_json", "progress", "warnings", "error")

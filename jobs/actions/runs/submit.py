@@ -33,7 +33,8 @@ from jobs.models import (
     Revision,
     User,
 )
-from jobs.queries import base_versions, outcomes
+from jobs.queries.experiments import base_versions
+from jobs.queries.search import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
 from jobs.states import JobState

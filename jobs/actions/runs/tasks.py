@@ -10,8 +10,8 @@ from jobs.actions.runs.submit import dataset_version
 from jobs.errors import Conflict
 from jobs.messages.task import BaseModelFile, CheckpointFolder, DatasetFile, Task
 from jobs.models import Attempt, Checkpoint, DatasetVersion, Job, ModelVersion
-from jobs.queries import base_versions
-from jobs.queries.versions import is_foreign
+from jobs.queries.experiments import base_versions
+from jobs.queries.registry.versions import is_foreign
 from jobs.spec.experiment import ExperimentSpec
 from jobs.store import store
 

@@ -7,7 +7,7 @@ from jobs.actions.runs import submit
 from jobs.errors import BadInput, Conflict
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTrial
 from jobs.models import Job, Trial, User
-from jobs.queries import ensembles as queries
+from jobs.queries.search import ensembles as queries
 from jobs.spec.problems import Problem
 
 MIN_TRIALS, MAX_TRIALS = 2, 100

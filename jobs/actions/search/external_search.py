@@ -29,7 +29,7 @@ from jobs.kinds.external_search.payload import Address, ExternalSearch, External
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job, Lease, Project, Trial, User, Worker
 from jobs.models.attempt import AttemptQuerySet
-from jobs.queries.external_search import command, external
+from jobs.queries.search.external_search import command, external
 from jobs.spec.space.search_space import Values
 from jobs.states import FINAL, WAITING, AttemptState, Desired, JobState, Outcome
 

@@ -6,7 +6,7 @@ from jobs import clock
 from jobs.actions.transition import move_trial
 from jobs.messages.suggest import Dropped, Suggestion
 from jobs.models import Job, Trial, TrialDecision
-from jobs.queries import outcomes
+from jobs.queries.search import outcomes
 from jobs.spec.sections.pruning import Verdict
 from jobs.states import TrialState
 

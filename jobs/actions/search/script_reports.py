@@ -18,8 +18,8 @@ from jobs.kinds.external_search.payload import ExternalSearch, with_defaults
 from jobs.messages import events as contract
 from jobs.messages.events import LONGEST_NAME
 from jobs.models import Attempt, Job, Trial
-from jobs.queries.external_search import external
-from jobs.queries.script_reports import TrialName, best_of, find, reported
+from jobs.queries.search.external_search import external
+from jobs.queries.search.script_reports import TrialName, best_of, find, reported
 from jobs.spec.formats import keras_tuner
 from jobs.spec.formats.reading import FormatError, Item, format_error
 from jobs.spec.problems import first

@@ -17,10 +17,10 @@ from jobs.actions.transition import move_trial_unlogged
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Job, Revision, Trial, User
-from jobs.queries import outcomes
-from jobs.queries import trials as queries
-from jobs.queries.codec import Event
-from jobs.queries.outcomes import WITHDRAWN
+from jobs.queries.runs.codec import Event
+from jobs.queries.search import outcomes
+from jobs.queries.search import trials as queries
+from jobs.queries.search.outcomes import WITHDRAWN
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, problems
 from jobs.spec.sections.search import SearchSpec

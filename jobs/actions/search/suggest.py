@@ -17,9 +17,10 @@ from jobs.errors import StaleFence
 from jobs.kinds.search.payload import SearchPayload
 from jobs.messages.suggest import Answer, Suggestion
 from jobs.models import Attempt, Execution, Job, Trial, User, Worker
-from jobs.queries import batches, outcomes, trial_totals, warm_start
-from jobs.queries.devices import fitting_workers
-from jobs.queries.waiting import CHOOSING_FAILED
+from jobs.queries.experiments import warm_start
+from jobs.queries.runs.devices import fitting_workers
+from jobs.queries.search import batches, outcomes, trial_totals
+from jobs.queries.search.waiting import CHOOSING_FAILED
 from jobs.spec.sections.search import SearchSpec
 from jobs.spec.space.narrowing import contains
 from jobs.spec.space.search_space import Values, check_values

@@ -16,8 +16,8 @@ from jobs.actions.transition import move_trial
 from jobs.errors import BadInput, Conflict, StaleState
 from jobs.kinds.train.payload import SourceTrial
 from jobs.models import Job, Trial, User
-from jobs.queries import outcomes
-from jobs.queries import trials as queries
+from jobs.queries.search import outcomes
+from jobs.queries.search import trials as queries
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, escaped, first
 from jobs.spec.sections.after import AfterSpec, Register, Retrain

@@ -30,7 +30,7 @@ from jobs.actions.audit import audit
 from jobs.actions.storage import purge
 from jobs.errors import StaleFence
 from jobs.models import Artifact, Job
-from jobs.queries import references
+from jobs.queries.storage import references
 from jobs.store import StoredFile, StoreEntry, store
 
 log = logging.getLogger(__name__)

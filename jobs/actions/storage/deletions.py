@@ -20,8 +20,8 @@ from jobs.models import (
     RegisteredModel,
     User,
 )
-from jobs.queries import deletions as queries
-from jobs.queries.deletion_scope import DELETION_KINDS, Deletable, Scope
+from jobs.queries.storage import deletions as queries
+from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable, Scope
 
 BATCH = 500
 """SQLite limits the number of parameters of a statement."""

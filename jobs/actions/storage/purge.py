@@ -22,7 +22,7 @@ from jobs.models import (
     Trial,
     TrialDecision,
 )
-from jobs.queries.deletion_scope import Scope
+from jobs.queries.storage.deletion_scope import Scope
 
 BATCH = 1000
 """Rows per transaction: other writers of SQLite wait for it."""

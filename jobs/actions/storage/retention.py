@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from jobs import clock
 from jobs.actions.isolation import for_each
 from jobs.models import Checkpoint, Job
-from jobs.queries import outcomes
+from jobs.queries.search import outcomes
 from jobs.runner_files import remove_folder
 from jobs.states import FINAL, TRIAL_FINAL, JobState, TrialState
 from jobs.store import store

@@ -8,7 +8,7 @@ from jobs.actions.runs.tasks import artifact_path, dataset_of, spec_of
 from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.ensemble.payload import EnsemblePayload, EnsembleResult, EnsembleTask, Member, member_name
 from jobs.models import Attempt, Job
-from jobs.queries import outcomes
+from jobs.queries.search import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.after import Ensemble
 from jobs.spec.sections.search import Objective

@@ -7,7 +7,7 @@ from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.external_search.payload import ExternalSearchPayload
 from jobs.kinds.search.payload import RootResult
 from jobs.models import Job
-from jobs.queries import outcomes
+from jobs.queries.search import outcomes
 
 
 class ExternalSearchActions(KindActions[ExternalSearchPayload, RootResult]):

@@ -10,7 +10,7 @@ from jobs.kinds.gate.facts import GATE
 from jobs.kinds.gate.payload import CHALLENGER, CHAMPION, GatePayload, GateResult, GateTask
 from jobs.messages.task import ModelWithCode
 from jobs.models import Attempt, Job, ModelVersion, PromotionRequest
-from jobs.queries import gate_rules
+from jobs.queries.registry import gate_rules
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections import measures
 from jobs.spec.sections.search import Objective

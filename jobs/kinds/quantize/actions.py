@@ -9,7 +9,7 @@ from jobs.kinds.ensemble.facts import ENSEMBLE
 from jobs.kinds.quantize.facts import QUANTIZE
 from jobs.kinds.quantize.payload import QuantizePayload, QuantizeResult, QuantizeTask
 from jobs.models import Attempt, Job
-from jobs.queries import outcomes
+from jobs.queries.search import outcomes
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.after import Quantize
 from jobs.states import JobState

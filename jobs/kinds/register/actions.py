@@ -10,8 +10,8 @@ from jobs.actions.runs.tasks import origin_of
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult, RegisterTask
 from jobs.models import Attempt, Job, ModelVersion
-from jobs.queries import package_sets
-from jobs.queries.versions import is_foreign
+from jobs.queries.code import package_sets
+from jobs.queries.registry.versions import is_foreign
 from jobs.spec.experiment import ExperimentSpec
 from jobs.store import store
 

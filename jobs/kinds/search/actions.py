@@ -13,7 +13,7 @@ from jobs.actions.search import early_end, suggest
 from jobs.kinds.search.facts import SEARCH
 from jobs.kinds.search.payload import ExecutionPlan, RootResult, SearchPayload, TrialPlan, TrialTask
 from jobs.models import Attempt, Checkpoint, Execution, Job, User
-from jobs.queries import learning_curves, outcomes, search_time
+from jobs.queries.search import learning_curves, outcomes, search_time
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.space.values import apply_values
 from jobs.states import TRIAL_FINAL

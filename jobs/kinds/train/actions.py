@@ -10,8 +10,9 @@ from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload, ChosenTria
 from jobs.kinds.train.facts import TRAIN
 from jobs.kinds.train.payload import TrainPayload, TrainResult, TrainTask
 from jobs.models import Attempt, Checkpoint, Job, User
-from jobs.queries import outcomes, retraining, steps
-from jobs.queries.retraining import Shortfall
+from jobs.queries.runs import steps
+from jobs.queries.search import outcomes, retraining
+from jobs.queries.search.retraining import Shortfall
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.space.values import apply_values
 

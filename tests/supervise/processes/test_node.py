@@ -16,8 +16,9 @@ from django.db import connection
 from jobs import scheduler
 from jobs.actions.runs import control
 from jobs.models import Attempt, Checkpoint, Job, Worker
-from jobs.queries import batches, metrics
-from jobs.queries import events as event_log
+from jobs.queries.runs import events as event_log
+from jobs.queries.runs import metrics
+from jobs.queries.search import batches
 from tests.jobs.yard import SEARCH, Yard, make_yard, suggest_from_grid
 from webapp.ops.parent_death import argv_dying_with_parent
 

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from jobs.models import Experiment
-from jobs.queries.experiments import Difference, differences
+from jobs.queries.experiments.experiments import Difference, differences
 from jobs.spec.experiment import ExperimentSpec
 
 Json = dict[str, Any]

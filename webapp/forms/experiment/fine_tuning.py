@@ -4,7 +4,8 @@ from typing import Any
 
 from jobs import access
 from jobs.models import ModelVersion, Project, User
-from jobs.queries import base_versions, versions
+from jobs.queries.experiments import base_versions
+from jobs.queries.registry import versions
 from jobs.spec.checks import fine_tuning as fine_tuning_checks
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec

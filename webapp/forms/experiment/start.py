@@ -5,9 +5,10 @@ from typing import Any
 
 from jobs import access
 from jobs.models import CodeVersion, Dataset, DatasetVersion, ModelVersion, Project, User
-from jobs.queries import code, code_data, datasets, dry_builds
-from jobs.queries.datasets import READY
-from jobs.queries.experiments import newest_names
+from jobs.queries.code import code, dry_builds
+from jobs.queries.data import code_data, datasets
+from jobs.queries.data.datasets import READY
+from jobs.queries.experiments.experiments import newest_names
 from jobs.spec.data.columns import SPLIT_ROLES
 from jobs.spec.data.profile import Profile
 from jobs.spec.data.split_roles import column_with

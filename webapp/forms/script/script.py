@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 
 from jobs.models import CodeVersion, Dataset
-from jobs.queries.datasets import READY
+from jobs.queries.data.datasets import READY
 from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.problems import Problem
 from jobs.spec.sections.pruning import PRUNERS

@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs.actions.people import people
 from jobs.errors import TrainyardError
-from jobs.queries.people import accounts
+from jobs.queries.people.people import accounts
 from webapp.accounts.reset import reset_login
 from webapp.ops.home import Home
 

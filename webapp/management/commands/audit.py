@@ -7,7 +7,7 @@ from django.db import DatabaseError
 from jobs import program
 from jobs.actions.audit import audit
 from jobs.errors import Conflict
-from jobs.queries import audit_anchors, audit_verification
+from jobs.queries.audit import audit_anchors, audit_verification
 from webapp.ops.backup import manifest_if_backup
 from webapp.ops.errors import OpsError
 

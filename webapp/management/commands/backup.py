@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from jobs.queries import audit_anchors
+from jobs.queries.audit import audit_anchors
 from webapp.ops.backup import back_up, local_artifacts
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home

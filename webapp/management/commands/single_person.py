@@ -1,7 +1,7 @@
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs.actions.registry import single_person_rule
-from jobs.queries.projects import find_project
+from jobs.queries.people.projects import find_project
 
 
 class Command(BaseCommand):

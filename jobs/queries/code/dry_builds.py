@@ -1,0 +1,197 @@
+"""Reads dry builds of own code, and checks models of code against the findings about it."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobs.answers.code.code import DryBuildOut
+from jobs.kinds.dry_build.payload import DryBuildPayload, DryBuildResult
+from jobs.messages.code import CodeArgument, CodeEntry
+from jobs.models import CodeVersion, DatasetVersion, Job, Project
+from jobs.models.job import JobQuerySet
+from jobs.queries.data.causes import cause_of
+from jobs.spec.checks.dry_build import BuiltModel, DataShape
+from jobs.spec.checks.near_names import near_names
+from jobs.spec.data.encoding import encoded, roles_differ
+from jobs.spec.data.profile import Profile
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.problems import Problem, escaped
+from jobs.spec.sections.code_model import CODE_ENTRIES, CodeModel
+from jobs.spec.space.search_space import Space
+from jobs.states import FINAL, WAITING, JobState
+
+NONE = "none"
+"""The state of a dry build that was not requested."""
+
+
+class DryBuild(NamedTuple):
+    """A dry build with its code, its data and its result, for the page of its job.
+
+    Attributes:
+        request: its payload.
+        code: the version of code; None if it was deleted.
+        version: the data for whose shape the model is built; None if they were deleted.
+        built: the model; None before the job is completed.
+    """
+
+    request: DryBuildPayload
+    code: CodeVersion | None
+    version: DatasetVersion | None
+    built: BuiltModel | None
+
+
+def of_job(job: Job) -> DryBuild | None:
+    """Return the dry build of a job; None for jobs of other kinds."""
+    if not isinstance(payload := job.payload, DryBuildPayload):
+        return None
+    codes = CodeVersion.objects.filter(project=job.project, digest=payload.model.digest)
+    code = codes.select_related("project").first()
+    versions = DatasetVersion.objects.filter(pk=payload.dataset_version or 0, dataset__deletion=None)
+    version = versions.select_related("dataset__project").defer("profile_json").first()
+    return DryBuild(payload, code, version, result_of(job) if job.state == JobState.COMPLETED else None)
+
+
+def model_problems(project: Project, model: CodeModel) -> Iterator[Problem]:
+    """Yield what prevents a version of code from building a model, as far as its findings show it."""
+    version = CodeVersion.objects.filter(project=project, digest=model.digest).first()
+    # `code_checks` reports it.
+    if version is None:
+        return
+    entries = [entry for entry in version.found.entries if entry.kind in CODE_ENTRIES]
+    named = [e for e in entries if e.name == model.name and model.path in ("", e.path)]
+    if len(named) != 1:
+        yield Problem("/model/entry", _why_no_entry(version, model, entries, named))
+        return
+    (entry,) = named
+    if entry.note:
+        yield Problem("/model/entry", f"{model.entry} cannot build a model: {entry.note}")
+    yield from _argument_problems(model, entry)
+
+
+def _why_no_entry(
+    version: CodeVersion, model: CodeModel, entries: list[CodeEntry], named: list[CodeEntry]
+) -> str:
+    if named:
+        paths = " or ".join(f"{entry.path}:{entry.name}" for entry in named)
+        return f"{version} has several entries named {model.name}: use {paths}"
+    known = ", ".join(dict.fromkeys(entry.name for entry in entries))
+    has = f"it has {known}" if known else "it has none: a function build_model(hp) or a HyperModel class"
+    return f"{version} has no entry {model.entry!r} that builds a model; {has}"
+
+
+def _argument_problems(model: CodeModel, entry: CodeEntry) -> Iterator[Problem]:
+    # A function is called with the hyperparameters alone.
+    arguments = entry.arguments if entry.kind == "hypermodel" else []
+    known = {argument.name: argument for argument in arguments if not argument.name.startswith("*")}
+    takes_any = any(argument.name.startswith("**") for argument in arguments) or entry.more_arguments
+    for name in model.args:
+        if name not in known and not takes_any:
+            near = near_names(name, known)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; it takes {', '.join(known) or 'none'}"
+            yield Problem(f"/model/args/{escaped(name)}", f"{model.name} has no argument {name!r}{hint}")
+    for name, argument in known.items():
+        if argument.default is None and name not in model.args:
+            yield Problem("/model/args", f"{model.name} needs the argument {name!r}")
+
+
+def fields_of(entry: CodeEntry) -> list[CodeArgument]:
+    """Return the arguments of an entry that a form asks for."""
+    if entry.kind != "hypermodel":
+        return []
+    return [argument for argument in entry.arguments if not argument.name.startswith("*")]
+
+
+def payload_for(spec: ExperimentSpec, version: DatasetVersion, profile: Profile) -> DryBuildPayload:
+    """Return the dry build that an experiment with own code needs.
+
+    Raises:
+        TypeError: its model is not of own code.
+    """
+    if not isinstance(spec.model, CodeModel):
+        raise TypeError(f"{spec.model.info.name} is not own code")
+    model = spec.model.model_copy(update={"hyperparameters": {}})
+    shape = None
+    if not roles_differ(spec, profile):
+        shape = DataShape.of(encoded(spec, profile))
+    built_for: object = (
+        shape.model_dump() if shape is not None else [version.pk, spec.required_data.model_dump_json()]
+    )
+    key = hashlib.sha256(json.dumps([model.model_dump(), built_for], sort_keys=True).encode()).hexdigest()
+    return DryBuildPayload(
+        dataset_version=version.pk,
+        model=model,
+        shape=shape,
+        data=spec.required_data,
+        texts=spec.texts,
+        key=key,
+    )
+
+
+def jobs_of(project: Project, payload: DryBuildPayload) -> JobQuerySet:
+    """Return the dry builds of a project that build the same, newest first."""
+    return Job.objects.building(payload.key).filter(project=project).order_by("-pk")
+
+
+def built(project: Project, payload: DryBuildPayload) -> BuiltModel | None:
+    """Return the result of a dry build; None if none is completed."""
+    row = jobs_of(project, payload).filter(state=JobState.COMPLETED).first()
+    return None if row is None else result_of(row)
+
+
+def failures(project: Project, payload: DryBuildPayload) -> list[Problem]:
+    """Return the cause if the last dry build has failed; a person may have it done again."""
+    job = jobs_of(project, payload).first()
+    if job is None or job.state != JobState.FAILED:
+        return []
+    cause = cause_of(job.error)
+    why = cause["message"].strip().rstrip(".") if cause is not None else "its cause is not known"
+    message = f"the dry build of this code failed: {why}. Change the code, or build it again"
+    return [Problem("/model/entry", message, job.pk)]
+
+
+def built_of(job: Job) -> BuiltModel | None:
+    """Return the model that the code of a job builds; None for another model, or if it is not known."""
+    spec = job.revision.spec if job.revision is not None else None
+    if spec is None or job.project is None or not isinstance(spec.model, CodeModel):
+        return None
+    version = DatasetVersion.objects.filter(pk=job.payload.dataset_version or 0).first()
+    profile = version.profile if version is not None else None
+    if version is None or profile is None:
+        return None
+    return built(job.project, payload_for(spec, version, profile))
+
+
+def declared_of(search: Job) -> Space:
+    """Return the space that the code of a search declares; empty for a search of another model."""
+    spec = search.revision.spec if search.revision is not None else None
+    if spec is None or spec.search is None or not isinstance(spec.model, CodeModel):
+        return ()
+    if (found := built_of(search)) is not None:
+        return found.space
+    return tuple(row for row in spec.search.space if spec.model.info.fit_field(row.name) is None)
+
+
+def result_of(job: Job) -> BuiltModel:
+    """Return the result of a completed dry build."""
+    return DryBuildResult.model_validate(job.results_json).built
+
+
+def shown(project: Project, payload: DryBuildPayload) -> DryBuildOut:
+    """Return a dry build in the form of the API: a completed one, else an open one, else the last."""
+    rows = jobs_of(project, payload)
+    job = (
+        rows.filter(state=JobState.COMPLETED).first() or rows.exclude(state__in=FINAL).first() or rows.first()
+    )
+    if job is None:
+        return DryBuildOut(state=NONE, job=None, built=None, unused={}, error=None, why_waiting="")
+    found = result_of(job) if job.state == JobState.COMPLETED else None
+    error = cause_of(job.error)
+    return DryBuildOut(
+        state=job.state,
+        job=job.pk,
+        built=found,
+        unused=dict(found.unused) if found is not None else {},
+        error=error,
+        why_waiting=job.why_waiting if job.state in WAITING else "",
+    )

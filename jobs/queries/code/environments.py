@@ -1,0 +1,99 @@
+"""Reads the environments with packages of code."""
+
+from collections.abc import Iterable
+
+from django.db.models import QuerySet
+
+from jobs.answers.code.environments import (
+    EnvironmentOut,
+    EnvironmentsOut,
+    RecordedPackagesOut,
+)
+from jobs.models import CodeVersion, PackageEnvironment, RecordedPackages, Worker
+from jobs.queries.code import package_installs, package_sets
+from jobs.spec.checks.packages import BadRequirement, digest_of, parsed
+
+MOST = 20
+"""Environments of one version of code that are shown: one for each folder of workers and Python."""
+MOST_ON_WORKER = 100
+
+
+def of_code(version: CodeVersion) -> QuerySet[PackageEnvironment]:
+    """Return the environments that were built for the requirements of a version, the newest first."""
+    packages = version.found.packages
+    if packages is None or not packages.requirements:
+        return PackageEnvironment.objects.none()
+    rows = PackageEnvironment.objects.filter(requirements_digest=digest_of(packages.requirements))
+    return rows.select_related("worker").order_by("-started", "-pk")[:MOST]
+
+
+def problems_of(version: CodeVersion) -> list[str]:
+    """Return why requirements of a version cannot be installed by any worker."""
+    found = version.found
+    problems = []
+    for line in found.packages.requirements if found.packages is not None else ():
+        try:
+            parsed(line)
+        except BadRequirement as error:
+            problems.append(str(error))
+    return problems
+
+
+def on_worker(worker: Worker) -> QuerySet[PackageEnvironment]:
+    """Return the built environments that a worker can use, the last used first."""
+    place = worker.info.get("environments")
+    rows = PackageEnvironment.objects.filter(place=place if isinstance(place, str) else "")
+    rows = rows.exclude(state__in=("removed", "failed")).defer("log")
+    return rows.order_by("-last_used", "-pk")[:MOST_ON_WORKER]
+
+
+def total_bytes(rows: Iterable[PackageEnvironment]) -> int:
+    """Return the size of environments together."""
+    return sum(row.bytes or 0 for row in rows)
+
+
+def shown(version: CodeVersion) -> EnvironmentsOut:
+    """Return the environments of a version in the form of the API."""
+    packages = version.found.packages
+    resolution = package_sets.resolution_of(version)
+    rows = package_sets.rows_of(resolution) if resolution is not None else []
+    return EnvironmentsOut(
+        requirements=[] if packages is None else packages.requirements,
+        recorded=[_recorded(row) for row in rows],
+        resolved_again=None if resolution is None else resolution.changed,
+        installing=package_installs.open_jobs(version).values_list("pk", flat=True).first(),
+        problems=problems_of(version),
+        items=[_shown(row) for row in of_code(version)],
+    )
+
+
+def _recorded(row: RecordedPackages) -> RecordedPackagesOut:
+    return RecordedPackagesOut(
+        digest=row.packages_id,
+        python=row.python,
+        platform=row.platform,
+        locked=row.for_engine,
+        packages=list(row.packages.packages),
+    )
+
+
+def _shown(row: PackageEnvironment) -> EnvironmentOut:
+    return EnvironmentOut(
+        digest=row.digest,
+        state=row.state,
+        error=row.error,
+        packages=row.packages,
+        python=row.python,
+        platform=row.platform,
+        locked=row.for_engine,
+        installer=row.installer,
+        source=row.source,
+        level=row.level,
+        bytes=row.bytes,
+        seconds=row.seconds,
+        worker=None if row.worker is None else row.worker.name,
+        started=row.started,
+        built=row.built,
+        last_used=row.last_used,
+        log=row.log,
+    )

@@ -1,0 +1,106 @@
+"""Reads installations of packages that were requested ahead of runs, and the runs that wait for them."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from jobs.kinds.install.payload import InstallPayload
+from jobs.models import CodeVersion, Job
+from jobs.models.job import JobQuerySet
+from jobs.queries.code import sandboxes
+from jobs.spec.checks.packages import digest_of
+from jobs.spec.sections.code_model import CODE_ENTRIES
+from jobs.states import FINAL, JobState
+
+_WORKING = (JobState.STARTING, JobState.RUNNING)
+
+
+class Installing(NamedTuple):
+    """Packages that a worker installs: runs of the same pool that need the same wait for it."""
+
+    pool: str
+    project: int | None
+    requirements: str
+    for_engine: bool
+
+
+class Installation(NamedTuple):
+    """The packages that a job installs.
+
+    Attributes:
+        request: its payload.
+        code: the version of code that asks for the packages; None if it was deleted.
+    """
+
+    request: InstallPayload
+    code: CodeVersion | None
+
+
+type ByPackages = Mapping[Installing, int]
+"""The jobs that install packages now."""
+
+
+def of_job(job: Job) -> Installation | None:
+    """Return the packages that a job installs; None for jobs of other kinds."""
+    if not isinstance(payload := job.payload, InstallPayload):
+        return None
+    return Installation(payload, CodeVersion.objects.filter(project=job.project, digest=payload.code).first())
+
+
+def uses_of(version: CodeVersion) -> tuple[str, ...]:
+    """Return the uses of a version's packages: `models`, `scripts` or both, the likelier first."""
+    kinds = {entry.kind for entry in version.found.entries}
+    uses = ("models",) if kinds & set(CODE_ENTRIES) else ()
+    return (*uses, "scripts") if "script" in kinds else uses or ("models",)
+
+
+def open_jobs(version: CodeVersion, **fields: bool) -> JobQuerySet:
+    """Return the unfinished installations of the packages that a version asks for.
+
+    Args:
+        version: the code.
+        fields: values of the payload, such as `for_engine`.
+    """
+    packages = version.found.packages
+    requirements = digest_of(packages.requirements if packages is not None else ())
+    rows = Job.objects.installing(requirements, **fields).filter(project=version.project_id)
+    return rows.exclude(state__in=FINAL)
+
+
+def running() -> ByPackages:
+    """Return the packages that workers install now."""
+    found = {}
+    for job in Job.objects.installations().filter(state__in=_WORKING):
+        payload = job.payload_as(InstallPayload)
+        found[Installing(job.pool, job.project_id, payload.requirements, payload.for_engine)] = job.pk
+    return found
+
+
+def why_waiting(job: Job, installing: Callable[[], ByPackages] = running) -> str | None:
+    """Return that a job waits for the installation of its packages, as a sentence; None if it does not.
+
+    Args:
+        job: of any kind.
+        installing: returns the packages that workers install; asked only for jobs with code.
+    """
+    if not sandboxes.needs_sandbox(job) or not (found := installing()):
+        return None
+    if all((each.pool, each.project) != (job.pool, job.project_id) for each in found):
+        return None
+    requirements = _requirements_of(job)
+    if requirements is None:
+        return None
+    other = found.get(Installing(job.pool, job.project_id, requirements, _needs_engine(job)))
+    return None if other in (None, job.pk) else f"Its packages are being installed by job {other}."
+
+
+def _needs_engine(job: Job) -> bool:
+    return job.revision is None or not job.revision.spec.model.info.trains_itself
+
+
+def _requirements_of(job: Job) -> str | None:
+    digest = job.payload.code_digest()
+    if digest is None and job.revision is not None:
+        digest = job.revision.spec.model.code_digest
+    version = CodeVersion.objects.filter(project=job.project_id, digest=digest or "").first()
+    packages = version.found.packages if version is not None else None
+    return digest_of(packages.requirements) if packages is not None and packages.requirements else None

@@ -1,0 +1,310 @@
+"""Reads data sets and their versions."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.core.cache import cache
+from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models.fields.json import KT
+from pydantic import ValidationError
+
+from jobs import access, clock
+from jobs.answers.data.datasets import (
+    ColumnOut,
+    DatasetOut,
+    DatasetVersionOut,
+    FetchOut,
+    LatestVersionOut,
+    LoadedByOut,
+    OverviewOut,
+    PreviewOut,
+)
+from jobs.errors import NotFound
+from jobs.messages.overview import Overview, Sample, SplitOverview
+from jobs.models import Dataset, DatasetVersion, Experiment, Fetch, Job, JobArtifact, Project, Revision, User
+from jobs.queries.data.causes import cause_of
+from jobs.queries.search.outcomes import dataset_in
+from jobs.spec.base import Frozen
+from jobs.spec.data.profile import Profile
+from jobs.spec.data.split_roles import is_stratified, named_part_rows, resolved
+from jobs.spec.sections.data import Split
+from jobs.store import store
+
+CACHED_SECONDS = 3600
+READY = DatasetVersion.State.READY
+
+
+def listed(user: User, project: Project | None = None, *, profiles: bool = False) -> QuerySet[Dataset]:
+    """Return the data sets that `user` may see, with their versions.
+
+    Args:
+        user: the reader.
+        project: only its own data sets and the bundled ones.
+        profiles: whether to load the profiles, which can be large.
+    """
+    rows = access.visible_datasets(user).select_related("project", "created_by")
+    if project is not None:
+        rows = rows.filter(Q(project=project) | Q(project=None))
+    versions = DatasetVersion.objects.order_by("number")
+    if not profiles:
+        versions = versions.defer("profile_json")
+    newest = DatasetVersion.objects.filter(dataset=OuterRef("pk")).order_by("-number")
+    return rows.annotate(
+        version_count=Count("versions"), newest_number=Subquery(newest.values("number")[:1])
+    ).prefetch_related(Prefetch("versions", queryset=versions))
+
+
+def with_profile(project: Project, slug: str, number: int | None = None) -> DatasetVersion | None:
+    """Return the version that a spec refers to: the given number, or else the newest ready one."""
+    dataset = dataset_in(project, slug)
+    if dataset is None:
+        return None
+    rows = dataset.versions.filter(number=number) if number else dataset.versions.filter(state=READY)
+    return rows.select_related("dataset").order_by("-number").first()
+
+
+def is_being_read(project: Project, slug: str) -> bool:
+    """Return whether a version of the data set may still become ready."""
+    dataset = dataset_in(project, slug)
+    return dataset is not None and dataset.versions.filter(state=DatasetVersion.State.PREPARING).exists()
+
+
+def profile_job(version: DatasetVersion) -> Job | None:
+    """Return the newest job that reads this version."""
+    return Job.objects.profiling(version.pk).order_by("-pk").first()
+
+
+def used_by(user: User, dataset: Dataset) -> QuerySet[Experiment]:
+    """Return the visible experiments whose newest revision uses the data set."""
+    newest = Revision.objects.filter(experiment=OuterRef("pk")).order_by("-number")
+    slugs = newest.annotate(slug=KT("spec_json__data__dataset")).values("slug")
+    rows = access.visible_experiments(user).annotate(data_slug=Subquery(slugs[:1]))
+    if dataset.project is not None:
+        rows = rows.filter(project=dataset.project)
+    return rows.filter(data_slug=dataset.slug).select_related("project").order_by("-updated")
+
+
+def weight_of(job: Job) -> str:
+    """Return the column that weighs the rows of a job's data; empty if each row counts once."""
+    if job.payload.dataset_version is None or not (job.facts.evaluates or job.facts.has_trials):
+        return ""
+    # The rest of the profile can be large.
+    rows = DatasetVersion.objects.filter(pk=job.payload.dataset_version).annotate(
+        weight=KT("profile_json__weight")
+    )
+    return rows.values_list("weight", flat=True).first() or ""
+
+
+class PartSizes(NamedTuple):
+    """The number of rows for training, validation and test."""
+
+    train: int
+    validation: int
+    test: int
+
+
+def part_sizes(profile: Profile, split: Split) -> PartSizes:
+    """Return the rows of each part. Exact for random, stratified and named parts, approximate for others.
+
+    A stratified split divides each class separately, as the engine does.
+    """
+    if (named := named_part_rows(split, profile)) is not None:
+        return PartSizes(*named)
+    is_divided = is_stratified(resolved(split, profile), profile) and profile.class_counts
+    groups = profile.class_counts if is_divided else (profile.rows,)
+    validation = sum(_share(rows, split.validation) for rows in groups)
+    test = sum(_share(rows, split.test) for rows in groups)
+    return PartSizes(profile.rows - validation - test, validation, test)
+
+
+def _share(rows: int, fraction: float) -> int:
+    # The engine gives each part at least one row if there are enough for all three.
+    return max(round(rows * fraction), 1 if rows >= 3 else 0)
+
+
+def shown_dataset(dataset: Dataset) -> DatasetOut:
+    """Return the API representation of a data set."""
+    # `listed` has prefetched the versions: a sort or a filter in the database would query them again.
+    versions = list(dataset.versions.all())
+    newest = max(versions, key=lambda version: version.number, default=None)
+    latest = newest and LatestVersionOut(
+        number=newest.number, state=newest.state, digest=newest.digest or None, rows=newest.rows
+    )
+    return DatasetOut(
+        slug=dataset.slug,
+        name=dataset.name,
+        description=dataset.description,
+        project=dataset.project.slug if dataset.project else None,
+        source=dataset.source,
+        versions=len(versions),
+        latest=latest,
+        created_by=dataset.created_by.username if dataset.created_by else None,
+        created=dataset.created,
+    )
+
+
+def shown_version(version: DatasetVersion) -> DatasetVersionOut:
+    """Return the API representation of a version of a data set."""
+    return shown_versions([version])[0]
+
+
+def shown_versions(versions: Sequence[DatasetVersion]) -> list[DatasetVersionOut]:
+    """Return the API representation of versions, with one query for the jobs that read them."""
+    jobs = Job.objects.profiling_any([version.pk for version in versions]).only("kind", "payload_json")
+    # In ascending order, so that the newest job of each version remains.
+    job_of = {job.payload.dataset_version: job.pk for job in jobs.order_by("pk")}
+    fetch_of = {
+        fetch.version_id: fetch for fetch in Fetch.objects.filter(version__in=[each.pk for each in versions])
+    }
+    return [_shown_version(version, job_of.get(version.pk), fetch_of.get(version.pk)) for version in versions]
+
+
+def fetch_of(version: DatasetVersion) -> FetchOut | None:
+    """Return how the file of a version comes from an address; None if it was uploaded or is bundled."""
+    row = Fetch.objects.filter(version=version).first()
+    return _shown_fetch(row) if row is not None else None
+
+
+def _shown_fetch(row: Fetch) -> FetchOut:
+    return FetchOut(
+        url=row.shown,
+        mode=row.mode,
+        state=row.state,
+        credential=row.credential_name or None,
+        received=row.received,
+        total=row.total,
+        eta_seconds=_seconds_left(row),
+        attempt=row.attempts,
+        etag=row.etag or None,
+        modified=row.modified or None,
+        sha256=row.sha256 or None,
+    )
+
+
+def _seconds_left(row: Fetch) -> float | None:
+    if row.state != Fetch.State.RUNNING or not row.total or not row.received or row.started is None:
+        return None
+    elapsed = (clock.estimate() - row.started).total_seconds()
+    return max(0.0, round(elapsed * (row.total - row.received) / row.received, 1))
+
+
+def _shown_version(version: DatasetVersion, job: int | None, fetch: Fetch | None) -> DatasetVersionOut:
+    profile = version.profile
+    return DatasetVersionOut(
+        dataset=version.dataset.slug,
+        project=version.dataset.project.slug if version.dataset.project else None,
+        number=version.number,
+        state=version.state,
+        source=version.request.get("source", ""),
+        file=version.request.get("file"),
+        files=version.files,
+        digest=version.digest or None,
+        rows=version.rows,
+        schema_=profile.schema_alone() if profile else None,
+        columns=[
+            ColumnOut.model_validate(column, from_attributes=True)
+            for column in (profile.columns if profile else ())
+        ],
+        error=cause_of(version.error),
+        job=job,
+        fetch=_shown_fetch(fetch) if fetch is not None else None,
+        code=shown_code(version),
+        created_by=version.created_by.username if version.created_by else None,
+        created=version.created,
+    )
+
+
+def shown_code(version: DatasetVersion) -> LoadedByOut | None:
+    """Return the code that has loaded a version; None for all other data."""
+    loaded = version.request.get("code")
+    return LoadedByOut.model_validate(loaded) if loaded is not None else None
+
+
+def bad_rows(version: DatasetVersion) -> JobArtifact | None:
+    """Return the file with the rows that were left out when a version was read; None if there is none."""
+    return _artifact(version, "bad_rows")
+
+
+def thumbnails(version: DatasetVersion) -> JobArtifact | None:
+    """Return the file with the thumbnails of a version of images; None for all others."""
+    return _artifact(version, "thumbnails")
+
+
+def _artifact(version: DatasetVersion, role: str) -> JobArtifact | None:
+    job = profile_job(version)
+    if job is None:
+        return None
+    return job.artifacts.filter(role=role).select_related("artifact").order_by("pk").last()
+
+
+def overview(version: DatasetVersion) -> Overview | None:
+    """Return how the columns and parts of a version are related, as far as it is computed; None before.
+
+    Versions of earlier releases have none.
+    """
+    job = profile_job(version)
+    return most_complete(job, Overview) if job is not None else None
+
+
+def most_complete[Found: SplitOverview](job: Job, kind: type[Found]) -> Found | None:
+    """Return the overview of a job that has most sections; None without one that can be read."""
+    found = (_parsed(row, kind) for row in job.artifacts.filter(role="overview").order_by("-pk"))
+    # An attempt whose worker was killed may have computed more than the newest has until now.
+    return min(filter(None, found), key=lambda each: len(each.pending), default=None)
+
+
+def profile_of(version: DatasetVersion) -> Profile | None:
+    """Return the profile of a version, also while the rest of it is prepared; None before."""
+    if version.profile is not None or version.state != DatasetVersion.State.PREPARING:
+        return version.profile
+    return _described(version, "profile", Profile)
+
+
+def sample(version: DatasetVersion) -> Sample | None:
+    """Return the first rows of a version as they were read, of which a profile is still computed."""
+    if version.state != DatasetVersion.State.PREPARING:
+        return None
+    return _described(version, "sample", Sample)
+
+
+def _described[Described: Frozen](
+    version: DatasetVersion, role: str, kind: type[Described]
+) -> Described | None:
+    """Return the newest file of a role, None without one. A runner wrote it, which has read a user's file."""
+    file = _artifact(version, role)
+    return None if file is None else _parsed(file, kind)
+
+
+def _parsed[Described: Frozen](file: JobArtifact, kind: type[Described]) -> Described | None:
+    try:
+        return kind.model_validate_json(content(file.artifact_id))
+    except (NotFound, OSError, ValidationError):
+        return None
+
+
+def content(digest: str) -> bytes:
+    """Return the content of a stored file. It is immutable, so it is cached."""
+    key = f"overview:{digest}"
+    cached: bytes | None = cache.get(key)
+    if cached is None:
+        cached = store().path(digest).read_bytes()
+        cache.set(key, cached, timeout=CACHED_SECONDS)
+    return cached
+
+
+def preview(version: DatasetVersion) -> PreviewOut:
+    """Return the first rows of a version, as soon as a worker has read them."""
+    profile = profile_of(version)
+    if profile is None:
+        read = sample(version)
+        columns, rows = (list(read.columns), list(read.preview)) if read is not None else ([], [])
+        return PreviewOut(state=version.state, columns=columns, rows=rows, thumbnails=None)
+    names = [column.name for column in profile.columns if profile.images is None or column.type != "image"]
+    sheet = thumbnails(version) if profile.images is not None else None
+    digest = None if sheet is None else sheet.artifact.digest
+    return PreviewOut(state=version.state, columns=names, rows=list(profile.preview), thumbnails=digest)
+
+
+def shown_overview(version: DatasetVersion) -> OverviewOut:
+    """Return the API representation of the overview of a version."""
+    return OverviewOut(state=version.state, overview=overview(version))

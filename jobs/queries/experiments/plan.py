@@ -1,0 +1,213 @@
+"""Validates an experiment spec and plans the jobs that it would run. Writes nothing."""
+
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from django.db.models import Sum
+from pydantic import ValidationError
+
+from jobs.errors import BadSpec
+from jobs.kinds import planned
+from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, User, Worker
+from jobs.queries.code import code_checks, dry_builds
+from jobs.queries.data import datasets
+from jobs.queries.experiments import base_versions, duration_history, warm_start
+from jobs.queries.runs.devices import fitting_workers, why_none_fits
+from jobs.queries.search.outcomes import dataset_in
+from jobs.spec.checks import (
+    data as data_checks,
+)
+from jobs.spec.checks import (
+    devices as device_checks,
+)
+from jobs.spec.checks import (
+    dry_build,
+)
+from jobs.spec.checks import (
+    fine_tuning as fine_tuning_checks,
+)
+from jobs.spec.checks import (
+    settings as spec_checks,
+)
+from jobs.spec.checks import (
+    sizes as spec_sizes,
+)
+from jobs.spec.checks.dry_build import BuiltModel
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.plan import plan as planning
+from jobs.spec.plan.base_version import BaseVersion
+from jobs.spec.plan.plan import Plan, Situation
+from jobs.spec.problems import MAX_PROBLEMS, Problem, problems
+from jobs.spec.sections.code_model import CodeModel
+from jobs.spec.sections.resources import WorkerSize, unserved
+from jobs.states import FINAL
+
+PREFIX = "/spec"
+
+
+class Validation(NamedTuple):
+    """The problems of a spec. `spec` and `plan` are None if it cannot be parsed."""
+
+    spec: ExperimentSpec | None
+    problems: list[Problem]
+    plan: Plan | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Return whether the spec may be submitted."""
+        return not self.problems
+
+
+def validate(
+    project: Project,
+    body: Any,
+    *,
+    by: User | None = None,
+    with_plan: bool = True,
+    experiment: Experiment | None = None,
+) -> Validation:
+    """Validate a JSON body as an experiment spec.
+
+    Args:
+        project: the project that it would run in.
+        body: the spec as parsed JSON.
+        by: the acting user, for versions of other projects that the spec starts from.
+        with_plan: whether to make the plan.
+        experiment: the experiment that the spec revises, if any. Its trainings give the best time estimate.
+
+    Returns:
+        The result. The pointers of its problems start with `/spec`. A version that the spec starts from is
+        pinned in it.
+    """
+    if (too_long := spec_sizes.text_problem(body)) is not None:
+        return Validation(None, _reported([too_long]))
+    try:
+        spec = ExperimentSpec.model_validate(body)
+    except ValidationError as error:
+        return Validation(None, problems(error, body, PREFIX))
+    if too_large := list(spec_sizes.problems(spec)):
+        return Validation(spec, _reported(too_large))
+    version, of_data = _data(project, spec)
+    source, of_source = base_versions.find(project, spec, by)
+    base = None
+    if source is not None:
+        spec, base = base_versions.pinned(spec, source), base_versions.described(source)
+    spec, of_settings, built = _checked(project, spec, version, base)
+    # A refused pattern is reported for the spec alone, and with the variables of its model.
+    found = list(dict.fromkeys([*of_data, *of_source, *of_settings]))
+    now = situation(project, spec, experiment) if with_plan else None
+    profile = version.profile if version is not None else None
+    plan = None
+    if now is not None:
+        plan = planning.make_plan(spec, profile, now, planned(spec), base, built)
+    return Validation(spec, _reported(found), plan)
+
+
+class _Checked(NamedTuple):
+    """A spec with the whole space of its code, if that is known; its problems; and the model of its code."""
+
+    spec: ExperimentSpec
+    problems: list[Problem]
+    built: BuiltModel | None = None
+
+
+def _checked(
+    project: Project, spec: ExperimentSpec, version: DatasetVersion | None, base: BaseVersion | None
+) -> _Checked:
+    """Check the settings of a spec, and complete the space of one with own code."""
+    profile = version.profile if version is not None else None
+    found, built = [*code_checks.problems(project, spec), *spec_checks.problems(spec)], None
+    if isinstance(spec.model, CodeModel):
+        found = found or list(data_checks.value_problems(spec))
+        of_code = _of_code(project, spec, spec.model, version)
+        found, built = [*found, *of_code.problems], of_code.built
+        # The pointers of problems are those of the rows that were sent.
+        spec = spec if found else of_code.spec
+    found += warm_start.problems(project, spec.search)
+    found += device_checks.problems(spec)
+    if profile is not None:
+        found += data_checks.problems(spec, profile)
+    if base is not None:
+        found += fine_tuning_checks.problems(spec, profile, base)
+    return _Checked(spec, found, built)
+
+
+def _of_code(
+    project: Project, spec: ExperimentSpec, model: CodeModel, version: DatasetVersion | None
+) -> _Checked:
+    found = list(dry_builds.model_problems(project, model))
+    profile = version.profile if version is not None else None
+    if found or version is None or profile is None:
+        return _Checked(spec, found)
+    payload = dry_builds.payload_for(spec, version, profile)
+    built = dry_builds.built(project, payload)
+    if built is None:
+        return _Checked(spec, dry_builds.failures(project, payload))
+    found = list(dry_build.problems_of(spec, built))
+    return _Checked(spec if found else dry_build.completed(spec, built), found, built)
+
+
+def _reported(found: list[Problem]) -> list[Problem]:
+    return [each._replace(pointer=PREFIX + each.pointer) for each in found[:MAX_PROBLEMS]]
+
+
+def require_valid(project: Project, body: Any, *, by: User) -> ExperimentSpec:
+    """Return the spec in a JSON body; a version that it starts from is pinned in it.
+
+    Raises:
+        BadSpec: the spec is invalid; names all problems.
+    """
+    validation = validate(project, body, by=by, with_plan=False)
+    if validation.spec is None or validation.problems:
+        first = validation.problems[0]
+        more = f" (and {len(validation.problems) - 1} more)" if len(validation.problems) > 1 else ""
+        raise BadSpec(f"{first.pointer}: {first.message}{more}", validation.problems)
+    return validation.spec
+
+
+def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None, list[Problem]]:
+    if spec.data is None:
+        return None, []
+    slug, number = spec.data.dataset, spec.data.dataset_version
+    if dataset_in(project, slug) is None:
+        return None, [Problem("/data/dataset", f"there is no data set {slug!r} in {project.slug}")]
+    version = datasets.with_profile(project, slug, number)
+    if version is None and number is not None:
+        return None, [Problem("/data/dataset_version", f"{slug} has no version {number}")]
+    if version is None and not datasets.is_being_read(project, slug):
+        return None, [Problem("/data/dataset", f"{slug} has no version that could be read; see its page")]
+    if version is not None and version.state == DatasetVersion.State.FAILED:
+        return None, [Problem("/data/dataset_version", f"{version} could not be read; see its page")]
+    return version, []
+
+
+def situation(project: Project, spec: ExperimentSpec, experiment: Experiment | None = None) -> Situation:
+    """Return the slots and earlier durations that a plan depends on."""
+    workers = list(Worker.objects.live(spec.resources.pool))
+    held = Attempt.objects.open().filter(worker__in=workers)
+    taken = held.aggregate(taken=Sum("slots"))["taken"] or 0
+    total = sum(worker.slots for worker in workers)
+    return Situation(
+        max(total - taken, 0),
+        tuple(
+            WorkerSize(worker.slots, worker.device_names, tuple(worker.info.get("no_gpu_in_sandbox", ())))
+            for worker in workers
+        ),
+        duration_history.history(project, spec, experiment),
+    )
+
+
+def resource_warnings(job: Job) -> list[Problem]:
+    """Return why a job will wait although slots are free: no running worker of its pool can take it."""
+    if job.state in FINAL:
+        return []
+    live = list(Worker.objects.live(job.pool))
+    found = unserved(job.pool, job.slots, max((worker.slots for worker in live), default=0))
+    if found is not None:
+        return [found]
+    # The scheduler reports an invalid spec.
+    with suppress(ValueError):
+        if not fitting_workers(job, live):
+            waits = "The job will wait; start a worker that fits, or choose another pool."
+            return [Problem("/pool", f"{why_none_fits(job, live)} {waits}")]
+    return []

@@ -1,0 +1,146 @@
+"""Reads the quotas of projects: those that administrators set, and the installation's defaults."""
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db.models import Sum
+
+from jobs import clock
+from jobs.answers.people.quotas import QuotaOut, QuotasOut
+from jobs.models import Attempt, DatasetVersion, Job, ModelVersion, Project, UploadReservation
+from jobs.queries.storage import disk_use
+
+RAISE = "ask an administrator of the installation to raise the quota"
+UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+HIGHEST: dict[str, int] = {
+    "slots": 100_000,
+    "bytes": 2**60,
+    "jobs": 1_000_000,
+    "uploads": 100_000,
+    "events": 100_000_000,
+}
+"""The quotas by name, with the largest value of each."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that a project may have at the same time.
+
+    Attributes:
+        slots: slots that its jobs hold; None means no quota.
+        bytes: bytes of its files and events.
+        jobs: unfinished jobs; steps of a job do not count.
+        uploads: uploads that are received or prepared.
+        events: events of its runs a second; see `jobs.messages.event_cost`.
+    """
+
+    slots: int | None
+    bytes: int
+    jobs: int
+    uploads: int
+    events: int
+
+
+def defaults() -> Limits:
+    """Return the installation's quotas for projects without quotas of their own."""
+    return Limits(
+        slots=None,
+        bytes=settings.TRAINYARD_PROJECT_BYTES,
+        jobs=settings.TRAINYARD_PROJECT_JOBS,
+        uploads=settings.TRAINYARD_PROJECT_UPLOADS,
+        events=settings.TRAINYARD_PROJECT_EVENTS_PER_SECOND,
+    )
+
+
+def limits_of(project: Project) -> Limits:
+    """Return the quotas that apply to a project."""
+    default = defaults()
+    return Limits(
+        slots=project.max_slots,
+        bytes=default.bytes if project.max_bytes is None else project.max_bytes,
+        jobs=default.jobs if project.max_jobs is None else project.max_jobs,
+        uploads=default.uploads if project.max_uploads is None else project.max_uploads,
+        events=default.events if project.max_events is None else project.max_events,
+    )
+
+
+def column_of(name: str) -> str:
+    """Return the column in which the project's own quota of this name is stored."""
+    return f"max_{name}"
+
+
+def own(project: Project) -> dict[str, int | None]:
+    """Return the quotas that administrators set for a project, by name; None means the default."""
+    return {name: getattr(project, column_of(name)) for name in HIGHEST}
+
+
+def revision_of(project: Project) -> str:
+    """Return a text that differs if the project's own quotas differ."""
+    return ".".join("-" if value is None else str(value) for value in own(project).values())
+
+
+def unfinished_jobs(project: Project) -> int:
+    """Return how many jobs of a project have not ended, without steps of jobs."""
+    return Job.objects.filter(project=project).roots().unfinished().count()
+
+
+def uploads_being_prepared(project: Project) -> int:
+    """Return how many uploads of a project are stored, and wait for a worker that reads them."""
+    data = DatasetVersion.objects.filter(
+        dataset__project=project, dataset__deletion=None, state=DatasetVersion.State.PREPARING
+    )
+    models = ModelVersion.objects.filter(
+        model__project=project, state=ModelVersion.State.VALIDATING, what="uploaded"
+    )
+    return data.count() + models.count()
+
+
+def shown(project: Project) -> QuotasOut:
+    """Return the quotas of a project and their use."""
+    running = Attempt.objects.open().filter(job__project=project)
+    sums = running.aggregate(slots=Sum("slots"), events=Sum("event_rate"))
+    receiving = UploadReservation.objects.filter(project=project, until__gt=clock.estimate())
+    used = {
+        "slots": sums["slots"] or 0,
+        "bytes": disk_use.recently(project.pk) + disk_use.being_received(project.pk),
+        "jobs": unfinished_jobs(project),
+        "uploads": receiving.count() + uploads_being_prepared(project),
+        "events": sums["events"] or 0,
+    }
+    limits, default, set_here = limits_of(project), defaults(), own(project)
+    return QuotasOut(
+        **{
+            name: QuotaOut(
+                used=used[name],
+                limit=getattr(limits, name),
+                default=getattr(default, name),
+                is_default=set_here[name] is None,
+            )
+            for name in HIGHEST
+        }
+    )
+
+
+def why_disk_is_full(project: Project) -> str | None:
+    """Return why a project can start nothing that writes files, as a sentence; None if it can."""
+    quota, used = limits_of(project).bytes, disk_use.recently(project.pk)
+    return disk_sentence(project, used, quota) if used >= quota else None
+
+
+def disk_sentence(project: Project, used: int, quota: int, *, adding: int = 0) -> str:
+    """Return that a project has reached its disk quota, and the remedy."""
+    more = f", and this needs {size_text(adding)} more" if adding else ""
+    return (
+        f"Files and events of project {project} use {size_text(used)} of its {size_text(quota)} of disk"
+        f"{more}. Delete data, jobs or models, which frees space once they can no longer be restored, or "
+        f"{RAISE}."
+    )
+
+
+def size_text(count: int) -> str:
+    """Return a number of bytes for people."""
+    size, power = float(count), 0
+    while size >= 1000 and power < len(UNITS) - 1:
+        size, power = size / 1000, power + 1
+    return f"{size:.3g} {UNITS[power]}"

@@ -1,0 +1,76 @@
+"""Reads the rules of a model's gates and their revisions."""
+
+from collections.abc import Sequence
+
+from django.db.models import Max
+
+from jobs.answers.registry.gates import GatesOut
+from jobs.models import Decision, GateRevision, PromotionRequest, RegisteredModel
+from jobs.queries.registry.authors import accounts_of, of_version
+from jobs.spec.gates import GateRules
+
+NEWEST = 50
+
+
+def current(model: RegisteredModel) -> GateRevision | None:
+    """Return the newest revision; None if the defaults apply."""
+    return model.gate_revisions.select_related("created_by").order_by("-number").first()
+
+
+def rules_of(revision: GateRevision | None) -> GateRules:
+    """Return the rules of a revision; the defaults for None."""
+    return GateRules() if revision is None else revision.rules
+
+
+def number_of(revision: GateRevision | None) -> int:
+    """Return the number of a revision; 0 for the defaults."""
+    return 0 if revision is None else revision.number
+
+
+def history(model: RegisteredModel) -> list[GatesOut]:
+    """Return the newest revisions, newest first, each with its differences from the one before."""
+    rows = list(model.gate_revisions.select_related("created_by").order_by("-number")[: NEWEST + 1])
+    earlier = [*rows[1:], None][: len(rows)]
+    return [_shown(model, row, before) for row, before in zip(rows, earlier, strict=True)][:NEWEST]
+
+
+def shown(model: RegisteredModel) -> GatesOut:
+    """Return the API representation of the newest revision."""
+    newest = current(model)
+    before = model.gate_revisions.filter(number=newest.number - 1).first() if newest is not None else None
+    return _shown(model, newest, before)
+
+
+def _shown(model: RegisteredModel, revision: GateRevision | None, before: GateRevision | None) -> GatesOut:
+    rules = rules_of(revision)
+    return GatesOut(
+        model=model.name,
+        revision=number_of(revision),
+        rules=rules,
+        comment=revision.comment if revision is not None else "",
+        differences=rules.differences(rules_of(before)),
+        changed_by=revision.created_by.username if revision is not None else None,
+        changed=revision.created if revision is not None else None,
+    )
+
+
+def unreviewed_revisions(promotion: PromotionRequest) -> Sequence[GateRevision]:
+    """Return the revisions that the requester or a version's author wrote and no other person has judged.
+
+    Issuers of the requester's session count as the requester, and accounts that these people made as they
+    themselves. A revision is judged once another person
+    has approved a request under it or a later one.
+    """
+    if promotion.gate_revision is None:
+        return []
+    people = {promotion.requested_by_id, *of_version(promotion.version)}
+    people.update(promotion.requested_by_issuers.values_list("pk", flat=True))
+    people.update(accounts_of(people).values_list("pk", flat=True))
+    approvals = Decision.objects.filter(verdict="approve", promotion__model=promotion.model_id)
+    independent = approvals.exclude(user__in=people)
+    judged = independent.aggregate(newest=Max("promotion__gate_revision__number"))["newest"]
+    return list(
+        promotion.model.gate_revisions.select_related("created_by")
+        .filter(number__gt=judged or 0, number__lte=promotion.gate_revision.number, created_by__in=people)
+        .order_by("number")
+    )

@@ -1,0 +1,91 @@
+"""Reads promotion requests; `deciders` checks who may decide them."""
+
+from django.db.models import QuerySet, prefetch_related_objects
+
+from jobs import access
+from jobs.answers.registry.promotions import GateOut, PromotionDecisionOut, PromotionOut
+from jobs.models import Decision, ModelVersion, PromotionRequest, User
+from jobs.queries.registry import gates
+from jobs.queries.runs import evaluations
+
+
+def for_lists(user: User) -> QuerySet[PromotionRequest]:
+    """Return the requests that `user` may see, with the related rows that lists need."""
+    related = (
+        "model__project",
+        "version__created_by",
+        "requested_by",
+        "baseline_version",
+        "gate_revision__created_by",
+    )
+    return access.visible_promotions(user).select_related(*related).prefetch_related("decisions__user")
+
+
+def replaced_version(promotion: PromotionRequest) -> ModelVersion | None:
+    """Return the version that a request replaced or would replace."""
+    release = promotion.releases.select_related("replaced").first()
+    return release.replaced if release else promotion.baseline_version
+
+
+def measured(promotion: PromotionRequest) -> dict[str, dict[str, float | None]]:
+    """Return the test metrics that the gates have measured, of `challenger` and `champion`."""
+    metrics = promotion.gate_job.results.metrics if promotion.gate_job is not None else {}
+    return {
+        name: {key: evaluations.metric_value(value) for key, value in found.items()}
+        for name, found in metrics.items()
+    }
+
+
+def evaluation_job(promotion: PromotionRequest) -> int | None:
+    """Return the job of the gates if it has evaluated the predictions of a version that needs code."""
+    job = promotion.gate_job
+    return job.pk if job is not None and job.artifacts.filter(role="evaluation").exists() else None
+
+
+def thread(promotion: PromotionRequest) -> QuerySet[Decision]:
+    """Return the decisions and comments on a request, in order."""
+    return promotion.decisions.select_related("user").order_by("pk")
+
+
+def shown(promotion: PromotionRequest) -> PromotionOut:
+    """Return the API representation of a request."""
+    # This costs no query for a row of a list, which has its decisions already.
+    prefetch_related_objects([promotion], "decisions__user")
+    revision = promotion.gate_revision
+    decisions = sorted(promotion.decisions.all(), key=lambda decision: decision.pk)
+    return PromotionOut(
+        id=promotion.pk,
+        state=promotion.state,
+        model=promotion.model.name,
+        version=promotion.version.number,
+        digest=promotion.version.identity,
+        stage=promotion.stage,
+        comment=promotion.comment,
+        requested_by=promotion.requested_by.username,
+        single_person=promotion.single_person,
+        baseline=promotion.baseline_version.number if promotion.baseline_version else None,
+        gates=[
+            GateOut(**gate.model_dump(), next_step=gates.next_step(gate)) for gate in gates.read(promotion)
+        ],
+        gates_revision=revision.number if revision is not None else 0,
+        gates_changed_by=revision.created_by.username if revision is not None else None,
+        gates_changed=revision.created if revision is not None else None,
+        gate_job=promotion.gate_job_id,
+        decisions=[shown_decision(decision) for decision in decisions],
+        generation=promotion.generation,
+        expires=promotion.expires,
+        created=promotion.created,
+        decided=promotion.decided,
+    )
+
+
+def shown_decision(decision: Decision) -> PromotionDecisionOut:
+    """Return the API representation of a decision or comment."""
+    return PromotionDecisionOut(
+        user=decision.user.username,
+        verdict=decision.verdict,
+        comment=decision.comment,
+        accept=decision.accept,
+        digest=decision.digest,
+        created=decision.created,
+    )

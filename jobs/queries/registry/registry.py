@@ -1,0 +1,219 @@
+"""Reads registered models and their versions."""
+
+from typing import cast
+
+from django.db.models import Count, Max, Q, QuerySet, prefetch_related_objects
+from django.utils.text import slugify
+
+from jobs import access
+from jobs.answers.base import SignatureOut
+from jobs.answers.registry.registry import (
+    LineageOut,
+    ModelOut,
+    PackageChangeOut,
+    ReleaseOut,
+    VersionCodeOut,
+    VersionOut,
+    VersionPackagesOut,
+)
+from jobs.kinds.train.payload import TrainPayload
+from jobs.models import (
+    Endpoint,
+    Job,
+    ModelVersion,
+    Project,
+    PromotionRequest,
+    RegisteredModel,
+    ReleaseRecord,
+    User,
+)
+from jobs.queries.code import package_sets
+from jobs.queries.data.causes import cause_of
+from jobs.queries.registry.versions import number_of
+from jobs.spec.plan import names
+
+
+def models_for_lists(user: User) -> QuerySet[RegisteredModel]:
+    """Return the models that `user` may see, with the related rows that lists need."""
+    related = ("project", "created_by", "endpoint__production", "endpoint__staging", "endpoint__previous")
+    kept = Q(versions__deletion=None)
+    counted = {
+        "version_count": Count("versions", filter=kept, distinct=True),
+        "newest_number": Max("versions__number", filter=kept),
+    }
+    rows = access.visible_models(user).select_related(*related).prefetch_related("aliases__version")
+    return rows.annotate(**counted)
+
+
+def model_names(project: Project) -> list[str]:
+    """Return the names of a project's models in alphabetical order."""
+    return list(project.models.order_by("name").values_list("name", flat=True))
+
+
+def is_taken(name: str) -> bool:
+    """Return whether a model of the installation has this name."""
+    # A deleted one may be restored.
+    return RegisteredModel.everything.filter(name=name).exists()
+
+
+def free_name(job: Job) -> str:
+    """Derive a model name from the name of a job's experiment; empty if that name is taken."""
+    name = _name_from(job)
+    return "" if is_taken(name) else name
+
+
+def model_name_for(job: Job) -> str:
+    """Return the name of the registered model that fits a job: of its spec, else of its experiment or data.
+
+    An experiment that has versions in a model of its project keeps that model. A retrained trial gets the
+    name that fits its search. A name that a model of another project has gets the job's number.
+    """
+    job = _search_of(job) or job
+    wanted = job.revision.spec.after.register_ if job.revision is not None else None
+    if wanted is None and (known := _model_of(job)) is not None:
+        return known
+    name = wanted.model if wanted is not None else _name_from(job) or f"job-{job.pk}"
+    if RegisteredModel.everything.filter(name=name).exclude(project=job.project).exists():
+        suffix = f"-{job.pk}"
+        return f"{name[: 63 - len(suffix)]}{suffix}"
+    return name
+
+
+def _model_of(job: Job) -> str | None:
+    """Return the name of the model that has the newest version of the job's experiment."""
+    if job.experiment_id is None:
+        return None
+    own = Q(source_job__experiment=job.experiment_id) | Q(source_job__root__experiment=job.experiment_id)
+    rows = ModelVersion.objects.filter(own, model__project=job.project_id, model__deletion=None)
+    return rows.order_by("-pk").values_list("model__name", flat=True).first()
+
+
+def _search_of(job: Job) -> Job | None:
+    """Return the search of the trial that a training retrains, if it still exists."""
+    source = job.payload.source if isinstance(job.payload, TrainPayload) else None
+    return Job.objects.filter(pk=source.search, project=job.project).first() if source is not None else None
+
+
+def _name_from(job: Job) -> str:
+    name = job.experiment.name if job.experiment is not None else job.title
+    if job.revision is not None:
+        name = names.model(name, job.revision.spec_json)
+    return slugify(name)[:63].strip("-_")
+
+
+def versions_of(model: RegisteredModel) -> QuerySet[ModelVersion]:
+    """Return the versions of a model with the related rows that lists need."""
+    related = ("model__endpoint", "artifact", "created_by", "source_job", "code")
+    return model.versions.select_related(*related).prefetch_related("aliases", "promotions")
+
+
+def single_person(version: ModelVersion) -> bool:
+    """Return whether a request for the version was approved under the single-person rule."""
+    done = (PromotionRequest.State.APPROVED, PromotionRequest.State.RELEASED)
+    return any(each.single_person and each.state in done for each in version.promotions.all())
+
+
+def stage_of(version: ModelVersion, endpoint: Endpoint) -> str | None:
+    """Return the stage of a version on its endpoint: production, staging, previous or None."""
+    places = {
+        "production": endpoint.production_id,
+        "staging": endpoint.staging_id,
+        "previous": endpoint.previous_id,
+    }
+    return next((stage for stage, pk in places.items() if pk == version.pk), None)
+
+
+def shown_model(model: RegisteredModel) -> ModelOut:
+    """Return the API representation of a model."""
+    endpoint = model.endpoint
+    # This costs no query for a row of a list, which has its aliases already.
+    prefetch_related_objects([model], "aliases__version")
+    count = getattr(model, "version_count", None)  # annotated by `models_for_lists`
+    return ModelOut(
+        name=model.name,
+        project=model.project.slug,
+        description=model.description,
+        production=number_of(endpoint.production),
+        previous=number_of(endpoint.previous),
+        staging=number_of(endpoint.staging),
+        generation=endpoint.generation,
+        versions=model.versions.count() if count is None else count,
+        aliases={alias.name: alias.version.number for alias in model.aliases.all()},
+        created_by=_name(model.created_by),
+        created=model.created,
+    )
+
+
+def shown_version(version: ModelVersion) -> VersionOut:
+    """Return the API representation of a version."""
+    return VersionOut(
+        model=version.model.name,
+        number=version.number,
+        digest=version.artifact_id,
+        identity=version.identity,
+        code=shown_code(version),
+        bytes=version.artifact.bytes,
+        state=version.state,
+        stage=stage_of(version, version.model.endpoint),
+        single_person=single_person(version),
+        what=version.what,
+        metrics=version.metrics,
+        signature=cast(SignatureOut, version.signature),
+        class_labels=version.class_labels,
+        lineage=cast(LineageOut, version.lineage),
+        aliases=sorted(alias.name for alias in version.aliases.all()),
+        card=version.card,
+        error=cause_of(version.error),
+        job=version.source_job_id,
+        created_by=_name(version.created_by),
+        created=version.created,
+    )
+
+
+def shown_code(version: ModelVersion) -> VersionCodeOut | None:
+    """Return the API representation of the code of a version."""
+    code = version.code
+    if code is None:
+        return None
+    return VersionCodeOut(
+        digest=code.digest,
+        name=code.name,
+        needed=version.needs_code,
+        requirements_digest=version.requirements_digest or None,
+        # A version has the code of the job that made it; an upload has no metrics.
+        reported_metrics=version.source_job_id is not None,
+        packages_digest=version.packages_id,
+    )
+
+
+def shown_packages(version: ModelVersion, production: ModelVersion | None) -> VersionPackagesOut:
+    """Return the API representation of the packages of a version, compared with those in production."""
+    other = production if production is not None and production.pk != version.pk else None
+    if other is not None and not (package_sets.are_known(other) and package_sets.are_known(version)):
+        other = None
+    return VersionPackagesOut(
+        digest=version.packages_id,
+        packages=list(package_sets.packages_of(version)),
+        compared_with=number_of(other),
+        changes=[
+            PackageChangeOut(**change._asdict()) for change in package_sets.changes_since(other, version)
+        ],
+    )
+
+
+def shown_release(record: ReleaseRecord) -> ReleaseOut:
+    """Return the API representation of a release."""
+    return ReleaseOut(
+        generation=record.generation,
+        kind=record.kind,
+        version=number_of(record.version),
+        replaced=number_of(record.replaced),
+        promotion=record.promotion_id,
+        reason=record.reason,
+        by=_name(record.by),
+        created=record.created,
+    )
+
+
+def _name(user: User | None) -> str | None:
+    return None if user is None else user.username

@@ -1,0 +1,86 @@
+"""Maps the positions of a model version's vector input to columns of the data set and their encodings."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from jobs.models import ModelVersion
+from jobs.queries.registry import versions
+from jobs.spec.data.profile import Profile
+from jobs.spec.signature import Signature
+
+
+class Position(NamedTuple):
+    """One position: a numeric column, a one-hot word of a text column, or an item of an array column."""
+
+    column: str
+    word: str | None = None
+    item: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the label for pages."""
+        if self.word is not None:
+            return f"{self.column} = {self.word}"
+        return self.column if self.item is None else f"{self.column}_{self.item}"
+
+    def value_in(self, row: dict[str, Any]) -> float | None:
+        """Return the input value of a row of the data set; None if it is missing or not a number."""
+        value = row.get(self.column)
+        if self.word is not None:
+            return None if value is None else float(value == self.word)
+        if self.item is not None:
+            value = value[self.item] if isinstance(value, list) and self.item < len(value) else None
+        # The addition converts a boolean to 0 or 1.
+        return value + 0 if isinstance(value, int | float) else None
+
+
+def positions(version: ModelVersion) -> list[Position]:
+    """Return the positions of the version's only vector input, in order; none if they are unknown.
+
+    They are unknown for uploaded files, images and versions that take columns by name, and if the experiment
+    uses a feature that is not a feature in the data set's profile.
+    """
+    profile = versions.profile(version)
+    if profile is None or profile.kind != "vector" or not version.signature:
+        return []
+    signature = Signature.model_validate(version.signature)
+    # The columns are sent by name, and the numbers behind them are of no interest.
+    if signature.columns:
+        return []
+    inputs = signature.inputs
+    found = _chosen(version, profile)
+    return found if len(inputs) == 1 and inputs[0].shape == (len(found),) else []
+
+
+def _chosen(version: ModelVersion, profile: Profile) -> list[Position]:
+    """Return the positions of the features that the experiment chose."""
+    known = dict(_by_feature(profile))
+    revision = version.source_job.revision if version.source_job else None
+    data = revision.spec.data if revision else None
+    wanted = profile.features
+    if data is not None and data.features is not None:
+        wanted = data.features
+    elif data is not None and data.target not in (None, profile.target):
+        # Then the profile's target is a feature, and the profile does not describe its encoding.
+        return []
+    if any(name not in known for name in wanted):
+        return []
+    return [position for name in wanted for position in known[name]]
+
+
+def _by_feature(profile: Profile) -> Iterator[tuple[str, list[Position]]]:
+    """Yield each feature with its positions. Older profiles list only the features, not the inputs."""
+    left = list(profile.inputs or profile.features)
+    for feature in profile.features:
+        found = []
+        # A numeric column is one input of its own name, a text column one input `name=word` per word, and an
+        # array column `name_0`, `name_1`, ….
+        if left[:1] == [feature]:
+            found.append(Position(left.pop(0)))
+        else:
+            while left and left[0].startswith(f"{feature}="):
+                found.append(Position(feature, word=left.pop(0).removeprefix(f"{feature}=")))
+            while left and left[0] == f"{feature}_{len(found)}":
+                found.append(Position(feature, item=len(found)))
+                left.pop(0)
+        yield feature, found

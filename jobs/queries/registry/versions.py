@@ -1,0 +1,219 @@
+"""Reads the metrics, files and lineage of model versions."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from jobs import access
+from jobs.kinds.register.payload import RegisterPayload, RegisterResult
+from jobs.models import (
+    DatasetVersion,
+    Job,
+    JobArtifact,
+    ModelVersion,
+    PromotionRequest,
+    RegisteredModel,
+    User,
+)
+from jobs.queries.runs import evaluations
+from jobs.queries.search import outcomes
+from jobs.spec.data.profile import Profile
+from jobs.spec.sections.data import Task
+from jobs.spec.sections.measures import EVALUATED_AS
+from jobs.spec.sections.script_model import MODEL_FILE
+from jobs.spec.sections.version_model import ALL, NOTHING
+from jobs.states import JobState
+
+MAX_COLUMNS = 4
+"""The maximum number of metrics in a table of versions."""
+
+
+class Link(NamedTuple):
+    """One link of the chain from data set to endpoint. `key` identifies its page."""
+
+    kind: str
+    title: str
+    detail: str
+    key: Any = None
+
+
+def figures(version: ModelVersion, part: str = "test") -> dict[str, float | None]:
+    """Return the values of a version's metrics on one part of the data."""
+    found = version.metrics.get(part) or {}
+    return {name: evaluations.metric_value(metric) for name, metric in found.items()}
+
+
+def measured_by_code(job: Job | None) -> bool:
+    """Return whether a job ran code of users in the process that computed its metrics.
+
+    Such code could report any number.
+    """
+    revision = job.revision if job is not None else None
+    return revision is not None and revision.spec.model.code_digest is not None
+
+
+def validation_figures(version: ModelVersion) -> dict[str, float | None]:
+    """Return the values on validation rows, also under the names that evaluations on test rows have."""
+    found = figures(version, "validation")
+    return {EVALUATED_AS.get(name, name): value for name, value in found.items()} | found
+
+
+def metric_names(versions: Iterable[ModelVersion]) -> list[str]:
+    """Return the test metrics that are columns in a table of these versions, at most `MAX_COLUMNS`."""
+    names = dict.fromkeys(name for version in versions for name in figures(version))
+    return list(names)[:MAX_COLUMNS]
+
+
+def files(version: ModelVersion) -> list[JobArtifact]:
+    """Return the artifacts of the job that made the version."""
+    if version.source_job_id is None:
+        return []
+    rows = JobArtifact.objects.filter(job=version.source_job_id).select_related("artifact")
+    return list(rows.order_by("role", "name"))
+
+
+def is_foreign(version: ModelVersion) -> bool:
+    """Return whether the file of a version was written by a program from outside: an upload, or a script."""
+    source = version.source_job
+    if source is None:
+        return True
+    return source.revision is not None and source.revision.spec.model.info.trains_itself
+
+
+def about_variant(version: ModelVersion) -> str:
+    """Return which model of its job a single model is, as part of a sentence; empty for other variants."""
+    source = version.source_job
+    if version.what != "best" or source is None:
+        return ""
+    if is_foreign(version):
+        return f"the file {MODEL_FILE} that the script wrote"
+    if source.parent is None or source.state != JobState.COMPLETED:
+        return "the model of its job"
+    is_best = outcomes.best_single(source.parent) == source
+    # The chosen one may have the same score.
+    which = "the best of the models of its job," if is_best else "a model of its job, which chose another one"
+    return f"{which} by the objective on validation rows"
+
+
+def validation_result(version: ModelVersion) -> RegisterResult | None:
+    """Return the result of the version's newest completed validation; None without one."""
+    done = Job.objects.validating(version.pk).filter(state=JobState.COMPLETED).order_by("-pk").first()
+    return RegisterResult.model_validate(done.results_json) if done is not None else None
+
+
+def profile(version: ModelVersion) -> Profile | None:
+    """Return the profile of the data set that a version was trained on; None if it is unknown.
+
+    It is unknown for the model of a script, which may read other columns, or none of the data.
+    """
+    source: Job | None = None if is_foreign(version) else version.source_job
+    pk = source.payload.dataset_version if source else None
+    data = DatasetVersion.objects.filter(pk=pk).first() if pk is not None else None
+    return data.profile if data else None
+
+
+def task(model: RegisteredModel) -> Task | None:
+    """Return the kind of prediction of the model's newest version; None if its data are unknown."""
+    version = model.versions.select_related("source_job__revision").order_by("-number").first()
+    return task_of(version) if version is not None else None
+
+
+def task_of(version: ModelVersion) -> Task | None:
+    """Return the kind of prediction of a version; None if its data are unknown."""
+    data = profile(version)
+    if version.source_job is None or data is None:
+        return None
+    revision = version.source_job.revision
+    return (revision.spec.required_data.task if revision is not None else None) or data.task
+
+
+def target_of(version: ModelVersion) -> str:
+    """Return the name of the column that a version predicts; empty if its data are unknown."""
+    data = profile(version)
+    if version.source_job is None or data is None:
+        return ""
+    revision = version.source_job.revision
+    return (revision.spec.required_data.target if revision is not None else None) or data.target
+
+
+def chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:
+    """Return the chain from data set to endpoint, as far as the lineage is known."""
+    known = version.lineage
+    links = []
+    if "fine_tuned_from" in known:
+        links.append(_base_link(known["fine_tuned_from"]))
+    if "dataset" in known:
+        digest = str(known.get("dataset_digest", ""))[:12]
+        title = f"{known['dataset']} v{known.get('dataset_version')}"
+        links.append(Link("dataset", title, digest, (known["dataset"], known.get("dataset_version"))))
+    if "experiment" in known:
+        title = str(known.get("experiment_name", known["experiment"]))
+        links.append(Link("experiment", title, f"revision {known.get('revision')}", known["experiment"]))
+    if "job" in known:
+        trial = f", trial {known['trial']}" if "trial" in known else ""
+        title, detail = f"{known.get('kind', 'job')} {known['job']}", f"attempt {known.get('attempt')}{trial}"
+        links.append(Link("job", title, detail, known["job"]))
+    if "code" in known:
+        links.append(
+            Link("code", str(known.get("code_name", "code")), str(known["code"])[:12], known["code"])
+        )
+    if "uploaded_by" in known:
+        links.append(Link("upload", "uploaded file", f"by {known['uploaded_by']}"))
+    links.append(Link("artifact", "model file", version.artifact_id[:12], version.artifact_id))
+    links.append(Link("version", f"{version.model.name} v{version.number}", version.what or "version"))
+    if stages:
+        links.append(Link("endpoint", version.model.name, ", ".join(stages), version.model.name))
+    return links
+
+
+def _base_link(source: dict[str, Any]) -> Link:
+    args = source.get("args", {})
+    frozen = args.get("freeze_to", NOTHING)
+    detail = {NOTHING: "nothing frozen", ALL: "all frozen but the head"}.get(frozen, f"frozen up to {frozen}")
+    head = {"new": ", new head", "on_top": ", new head on top"}.get(str(args.get("head")), "")
+    key = (source.get("model"), source.get("number"))
+    return Link("fine-tuned from", f"{key[0]} v{key[1]}", detail + head, key)
+
+
+def newest(model: RegisteredModel) -> ModelVersion | None:
+    """Return the model's newest version."""
+    return model.versions.order_by("-number").first()
+
+
+def by_artifact(user: User, digests: Collection[str]) -> dict[str, list[ModelVersion]]:
+    """Return the visible versions made of each artifact, by digest."""
+    found: dict[str, list[ModelVersion]] = defaultdict(list)
+    rows = access.visible_versions(user).filter(artifact__in=digests).select_related("model")
+    for version in rows.order_by("model__name", "number"):
+        found[version.artifact_id].append(version)
+    return found
+
+
+def by_job(user: User, jobs: Collection[int]) -> dict[int, list[ModelVersion]]:
+    """Return the visible versions of the models that each of these jobs made, by its primary key."""
+    found: dict[int, list[ModelVersion]] = defaultdict(list)
+    rows = access.visible_versions(user).filter(source_job__in=jobs).select_related("model")
+    for version in rows.order_by("model__name", "number"):
+        found[version.source_job_id or 0].append(version)
+    return found
+
+
+def never_requested(versions: Collection[ModelVersion]) -> list[ModelVersion]:
+    """Return the candidates among some versions whose promotion was never requested."""
+    candidates = {version.pk for version in versions if version.state == ModelVersion.State.CANDIDATE}
+    asked = PromotionRequest.objects.filter(version__in=candidates).values_list("version", flat=True)
+    remaining = candidates.difference(asked)
+    return [version for version in versions if version.pk in remaining]
+
+
+def validated_by(user: User, job: Job) -> ModelVersion | None:
+    """Return the version that a job validates; None if it validates none that is visible."""
+    if not isinstance(job.payload, RegisterPayload):
+        return None
+    rows = access.visible_versions(user).select_related("model")
+    return rows.filter(pk=job.payload.version).first()
+
+
+def number_of(version: ModelVersion | None) -> int | None:
+    """Return the number of a version, or None."""
+    return None if version is None else version.number

@@ -1,0 +1,239 @@
+"""Reads jobs with their steps, attempts and artifacts, as the API and the pages show them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from django.db.models import Exists, OuterRef, Prefetch, QuerySet, prefetch_related_objects
+
+from jobs import program
+from jobs.answers.base import ErrorOut
+from jobs.answers.code.sandbox import SandboxOut
+from jobs.answers.runs.jobs import (
+    AttemptOut,
+    CheckpointOut,
+    JobOut,
+    ProgressOut,
+    RecordOut,
+    StepOut,
+)
+from jobs.answers.runs.results import ArtifactOut, MadeVersionOut, ResultsOut
+from jobs.kinds import KINDS
+from jobs.messages.sandbox import SandboxRecord
+from jobs.models import (
+    Attempt,
+    Checkpoint,
+    Job,
+    JobArtifact,
+    MetricSeries,
+    ModelVersion,
+    Trial,
+)
+from jobs.models.job import JobQuerySet
+from jobs.queries.runs import progress
+from jobs.queries.runs.health import scheduler_is_alive
+from jobs.queries.runs.steps import steps_of
+from jobs.queries.search import outcomes
+from jobs.states import FINAL, WAITING
+
+CHILD_FIELDS = (
+    *("parent", "kind", "ordinal", "title", "state", "started", "progress", "results_json", "warnings"),
+)
+"""The fields of children that steps, progress and results need. Others are large, such as tracebacks."""
+
+NOT_PLACED = "The scheduler has not processed the job yet."
+NO_SCHEDULER = f"No scheduler runs; start one with: {program.command('scheduler')}"
+
+
+def for_lists(rows: JobQuerySet) -> JobQuerySet:
+    """Return the jobs with the related rows that `details` needs."""
+    children = Prefetch("children", Job.objects.only(*CHILD_FIELDS))
+    return rows.select_related("project", "experiment", "revision", "created_by").prefetch_related(children)
+
+
+def steps(root: Job) -> list[StepOut]:
+    """List the steps of a root job. Those that do not exist yet have `job` None."""
+    if root.revision is None or root.parent_id is not None:
+        return []
+    children: dict[str, list[Job]] = defaultdict(list)
+    for child in sorted(root.children.all(), key=lambda child: (child.kind, child.ordinal)):
+        children[child.kind].append(child)
+    listed: list[StepOut] = []
+    for kind in steps_of(root):
+        # The first step is the root itself; the others are its children, each the job of one step.
+        job = root if kind == root.kind and not listed else next(iter(children[kind]), None)
+        if job is not None and job is not root:
+            children[kind].remove(job)
+        state = _own_state(root) if job is root else (job.state if job is not None else None)
+        listed.append(
+            StepOut(
+                kind=KINDS[kind].public_name,
+                job=job.pk if job else None,
+                state=state,
+                title=job.title if job else "",
+            )
+        )
+    return listed
+
+
+def _own_state(root: Job) -> str:
+    """Return the state of a root's own task, which is completed while its children run."""
+    task_is_done = root.payload.task_done or root.children.all()
+    return "completed" if task_is_done and root.state not in FINAL else root.state
+
+
+def detail(job: Job) -> JobOut:
+    """Return a job as the API and the pages show it."""
+    return details([job])[0]
+
+
+def details(jobs: Sequence[Job]) -> list[JobOut]:
+    """Return jobs as the API and the pages show them, with one query for each kind of related row."""
+    prefetch_related_objects(jobs, "children")  # used by steps, progress and results
+    shown_in: dict[int, list[int]] = defaultdict(list)  # job → the jobs whose results include its rows
+    for job in jobs:
+        for member in (job, *job.children.all()):
+            shown_in[member.pk].append(job.pk)
+    made: dict[int, list[ArtifactOut]] = defaultdict(list)
+    for row in artifacts(shown_in):
+        for pk in shown_in[row.job_id]:
+            made[pk].append(artifact(row))
+    registered: dict[int, list[MadeVersionOut]] = defaultdict(list)
+    versions = ModelVersion.objects.filter(source_job__in=shown_in).order_by("pk")
+    for source, model, number, what in versions.values_list("source_job_id", "model__name", "number", "what"):
+        for pk in shown_in[source]:
+            registered[pk].append({"model": model, "number": number, "what": what})
+    reasons = reasons_to_wait(jobs)
+    return [_detail(job, reasons[job.pk], made[job.pk], registered[job.pk]) for job in jobs]
+
+
+def _detail(job: Job, why_waiting: str, made: list[ArtifactOut], registered: list[MadeVersionOut]) -> JobOut:
+    now = progress.of_job(job)
+    # A search stores its results only when it ends; until then they are computed from its trials.
+    results = job.results_json or (outcomes.results(job).to_json() if job.facts.has_trials else {})
+    warnings = [
+        {**warning, "job": member.pk, "step": member.public_kind if member.pk == job.pk else member.label}
+        for member in (job, *job.children.all())
+        for warning in member.warnings
+    ]
+    return JobOut(
+        id=job.pk,
+        kind=job.public_kind,
+        title=job.title,
+        state=job.state,
+        desired=job.desired,
+        finishing=job.payload.finishing,
+        project=job.project.slug if job.project else None,
+        experiment=job.experiment_id,
+        revision=job.revision.number if job.revision else None,
+        parent=job.parent_id,
+        steps=steps(job),
+        progress=ProgressOut(
+            done=now.done,
+            total=now.total,
+            unit=now.unit,
+            fraction=round(now.fraction, 4),
+            eta_seconds=None if now.eta_seconds is None else round(now.eta_seconds, 1),
+            phase=now.phase,
+            time_limited=now.max_minutes is not None,
+            max_minutes=now.max_minutes,
+        ),
+        why_waiting=why_waiting,
+        attempt=job.fence,
+        restarts=job.restarts,
+        priority=job.priority,
+        pool=job.pool,
+        slots=job.slots,
+        results=cast(ResultsOut, results | {"warnings": warnings, "artifacts": made, "versions": registered}),
+        sandbox=cast(SandboxOut | None, job.sandbox_json),
+        error=cast(ErrorOut | None, job.error),
+        created_by=job.created_by.username if job.created_by else None,
+        created=job.created,
+        started=job.started,
+        finished=job.finished,
+        seconds=(job.finished - job.started).total_seconds() if job.finished and job.started else None,
+    )
+
+
+def reasons_to_wait(jobs: Sequence[Job]) -> dict[int, str]:
+    """Return job id → why it waits, as a sentence; empty for a job that does not wait."""
+    waiting = {job.pk: job.why_waiting for job in jobs if job.state in WAITING}
+    if not all(waiting.values()):
+        unknown = NOT_PLACED if scheduler_is_alive() else NO_SCHEDULER
+        waiting = {pk: reason or unknown for pk, reason in waiting.items()}
+    return {job.pk: waiting.get(job.pk, "") for job in jobs}
+
+
+def artifacts(jobs: Iterable[Job | int]) -> QuerySet[JobArtifact]:
+    """Return the artifacts of jobs. Only the newest attempt's artifact of each role and name is returned."""
+    same = {name: OuterRef(name) for name in ("job", "role", "name")}
+    newer = JobArtifact.objects.filter(**same, attempt__gt=OuterRef("attempt"))
+    rows = JobArtifact.objects.filter(~Exists(newer), job__in=jobs)
+    return rows.select_related("artifact").order_by("pk")
+
+
+def artifact(row: JobArtifact) -> ArtifactOut:
+    """Return the API representation of an artifact."""
+    return {
+        "digest": row.artifact_id,
+        "role": row.role,
+        "bytes": row.artifact.bytes,
+        "name": row.name,
+        "job": row.job_id,
+        "meta": row.meta,
+    }
+
+
+def checkpoints(job: Job) -> QuerySet[Checkpoint]:
+    """Return the kept checkpoints of a job and its children."""
+    members = [job.pk, *job.children.values_list("pk", flat=True)]
+    return Checkpoint.objects.kept().filter(job__in=members).select_related("trial")
+
+
+def attempts(job: Job) -> QuerySet[Attempt]:
+    """Return a job's attempts with their workers, and their trials in order."""
+    return job.attempts.select_related("worker").prefetch_related(
+        Prefetch("trials", Trial.objects.order_by("number").only("number"))
+    )
+
+
+def attempt(row: Attempt) -> AttemptOut:
+    """Return the API representation of an attempt."""
+    return AttemptOut(
+        number=row.number,
+        trials=[trial.number for trial in row.trials.all()],
+        worker=row.worker.name,
+        state=row.state,
+        outcome=row.outcome or None,
+        resumed_from=row.resumed_from,
+        error=cast(ErrorOut | None, row.error),
+        sandbox=cast(SandboxRecord | None, row.sandbox_json),
+        record=cast(RecordOut, row.record),
+        assigned=row.assigned,
+        claimed=row.claimed,
+        ended=row.ended,
+    )
+
+
+def checkpoint(row: Checkpoint) -> CheckpointOut:
+    """Return the API representation of a checkpoint."""
+    return CheckpointOut(
+        job=row.job_id,
+        trial=row.trial.number if row.trial else None,
+        execution=row.execution,
+        attempt=row.attempt,
+        step=row.step,
+        epoch=row.epoch,
+        bytes=row.bytes,
+        manifest=row.manifest,
+        created=row.created,
+    )
+
+
+def metric_names(job: Job, trial: Trial | None = None) -> list[str]:
+    """List the names of the metric series of a job and its children, or of one trial."""
+    members = [job.pk, *job.children.values_list("pk", flat=True)]
+    rows = MetricSeries.objects.filter(job__in=members)
+    if trial is not None:
+        rows = rows.filter(trial=trial)
+    return list(rows.values_list("name", flat=True).distinct().order_by("name"))

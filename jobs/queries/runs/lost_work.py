@@ -1,0 +1,41 @@
+"""Reads the work that a pause loses: scripts, and trainings that are one call, begin again after it."""
+
+from typing import NamedTuple
+
+from jobs.models import Job
+from jobs.queries.code import dry_builds
+from jobs.queries.search import running_executions
+
+
+class LostWork(NamedTuple):
+    """Runs that begin again.
+
+    Attributes:
+        runs: how many are running now.
+        done: the epochs or steps that they have done.
+        unit: `epoch` or `step`.
+    """
+
+    runs: int
+    done: int
+    unit: str
+
+
+def of_pause(job: Job) -> LostWork | None:
+    """Return the work that a job loses if it is paused or stopped now; None if it continues afterwards."""
+    if job.revision is None or not (job.facts.has_trials or job.facts.trains):
+        return None
+    is_script = job.revision.spec.model.info.trains_itself
+    if not is_script and not is_one_call(job):
+        return None
+    unit = "step" if is_script else "epoch"
+    if job.facts.has_trials:
+        running = running_executions.of_search(job)
+        return LostWork(len(running), sum(each.epochs for each in running.values()), unit)
+    return LostWork(1, int(job.progress.get("done") or 0), unit)
+
+
+def is_one_call(job: Job) -> bool:
+    """Return whether own code trains the models of a job by one call of a fit."""
+    found = dry_builds.built_of(job)
+    return found is not None and found.one_call

@@ -1,0 +1,98 @@
+"""Reads the queue in the order in which the scheduler processes it."""
+
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet, Sum
+
+from jobs import access
+from jobs.models import Attempt, Job, User
+from jobs.queries.runs.jobs import reasons_to_wait
+from jobs.queries.visibility import visible_ids
+from jobs.states import ACTIVE, WAITING
+
+LIMIT = 500
+"""The maximum number of jobs in a list."""
+
+HIGHEST_PRIORITY = 100
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A job that waits or holds slots.
+
+    Attributes:
+        place: its position, from 1.
+        job: the job; None if the reader may not see its project.
+        needs: the number of slots that it needs.
+        has: the number of slots that it holds.
+        why: the reason why it waits.
+        may_change: whether the reader may change its priority.
+        raise_to: the priority that would move it up by one place; None at the top or at the limit.
+    """
+
+    place: int
+    job: Job | None
+    needs: int
+    has: int
+    why: str
+    may_change: bool
+    raise_to: int | None = None
+
+
+def waiting(user: User) -> list[Entry]:
+    """Return the jobs that wait for slots, the next one first."""
+    # The order in which the scheduler places them.
+    rows = _waiting().order_by("-priority", "queued", "pk")
+    return _entries(user, list(_with_people(rows)[:LIMIT]))
+
+
+def _waiting() -> QuerySet[Job]:
+    return Job.objects.filter(state__in=WAITING)
+
+
+def place_of(job: Job) -> int | None:
+    """Return the position of a job in `waiting`, from 1; None if it does not wait."""
+    if job.state not in WAITING or job.queued is None:
+        return None
+    same = Q(priority=job.priority)
+    earlier = Q(queued__lt=job.queued) | Q(queued=job.queued, pk__lt=job.pk)
+    return 1 + _waiting().filter(Q(priority__gt=job.priority) | same & earlier).count()
+
+
+def holding(user: User) -> list[Entry]:
+    """Return the active jobs: those that hold slots, and searches whose trials do."""
+    rows = Job.objects.filter(state__in=ACTIVE).order_by("-priority", "started", "pk")
+    # A hidden search that holds no slots itself is left out: its place in the list would be empty.
+    return [entry for entry in _entries(user, list(_with_people(rows)[:LIMIT])) if entry.job or entry.has]
+
+
+def _with_people(rows: QuerySet[Job]) -> QuerySet[Job]:
+    return rows.select_related("project", "created_by", "experiment", "parent")
+
+
+def _entries(user: User, jobs: list[Job]) -> list[Entry]:
+    visible = visible_ids(user, jobs)
+    held = dict(Attempt.objects.open().filter(job__in=jobs).values_list("job").annotate(total=Sum("slots")))
+    reasons = reasons_to_wait([job for job in jobs if job.pk in visible])
+    projects = {job.project_id: job.project for job in jobs if job.pk in visible}
+    writable = {pk for pk, project in projects.items() if access.can(user, project, access.Action.WRITE)}
+    return [
+        Entry(
+            place=place,
+            job=job if job.pk in visible else None,
+            needs=job.slots,
+            has=held.get(job.pk, 0),
+            why=reasons.get(job.pk, ""),
+            may_change=job.pk in visible and job.project_id in writable,
+            raise_to=_overtaking_priority(jobs, place),
+        )
+        for place, job in enumerate(jobs, start=1)
+    ]
+
+
+def _overtaking_priority(jobs: list[Job], place: int) -> int | None:
+    """Return the lowest priority that overtakes the previous job; None at the top or at the limit."""
+    if place == 1:
+        return None
+    wanted = jobs[place - 2].priority + 1
+    return wanted if wanted <= HIGHEST_PRIORITY else None

@@ -1,0 +1,62 @@
+"""Chooses the trials that can be combined with a given one in an ensemble."""
+
+from typing import NamedTuple
+
+from jobs.models import Job, Trial
+from jobs.queries.search import outcomes
+from jobs.states import TrialState
+
+MAX_CANDIDATES = 8
+"""This many of the best trials are candidates."""
+
+PRESELECTED = 2
+"""This many of them are selected if the search has no ensemble yet."""
+
+
+class Candidate(NamedTuple):
+    """A trial that can be a member. `selected` is the initial state of its check box."""
+
+    trial: Trial
+    selected: bool
+
+
+def ineligibility(trial: Trial) -> str:
+    """Return the reason why a trial cannot be a member; empty if it can.
+
+    A trial that failed after a rung, or when it was continued, still has its earlier score.
+    """
+    if trial.score is None:
+        return f"trial {trial.number} is {trial.state} and has no score"
+    if trial.state == TrialState.FAILED:
+        return f"trial {trial.number} has failed; its score is from before the failure"
+    return ""
+
+
+def takes_members(search: Job) -> bool:
+    """Return whether models of a search can be combined: it has an experiment, and Trainyard trains them."""
+    revision = search.revision
+    return revision is not None and "/after/ensemble" not in revision.spec.model.info.refused
+
+
+def can_join(trial: Trial) -> bool:
+    """Return whether a trial can be a member of an ensemble."""
+    return not ineligibility(trial) and takes_members(trial.job)
+
+
+def candidates(trial: Trial) -> list[Candidate]:
+    """Return the trials that can be combined with `trial`: the best, then those of the newest ensemble.
+
+    Trials with the same values are left out.
+    """
+    search = trial.job
+    newest = Job.objects.ensembles_of(search.pk).only("kind", "payload_json").order_by("-pk").first()
+    chosen = newest.payload.chosen_trials() if newest is not None else None
+    members = set(chosen.numbers) if chosen is not None else set()
+    # One more than needed, since `trial` itself may be among the best.
+    best = outcomes.best_trials(search, limit=MAX_CANDIDATES + 1).exclude(values_digest=trial.values_digest)
+    rows = list(best)[:MAX_CANDIDATES]
+    others = members - {row.number for row in rows}
+    earlier = search.trials.filter(number__in=others).exclude(values_digest=trial.values_digest)
+    rows += [row for row in earlier.order_by("number") if not ineligibility(row)]
+    selected = members or {row.number for row in rows[:PRESELECTED]}
+    return [Candidate(row, row.number in selected) for row in rows]

@@ -1,0 +1,47 @@
+"""Reads the learning curves of ended trials, which a pruner compares running trials with.
+
+They are read once when an attempt starts. During the attempt only the curves of newly ended trials are read.
+"""
+
+from collections.abc import Collection
+from itertools import chain
+
+from jobs.models import Execution, Job, Trial
+from jobs.queries.search import outcomes
+from jobs.spec.sections.pruning import Curve
+from jobs.states import TrialState
+
+MAX_TRIALS = 256
+"""Only the newest trials are read. Their median is as good, and a task stays small."""
+
+
+def of_search(search: Job) -> tuple[Curve, ...]:
+    """Return the curves of the newest completed or pruned trials; none if the search has no pruner."""
+    if outcomes.search_of(search).pruner is None:
+        return ()
+    return tuple(chain.from_iterable(newly_ended(search.pk, known=()).values()))
+
+
+def newly_ended(search: int, *, known: Collection[int]) -> dict[int, tuple[Curve, ...]]:
+    """Return the curves of those of the newest ended trials that are not known yet.
+
+    Args:
+        search: the id of the search's job.
+        known: numbers of trials. If no other trial has ended, this costs one SQL statement.
+
+    Returns:
+        Trial number → its curves, in ascending order. A trial may have no curves.
+    """
+    ended = Trial.objects.filter(job=search, state__in=(TrialState.COMPLETED, TrialState.PRUNED))
+    newest = ended.order_by("-number").values_list("number", "pk")[:MAX_TRIALS]
+    new = {number: pk for number, pk in sorted(newest) if number not in known}
+    if not new:
+        return {}
+    rows = Execution.objects.filter(trial__in=list(new.values())).exclude(best=[]).order_by("trial", "number")
+    found: dict[int, tuple[Curve, ...]] = dict.fromkeys(new, ())
+    for trial, number, epochs, state, best in rows.values_list(
+        "trial__number", "number", "epochs", "state", "best"
+    ):
+        over = state == TrialState.COMPLETED
+        found[trial] += (Curve(trial=trial, execution=number, epochs=epochs, over=over, best=best),)
+    return found

@@ -1,0 +1,246 @@
+"""Computes the outcome of a search or a root job: best trials, Pareto front, candidates, results."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import fmean, pstdev
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import Case, F, IntegerField, Q, QuerySet, When
+
+from jobs.errors import Conflict
+from jobs.kinds.base import Result
+from jobs.kinds.search.payload import SearchPayload
+from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
+from jobs.queries.runs import evaluations
+from jobs.queries.search.pareto import fronts
+from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.sections.search import Objective, SearchSpec
+from jobs.spec.space.search_space import Space
+from jobs.sql import one_of
+from jobs.states import JobState, TrialState
+
+WITHDRAWN = "withdrawn"
+"""The source of a trial that its algorithm withdrew before it started. Such trials are not counted."""
+
+SCORED_STATES = (TrialState.COMPLETED, TrialState.PAUSED, TrialState.PRUNED)
+"""States of an execution that has a score: it ended, or was paused or pruned after an epoch."""
+
+# In SQL: every short trial needs it, and building it from models takes several times as long as running it.
+_SCORES = (
+    "SELECT score FROM jobs_execution "  # noqa: S608
+    f"WHERE trial_id = %s AND {one_of('state', len(SCORED_STATES))} AND score IS NOT NULL"
+)
+
+BEST_TRIAL_FIELDS = ("number", "values", "score", "std")
+"""The fields of the best trial in the results of a search."""
+
+
+def objective_of(root: Job) -> Objective:
+    """Return the objective of a root job; validation loss if it has no search."""
+    return root.payload.objective(_spec_of(root))
+
+
+def search_of(root: Job) -> SearchSpec:
+    """Return the search of a root job's spec; for an external search, with the space reported so far.
+
+    Raises:
+        Conflict: the job is not a search.
+    """
+    search = root.payload.search_spec(_spec_of(root))
+    if search is None:
+        raise Conflict(f"job {root.pk} is a {root.public_kind}, not a search")
+    return search
+
+
+def _spec_of(root: Job) -> ExperimentSpec | None:
+    return root.revision.spec if root.revision is not None else None
+
+
+def widest_space(root: Job) -> Space:
+    """Return the space that a search started with. It contains all trials, unlike a space narrowed later."""
+    payload = root.payload
+    if not isinstance(payload, SearchPayload) or payload.first_revision is None:
+        return search_of(root).space
+    first = Revision.objects.get(pk=payload.first_revision).spec.search
+    return first.space if first is not None else ()
+
+
+def score_of(trial: Trial) -> tuple[float | None, float | None]:
+    """Return the mean and the standard deviation of the scores of a trial's executions; None without any."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SCORES, [trial.pk, *map(str, SCORED_STATES)])
+        scores = [score for (score,) in cursor.fetchall()]
+    return (fmean(scores), pstdev(scores)) if scores else (None, None)
+
+
+def trials_planned(root: Job) -> int:
+    """Return how many trials a search will run if it does not end early."""
+    return root.payload.trials_planned(_spec_of(root))
+
+
+def top_rung(root: Job) -> int | None:
+    """Return the epoch at which the highest rung of a search ends; None if it has no rungs."""
+    search = search_of(root)
+    if root.revision is None or not search.info.has_rungs:
+        return None
+    return search.rung_options().rung_epochs(root.revision.spec.fit.epochs)[-1]
+
+
+def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
+    """Return the completed trials with the best scores and distinct values, best first.
+
+    With several objectives, the trials of the first Pareto front come first. If no trial is completed, all
+    trials with a score except failed ones count: a search may end before a trial reaches its highest rung.
+
+    Args:
+        root: the search.
+        limit: the maximum number of trials.
+    """
+    score = F("score")
+    order = score.desc() if objective_of(root).direction == "max" else score.asc()
+    scored = root.trials.filter(score__isnull=False).order_by(order, "number")
+    rows: QuerySet[Trial] = scored.filter(state=TrialState.COMPLETED)
+    # A failed trial may have a score from before its failure.
+    if not rows.exists():
+        rows = scored.exclude(state=TrialState.FAILED)
+    several = _several_objectives(root)
+    if several is not None:
+        rows = _by_dominance(rows, several, limit)
+    elif limit == 1:
+        return rows[:1]  # a single trial needs no check for repeated values
+    chosen: list[int] = []
+    seen: set[str] = set()
+    # A few at a time: a search may have thousands of trials, and the first ones usually suffice.
+    for pk, digest in rows.values_list("pk", "values_digest").iterator(chunk_size=100):
+        if len(chosen) == limit:
+            break
+        if digest not in seen:
+            seen.add(digest)
+            chosen.append(pk)
+    return rows.filter(pk__in=chosen)
+
+
+def tied_with(root: Job, number: int) -> list[int]:
+    """Return the numbers of the trials that have the score of the best trial with other values, in order.
+
+    Args:
+        root: a search with one objective; with several, trials are not compared by one score.
+        number: its best trial.
+    """
+    if _several_objectives(root) is not None:
+        return []
+    best = root.trials.get(number=number)
+    same = root.trials.filter(state=best.state, score=best.score).exclude(values_digest=best.values_digest)
+    # Of repeated values, the first trial.
+    return sorted(dict(same.order_by("-number").values_list("values_digest", "number")).values())
+
+
+def _several_objectives(root: Job) -> tuple[Objective, ...] | None:
+    spec = _spec_of(root)
+    return spec.search.objectives if spec is not None and spec.search is not None else None
+
+
+def _by_dominance(rows: QuerySet[Trial], objectives: Sequence[Objective], limit: int) -> QuerySet[Trial]:
+    """Return the trials ordered by Pareto front, ten times as many as `limit`, because values may repeat."""
+    scores = scores_of(rows, objectives)
+    keys = sorted(scores)
+    costs = [tuple(o.cost(x) for o, x in zip(objectives, scores[pk], strict=True)) for pk in keys]
+    ordered = [keys[i] for front in fronts(costs, enough=10 * limit) for i in front][: 10 * limit]
+    # SQL cannot compute the fronts, so each trial's position in the order is part of the statement.
+    position = Case(*(When(pk=pk, then=i) for i, pk in enumerate(ordered)), output_field=IntegerField())
+    return rows.filter(pk__in=ordered).order_by(position) if ordered else rows.none()
+
+
+class ParetoFront(NamedTuple):
+    """The Pareto front of a search with several objectives; empty for a single objective.
+
+    Attributes:
+        scores: trial id → one score per objective, for completed trials.
+        objectives: the metrics, in the same order.
+        members: ids of the trials that no other trial dominates.
+    """
+
+    scores: dict[int, tuple[float, ...]]
+    objectives: tuple[str, ...]
+    members: frozenset[int]
+
+
+def pareto_front(root: Job) -> ParetoFront:
+    """Return the Pareto front of a search."""
+    several = _several_objectives(root)
+    if several is None:
+        return ParetoFront({}, (), frozenset())
+    scores = scores_of(root.trials.all(), several)
+    keys = sorted(scores)
+    costs = [tuple(o.cost(x) for o, x in zip(several, scores[pk], strict=True)) for pk in keys]
+    first = next(iter(fronts(costs, enough=1)), [])
+    return ParetoFront(scores, tuple(o.metric for o in several), frozenset(keys[i] for i in first))
+
+
+def scores_of(rows: QuerySet[Trial], objectives: Sequence[Objective]) -> dict[int, tuple[float, ...]]:
+    """Return the scores of completed trials, one per objective: means over executions that measured all."""
+    done = Execution.objects.filter(trial__in=rows, trial__state=TrialState.COMPLETED)
+    measured: dict[int, list[list[float]]] = defaultdict(list)
+    for trial, metrics in done.values_list("trial_id", "metrics"):
+        figures = [metrics.get(objective.metric) for objective in objectives]
+        if all(isinstance(figure, int | float) for figure in figures):
+            measured[trial].append(figures)
+    return {
+        trial: tuple(fmean(column) for column in zip(*found, strict=True))
+        for trial, found in measured.items()
+    }
+
+
+def validation_score(job: Job, objective: Objective) -> float | None:
+    """Return the objective's metric of a training job on validation data; None if it is missing."""
+    metrics = job.results.metrics.get("validation", {})
+    value = evaluations.metric_value(metrics.get(objective.metric.removeprefix("val_")))
+    return float(value) if isinstance(value, int | float) else None
+
+
+def best_single(root: Job) -> Job:
+    """Return the training job with the best validation score; the root itself if it is a training.
+
+    Test data is never used for the choice.
+    """
+    if root.facts.trains:
+        return root
+    objective = objective_of(root)
+    trained = list(root.children.trainings().filter(state=JobState.COMPLETED).order_by("ordinal"))
+    best = trained[0]
+    for job in trained[1:]:
+        score, leader = validation_score(job, objective), validation_score(best, objective)
+        if score is not None and (leader is None or objective.better(score, leader)):
+            best = job
+    return best
+
+
+def dataset_in(project: Project, slug: str) -> Dataset | None:
+    """Return the data set that a slug refers to in a project: its own, or else the bundled one."""
+    # A project's own data set hides a bundled one with the same slug.
+    own_or_bundled = Dataset.objects.filter(Q(project=project) | Q(project=None), slug=slug)
+    return own_or_bundled.order_by(F("project").asc(nulls_last=True)).first()
+
+
+def results(root: Job) -> Result:
+    """Return the results of a root job, computed from its trials and children."""
+    facts = root.facts
+    if not facts.has_trials and not facts.first_step:
+        return root.results
+    found: dict[str, Any] = {}
+    if facts.has_trials and (best := best_trials(root, limit=1).values(*BEST_TRIAL_FIELDS).first()):
+        found["best_trial"] = best
+    if candidates := _candidates(root):
+        metrics = {name: job.results.metrics for name, job in candidates.items()}
+        found |= {"candidates": metrics, "metrics": metrics.get("ensemble") or metrics["best"]}
+    return root.results.with_fields(**found)
+
+
+def _candidates(root: Job) -> dict[str, Job]:
+    """Return the jobs whose models are results of a root, by `Facts.candidate`; only the best training."""
+    done = [child for child in root.children.all() if child.state == JobState.COMPLETED]
+    found = {job.facts.candidate: job for job in done if job.facts.candidate}
+    if root.facts.trains or any(job.facts.trains for job in done):
+        found["best"] = best_single(root)
+    return found

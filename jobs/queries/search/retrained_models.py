@@ -1,0 +1,73 @@
+"""Reads the models that the steps after a search made of its trials."""
+
+from typing import NamedTuple
+
+from jobs.kinds.train.payload import TrainPayload
+from jobs.models import Job
+from jobs.queries.search import outcomes
+from jobs.states import FINAL, JobState
+
+
+class BestRetrained(NamedTuple):
+    """The retrained model that a root job uses and registers as its best single one.
+
+    Attributes:
+        job: the training.
+        trial: the trial whose values it has; None without a search.
+        metric: the metric that chose it among the retrained models.
+        score: its value on validation rows, before it was retrained with them; None if unknown.
+        of: how many retrained models there were to choose from.
+        differs: whether another trial is the best of the search.
+        registers: whether the experiment registers it as a version of a model.
+    """
+
+    job: Job
+    trial: int | None
+    metric: str
+    score: float | None
+    of: int
+    differs: bool
+    registers: bool
+
+
+def best(root: Job) -> BestRetrained | None:
+    """Return the best single model of a root; None before all of its retrained trials have ended."""
+    if root.facts.trains:
+        return None
+    trained = [child for child in root.children.all() if child.facts.trains]
+    done = [child for child in trained if child.state == JobState.COMPLETED]
+    if not done or any(child.state not in FINAL for child in trained):
+        return None
+    objective = outcomes.objective_of(root)
+    job = outcomes.best_single(root)
+    best_trial = outcomes.best_trials(root, limit=1).first() if root.facts.has_trials else None
+    trial = job.payload_as(TrainPayload).trial
+    return BestRetrained(
+        job=job,
+        trial=trial,
+        metric=objective.metric,
+        score=outcomes.validation_score(job, objective),
+        of=len(done),
+        differs=best_trial is not None and trial is not None and best_trial.number != trial,
+        registers=_registers_best(root),
+    )
+
+
+def _registers_best(root: Job) -> bool:
+    wanted = root.revision.spec.after.register_ if root.revision is not None else None
+    return wanted is not None and "best" in wanted.what
+
+
+def of_trial(search: Job, number: int) -> Job | None:
+    """Return the step of a search that retrains a trial; None if there is none or it did not complete."""
+    ended_badly = (JobState.FAILED, JobState.STOPPED)
+    for child in search.children.trainings().order_by("pk"):
+        if child.payload_as(TrainPayload).trial == number and child.state not in ended_badly:
+            return child
+    return None
+
+
+def model_digest(training: Job) -> str:
+    """Return the digest of the model that a training made; empty before it has one."""
+    models = training.artifacts.filter(role="model").order_by("-attempt", "-pk")
+    return models.values_list("artifact_id", flat=True).first() or ""

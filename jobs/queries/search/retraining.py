@@ -1,0 +1,124 @@
+"""Compares a retrained model with the trial whose values it has, and reads how its epoch was chosen.
+
+The trial has a range: its score, plus and minus the larger of twice the spread over its executions and half
+of the 95 % interval on the validation rows. The retrained model is clearly worse if the range and the 95 %
+interval of its own score do not overlap. A smaller difference may be chance, and a trial's score is a little
+too good because the best trial and its best epoch were chosen by it.
+"""
+
+from typing import NamedTuple
+
+from jobs.kinds.train.payload import Choice, Measured, TrainPayload, TrainResult
+from jobs.models import Job, Trial
+from jobs.queries.runs import steps
+from jobs.queries.search import outcomes
+from jobs.spec.sections import monitors
+from jobs.spec.sections.monitors import Monitor
+from jobs.spec.sections.search import Objective
+
+
+class Shortfall(NamedTuple):
+    """A retrained model that is clearly worse than its trial.
+
+    Attributes:
+        trial: the trial.
+        part: the part of the data, validation or test.
+        measured: the model's objective on these rows.
+        range: half the width of the trial's range.
+    """
+
+    trial: Trial
+    part: str
+    measured: Measured
+    range: float
+
+
+def trial_of(job: Job) -> Trial | None:
+    """Return the trial that a training repeats; None if it repeats none or the trial is deleted."""
+    payload = job.payload
+    if not isinstance(payload, TrainPayload):
+        return None
+    if payload.source is not None:
+        search, number = payload.source.search, payload.source.trial
+    elif payload.trial is not None and job.parent is not None:
+        chosen = job.parent.payload.chosen_trials()
+        search, number = (chosen.search if chosen else job.parent.pk), payload.trial
+    else:
+        return None
+    rows = Trial.objects.select_related("job__revision")
+    return rows.filter(job=search, job__project=job.project_id, number=number).first()
+
+
+def objective_of(job: Job) -> Objective:
+    """Return the objective of a training: that of the search whose trial it repeats, else its root's."""
+    trial = trial_of(job)
+    return outcomes.objective_of(trial.job if trial is not None else job.parent or job)
+
+
+def shortfall(job: Job, result: TrainResult) -> Shortfall | None:
+    """Return how a retrained model is clearly worse than its trial; None if it is not, or is unknown."""
+    trial, validation = trial_of(job), result.measured.get("validation")
+    if trial is None or trial.score is None or validation is None:
+        return None
+    objective = outcomes.objective_of(trial.job)
+    half = 0.0
+    if validation.low is not None and validation.high is not None:
+        half = (validation.high - validation.low) / 2
+    allowed = max(2 * (trial.std or 0.0), half)
+    for part, measured in result.measured.items():
+        best_case = measured.high if objective.direction == "max" else measured.low
+        if best_case is None or measured.metric != objective.metric:
+            continue
+        if objective.cost(best_case) > objective.cost(trial.score) + allowed:
+            return Shortfall(trial, part, measured, allowed)
+    return None
+
+
+class ChosenEpoch(NamedTuple):
+    """How a training chooses its epoch, and the choice once it is made.
+
+    Attributes:
+        best: the measure that chooses it.
+        stop: the measure that early stopping watches; None if it does not end the training early.
+        patience: epochs without improvement after which the training ends.
+        choice: the choice; None while the training runs, and for a training of an earlier release.
+        epochs: the epochs of the final training, with the validation rows; None if there was none.
+        trial: the trial that is repeated; None if there is none.
+        measured: the objective of the retrained model by part of the data.
+    """
+
+    best: Monitor
+    stop: Monitor | None
+    patience: int | None
+    choice: Choice | None
+    epochs: int | None
+    trial: Trial | None
+    measured: dict[str, Measured]
+
+    @property
+    def names(self) -> str:
+        """Return the names of the curves that decide, separated by commas."""
+        metrics = (self.best.metric, *((self.stop.metric,) if self.stop is not None else ()))
+        return ",".join(dict.fromkeys(metrics))
+
+
+def chosen_epoch(job: Job) -> ChosenEpoch | None:
+    """Return how a training chooses its epoch; None for other jobs, and for scripts."""
+    if not job.facts.trains or job.revision is None or job.revision.spec.model.info.trains_itself:
+        return None
+    spec, retrain = job.revision.spec, steps.effective_spec(job.parent or job).after.retrain
+    early = spec.fit.early_stopping
+    objective = objective_of(job) if spec.search is not None else None
+    best, stop = monitors.of_training(objective, retrain, early)
+    result = TrainResult.model_validate(job.results_json)
+    patience = retrain.patience if retrain is not None else early.patience if early is not None else None
+    again = retrain is not None and retrain.include_validation
+    return ChosenEpoch(
+        best=best,
+        stop=None if patience is None else stop,
+        patience=patience,
+        choice=result.choice,
+        epochs=result.epochs if again else None,
+        trial=trial_of(job),
+        measured={str(part): found for part, found in result.measured.items()},
+    )

@@ -1,0 +1,90 @@
+"""Reads the values that external scripts have reported for their trials, and computes scores from them."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from jobs.errors import NotFound
+from jobs.kinds.external_search.payload import ExternalSearch
+from jobs.models import Job, MetricChunk, Trial
+from jobs.queries.runs.codec import unpack_columns
+from jobs.queries.search import outcomes
+
+Reported = Mapping[str, Mapping[int, Sequence[float]]]
+"""Metric → step → the values reported at this step. Steps count from 0, as in KerasTuner."""
+
+
+class TrialName(NamedTuple):
+    """The name of a trial in a script. The attempt number is the fencing token of every call."""
+
+    trial: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.trial}-{self.attempt}"
+
+
+def parse_name(text: str) -> TrialName:
+    """Parse the name of a trial.
+
+    Raises:
+        NotFound: the text is not a trial's name.
+    """
+    trial, _, attempt = text.partition("-")
+    # Numbers of at most nine digits fit into the columns.
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (trial, attempt)):
+        raise NotFound(f"there is no trial {text[:50]!r} here")
+    return TrialName(int(trial), int(attempt))
+
+
+def find(job_id: int, name: TrialName) -> Trial:
+    """Return a trial by number.
+
+    Raises:
+        NotFound: the search has no trial of this number.
+    """
+    trial = Trial.objects.filter(job_id=job_id, number=name.trial).first()
+    if trial is None:
+        raise NotFound(f"search {job_id} has no trial {name.trial}")
+    return trial
+
+
+def reported(job_id: int, name: TrialName) -> Reported:
+    """Return the values that were reported for a trial by the attempt in its name."""
+    rows = MetricChunk.objects.filter(
+        series__job_id=job_id, series__trial__number=name.trial, series__attempt=name.attempt
+    )
+    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for metric, data in rows.order_by("pk").values_list("series__name", "data"):
+        columns = unpack_columns(data)
+        for x, value in zip(columns[0].tolist(), columns[1].tolist(), strict=True):
+            # Series count steps from 1, KerasTuner from 0.
+            found[metric][int(x) - 1].append(value)
+    return found
+
+
+class Best(NamedTuple):
+    """The best step of a trial, counted from 0, and the value of the objective at this step."""
+
+    score: float
+    step: int
+
+
+def best_of(observed: Reported, search: ExternalSearch) -> Best | None:
+    """Return the score as KerasTuner computes it: the mean at the best step; None without finite values."""
+    sign = -1 if search.direction == "max" else 1
+    means = {step: fmean(values) for step, values in observed.get(search.metric, {}).items()}
+    finite = [(sign * mean, step) for step, mean in means.items() if math.isfinite(mean)]
+    if not finite:
+        return None
+    cost, step = min(finite)
+    return Best(sign * cost, step)
+
+
+def best(job_id: int, count: int) -> list[Trial]:
+    """Return the best trials of a search, best first."""
+    root = Job.objects.get(pk=job_id)
+    # The count comes from a script, so it is bounded.
+    return list(outcomes.best_trials(root, limit=max(0, min(count, 1000))))

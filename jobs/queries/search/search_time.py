@@ -1,0 +1,22 @@
+"""Reads how much of the time limit of a search has passed."""
+
+from datetime import datetime
+
+from jobs.models import Job
+from jobs.queries.search import outcomes
+
+SECONDS_PER_MINUTE = 60.0
+
+
+def seconds_left(search: Job, now: datetime) -> float | None:
+    """Return the seconds until a search ends for its time limit; None if it has none, or has not started."""
+    limit = outcomes.search_of(search).max_minutes
+    if limit is None or search.started is None:
+        return None
+    return max(limit * SECONDS_PER_MINUTE - (now - search.started).total_seconds(), 0.0)
+
+
+def fraction(search: Job, now: datetime) -> float:
+    """Return the fraction of its time limit that has passed; 0 without a limit."""
+    limit, left = outcomes.search_of(search).max_minutes, seconds_left(search, now)
+    return 0.0 if limit is None or left is None else 1.0 - left / (limit * SECONDS_PER_MINUTE)

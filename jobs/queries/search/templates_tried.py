@@ -1,0 +1,67 @@
+"""Compares the templates of a search over several templates: their trials, best scores and times."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobs.answers.search.search_results import TemplateResultOut
+from jobs.models import Job
+from jobs.queries.search import outcomes
+from jobs.spec.sections.search import Objective
+from jobs.spec.space.searchable import TEMPLATE
+from jobs.spec.templates import TEMPLATES
+from jobs.states import TrialState
+
+
+class _Tried(NamedTuple):
+    number: int
+    state: str
+    source: str
+    score: float | None
+    seconds: float
+
+
+def of_search(search: Job) -> list[TemplateResultOut]:
+    """Return the templates that a search tries, best first; an empty list if it tries one."""
+    spec = outcomes.search_of(search)
+    choice = next((parameter for parameter in spec.space if parameter.name == TEMPLATE), None)
+    # A script of an external search may have a hyperparameter of this name, too.
+    if choice is None or not TEMPLATES.keys() >= {*choice.grid()}:
+        return []
+    rows: dict[str, list[_Tried]] = defaultdict(list)
+    found = search.trials.values_list(
+        "values", "number", "state", "source", "score", "started", "finished"
+    ).order_by("number")
+    for values, number, state, source, score, started, finished in found:
+        seconds = (finished - started).total_seconds() if started and finished else 0.0
+        rows[str(values.get(TEMPLATE))].append(_Tried(number, state, source, score, seconds))
+    results = [_result(str(name), rows[str(name)], spec.objective) for name in choice.grid()]
+    return sorted(results, key=lambda result: _place(result, spec.objective))
+
+
+def _result(name: str, tried: Sequence[_Tried], objective: Objective) -> TemplateResultOut:
+    completed = [each for each in tried if each.state == TrialState.COMPLETED and each.score is not None]
+    best = min(completed, key=lambda each: _cost(each.score, objective), default=None)
+    first = next((each for each in tried if each.source == "start"), None)
+    return TemplateResultOut(
+        template=name,
+        label=TEMPLATES[name].label,
+        trials=len(tried),
+        completed=len(completed),
+        pruned=sum(each.state == TrialState.PRUNED for each in tried),
+        failed=sum(each.state == TrialState.FAILED for each in tried),
+        seconds=sum(each.seconds for each in tried),
+        best_trial=best.number if best is not None else None,
+        best=best.score if best is not None else None,
+        defaults=first.score if first in completed else None,
+        defaults_trial=first.number if first is not None else None,
+        defaults_state=first.state if first is not None else None,
+    )
+
+
+def _cost(score: float | None, objective: Objective) -> float:
+    return float("inf") if score is None else objective.cost(score)
+
+
+def _place(result: TemplateResultOut, objective: Objective) -> tuple[float, str]:
+    return _cost(result.best, objective), result.template

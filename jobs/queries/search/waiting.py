@@ -1,0 +1,91 @@
+"""Computes the reasons why the queued and paused trials of a search wait.
+
+A page shows each sentence once for all trials to which it applies, so sentences must fit one trial and many.
+"""
+
+from django.db.models import Sum
+
+from jobs.models import Attempt, Job, Trial, Worker
+from jobs.queries.code import package_installs
+from jobs.queries.runs.devices import fitting_workers, why_none_fits
+from jobs.queries.search import outcomes
+from jobs.states import WAITING, Desired, TrialState
+
+NEXT = "Queued at a runner, after other trials."
+AT_RUNG = "At the end of a rung. When the other trials have reached it, the best ones continue."
+PAUSED = "Paused at the newest checkpoint; Resume continues from there."
+
+CHOOSING_TRIALS = "A worker is choosing the values of its next trials."
+BUILDING_FIRST = "Its hyperparameters are found by a dry build of its code: job "
+CHOOSING_FAILED = "Choosing the next trial failed: "
+"""The begin of the reason that is stored after an error; the request is sent again."""
+
+FIELDS = ("number", "state", "restarts", "rung", "rungs", "until")
+"""The fields that the reasons depend on. No others are read, since thousands of trials may wait."""
+
+
+def reasons(search: Job) -> dict[int, str]:
+    """Return trial number → reason for the queued and paused trials of a search."""
+    waiting = search.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
+    rows = list(waiting.order_by("number").only(*FIELDS))
+    if not rows:
+        return {}
+    # The trials of an open attempt are queued too, until its runner begins them.
+    unassigned = set(search.trials.waiting().values_list("number", flat=True))
+    shared = _shared_reason(search)
+    return {
+        trial.number: NEXT
+        if trial.state == TrialState.QUEUED and trial.number not in unassigned
+        else _reason(trial, shared, by_scheduler=shared != search.facts.trial_waits_for)
+        for trial in rows
+    }
+
+
+def _reason(trial: Trial, shared: str, *, by_scheduler: bool) -> str:
+    if trial.waits_at_rung:
+        return AT_RUNG
+    if trial.state == TrialState.PAUSED:
+        return PAUSED
+    if trial.restarts and by_scheduler:
+        return f"The runner was lost. Training will continue from the newest checkpoint. {shared}"
+    return shared
+
+
+def _shared_reason(search: Job) -> str:
+    """Return the reason that applies to every queued trial of the search."""
+    by_kind = search.facts.trial_waits_for
+    if by_kind and search.state not in WAITING and search.desired == Desired.RUNNING:
+        return by_kind
+    if search.desired != Desired.RUNNING:
+        return f"The search was requested to be {search.desired}."
+    if search.state in WAITING and search.why_waiting:
+        return search.why_waiting
+    live = list(Worker.objects.live(search.pool))
+    workers = {worker.pk: worker.slots for worker in fitting_workers(search, live)}
+    if not workers:
+        return why_none_fits(search, live)
+    if (reason := package_installs.why_waiting(search)) is not None:
+        return reason
+    running = search.trials.running().count()
+    limit = outcomes.search_of(search).parallel_trials
+    if limit is not None and running >= limit:
+        return at_limit(limit)
+    busy = dict(
+        Attempt.objects.open().filter(worker__in=workers).values_list("worker").annotate(Sum("slots"))
+    )
+    # A trial needs all of its slots on one worker.
+    free = max(slots - busy.get(worker, 0) for worker, slots in workers.items())
+    if free < search.slots:
+        total = sum(workers.values())
+        return f"Needed: {search.slots} of the {slots_of(total)} of pool {search.pool}; {free} free now."
+    return "A slot is free. The trial starts in a moment."
+
+
+def at_limit(limit: int) -> str:
+    """Return the reason for a search that runs as many trials as its spec allows."""
+    return f"The search runs at most {limit} trial{'' if limit == 1 else 's'} at a time, as set in its spec."
+
+
+def slots_of(count: int) -> str:
+    """Return a number of slots with its noun, such as `1 slot`."""
+    return f"{count} slot{'' if count == 1 else 's'}"

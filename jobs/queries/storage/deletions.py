@@ -1,0 +1,164 @@
+"""Reads the consequences of a deletion, and the deletions that can still be undone."""
+
+from datetime import timedelta
+from typing import cast
+
+from django.db.models import F, QuerySet, Sum
+
+from jobs import access, clock
+from jobs.answers.storage.deletions import (
+    DeletionKind,
+    DeletionOut,
+    DeletionPreviewOut,
+    LostOut,
+)
+from jobs.errors import NotFound
+from jobs.models import (
+    Artifact,
+    Checkpoint,
+    CodeVersion,
+    Dataset,
+    DatasetVersion,
+    Deletion,
+    Experiment,
+    Job,
+    ModelVersion,
+    Project,
+    User,
+)
+from jobs.queries.storage.deletion_referrers import referrers
+from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable, Scope, artifacts_of
+
+RESTORABLE = timedelta(days=7)
+
+
+def project_of(row: Deletable) -> Project | None:
+    """Return the project of a row; None for bundled data and what belongs to them."""
+    if isinstance(row, Project):
+        return row
+    return row.model.project if isinstance(row, ModelVersion) else row.project
+
+
+def owner_of(row: Deletable) -> User | None:
+    """Return who may delete the row beside the admins of its project: who created it, if anyone."""
+    return row.created_by if isinstance(row, Experiment | Job | Dataset | CodeVersion) else None
+
+
+def may_delete(user: User, row: Deletable) -> bool:
+    """Return whether `user` has the permission to delete the row."""
+    return access.may_delete(user, project_of(row), owner=owner_of(row))
+
+
+def preview(row: Deletable) -> DeletionPreviewOut:
+    """Return the objects that a deletion would take away, and those that prevent it."""
+    scope = Scope.of(row)
+    artifacts, checkpoints = _total(scope.artifacts()), _total(scope.checkpoints)
+    return DeletionPreviewOut(
+        kind=cast(DeletionKind, str(DELETION_KINDS[type(row)])),
+        label=label_of(row),
+        lost=lost(scope),
+        bytes=artifacts + checkpoints,
+        frees=_total(scope.artifacts_only_here()) + checkpoints,
+        referrers=referrers(scope),
+        days=RESTORABLE.days,
+    )
+
+
+def lost(scope: Scope) -> list[LostOut]:
+    """Count the rows and files of a scope; kinds without any are left out."""
+    files = Artifact.objects.filter(pk__in=scope.job_artifacts.values("artifact"))
+    made = Artifact.objects.filter(pk__in=scope.versions.values("artifact"))
+    no_versions, no_code = ModelVersion.objects.none(), CodeVersion.objects.none()
+    data = Artifact.objects.filter(artifacts_of(scope.dataset_versions, no_versions, no_code))
+    sources = Artifact.objects.filter(artifacts_of(DatasetVersion.objects.none(), no_versions, scope.code))
+    found = (
+        LostOut(what="experiments", count=scope.experiments.count()),
+        LostOut(what="jobs", count=scope.jobs.roots().count()),
+        LostOut(what="trials", count=scope.trials.count()),
+        LostOut(what="data sets", count=scope.datasets.count()),
+        LostOut(what="dataset versions", count=scope.dataset_versions.count(), bytes=_total(data)),
+        LostOut(what="versions of code", count=scope.code.count(), bytes=_total(sources)),
+        LostOut(what="models", count=scope.models.count()),
+        LostOut(what="model versions", count=scope.versions.count(), bytes=_total(made)),
+        LostOut(what="files of jobs", count=files.count(), bytes=_total(files)),
+        LostOut(what="checkpoints", count=scope.checkpoints.count(), bytes=_total(scope.checkpoints)),
+    )
+    return [each for each in found if each.count]
+
+
+def _total(rows: QuerySet[Artifact] | QuerySet[Checkpoint]) -> int:
+    return rows.aggregate(total=Sum("bytes"))["total"] or 0
+
+
+def label_of(row: Deletable) -> str:
+    """Return what messages call the row."""
+    match row:
+        case Project():
+            return f"project {row.slug}"
+        case Dataset():
+            return f"data set {row.slug}"
+        case Experiment():
+            return f"experiment {row.name}"
+        case Job():
+            return f"job {row.pk}"
+        case ModelVersion():
+            return str(row)
+        case CodeVersion():
+            return f"code {row}"
+
+
+def find(user: User, kind: Deletion.Kind, **path: str | int | None) -> int | None:
+    """Return the key of the row with these columns whose deletion `user` may undo; None without one.
+
+    Raises:
+        NotFound: several projects have such a row, and `path` does not name the project.
+    """
+    model = next(model for model, known in DELETION_KINDS.items() if known == kind)
+    rows = model.everything.filter(  # type: ignore[attr-defined]
+        deletion__kind=kind, deletion__target=F("pk"), deletion__in=restorable(user), **path
+    )
+    keys = list(rows.values_list("pk", flat=True)[:2])
+    if len(keys) > 1:
+        raise NotFound("Several projects have such a deletion: give the project.", code="ambiguous")
+    return keys[0] if keys else None
+
+
+def restorable(user: User) -> QuerySet[Deletion]:
+    """Return the deletions that `user` may undo now, newest first."""
+    rows = access.restorable_deletions(user).filter(until__gt=clock.estimate())
+    return rows.select_related("project", "by").order_by("-pk")
+
+
+def shown_deletion(deletion: Deletion) -> DeletionOut:
+    """Return a deletion in the form of the API."""
+    return DeletionOut(
+        id=deletion.pk,
+        kind=cast(DeletionKind, deletion.kind),
+        label=deletion.label,
+        project=deletion.project.slug,
+        lost=[LostOut.model_validate(item) for item in deletion.lost],
+        bytes=deletion.bytes,
+        deleted_by=deletion.by.username,
+        deleted=deletion.created,
+        until=deletion.until,
+        restore=_address(deletion),
+    )
+
+
+def _address(deletion: Deletion) -> str:
+    slug = deletion.project.slug
+    match deletion.kind:
+        case Deletion.Kind.PROJECT:
+            path = f"projects/{slug}"
+        case Deletion.Kind.DATASET:
+            dataset = Dataset.everything.get(pk=deletion.target)
+            return f"/api/v1/datasets/{dataset.slug}/restore?project={slug}"
+        case Deletion.Kind.VERSION:
+            version = ModelVersion.everything.select_related("model").get(pk=deletion.target)
+            path = f"models/{version.model.name}/versions/{version.number}"
+        case Deletion.Kind.CODE:
+            code = CodeVersion.everything.get(pk=deletion.target)
+            return f"/api/v1/code/{code.digest}/restore?project={slug}"
+        case kind:
+            path = f"{kind}s/{deletion.target}"
+    return f"/api/v1/{path}/restore"

@@ -1,0 +1,163 @@
+"""Reads how many bytes projects use, by kind of file and for events, and how many a collection would free."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from django.db.models import Count, F, Max, Q, QuerySet, Sum
+
+from jobs import access
+from jobs.answers.storage.storage import FilesOut, ProjectStorageOut, StorageOut
+from jobs.models import (
+    Artifact,
+    AuditEvent,
+    Checkpoint,
+    CodeFile,
+    DatasetVersion,
+    FurtherFile,
+    Job,
+    JobArtifact,
+    ModelVersion,
+    Project,
+    User,
+)
+from jobs.queries.storage import references
+
+BUNDLED = "Bundled data"
+type Wanted = Callable[[str], Q]
+"""Makes the condition that a column names one of the projects that are shown."""
+
+
+class _Use(NamedTuple):
+    """A reference of a project to a file."""
+
+    project: int | None
+    digest: str
+    bytes: int
+    deletion: int | None
+
+
+@dataclass
+class _Sizes:
+    """The files of one project by kind. A file counts for the first kind that refers to it."""
+
+    kinds: dict[str, tuple[int, int]] = field(default_factory=lambda: defaultdict(lambda: (0, 0)))
+    seen: set[str] = field(default_factory=set)
+    events: int = 0
+
+    def count(self, kind: str, use: _Use) -> None:
+        if use.digest not in self.seen:
+            self.seen.add(use.digest)
+            self.add(kind, 1, use.bytes)
+
+    def add(self, kind: str, files: int, size: int) -> None:
+        before = self.kinds[kind]
+        self.kinds[kind] = (before[0] + files, before[1] + size)
+
+    def of(self, kind: str) -> FilesOut:
+        files, size = self.kinds[kind]
+        return FilesOut(files=files, bytes=size)
+
+
+def storage(user: User) -> StorageOut:
+    """Return the storage of the projects that `user` may see; for administrators also the totals."""
+    visible = {project.pk: project for project in access.projects_of(user)}
+    sizes = _sizes(list(visible), bundled=user.is_superuser)
+    rows = [_row(visible[key], sizes[key]) for key in visible]
+    if not user.is_superuser:
+        return StorageOut(projects=_largest_first(rows), stored=None, unreferenced=None, collected=None)
+    rows.append(_row(None, sizes[None]))
+    return StorageOut(
+        projects=_largest_first(rows),
+        stored=_total(Artifact.objects.all()),
+        unreferenced=_total(references.unreferenced()),
+        collected=AuditEvent.objects.filter(action="storage.collect").aggregate(last=Max("time"))["last"],
+    )
+
+
+def _sizes(projects: list[int], *, bundled: bool) -> dict[int | None, _Sizes]:
+    """Return the files of the projects, and of the bundled data, which belong to no project."""
+    sizes: dict[int | None, _Sizes] = defaultdict(_Sizes)
+    wanted = partial(_of_projects, projects, bundled)
+    uses = list(_uses(wanted))
+    for kind, use in uses:
+        if use.deletion is None:
+            sizes[use.project].count(kind, use)
+    for _, use in uses:
+        if use.deletion is not None:
+            sizes[use.project].count("deleted", use)
+    kept = Checkpoint.objects.kept().filter(wanted("job__project"))
+    rows = kept.order_by().values_list("job__project", "job__deletion")
+    for project, deletion, files, size in rows.annotate(Count("pk"), Sum("bytes")):
+        sizes[project].add("checkpoints" if deletion is None else "deleted", files, size)
+    jobs = Job.everything.filter(wanted("project")).order_by().values_list("project")
+    for project, size in jobs.annotate(total=Sum("event_bytes")):
+        sizes[project].events = size
+    return sizes
+
+
+def _of_projects(projects: list[int], bundled: bool, column: str) -> Q:
+    """Return the condition that a column names one of the projects, or no project for bundled data."""
+    wanted = Q(**{f"{column}__in": projects})
+    return wanted | Q(**{f"{column}__isnull": True}) if bundled else wanted
+
+
+def _uses(wanted: Wanted) -> Iterator[tuple[str, _Use]]:
+    data = DatasetVersion.objects
+    for column in ("upload", "table"):
+        rows = data.filter(**{f"{column}__isnull": False})
+        yield from _read("datasets", rows, wanted, "dataset__project", column, "dataset__deletion")
+    further = FurtherFile.objects.all()
+    project, deletion = "version__dataset__project", "version__dataset__deletion"
+    yield from _read("datasets", further, wanted, project, "artifact", deletion)
+    code = CodeFile.objects.all()
+    yield from _read("code", code, wanted, "version__project", "artifact", "version__deletion")
+    versions = ModelVersion.everything.all()
+    yield from _read("versions", versions, wanted, "model__project", "artifact", "deletion")
+    yield from _read(
+        "outputs", JobArtifact.objects.all(), wanted, "job__project", "artifact", "job__deletion"
+    )
+
+
+def _read(
+    kind: str,
+    rows: QuerySet[DatasetVersion]
+    | QuerySet[FurtherFile]
+    | QuerySet[CodeFile]
+    | QuerySet[ModelVersion]
+    | QuerySet[JobArtifact],
+    wanted: Wanted,
+    project: str,
+    artifact: str,
+    deletion: str,
+) -> Iterator[tuple[str, _Use]]:
+    columns = (F(project), F(artifact), F(f"{artifact}__bytes"), F(deletion))
+    found = rows.filter(wanted(project)).order_by().values_list(*columns).distinct()
+    for values in found.iterator(chunk_size=2000):
+        yield kind, _Use(*values)
+
+
+def _row(project: Project | None, sizes: _Sizes) -> ProjectStorageOut:
+    return ProjectStorageOut(
+        project=project.slug if project else None,
+        name=project.name if project else BUNDLED,
+        datasets=sizes.of("datasets"),
+        code=sizes.of("code"),
+        versions=sizes.of("versions"),
+        outputs=sizes.of("outputs"),
+        checkpoints=sizes.of("checkpoints"),
+        deleted=sizes.of("deleted"),
+        events=sizes.events,
+        bytes=sum(size for _, size in sizes.kinds.values()) + sizes.events,
+    )
+
+
+def _largest_first(rows: list[ProjectStorageOut]) -> list[ProjectStorageOut]:
+    return sorted(rows, key=lambda row: (-row.bytes, row.name))
+
+
+def _total(rows: QuerySet[Artifact]) -> FilesOut:
+    found = rows.aggregate(files=Count("pk"), bytes=Sum("bytes"))
+    return FilesOut(files=found["files"], bytes=found["bytes"] or 0)
