@@ -55,10 +55,6 @@ Time = Annotated[
 ]
 """RFC 3339 in UTC."""
 
-type JsonValue = Annotated[Any, WithJsonSchema({"description": "Any JSON value."})]
-
-type JsonObject = dict[str, JsonValue]
-
 type Parameter = Annotated[
     bool | int | float | str,
     WithJsonSchema(

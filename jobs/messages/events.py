@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from jobs.spec.base import Frozen
+from jobs.spec.sections.measures import LONGEST_NAME
 from jobs.spec.sections.pruning import Verdict
 
 Level = Literal["debug", "info", "warning", "error"]
@@ -39,8 +40,6 @@ Point = tuple[str, float, float | None, float]
 """(metric name, x, value or None where it was not finite, time)."""
 POINTS_AN_EVENT = 20_000
 """An event is read and sent as a whole, so it has at most as many points as a page can draw."""
-LONGEST_NAME = 200
-"""The most characters of a metric's name that are kept."""
 
 
 class _Event(Frozen):

@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from jobs.answers.base import JsonObject
 from jobs.messages.audit import AuditAnchor
 from jobs.messages.environments import InstalledPackage, digest_of_set
 from jobs.messages.traffic import TrafficReport
 from jobs.spec.base import Frozen
+from jobs.spec.json_types import JsonObject
 
 _NUMBER = re.compile(r"[0-9]{1,10}")
 SandboxLevel = Literal["bubblewrap", "namespaces", "landlock", "process"]

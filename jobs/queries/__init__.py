@@ -1,0 +1,1 @@
+"""Reads for pages and API, by wing, one module per subject."""

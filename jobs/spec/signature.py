@@ -6,6 +6,9 @@ from jobs.spec.base import Frozen
 from jobs.spec.data.columns import ColumnType
 from jobs.spec.sections.data import MAX_HORIZON, MAX_WINDOW
 
+type Shape = tuple[int | None, ...]
+"""Sizes of the axes of a tensor; null for a size that varies, as that of the rows does."""
+
 
 class TensorSpec(Frozen):
     """One named tensor. `shape` excludes the batch dimension; None is any size."""

@@ -8,14 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.messages.events import (
-    LONGEST_NAME,
-    POINTS_AN_EVENT,
-    RUNNER_EVENT,
-    Failed,
-    Points,
-    Result,
-)
+from jobs.messages.events import POINTS_AN_EVENT, RUNNER_EVENT, Failed, Points, Result
+from jobs.spec.sections.measures import LONGEST_NAME
 from workers.runner import event_writer
 from workers.runner.control_reader import ControlReader
 from workers.runner.event_reporter import EventReporter

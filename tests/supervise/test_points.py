@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jobs.messages.events import LONGEST_NAME, POINTS_AN_EVENT, RUNNER_EVENT
+from jobs.messages.events import POINTS_AN_EVENT, RUNNER_EVENT
+from jobs.spec.sections.measures import LONGEST_NAME
 
 GOOD = {"type": "points", "time": 1, "names": ["a", "b"], "at": [1], "times": [1], "values": [[1], [2]]}
 POINTS = [0.5] * (POINTS_AN_EVENT + 1)

@@ -11,7 +11,6 @@ from jobs.access import Action
 from jobs.actions.runs import control, submit
 from jobs.actions.runs.kind_submission import submit_kind
 from jobs.actions.storage import deletions
-from jobs.answers.base import JsonObject
 from jobs.answers.runs.events import EventsOut, LogsOut
 from jobs.answers.runs.jobs import AttemptOut, ChangedJobOut, CheckpointOut, JobOut
 from jobs.answers.runs.metrics import MetricsOut
@@ -23,6 +22,7 @@ from jobs.queries.experiments.plan import resource_warnings
 from jobs.queries.runs import events as event_log
 from jobs.queries.runs import jobs as queries
 from jobs.queries.runs import metrics as metric_log
+from jobs.spec.json_types import JsonObject
 from jobs.spec.problems import Problem
 from jobs.spec.sections.resources import POOL
 from jobs.states import JobState

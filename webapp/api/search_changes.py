@@ -9,11 +9,11 @@ from pydantic import Field
 from jobs import access
 from jobs.access import Action
 from jobs.actions.search import search_changes
-from jobs.answers.base import JsonObject
 from jobs.answers.runs.jobs import JobOut
 from jobs.models import Job
 from jobs.queries.runs import jobs as queries
 from jobs.spec.base import DocumentedAs
+from jobs.spec.json_types import JsonObject
 from jobs.spec.space.narrowing import NarrowedHyperparameter
 from webapp.api import etags
 from webapp.api.auth import actor

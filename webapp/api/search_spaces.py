@@ -6,7 +6,6 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import Field, TypeAdapter, ValidationError
 
-from jobs.answers.base import JsonObject
 from jobs.answers.experiments.search_spaces import ExportedSpaceOut, ImportedSpaceOut
 from jobs.errors import BadInput
 from jobs.spec.base import DocumentedAs
@@ -15,6 +14,7 @@ from jobs.spec.formats import importing, keras_tuner
 from jobs.spec.formats.reading import FormatError
 from jobs.spec.formats.result import MAX_HYPERPARAMETERS, Format
 from jobs.spec.formats.text import MAX_CHARACTERS
+from jobs.spec.json_types import JsonObject
 from jobs.spec.problems import Problem, problems
 from jobs.spec.space.search_space import Parameter, Space, space_errors
 from webapp.api.shapes import In

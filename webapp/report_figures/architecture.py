@@ -9,7 +9,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from jobs.messages.reports.model_summary import GraphNode, ModelSummary, Shape
+from jobs.messages.reports.model_summary import GraphNode, ModelSummary
+from jobs.spec.signature import Shape
 from webapp.report_figures import layer_table
 from webapp.report_figures.layered import Layout, Size, lay_out
 from webapp.report_figures.repeats import Repeat, repeats

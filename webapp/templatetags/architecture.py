@@ -4,7 +4,7 @@ from typing import Any
 
 from django import template
 
-from jobs.messages.reports.model_summary import Shape
+from jobs.spec.signature import Shape
 from webapp.report_figures.architecture import Box
 from webapp.templatetags import words
 

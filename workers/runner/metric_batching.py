@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import orjson
 
-from jobs.messages.events import LONGEST_NAME, POINTS_AN_EVENT, Axis
+from jobs.messages.events import POINTS_AN_EVENT, Axis
+from jobs.spec.sections.measures import LONGEST_NAME
 
 
 class SeriesKey(NamedTuple):

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from django.db import connection
 
-from jobs.messages.events import LONGEST_NAME, Metric, Points, Warned
+from jobs.messages.events import Metric, Points, Warned
 from jobs.models import Attempt, MetricSeries, Trial
 from jobs.queries.runs.codec import Columns, pack_columns, unpack_columns
+from jobs.spec.sections.measures import LONGEST_NAME
 
 POINTS_PER_CHUNK = 4000
 LOOSE = 32

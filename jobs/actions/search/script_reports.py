@@ -16,13 +16,13 @@ from jobs.actions.search import external_search, suggest
 from jobs.errors import BadInput, NotFound, StaleFence
 from jobs.kinds.external_search.payload import ExternalSearch, with_defaults
 from jobs.messages import events as contract
-from jobs.messages.events import LONGEST_NAME
 from jobs.models import Attempt, Job, Trial
 from jobs.queries.search.external_search import external
 from jobs.queries.search.script_reports import TrialName, best_of, find, reported
 from jobs.spec.formats import keras_tuner
 from jobs.spec.formats.reading import FormatError, Item, format_error
 from jobs.spec.problems import first
+from jobs.spec.sections.measures import LONGEST_NAME
 from jobs.spec.space.search_space import Value, check_values
 from jobs.states import TRIAL_FINAL, AttemptState, Outcome
 

@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from jobs.answers.base import Answer, JsonObject, Stored, Time
+from jobs.answers.base import Answer, Stored, Time
+from jobs.spec.json_types import JsonObject
 
 
 class AuditEventOut(Answer):

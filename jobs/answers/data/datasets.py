@@ -4,10 +4,11 @@ from datetime import datetime
 
 from pydantic import ConfigDict, Field
 
-from jobs.answers.base import Answer, CauseOut, JsonValue, Stored, Time
+from jobs.answers.base import Answer, CauseOut, Stored, Time
 from jobs.messages.overview import Overview, SplitOverview
 from jobs.spec.data.columns import ColumnRole, ColumnType
 from jobs.spec.data.profile import DataSchema
+from jobs.spec.json_types import JsonValue
 from jobs.spec.sections.data import Split
 
 

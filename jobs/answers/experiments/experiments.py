@@ -4,9 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from jobs.answers.base import Answer, JsonValue, Time
+from jobs.answers.base import Answer, Time
 from jobs.spec.base import DocumentedAs
 from jobs.spec.experiment import ExperimentSpec
+from jobs.spec.json_types import JsonValue
 from jobs.spec.plan.plan import Plan
 
 Spec = Annotated[Any, DocumentedAs(ExperimentSpec)]

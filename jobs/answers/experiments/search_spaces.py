@@ -4,8 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from jobs.answers.base import Answer, JsonObject, Stored
+from jobs.answers.base import Answer, Stored
 from jobs.spec.formats.result import Format
+from jobs.spec.json_types import JsonObject
 from jobs.spec.space.summary import Line
 
 

@@ -4,17 +4,9 @@ from typing import Annotated, NotRequired, TypedDict
 
 from pydantic import Field
 
-from jobs.answers.base import (
-    Answer,
-    CauseOut,
-    Figures,
-    JsonValue,
-    Parameter,
-    SignatureOut,
-    Stored,
-    Time,
-)
+from jobs.answers.base import Answer, CauseOut, Figures, Parameter, SignatureOut, Stored, Time
 from jobs.messages.environments import InstalledPackage
+from jobs.spec.json_types import JsonValue
 
 
 class ModelOut(Answer):

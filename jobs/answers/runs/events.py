@@ -4,8 +4,9 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from pydantic import Discriminator, Field
 
-from jobs.answers.base import Figures, JsonObject, Nonfinite
+from jobs.answers.base import Figures, Nonfinite
 from jobs.messages.events import PhaseName
+from jobs.spec.json_types import JsonObject
 
 Cursor = Annotated[int, Field(description="The position in the root job's list of events.")]
 Seconds = Annotated[float, Field(description="Seconds since 1970, UTC.")]

@@ -4,9 +4,10 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from pydantic import Field
 
-from jobs.answers.base import Figures, JsonObject, Parameter, SignatureOut
+from jobs.answers.base import Figures, Parameter, SignatureOut
 from jobs.messages.reports.ensemble import MemberWeight
 from jobs.messages.reports.quantization import Agreement, CallTime, QuantizedBytes, Which
+from jobs.spec.json_types import JsonObject
 
 
 class BestTrialOut(TypedDict):

@@ -3,9 +3,7 @@
 from pydantic import Field
 
 from jobs.messages.reports.base import ModelReport
-
-type Shape = tuple[int | None, ...]
-"""Sizes of the axes of a tensor; null for a size that varies, as that of the rows does."""
+from jobs.spec.signature import Shape
 
 
 class VariableSummary(ModelReport):

@@ -6,10 +6,11 @@ from pydantic import ValidationError
 from jobs import access
 from jobs.messages.reports.model_summary import ModelSummary
 from jobs.models import ModelVersion, Project, User
+from jobs.queries.experiments.base_layers import layers_of
 from jobs.queries.registry import versions
 from jobs.queries.runs import model_reports
 from jobs.spec.experiment import ExperimentSpec
-from jobs.spec.plan.base_version import BaseVersion, layers_of
+from jobs.spec.plan.base_version import BaseVersion
 from jobs.spec.problems import Problem
 from jobs.spec.sections.version_model import VersionModel
 from jobs.spec.signature import Signature

@@ -1,12 +1,12 @@
 """Plans a fine-tuning: which layers are frozen, and how many parameters are trained."""
 
-from jobs.messages.reports.model_summary import Shape
 from jobs.spec.base import Frozen
 from jobs.spec.data.profile import Profile
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.base_version import BaseLayer, BaseVersion
 from jobs.spec.plan.variables import head_units
 from jobs.spec.sections.version_model import FineTuneArgs, VersionModel
+from jobs.spec.signature import Shape
 
 
 class PlannedLayer(Frozen):

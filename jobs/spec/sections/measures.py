@@ -36,6 +36,9 @@ DEFAULT_METRICS: dict[Task, tuple[str, ...]] = {
     "regression": ("mse", "mae", "r2"),
 }
 
+LONGEST_NAME = 200
+"""The most characters of a metric's name that are kept."""
+
 LARGER_IS_BETTER = frozenset({"acc", "accuracy", "auc", "precision", "recall", "f1", "iou", "score", "r2"})
 """Words in the names of metrics of which larger values are better."""
 EVALUATION_METRICS: dict[str, Literal["min", "max"]] = {

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator, model_validator
 
-from jobs.messages.events import LONGEST_NAME
 from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.algorithms.info import AlgorithmInfo
 from jobs.spec.base import DocumentedAs, Frozen
 from jobs.spec.sections.evaluation import Evaluation, Holdout, Turn
+from jobs.spec.sections.measures import LONGEST_NAME
 from jobs.spec.sections.pruning import Pruner
 from jobs.spec.sections.rungs import Bracket, RungOptions, total_epochs
 from jobs.spec.space.search_space import Space, Value, check_space, value_errors

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from jobs.messages.events import LONGEST_NAME
+from jobs.spec.sections.measures import LONGEST_NAME
 
 MAX_NAMES = 200
 """Different metrics of one run."""

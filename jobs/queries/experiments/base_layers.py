@@ -1,0 +1,67 @@
+"""Reads the layers of a registered version from its summary, for the plan of a fine-tuning."""
+
+from collections.abc import Iterator
+
+from jobs.messages.reports.model_summary import GraphNode, ModelSummary
+from jobs.spec.plan.base_version import STATISTICS, BaseLayer, BaseVersion
+
+
+def layers_of(summary: ModelSummary) -> tuple[tuple[BaseLayer, ...], tuple[str, ...], int | None]:
+    """Return the layers of a model, the models inside it, and the size of its head's input."""
+    graph = summary.graph
+    if graph is None or summary.graph_omitted:
+        # Of an earlier release, or of a very large model: only the layers of the model itself.
+        flat = tuple(
+            BaseLayer(
+                path=each.name, kind=each.kind, output_shape=each.output_shape, parameters=each.parameters,
+                trainable=each.parameters, types=tuple(each.dtypes),
+            )
+            for each in summary.layers
+        )  # fmt: skip
+        return flat, (), None
+    ordered = list(_in_order(graph))
+    layers = tuple(_layer(node) for node in ordered)
+    last = BaseVersion("", None, layers=layers).head
+    return layers, tuple(node.path for node in graph if node.is_model), _features(graph, ordered, last)
+
+
+def _in_order(graph: tuple[GraphNode, ...]) -> Iterator[GraphNode]:
+    """Yield the layers of a graph, those of a model inside in its place."""
+    children: dict[int | None, list[int]] = {}
+    for index, node in enumerate(graph):
+        children.setdefault(node.parent, []).append(index)
+    # A list of nodes to visit instead of recursion, which deeply nested models would exhaust.
+    todo = list(reversed(children.get(None, [])))
+    while todo:
+        index = todo.pop()
+        node = graph[index]
+        if node.is_model:
+            todo.extend(reversed(children.get(index, [])))
+        elif node.is_layer and node.kind != "InputLayer":
+            yield node
+
+
+def _layer(node: GraphNode) -> BaseLayer:
+    return BaseLayer(
+        path=node.path,
+        kind=node.kind,
+        output_shape=node.output_shapes[0] if node.output_shapes else None,
+        parameters=node.parameters,
+        trainable=node.trainable or _trainable_again(node),
+        types=node.dtypes,
+    )
+
+
+def _trainable_again(node: GraphNode) -> int:
+    """Estimate the trainable parameters of a layer that an earlier fine-tuning has frozen."""
+    if node.kind in STATISTICS:
+        return 0
+    # Scale, offset, and two statistics of the same size.
+    return node.parameters // 2 if node.kind == "BatchNormalization" else node.parameters
+
+
+def _features(graph: tuple[GraphNode, ...], ordered: list[GraphNode], last: int | None) -> int | None:
+    if last is None or len(ordered[last].inputs) != 1:
+        return None
+    source = graph[ordered[last].inputs[0]]
+    return source.output_shapes[0][-1] if source.output_shapes else None
