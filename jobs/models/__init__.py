@@ -13,9 +13,8 @@ from jobs.models.event import EventChunk
 from jobs.models.experiment import Experiment, Revision
 from jobs.models.fetch import Credential, Fetch
 from jobs.models.idempotency import IdempotencyKey
-from jobs.models.installation import InstallationSettings
+from jobs.models.installation import InstallationSettings, Lease
 from jobs.models.job import Job
-from jobs.models.lease import Lease
 from jobs.models.logins import LoginAttempts, LoginLink
 from jobs.models.metric import MetricChunk, MetricSeries
 from jobs.models.people import User

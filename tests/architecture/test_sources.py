@@ -1,12 +1,13 @@
 """Rules on the source that no import contract can express."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from tests.architecture.sources import imports, modules
+from tests.architecture.sources import ROOT, imports, modules
 
 CLOCKS = {"now", "utcnow", "today"}
 OWN_CLOCK = {
@@ -58,3 +59,9 @@ def test_there_are_no_import_cycles() -> None:
         TopologicalSorter({name: imports(name) for name in modules()}).prepare()
     except CycleError as error:
         pytest.fail(" → ".join(error.args[1]))
+
+
+def test_a_folder_of_the_domain_has_at_most_thirty_modules() -> None:
+    folders = Counter(path.parent.relative_to(ROOT) for path in (ROOT / "jobs").rglob("*.py"))
+    too_large = {str(folder): count for folder, count in folders.items() if count > 30}
+    assert too_large.keys() <= {"jobs/migrations"}
