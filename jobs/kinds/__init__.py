@@ -1,7 +1,8 @@
 """Registers the kinds of jobs in a table, and defines the order of an experiment's steps.
 
 A kind is one folder of this package: `payload.py` defines its payload, result and task, `facts.py` its
-properties, `actions.py` its behaviour. Nothing here imports an `actions.py`: `jobs.apps` does.
+properties, `actions.py` its behaviour, and `rows.py` the conditions that find its jobs, where other modules
+look for them. Nothing here imports an `actions.py`: `jobs.apps` does.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,3 @@
-from collections.abc import Collection
 from typing import Any, Self
 
 from django.db import models
@@ -6,15 +5,6 @@ from django.db import models
 from jobs.errors import Conflict
 from jobs.kinds import KINDS, kinds_that, kinds_with_public_name
 from jobs.kinds.base import Facts, Payload, Result
-from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
-from jobs.kinds.code_data.facts import CODE_DATA
-from jobs.kinds.dry_build.facts import DRY_BUILD
-from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
-from jobs.kinds.gate.facts import GATE
-from jobs.kinds.install.facts import INSTALL
-from jobs.kinds.profile.facts import PROFILE
-from jobs.kinds.register.facts import REGISTER
-from jobs.kinds.split_overview.facts import SPLIT_OVERVIEW
 from jobs.models.choices import choices
 from jobs.models.deletion import deletion_key
 from jobs.models.experiment import Experiment, Revision
@@ -59,75 +49,6 @@ class JobQuerySet(models.QuerySet["Job"]):
     def called(self, public_name: str) -> Self:
         """Return the jobs of the kinds that have this name in REST and on pages."""
         return self.filter(kind__in=kinds_with_public_name(public_name))
-
-    def external_searches(self) -> Self:
-        """Return the searches whose trials scripts outside Trainyard run."""
-        return self._of_kind(EXTERNAL_SEARCH)
-
-    def profiling(self, dataset_version: int) -> Self:
-        """Return the jobs that read this dataset version."""
-        return self._of_kind(PROFILE, dataset_version=dataset_version)
-
-    def comparing_parts(self, dataset_version: int, key: str) -> Self:
-        """Return the jobs that compare the parts of the split `key` of this dataset version."""
-        return self._of_kind(SPLIT_OVERVIEW, dataset_version=dataset_version, key=key)
-
-    def comparing_parts_of_any(self, dataset_versions: Collection[int]) -> Self:
-        """Return the jobs that compare the parts of splits of these dataset versions."""
-        return self._of_kind(SPLIT_OVERVIEW, dataset_version__in=dataset_versions)
-
-    def building(self, key: str) -> Self:
-        """Return the dry builds of own code with this key."""
-        return self._of_kind(DRY_BUILD, key=key)
-
-    def installations(self) -> Self:
-        """Return the installations of packages ahead of runs."""
-        return self.filter(kind=INSTALL.name)
-
-    def installing(self, requirements: str, **fields: Any) -> Self:
-        """Return the installations of packages for requirements with this digest."""
-        return self._of_kind(INSTALL, requirements=requirements, **fields)
-
-    def loading_data(self) -> Self:
-        """Return the jobs that load data by own code."""
-        return self.filter(kind=CODE_DATA.name)
-
-    def loading(self, code: str) -> Self:
-        """Return the jobs that load data by this version of code."""
-        return self._of_kind(CODE_DATA, code=code)
-
-    def validating(self, version: int) -> Self:
-        """Return the jobs that validate this version of a model."""
-        return self._of_kind(REGISTER, version=version)
-
-    def ensembles_of(self, search: int) -> Self:
-        """Return the ensembles of chosen trials of this search."""
-        return self._of_kind(CHOSEN_ENSEMBLE, search=search)
-
-    def profiling_any(self, dataset_versions: Collection[int]) -> Self:
-        """Return the jobs that read these dataset versions to describe them."""
-        return self._of_kind(PROFILE, dataset_version__in=dataset_versions)
-
-    def reading(self, dataset_versions: Collection[int]) -> Self:
-        """Return the jobs that use these dataset versions."""
-        return self.filter(payload_json__dataset_version__in=dataset_versions)
-
-    def validations(self) -> Self:
-        """Return the jobs that validate a version of a model."""
-        return self.filter(kind=REGISTER.name)
-
-    def checking(self, version: int, promotions: Collection[int]) -> Self:
-        """Return the validations of a version of a model, and the gates of its promotion requests."""
-        return self._of_kind(REGISTER, version=version) | self._of_kind(GATE, promotion__in=promotions)
-
-    def continuing(self, searches: Collection[int]) -> Self:
-        """Return the jobs that continue from trials of these searches."""
-        warm = self.filter(revision__spec_json__search__warm_start__in=searches)
-        return self._of_kind(CHOSEN_ENSEMBLE, search__in=searches) | warm
-
-    def _of_kind(self, facts: Facts, **payload: int | str | Collection[int]) -> Self:
-        wanted = {f"payload_json__{name}": value for name, value in payload.items()}
-        return self.filter(kind=facts.name, **wanted)
 
 
 JobManager = models.Manager.from_queryset(JobQuerySet)

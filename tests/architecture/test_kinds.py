@@ -15,11 +15,7 @@ NAMES = frozenset({*KINDS, *public_names()})
 BODIES = frozenset({"payload", "payload_json", "results", "results_json"})
 PARTS = ("payload.py", "facts.py", "actions.py")
 
-EXEMPT = (
-    "jobs/kinds/",
-    "jobs/migrations/",
-    "jobs/models/job.py",  # has the named look-ups of the queryset
-)
+EXEMPT = ("jobs/kinds/", "jobs/migrations/")
 QUERIES = frozenset({"filter", "exclude", "get", "create", "get_or_create", "update_or_create"})
 COMPARED = rf"""\.kind\s*[!=]==?\s*["'](?:{"|".join(sorted(NAMES))})["']"""
 IN_TEMPLATES = re.compile(rf"{COMPARED}|\b(?:payload|payload_json|results_json)\.\w")

@@ -10,6 +10,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from jobs.actions.storage import artifacts
+from jobs.kinds.profile.rows import profiles_of
 from jobs.models import DatasetVersion, Job, JobArtifact
 from jobs.spec.data.profile import Profile
 from jobs.store import store
@@ -39,7 +40,7 @@ def pets(people: People, tmp_path: Path) -> DatasetVersion:
     version.save(update_fields=["profile_json", "upload", "request"])
     path = tmp_path / "thumbnails.jpg"
     Image.fromarray(np.full((128, 512, 3), 120, np.uint8)).save(path)
-    job = Job.objects.profiling(version.pk).first() or factories.make_job(
+    job = Job.objects.filter(profiles_of(version.pk)).first() or factories.make_job(
         by=people.member, kind="profile", payload={"dataset_version": version.pk}, project=people.project
     )
     sheet = artifacts.adopt(store().put(path))

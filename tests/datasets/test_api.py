@@ -17,6 +17,7 @@ from pytest_django import Settings as SettingsWrapper
 
 from jobs.actions.data import datasets
 from jobs.kinds.profile.actions import ProfileActions
+from jobs.kinds.profile.rows import profiles_of
 from jobs.models import Dataset, DatasetVersion, IdempotencyKey, Job
 from jobs.queries.storage import disk_use
 from jobs.store import LocalStore, StoredFile, store
@@ -109,7 +110,7 @@ def test_an_upload_is_stored_unchanged_and_profiled_by_a_worker(api: Client) -> 
     assert version.upload is not None
     assert store().path(version.upload.digest).read_bytes() == CSV
     assert version.request["features"] == ["age", "bmi"]
-    assert Job.objects.profiling(version.pk).count() == 1
+    assert Job.objects.filter(profiles_of(version.pk)).count() == 1
 
 
 def test_the_next_upload_is_the_next_version(api: Client) -> None:
@@ -219,7 +220,7 @@ def test_roles_and_types_of_columns_are_corrected_with_the_upload(api: Client) -
     assert answer.status_code == 201
     version = DatasetVersion.objects.latest("pk")
     assert version.request["columns"] == columns
-    assert Job.objects.profiling(version.pk).get().kind == "profile"
+    assert Job.objects.filter(profiles_of(version.pk)).get().kind == "profile"
 
 
 @pytest.mark.parametrize(
@@ -352,7 +353,7 @@ def test_a_job_reads_the_files_in_their_order(api: Client) -> None:
     assert send_files(api, *parts, slug="parts").status_code == 201
     version = DatasetVersion.objects.get(dataset__slug="parts")
     worker = factories.make_worker("box")
-    attempt = factories.make_attempt(Job.objects.profiling(version.pk).get(), worker)
+    attempt = factories.make_attempt(Job.objects.filter(profiles_of(version.pk)).get(), worker)
     task = ProfileActions().build_task(attempt, {"folder": "."})
     contents = [
         Path(path).read_bytes()[-6:] for path in (task.path or "", *(part.path for part in task.more))

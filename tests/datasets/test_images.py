@@ -10,6 +10,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from jobs.kinds.profile.rows import profiles_of
 from jobs.models import Artifact, DatasetVersion, Job, JobArtifact
 from tests.datasets.making import PETS, make_ready
 from tests.images import folders, tarred, zipped
@@ -39,7 +40,7 @@ def pets(browser: Client, **fields: object) -> DatasetVersion:
     assert upload(browser, **fields).status_code == 303
     version = make_ready(DatasetVersion.objects.latest("pk"), PETS)
     sheet = Artifact.objects.create(digest="f" * 64, bytes=10)
-    job = Job.objects.profiling(version.pk).get()
+    job = Job.objects.filter(profiles_of(version.pk)).get()
     JobArtifact.objects.create(job=job, attempt=1, role="thumbnails", name="thumbnails.jpg", artifact=sheet)
     return version
 

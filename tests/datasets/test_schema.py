@@ -11,6 +11,7 @@ from django.test import Client
 
 from jobs.actions.data import datasets
 from jobs.actions.storage import artifacts
+from jobs.kinds.profile.rows import profiles_of
 from jobs.messages.overview import (
     ColumnGaps,
     Correlations,
@@ -174,7 +175,7 @@ def give_file(tmp_path: Path) -> Callable[..., None]:
     def give(role: str, text: str, attempt: int = 1) -> None:
         file = tmp_path / f"{role}.json"
         file.write_text(text)
-        job = Job.objects.profiling(newest().pk).get()
+        job = Job.objects.filter(profiles_of(newest().pk)).get()
         artifact = artifacts.adopt(store().put(file))
         job.artifacts.create(artifact=artifact, role=role, name=file.name, attempt=attempt)
 

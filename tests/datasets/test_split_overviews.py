@@ -7,7 +7,9 @@ import pytest
 from django.test import Client
 
 from jobs.actions.storage import artifacts
+from jobs.kinds.profile.rows import profiles_of
 from jobs.kinds.split_overview.payload import SplitOverviewPayload
+from jobs.kinds.split_overview.rows import overviews_of_any
 from jobs.messages.overview import Overview, PartRows, Repeats, SplitOverview, key_of
 from jobs.models import DatasetVersion, Job
 from jobs.queries.data import datasets as queries
@@ -41,7 +43,7 @@ def newest() -> DatasetVersion:
 
 
 def jobs() -> list[Job]:
-    return list(Job.objects.comparing_parts_of_any([newest().pk]).order_by("pk"))
+    return list(Job.objects.filter(overviews_of_any([newest().pk])).order_by("pk"))
 
 
 def post(client: Client, **split: Any) -> Any:
@@ -106,7 +108,7 @@ def test_a_split_that_is_impossible_is_refused_at_its_field(
 
 
 def test_the_split_of_the_profile_needs_no_job(api: Client, tmp_path: Path) -> None:
-    profile_job = Job.objects.profiling(newest().pk).get()
+    profile_job = Job.objects.filter(profiles_of(newest().pk)).get()
     give(profile_job, Overview(rows=40, sample_rows=40, split=Split()), tmp_path)
     assert post(api, stratify=False).json()["state"] == "completed", "the target has no classes"
     assert jobs() == []
@@ -160,7 +162,7 @@ def test_the_page_names_why_parts_could_not_be_compared(api: Client) -> None:
 def test_the_overview_of_a_version_is_read_once_for_its_page_and_not_while_a_job_compares_parts(
     api: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    profile_job = Job.objects.profiling(newest().pk).get()
+    profile_job = Job.objects.filter(profiles_of(newest().pk)).get()
     give(profile_job, Overview(rows=40, sample_rows=40, split=Split()), tmp_path)
     post(api, group="city")
     read: list[DatasetVersion] = []

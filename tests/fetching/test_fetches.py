@@ -19,6 +19,7 @@ from jobs.actions.storage import deletions, purge
 from jobs.errors import BadInput, Conflict, FetchFailed, Forbidden, NotFound, QuotaReached
 from jobs.fetching import download
 from jobs.fetching.download import Copying, run
+from jobs.kinds.profile.rows import profiles_of
 from jobs.models import Artifact, AuditEvent, Credential, Deletion, Fetch, Job, Project
 from jobs.queries.storage import disk_use
 from jobs.sources.base import Source
@@ -72,7 +73,7 @@ def test_a_fetched_file_is_stored_and_read_by_a_worker(world: World, stored: Pat
     )
     assert store().path(digest).read_bytes() == CSV
     assert store().path(digest).stat().st_mode & 0o777 == 0o600
-    assert Job.objects.profiling(version.pk).count() == 1
+    assert Job.objects.filter(profiles_of(version.pk)).count() == 1
     assert [path.name for path in files_in(stored)] == [digest]
 
 

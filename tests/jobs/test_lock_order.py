@@ -23,6 +23,7 @@ from jobs.actions.runs import attempt_end, attempts, control, runner_events, sch
 from jobs.actions.storage import deletions
 from jobs.errors import BadInput, NotFound, StaleState
 from jobs.kinds.gate.payload import GateResult
+from jobs.kinds.profile.rows import profiles_of
 from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.register.payload import RegisterPayload
 from jobs.kinds.train.facts import TRAIN
@@ -231,7 +232,7 @@ def test_a_version_that_is_profiled_again_and_a_deletion_in_its_project_end(yard
         lambda: deletions.delete(spare, by=yard.owner),
     )
     assert refusal is None
-    assert Job.objects.profiling(version.pk).exists()
+    assert Job.objects.filter(profiles_of(version.pk)).exists()
 
 
 def test_the_end_of_a_validation_and_a_stop_of_its_root_end(models: Registry) -> None:

@@ -21,6 +21,7 @@ from jobs.actions.runs import submit
 from jobs.actions.storage import artifacts
 from jobs.actions.storage.deletions import slug_taken
 from jobs.errors import BadInput, Conflict
+from jobs.kinds.profile.rows import profiles_of
 from jobs.models import Artifact, Dataset, DatasetVersion, Fetch, FurtherFile, Job, Project, User
 from jobs.spec.data.columns import LONE_ROLES, WEIGHTS, ColumnRequest
 from jobs.spec.data.dialect import DialectRequest, ReadOptions
@@ -278,7 +279,8 @@ def _ensure_bundled_one(slug: str, name: str, description: str) -> DatasetVersio
         request = {"source": "bundled", "bundled": slug}
         version, _ = dataset.versions.get_or_create(number=1, defaults={"request": request})
         # A job in any state counts, so that a failed one is not repeated at every start.
-        if version.state == DatasetVersion.State.PREPARING and not Job.objects.profiling(version.pk).exists():
+        profiles = Job.objects.filter(profiles_of(version.pk))
+        if version.state == DatasetVersion.State.PREPARING and not profiles.exists():
             submit.profile(version, by=None)
     return version
 
@@ -528,7 +530,7 @@ def profile_again(version: DatasetVersion, *, by: User) -> Job:
             quotas.require_room_for_job(project)
         failed = DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.FAILED)
         # A failed version may already be read again, if a user retried its job instead.
-        is_being_read = Job.objects.profiling(version.pk).unfinished().exists()
+        is_being_read = Job.objects.filter(profiles_of(version.pk)).unfinished().exists()
         if is_being_read or not failed.update(state=DatasetVersion.State.PREPARING, error=None):
             raise Conflict(f"{version} is {version.state}: only a failed version can be read again")
         job = submit.profile(version, by=by)

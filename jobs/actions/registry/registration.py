@@ -17,6 +17,7 @@ from jobs.actions.storage import artifacts, deletions
 from jobs.errors import BadInput, BadSpec, Conflict, NotFound
 from jobs.kinds import kinds_that
 from jobs.kinds.register.payload import RegisterResult
+from jobs.kinds.register.rows import validations_of
 from jobs.models import (
     CodeVersion,
     Job,
@@ -196,7 +197,7 @@ def describe(version: ModelVersion, *, by: User) -> Job:
         deletions.require_present(project, version)
         if version.state != ModelVersion.State.CANDIDATE:
             raise Conflict(f"{version} is {version.state}: only the layers of candidates can be read.")
-        if Job.objects.validating(version.pk).exclude(state__in=FINAL).exists():
+        if Job.objects.filter(validations_of(version.pk)).exclude(state__in=FINAL).exists():
             raise Conflict(f"A job is reading {version} already.")
         quotas.require_room_for_job(project)
         job = submit.register(version, by=by)

@@ -26,6 +26,7 @@ from jobs.actions.transition import move
 from jobs.errors import BadInput, StaleState
 from jobs.kinds.external_search.facts import EXTERNAL_SEARCH
 from jobs.kinds.external_search.payload import Address, ExternalSearch, ExternalSearchPayload, with_defaults
+from jobs.kinds.external_search.rows import external_searches
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job, Lease, Project, Trial, User, Worker
 from jobs.models.attempt import AttemptQuerySet
@@ -72,7 +73,7 @@ def open_search(project: Project, name: str, wanted: ExternalSearch, *, by: User
     with transaction.atomic():
         # Locked, so that two chiefs with the same name open one search.
         Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-        named = Job.objects.external_searches().filter(project=project, title=name)
+        named = Job.objects.filter(external_searches(), project=project, title=name)
         job = named.unfinished().order_by("-pk").first()
         is_new = job is None
         if job is None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from jobs.answers.code.code import DryBuildOut
 from jobs.kinds.dry_build.payload import DryBuildPayload, DryBuildResult
+from jobs.kinds.dry_build.rows import dry_builds_of
 from jobs.messages.code import CodeArgument, CodeEntry
 from jobs.models import CodeVersion, DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
@@ -130,7 +131,7 @@ def payload_for(spec: ExperimentSpec, version: DatasetVersion, profile: Profile)
 
 def jobs_of(project: Project, payload: DryBuildPayload) -> JobQuerySet:
     """Return the dry builds of a project that build the same, newest first."""
-    return Job.objects.building(payload.key).filter(project=project).order_by("-pk")
+    return Job.objects.filter(dry_builds_of(payload.key), project=project).order_by("-pk")
 
 
 def built(project: Project, payload: DryBuildPayload) -> BuiltModel | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from jobs.kinds.install.payload import InstallPayload
+from jobs.kinds.install.rows import installations, installations_of
 from jobs.models import CodeVersion, Job
 from jobs.models.job import JobQuerySet
 from jobs.queries.code import sandboxes
@@ -62,14 +63,14 @@ def open_jobs(version: CodeVersion, **fields: bool) -> JobQuerySet:
     """
     packages = version.found.packages
     requirements = digest_of(packages.requirements if packages is not None else ())
-    rows = Job.objects.installing(requirements, **fields).filter(project=version.project_id)
+    rows = Job.objects.filter(installations_of(requirements, **fields), project=version.project_id)
     return rows.exclude(state__in=FINAL)
 
 
 def running() -> ByPackages:
     """Return the packages that workers install now."""
     found = {}
-    for job in Job.objects.installations().filter(state__in=_WORKING):
+    for job in Job.objects.filter(installations(), state__in=_WORKING):
         payload = job.payload_as(InstallPayload)
         found[Installing(job.pool, job.project_id, payload.requirements, payload.for_engine)] = job.pk
     return found

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from jobs.answers.code.code import CodeDataOut
 from jobs.kinds.code_data.payload import CodeDataPayload, CodeDataResult
+from jobs.kinds.code_data.rows import data_loads, data_loads_by
 from jobs.messages.code import CodeEntry
 from jobs.models import CodeVersion, DatasetVersion, Job, Project
 from jobs.models.job import JobQuerySet
@@ -48,7 +49,7 @@ def problem_of_entry(version: CodeVersion, wanted: str) -> str | None:
 
 def jobs_of(version: CodeVersion) -> JobQuerySet:
     """Return the jobs that load data by a version of code, newest first."""
-    rows = Job.objects.loading(version.digest).filter(project=version.project)
+    rows = Job.objects.filter(data_loads_by(version.digest), project=version.project)
     return rows.select_related("created_by").order_by("-pk")
 
 
@@ -85,7 +86,7 @@ def made_by(jobs: Iterable[Job]) -> Mapping[int, DatasetVersion]:
 
 def newest_versions(project: Project) -> dict[str, DatasetVersion]:
     """Return the newest version of a data set that each code of a project has loaded, by its digest."""
-    jobs = Job.objects.loading_data().filter(project=project).order_by("-pk")[:MOST_READ]
+    jobs = Job.objects.filter(data_loads(), project=project).order_by("-pk")[:MOST_READ]
     made = made_by(jobs)
     return {job.payload_as(CodeDataPayload).code: made[job.pk] for job in reversed(jobs) if job.pk in made}
 

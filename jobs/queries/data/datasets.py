@@ -20,6 +20,7 @@ from jobs.answers.data.datasets import (
     PreviewOut,
 )
 from jobs.errors import NotFound
+from jobs.kinds.profile.rows import profiles_of, profiles_of_any
 from jobs.messages.overview import Overview, Sample, SplitOverview
 from jobs.models import Dataset, DatasetVersion, Experiment, Fetch, Job, JobArtifact, Project, Revision, User
 from jobs.queries.data.causes import cause_of
@@ -71,7 +72,7 @@ def is_being_read(project: Project, slug: str) -> bool:
 
 def profile_job(version: DatasetVersion) -> Job | None:
     """Return the newest job that reads this version."""
-    return Job.objects.profiling(version.pk).order_by("-pk").first()
+    return Job.objects.filter(profiles_of(version.pk)).order_by("-pk").first()
 
 
 def used_by(user: User, dataset: Dataset) -> QuerySet[Experiment]:
@@ -150,7 +151,8 @@ def shown_version(version: DatasetVersion) -> DatasetVersionOut:
 
 def shown_versions(versions: Sequence[DatasetVersion]) -> list[DatasetVersionOut]:
     """Return the API representation of versions, with one query for the jobs that read them."""
-    jobs = Job.objects.profiling_any([version.pk for version in versions]).only("kind", "payload_json")
+    read = profiles_of_any([version.pk for version in versions])
+    jobs = Job.objects.filter(read).only("kind", "payload_json")
     # In ascending order, so that the newest job of each version remains.
     job_of = {job.payload.dataset_version: job.pk for job in jobs.order_by("pk")}
     fetch_of = {

@@ -6,6 +6,7 @@ from django.db.models import Q
 
 from jobs import access
 from jobs.answers.data.datasets import SplitOverviewOut
+from jobs.kinds.split_overview.rows import overviews_of_split
 from jobs.messages.overview import Overview, SplitOverview, key_of
 from jobs.models import DatasetVersion, Job, Project, User
 from jobs.models.job import JobQuerySet
@@ -84,7 +85,7 @@ def _without_job(split: Split, state: str, found: SplitOverview | None = None) -
 
 def _jobs(version: DatasetVersion, split: Split) -> JobQuerySet:
     """Return the jobs of a canonical split, newest first."""
-    return Job.objects.comparing_parts(version.pk, key_of(split)).order_by("-pk")
+    return Job.objects.filter(overviews_of_split(version.pk, key_of(split))).order_by("-pk")
 
 
 def _ended_without(version: DatasetVersion, split: Split, homes: Collection[Project]) -> Job | None:

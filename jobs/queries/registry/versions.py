@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from jobs import access
 from jobs.kinds.register.payload import RegisterPayload, RegisterResult
+from jobs.kinds.register.rows import validations_of
 from jobs.models import (
     DatasetVersion,
     Job,
@@ -97,7 +98,7 @@ def about_variant(version: ModelVersion) -> str:
 
 def validation_result(version: ModelVersion) -> RegisterResult | None:
     """Return the result of the version's newest completed validation; None without one."""
-    done = Job.objects.validating(version.pk).filter(state=JobState.COMPLETED).order_by("-pk").first()
+    done = Job.objects.filter(validations_of(version.pk), state=JobState.COMPLETED).order_by("-pk").first()
     return RegisterResult.model_validate(done.results_json) if done is not None else None
 
 

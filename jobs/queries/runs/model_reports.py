@@ -11,6 +11,7 @@ from jobs.answers.runs.model_reports import ModelReportOut, ReportRole
 from jobs.errors import NotFound
 from jobs.kinds import KINDS
 from jobs.kinds.ensemble.payload import EnsemblePayload, member_name
+from jobs.kinds.register.rows import validations_of
 from jobs.messages.reports.base import ModelReport
 from jobs.messages.reports.evaluation import EVALUATION
 from jobs.messages.reports.model_summary import ModelSummary
@@ -53,7 +54,7 @@ def of_version(version: ModelVersion, roles: Sequence[str] = ROLES) -> list[Stor
     Its summary is that of its validation, if there is one: it can be made again for a version of an earlier
     release.
     """
-    validations = list(Job.objects.validating(version.pk))
+    validations = list(Job.objects.filter(validations_of(version.pk)))
     jobs = {job.pk: job for job in (*validations, version.source_job) if job is not None}
     found = _newest(JobArtifact.objects.filter(job__in=jobs, role__in=roles), jobs)
     made = {each.role: each for each in found if each.job.pk == version.source_job_id}

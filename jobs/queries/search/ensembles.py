@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from jobs.kinds.chosen_ensemble.rows import ensembles_of
 from jobs.models import Job, Trial
 from jobs.queries.search import outcomes
 from jobs.states import TrialState
@@ -49,7 +50,7 @@ def candidates(trial: Trial) -> list[Candidate]:
     Trials with the same values are left out.
     """
     search = trial.job
-    newest = Job.objects.ensembles_of(search.pk).only("kind", "payload_json").order_by("-pk").first()
+    newest = Job.objects.filter(ensembles_of(search.pk)).only("kind", "payload_json").order_by("-pk").first()
     chosen = newest.payload.chosen_trials() if newest is not None else None
     members = set(chosen.numbers) if chosen is not None else set()
     # One more than needed, since `trial` itself may be among the best.

@@ -6,7 +6,10 @@ from itertools import islice
 from django.db.models import Model, Q, QuerySet
 
 from jobs.answers.storage.deletions import ReferrerOut
+from jobs.kinds.chosen_ensemble.rows import ensembles_of_any
 from jobs.kinds.register.payload import RegisterPayload
+from jobs.kinds.register.rows import validations
+from jobs.kinds.rows import that_read_any
 from jobs.models import (
     Alias,
     Attempt,
@@ -60,7 +63,8 @@ def _readers_of_jobs(scope: Scope) -> Iterator[ReferrerOut]:
     if not searches:
         return
     outside = Job.objects.unfinished().exclude(pk__in=scope.jobs.values("pk"))
-    for job in _few(outside.continuing(searches)):
+    warm_started = Q(revision__spec_json__search__warm_start__in=searches)
+    for job in _few(outside.filter(ensembles_of_any(searches) | warm_started)):
         yield _job(job, "continues from trials of it and has not ended")
 
 
@@ -69,7 +73,7 @@ def _versions_from_jobs(scope: Scope) -> Iterator[ReferrerOut]:
     outside = ModelVersion.objects.exclude(pk__in=scope.versions.values("pk")).select_related("model")
     for version in _few(outside.filter(source_job__in=scope.jobs.values("pk"))):
         yield _version(version, "was made by it and needs its lineage")
-    validated = [job.payload_as(RegisterPayload).version for job in scope.jobs.roots().validations()]
+    validated = [job.payload_as(RegisterPayload).version for job in scope.jobs.roots().filter(validations())]
     for version in _few(outside.filter(pk__in=validated)):
         yield _version(version, "was validated by it")
     gates = PromotionRequest.objects.open().filter(gate_job__in=scope.jobs.values("pk"), version__in=outside)
@@ -93,7 +97,7 @@ def _readers_of(dataset: Dataset, scope: Scope) -> Iterator[ReferrerOut]:
         yield _experiment(experiment, "uses its data")
     versions = list(dataset.versions.values_list("pk", flat=True))
     jobs = Job.objects.roots().exclude(pk__in=scope.jobs.values("pk"))
-    for job in _few(jobs.reading(versions)):
+    for job in _few(jobs.filter(that_read_any(versions))):
         yield _job(job, "was trained on its data")
 
 

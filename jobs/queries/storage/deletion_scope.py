@@ -5,6 +5,10 @@ from typing import Self
 
 from django.db.models import Model, Q, QuerySet
 
+from jobs.kinds.gate.rows import gates_of_any
+from jobs.kinds.profile.rows import profiles_of_any
+from jobs.kinds.register.rows import validations_of
+from jobs.kinds.split_overview.rows import overviews_of_any
 from jobs.models import (
     Artifact,
     Checkpoint,
@@ -82,7 +86,7 @@ class Scope:
                 return empty.changed(jobs=Job.objects.filter(Q(pk=row.pk) | Q(parent=row) | Q(root=row)))
             case Dataset():
                 read = list(row.versions.values_list("pk", flat=True))
-                own_jobs = Job.objects.profiling_any(read) | Job.objects.comparing_parts_of_any(read)
+                own_jobs = Job.objects.filter(profiles_of_any(read) | overviews_of_any(read))
                 return empty.changed(datasets=Dataset.objects.filter(pk=row.pk), jobs=own_jobs)
             case ModelVersion():
                 own_versions = ModelVersion.objects.filter(pk=row.pk)
@@ -171,4 +175,4 @@ def artifacts_of(
 def _checks_of(version: ModelVersion) -> JobQuerySet:
     """Return the validations and gates of a version that are no steps of an experiment's job."""
     requests = list(PromotionRequest.objects.filter(version=version).values_list("pk", flat=True))
-    return Job.objects.roots().checking(version.pk, requests)
+    return Job.objects.roots().filter(validations_of(version.pk) | gates_of_any(requests))
