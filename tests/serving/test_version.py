@@ -5,9 +5,9 @@ from pathlib import Path
 
 from jobs.messages.release import ReleasedVersion
 from workers.serving.metrics import Metrics
-from workers.serving.releases.artifacts import MODEL
 from workers.serving.settings import Limits
 from workers.serving.traffic import Traffic
+from workers.serving.versions.artifacts import MODEL
 from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.child_starter import ChildStarter
 from workers.serving.versions.sandboxed_model import SandboxSettings

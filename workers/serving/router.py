@@ -25,7 +25,6 @@ from workers.serving.direct import DirectPredictions
 from workers.serving.direct_http import DirectHttpProtocol
 from workers.serving.eviction import evict_programs
 from workers.serving.metrics import Labels, Metrics
-from workers.serving.releases.artifacts import Artifacts
 from workers.serving.releases.catalog import Catalog
 from workers.serving.releases.dashboard import Dashboard
 from workers.serving.releases.endpoint import Endpoint
@@ -34,6 +33,7 @@ from workers.serving.releases.state import StateFile
 from workers.serving.releases.verification import ReleaseVerifier
 from workers.serving.settings import Settings
 from workers.serving.traffic import Traffic, next_run
+from workers.serving.versions.artifacts import Artifacts
 from workers.serving.versions.child_process import ChildCommand
 from workers.serving.versions.child_starter import ChildStarter
 from workers.serving.versions.sandboxed_model import SandboxSettings

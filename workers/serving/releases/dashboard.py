@@ -9,7 +9,7 @@ import httpx2
 
 from jobs.messages.release import ReplicaReport
 from workers.serving.access import Access
-from workers.serving.releases.artifacts import ArtifactRefused
+from workers.serving.versions.artifacts import ArtifactRefused
 
 _POLL_SECONDS = 25
 # A token may be replaced later, so 401 and 403 are not among them.

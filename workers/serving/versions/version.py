@@ -25,10 +25,10 @@ from workers.model_process.signature_check import SignatureMismatch, check_signa
 from workers.serving.asgi import Headers, Request
 from workers.serving.metrics import Metrics
 from workers.serving.protocols.tfs_views import State, VersionStatus
-from workers.serving.releases.artifacts import CODE, MODEL, ArtifactRefused
 from workers.serving.settings import Limits
 from workers.serving.table import ServedTable, columns_of, read_table, window_of
 from workers.serving.traffic import Traffic
+from workers.serving.versions.artifacts import CODE, MODEL, ArtifactRefused
 from workers.serving.versions.batcher import Answer, Batcher, BatchLimits, Outputs, WorkItem
 from workers.serving.versions.child_process import ChildExited, ChildFailed, ChildProcess, LoadedModel
 from workers.serving.versions.child_starter import ChildStarter
