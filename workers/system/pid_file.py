@@ -15,4 +15,5 @@ def write_pid_file(folder: Path, pid: int) -> None:
 
 
 def remove_pid_file(folder: Path) -> None:
+    """Delete the file that `write_pid_file` wrote, if there is one."""
     (folder / "process.json").unlink(missing_ok=True)

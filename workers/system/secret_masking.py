@@ -27,6 +27,7 @@ class SecretMasker:
         )
 
     def mask(self, line: str) -> str:
+        """Return a line with each secret replaced."""
         for secret in self._secrets:
             line = line.replace(secret, MASK)
         for pattern in _PATTERNS:

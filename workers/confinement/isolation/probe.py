@@ -13,7 +13,7 @@ from pathlib import Path
 # Runners need Python's packages and this program, which may be in a folder that they cannot enter.
 import numpy  # noqa: F401
 
-import workers.runner.control_reader  # noqa: F401
+import workers.system.line_splitter  # noqa: F401
 
 
 def main() -> None:
