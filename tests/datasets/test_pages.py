@@ -21,7 +21,7 @@ from tests.datasets.test_api import CSV
 from tests.factories import make_dataset, profile
 from tests.markup import squeezed, text_of
 from tests.world import World
-from webapp.pages.pictures import histogram_bars, png_uri
+from webapp.pages.data.pictures import histogram_bars, png_uri
 from workers.engine.data.encode import array_types
 from workers.engine.data.table import Table
 

@@ -15,7 +15,7 @@ from tests.factories import make_dataset, make_experiment, make_job, profile
 from tests.markup import one_line
 from tests.people import browser_of
 from tests.registry.conftest import Yard
-from webapp.pages import tryout
+from webapp.pages.registry import tryout
 from workers.engine.data.encode import encode
 from workers.engine.data.table import Table
 from workers.engine.tasks.profile import make_profile

@@ -19,7 +19,7 @@ from tests.factories import make_dataset, make_experiment, make_job
 from tests.markup import squeezed, text_of
 from tests.people import browser_of
 from tests.registry.conftest import Yard
-from webapp.pages import tryout_columns
+from webapp.pages.registry import tryout_columns
 from workers.features.images import decode
 
 TENSOR = TensorSpec(name="input", dtype="float32", shape=(13,))

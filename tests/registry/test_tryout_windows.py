@@ -14,7 +14,7 @@ from tests.markup import one_line
 from tests.people import browser_of
 from tests.registry.conftest import Yard
 from webapp.http_errors import Malformed
-from webapp.pages import tryout_columns, tryout_windows
+from webapp.pages.registry import tryout_columns, tryout_windows
 
 TENSOR = TensorSpec(name="input", dtype="float32", shape=(3, 2))
 WINDOW = InputWindow(rows=3, horizon=1, time="bought", group="city")

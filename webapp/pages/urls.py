@@ -1,44 +1,28 @@
 """Collects the URL patterns of all page modules."""
 
-from webapp.pages import (
-    account,
-    answer,
-    audit,
-    code,
+from webapp.pages import demo, docs, home, site_search, styleguide
+from webapp.pages.audit import audit
+from webapp.pages.code import code, settings
+from webapp.pages.data import (
     credentials,
     dataset_roles,
     dataset_split,
     dataset_upload,
     dataset_version,
     datasets,
-    deletions,
-    demo,
-    docs,
-    endpoints,
+)
+from webapp.pages.experiments import (
     experiment_columns,
     experiment_form,
     experiments,
     find_model,
-    gates,
-    home,
-    jobs,
-    kind_submission,
-    people,
-    projects,
-    promotions,
-    queue,
-    registration,
-    registry,
     scripts,
-    search_changes,
-    settings,
-    site_search,
-    storage,
-    styleguide,
-    tokens,
-    trials,
-    workers,
 )
+from webapp.pages.people import account, people, projects, tokens
+from webapp.pages.registry import endpoints, gates, promotions, registration, registry
+from webapp.pages.runs import jobs, kind_submission, queue, workers
+from webapp.pages.search import answer, search_changes, trials
+from webapp.pages.storage import deletions, storage
 
 urlpatterns = [
     *home.urls,

@@ -24,8 +24,8 @@ from webapp.forms.experiment.sections import SECTIONS
 from webapp.forms.script.script import is_script
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
-from webapp.pages import scripts
-from webapp.pages.experiments import in_project
+from webapp.pages.experiments import scripts
+from webapp.pages.experiments.experiments import in_project
 from webapp.pages.shortcuts import (
     Request,
     crumbs,

@@ -19,7 +19,7 @@ from jobs.queries.search import (
     templates_tried,
 )
 from webapp import analysis
-from webapp.pages.importance import Tendency, tendency
+from webapp.pages.search.importance import Tendency, tendency
 from webapp.pages.shortcuts import Request
 from webapp.templatetags import words
 

@@ -7,7 +7,7 @@ from django.urls import path
 from jobs.errors import NotFound
 from jobs.queries.data import datasets as queries
 from jobs.queries.paging import page_of
-from webapp.pages.dataset_lookup import dataset_of, home_of
+from webapp.pages.data.dataset_lookup import dataset_of, home_of
 from webapp.pages.shortcuts import Request, crumbs, page, redirect, render, url, writable_projects
 
 

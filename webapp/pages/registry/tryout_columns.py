@@ -15,7 +15,7 @@ from jobs.spec.data.images import MAX_IMAGE_BYTES
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.problems import Problem
 from jobs.spec.signature import Signature
-from webapp.pages.pictures import png_uri
+from webapp.pages.data.pictures import png_uri
 
 Widget = Literal["number", "select", "text", "textarea", "date", "datetime-local", "image"]
 NAME = "column"

@@ -14,7 +14,7 @@ from jobs.spec.problems import Problem
 from jobs.spec.signature import InputWindow, Signature
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
-from webapp.pages import tryout_columns
+from webapp.pages.registry import tryout_columns
 
 NAME = "instance"
 DELIMITERS = (",", ";", "\t")

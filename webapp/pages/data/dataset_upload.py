@@ -23,7 +23,7 @@ from jobs.spec.sections.data import Task
 from webapp.forms import dialects
 from webapp.forms import images as image_options
 from webapp.http_errors import TooLarge, UnsupportedMediaType
-from webapp.pages.dataset_lookup import dataset_of, home_of
+from webapp.pages.data.dataset_lookup import dataset_of, home_of
 from webapp.pages.shortcuts import (
     Request,
     action,

@@ -17,7 +17,7 @@ from jobs.queries.registry import releases as release_queries
 from jobs.queries.registry import traffic
 from webapp import prediction
 from webapp.forms.registry import DownForm, RollbackForm
-from webapp.pages import tryout
+from webapp.pages.registry import tryout
 from webapp.pages.shortcuts import (
     Request,
     action,

@@ -20,9 +20,9 @@ from jobs.spec.sections.data import TARGET_GAPS, Task
 from webapp.forms import dialects
 from webapp.forms import images as image_options
 from webapp.forms.dialects import BAD_ROWS_HINT
-from webapp.pages.dataset_columns import first_rows, profile_context
-from webapp.pages.dataset_lookup import dataset_of, home_of, project_for, version_of
-from webapp.pages.dataset_split import split_context
+from webapp.pages.data.dataset_columns import first_rows, profile_context
+from webapp.pages.data.dataset_lookup import dataset_of, home_of, project_for, version_of
+from webapp.pages.data.dataset_split import split_context
 from webapp.pages.shortcuts import (
     Request,
     action,

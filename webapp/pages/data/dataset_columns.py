@@ -9,7 +9,7 @@ from jobs.queries.paging import Page
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.data.split_roles import resolved
 from jobs.spec.sections.data import Split
-from webapp.pages.pictures import Bar, histogram_bars, png_uri
+from webapp.pages.data.pictures import Bar, histogram_bars, png_uri
 from webapp.pages.shortcuts import Request
 from webapp.templatetags import words
 

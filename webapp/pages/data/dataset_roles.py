@@ -17,7 +17,7 @@ from jobs.spec.data.images import ImageOptions
 from jobs.spec.problems import Problem
 from webapp.forms import dialects
 from webapp.forms import images as image_options
-from webapp.pages.dataset_lookup import dataset_of, home_of
+from webapp.pages.data.dataset_lookup import dataset_of, home_of
 from webapp.pages.shortcuts import Request, action, notify, redirect, url
 
 

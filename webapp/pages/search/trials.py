@@ -17,9 +17,9 @@ from jobs.queries.search import outcomes, scoring, trial_decisions, trial_detail
 from jobs.queries.search import trials as queries
 from jobs.states import FINAL, TRIAL_FINAL, TrialState
 from webapp.forms.trials import TrialForm, read_numbers
-from webapp.pages.job_overview import runs_script
-from webapp.pages.job_tabs import pair_metrics, space_of
-from webapp.pages.jobs import job_page
+from webapp.pages.runs.job_overview import runs_script
+from webapp.pages.runs.job_tabs import pair_metrics, space_of
+from webapp.pages.runs.jobs import job_page
 from webapp.pages.shortcuts import (
     Request,
     action,

@@ -16,7 +16,7 @@ from webapp import prediction
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 from webapp.limits import images
-from webapp.pages import tryout_columns, tryout_windows
+from webapp.pages.registry import tryout_columns, tryout_windows
 
 MAX_FIELDS = 40
 MAX_COLUMNS = 100
