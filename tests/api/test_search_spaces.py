@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from jobs.models import User
-from webapp.api import search_spaces
+from webapp.api.experiments import search_spaces
 
 SWEEP = "method: random\nparameters: {units: {values: [16, 32]}, rate: {distribution: normal}}"
 UNITS = {"name": "units", "kind": "int", "min": 16, "max": 64, "step": 16}

@@ -18,7 +18,7 @@ EXCEPTIONS = {
     "webapp/api/site": "builds the API",
     "webapp/api/throttle": "limits all requests",
     "webapp/pages/people/account": "a person's own page; its reads and writes are those of people and tokens",
-    "webapp/api/account": "the caller; its reads are those of people",
+    "webapp/api/people/account": "the caller; its reads are those of people",
     "webapp/pages/data/dataset_columns": "the part of the page of a version with its columns",
     "webapp/pages/data/dataset_lookup": "finds the data set of the address of such a page",
     "webapp/pages/data/dataset_split": "the part of the page of a version that compares the parts of a split",

@@ -4,9 +4,9 @@ from typing import Any
 
 from ninja.openapi.schema import OpenAPISchema
 
-from webapp.api import uploads
+from webapp.api.data import uploads
+from webapp.api.data.uploads import FORMS
 from webapp.api.problems import MEDIA_TYPE
-from webapp.api.uploads import FORMS
 
 DESCRIPTION = """\
 The REST API of Trainyard. It can do everything that the pages can.

@@ -17,8 +17,8 @@ from jobs.answers.code.code import (
 from jobs.models import CodeVersion, Project
 from jobs.queries.code import code as queries
 from webapp import code_reader
-from webapp.api import uploads
 from webapp.api.auth import actor
+from webapp.api.data import uploads
 from webapp.api.idempotency import begin, idempotent_upload
 from webapp.api.media import form_text, is_multipart
 from webapp.api.paging import NEWEST, Page, Paging, paginate

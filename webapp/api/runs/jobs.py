@@ -31,8 +31,8 @@ from webapp.api.auth import actor, caller
 from webapp.api.idempotency import idempotent
 from webapp.api.media import fast_json
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk
+from webapp.api.search.trials import Numbers, numbers_of
 from webapp.api.shapes import Id, In, Number, OneOf
-from webapp.api.trials import Numbers, numbers_of
 from webapp.downloads import described
 from webapp.live import sse
 from webapp.live.event_stream import Reader

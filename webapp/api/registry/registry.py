@@ -29,12 +29,13 @@ from jobs.queries.runs import jobs as job_queries
 from jobs.spec.gates import GateRules
 from jobs.spec.problems import Problem, problems
 from jobs.spec.sections.data import Slug as ModelName
-from webapp.api import etags, media, uploads
+from webapp.api import etags, media
 from webapp.api.auth import actor, needs
+from webapp.api.data import uploads
+from webapp.api.data.uploads import VersionIn
 from webapp.api.idempotency import begin, idempotent, idempotent_upload
 from webapp.api.paging import Page, Paging, paginate
 from webapp.api.shapes import In, Number, Slug, Text
-from webapp.api.uploads import VersionIn
 from webapp.http_errors import StaleEtag
 from webapp.json_text import read_json
 from webapp.uploads import file_on_disk

@@ -19,8 +19,8 @@ from jobs.models import Dataset, DatasetVersion, Project, ResumableUpload
 from jobs.queries.data import datasets as queries
 from jobs.spec.data.dialect import ReadOptions
 from jobs.spec.problems import Problem
-from webapp.api import uploads
 from webapp.api.auth import actor
+from webapp.api.data import uploads
 from webapp.api.idempotency import begin, idempotent, idempotent_upload
 from webapp.api.media import form_text, is_multipart
 from webapp.api.paging import Page, Paging, paginate, paginate_bulk
