@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.forms.people import ProjectForm
+from webapp.forms.people.people import ProjectForm
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.engine import field_effects_of_own_models as own
 from tests.engine.helpers import csv_file, profiled
 from tests.engine.sequences import waves
 from tests.engine.texts import reviews
-from webapp.forms.experiment.schema import VARIANTS, leaves
+from webapp.forms.experiments.experiment.schema import VARIANTS, leaves
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from jobs.spec.data.profile import Column, Profile
 from tests.datasets.making import SHOP, make_ready
 from tests.factories import make_dataset
 from tests.world import World
-from webapp.forms.experiment.preprocessing import choice_of, choices
+from webapp.forms.experiments.experiment.preprocessing import choice_of, choices
 
 PLACE = "/p/yard/experiments/columns?dataset=shop"
 COLUMNS = {

@@ -12,7 +12,7 @@ from jobs.actions.experiments import experiments
 from jobs.models import Experiment, Job, Membership
 from tests.markup import text_of
 from tests.world import World
-from webapp.forms.experiment import conflict
+from webapp.forms.experiments.experiment import conflict
 
 HOME = "/p/yard/experiments"
 

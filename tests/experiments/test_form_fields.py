@@ -12,12 +12,12 @@ from jobs.spec.space.searchable import SEARCHABLE_FIT_FIELDS
 from jobs.spec.templates import TEMPLATES
 from jobs.spec.templates.info import TemplateInfo
 from tests.datasets.making import DIABETES, DIGITS
-from webapp.forms.experiment.advice import FORMATS
-from webapp.forms.experiment.rows import FIT_RANGES, OVERRIDES
-from webapp.forms.experiment.running import PRECISION
-from webapp.forms.experiment.schema import VARIANTS, leaves
-from webapp.forms.experiment.sections import EXEMPT, SECTIONS, covered
-from webapp.forms.experiment.start import starting_spec, suitable_template
+from webapp.forms.experiments.experiment.advice import FORMATS
+from webapp.forms.experiments.experiment.rows import FIT_RANGES, OVERRIDES
+from webapp.forms.experiments.experiment.running import PRECISION
+from webapp.forms.experiments.experiment.schema import VARIANTS, leaves
+from webapp.forms.experiments.experiment.sections import EXEMPT, SECTIONS, covered
+from webapp.forms.experiments.experiment.start import starting_spec, suitable_template
 
 
 def test_every_field_of_the_spec_is_in_the_form_or_exempt_with_a_reason() -> None:

@@ -12,7 +12,7 @@ from tests.code.making import zipped
 from tests.datasets.making import bundle
 from tests.markup import squeezed
 from tests.people import People, browser_of
-from webapp.forms.script.arguments import read_value, shown_value
+from webapp.forms.experiments.script.arguments import read_value, shown_value
 
 TRAIN = """
 import argparse

@@ -3,7 +3,7 @@
 import pytest
 from django import forms
 
-from webapp.forms.kind_submission import JsonField
+from webapp.forms.runs.kind_submission import JsonField
 
 DEEP = "[" * 100_000
 

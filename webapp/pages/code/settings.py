@@ -8,7 +8,7 @@ from jobs import access
 from jobs.actions.code import installation_settings as actions
 from jobs.messages.sandbox import LEVELS, Level
 from jobs.queries.code import installation, sandboxes
-from webapp.forms.settings import NetworkForm, SandboxForm
+from webapp.forms.code.settings import NetworkForm, SandboxForm
 from webapp.pages.people.projects import settings_page as project_page
 from webapp.pages.shortcuts import Request, form_page, notify, redirect, render
 

@@ -6,7 +6,7 @@ from django.urls import path, reverse
 from jobs import access
 from jobs.access import Action
 from jobs.actions.data import credentials as actions
-from webapp.forms.credentials import FORMS, KINDS
+from webapp.forms.data.credentials import FORMS, KINDS
 from webapp.pages.shortcuts import (
     Request,
     action,

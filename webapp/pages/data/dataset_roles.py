@@ -15,8 +15,8 @@ from jobs.models import DatasetVersion
 from jobs.spec.data.dialect import DialectRequest, ReadOptions
 from jobs.spec.data.images import ImageOptions
 from jobs.spec.problems import Problem
-from webapp.forms import dialects
-from webapp.forms import images as image_options
+from webapp.forms.data import dialects
+from webapp.forms.data import images as image_options
 from webapp.pages.data.dataset_lookup import dataset_of, home_of
 from webapp.pages.shortcuts import Request, action, notify, redirect, url
 

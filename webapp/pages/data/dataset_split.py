@@ -13,7 +13,7 @@ from jobs.models import DatasetVersion
 from jobs.queries.data import split_overviews as queries
 from jobs.spec.data.profile import Profile
 from jobs.states import FINAL
-from webapp.forms import split as forms
+from webapp.forms.data import split as forms
 from webapp.pages.data.dataset_lookup import dataset_of, home_of, project_for, version_of
 from webapp.pages.shortcuts import Request, form_page, redirect, render, url
 from webapp.report_figures import overview

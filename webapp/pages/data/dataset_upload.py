@@ -20,8 +20,8 @@ from jobs.spec.data.dialect import SAMPLE_BYTES, ReadOptions
 from jobs.spec.data.fetching import FetchMode, FetchRequest
 from jobs.spec.problems import Problem
 from jobs.spec.sections.data import Task
-from webapp.forms import dialects
-from webapp.forms import images as image_options
+from webapp.forms.data import dialects
+from webapp.forms.data import images as image_options
 from webapp.http_errors import TooLarge, UnsupportedMediaType
 from webapp.pages.data.dataset_lookup import dataset_of, home_of
 from webapp.pages.shortcuts import (

@@ -17,9 +17,9 @@ from jobs.spec.data.columns import OfferedRole, OfferedType
 from jobs.spec.data.dialect import ReadOptions
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.sections.data import TARGET_GAPS, Task
-from webapp.forms import dialects
-from webapp.forms import images as image_options
-from webapp.forms.dialects import BAD_ROWS_HINT
+from webapp.forms.data import dialects
+from webapp.forms.data import images as image_options
+from webapp.forms.data.dialects import BAD_ROWS_HINT
 from webapp.pages.data.dataset_columns import first_rows, profile_context
 from webapp.pages.data.dataset_lookup import dataset_of, home_of, project_for, version_of
 from webapp.pages.data.dataset_split import split_context

@@ -6,7 +6,7 @@ from django.urls import path
 from jobs import access
 from jobs.access import Action
 from jobs.queries.data import datasets
-from webapp.forms.experiment import preprocessing
+from webapp.forms.experiments.experiment import preprocessing
 from webapp.pages.shortcuts import Request, page, render
 
 SHOWN = 10

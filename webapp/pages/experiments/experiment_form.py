@@ -19,9 +19,9 @@ from jobs.spec.plan import names
 from jobs.spec.problems import Problem
 from jobs.spec.sections.version_model import VERSION
 from jobs.spec.templates import TEMPLATES
-from webapp.forms.experiment import advice, conflict, rows, start
-from webapp.forms.experiment.sections import SECTIONS
-from webapp.forms.script.script import is_script
+from webapp.forms.experiments.experiment import advice, conflict, rows, start
+from webapp.forms.experiments.experiment.sections import SECTIONS
+from webapp.forms.experiments.script.script import is_script
 from webapp.http_errors import Malformed
 from webapp.json_text import read_json
 from webapp.pages.experiments import scripts

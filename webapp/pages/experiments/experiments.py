@@ -17,7 +17,7 @@ from jobs.queries.experiments import experiments as queries
 from jobs.queries.paging import page_of
 from jobs.spec.space.summary import Line, summary
 from jobs.states import JobState
-from webapp.forms.experiment.notes import NotesForm
+from webapp.forms.experiments.experiment.notes import NotesForm
 from webapp.pages.shortcuts import (
     Request,
     action,

@@ -7,7 +7,7 @@ from jobs import access
 from jobs.access import Action
 from jobs.actions.experiments.find_model import find_model
 from jobs.queries.data import datasets
-from webapp.forms.find_model import FindModelForm
+from webapp.forms.experiments.find_model import FindModelForm
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render, url
 
 

@@ -20,8 +20,8 @@ from jobs.queries.code import code as code_queries
 from jobs.queries.data import datasets
 from jobs.queries.experiments import experiments
 from jobs.spec.plan import names
-from webapp.forms.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
-from webapp.forms.script.script import ScriptForm, initial_values, part, spec_from
+from webapp.forms.experiments.script.arguments import ArgumentFormSet, ArgumentRows, rows_of
+from webapp.forms.experiments.script.script import ScriptForm, initial_values, part, spec_from
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render, url
 from webapp.uploads import PASTED
 

@@ -12,7 +12,7 @@ from jobs.actions.people import people as actions
 from jobs.errors import BadInput, Conflict
 from jobs.models import User
 from jobs.queries.people import people as query
-from webapp.forms.people import PersonForm
+from webapp.forms.people.people import PersonForm
 from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render
 
 

@@ -16,9 +16,9 @@ from jobs.queries.people import projects as queries
 from jobs.queries.people import quotas
 from jobs.spec.data.credentials import LABELS
 from webapp.context import SESSION_KEY
-from webapp.forms.people import MemberForm, ProjectForm, ProjectSettingsForm
-from webapp.forms.quotas import QuotasForm
-from webapp.forms.settings import NetworkForm
+from webapp.forms.code.settings import NetworkForm
+from webapp.forms.people.people import MemberForm, ProjectForm, ProjectSettingsForm
+from webapp.forms.people.quotas import QuotasForm
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, page, redirect, render
 
 ROLE_HELP = {

@@ -9,7 +9,7 @@ from jobs import clock
 from jobs.actions.people import tokens as actions
 from jobs.errors import BadInput, Forbidden
 from jobs.queries.people import tokens as query
-from webapp.forms.people import TokenForm
+from webapp.forms.people.people import TokenForm
 from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render
 
 

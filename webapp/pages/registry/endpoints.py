@@ -16,7 +16,7 @@ from jobs.queries.registry import endpoints as queries
 from jobs.queries.registry import releases as release_queries
 from jobs.queries.registry import traffic
 from webapp import prediction
-from webapp.forms.registry import DownForm, RollbackForm
+from webapp.forms.registry.registry import DownForm, RollbackForm
 from webapp.pages.registry import tryout
 from webapp.pages.shortcuts import (
     Request,

@@ -15,7 +15,7 @@ from jobs.queries.registry import gate_rules as queries
 from jobs.queries.registry import versions
 from jobs.spec.gates import GateRules
 from jobs.spec.sections import measures
-from webapp.forms.gates import GatesForm, row_count
+from webapp.forms.registry.gates import GatesForm, row_count
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render
 
 

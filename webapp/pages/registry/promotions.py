@@ -17,7 +17,7 @@ from jobs.queries import home, paging
 from jobs.queries.code import package_sets
 from jobs.queries.registry import deciders, endpoints, gate_rules, gates, versions
 from jobs.queries.registry import promotions as queries
-from webapp.forms.registry import DecisionForm
+from webapp.forms.registry.registry import DecisionForm
 from webapp.pages.shortcuts import (
     Request,
     crumbs,

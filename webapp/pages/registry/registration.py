@@ -10,7 +10,7 @@ from jobs.errors import BadInput, Conflict, NotFound
 from jobs.models import ModelVersion, Project
 from jobs.queries.registry import registry
 from jobs.queries.runs import jobs as shown
-from webapp.forms.registry import RegisterForm
+from webapp.forms.registry.registry import RegisterForm
 from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect, render, url
 
 

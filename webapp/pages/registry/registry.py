@@ -15,7 +15,7 @@ from jobs.queries.code import code as code_queries
 from jobs.queries.registry import gate_rules, versions
 from jobs.queries.registry import registry as queries
 from jobs.queries.registry import releases as release_queries
-from webapp.forms.registry import AliasForm, ModelForm, UploadForm
+from webapp.forms.registry.registry import AliasForm, ModelForm, UploadForm
 from webapp.pages.registry import versions as version_pages
 from webapp.pages.registry.endpoints import rollback_context
 from webapp.pages.shortcuts import (

@@ -21,7 +21,7 @@ from jobs.queries.registry import versions
 from jobs.queries.runs import model_reports
 from jobs.spec.signature import Signature
 from webapp import prediction
-from webapp.forms.registry import CardForm, PromotionForm
+from webapp.forms.registry.registry import CardForm, PromotionForm
 from webapp.pages.registry import tryout
 from webapp.pages.shortcuts import (
     Request,

@@ -13,7 +13,7 @@ from jobs.queries.runs import model_reports
 from jobs.queries.search import outcomes, trials
 from jobs.spec.space.search_space import Parameter
 from jobs.states import TrialState
-from webapp.forms.trials import TrialForm
+from webapp.forms.search.trials import TrialForm
 from webapp.pages.runs import job_overview
 from webapp.pages.shortcuts import Request
 from webapp.report_figures import architecture

@@ -23,7 +23,7 @@ from jobs.queries.runs import jobs as shown
 from jobs.queries.runs import lost_work, phases, queue, restarts
 from jobs.queries.search import ensembles, outcomes, scoring, trials, waiting
 from jobs.states import FINAL, Desired, JobState, TrialState
-from webapp.forms.search_changes import ReviseForm
+from webapp.forms.search.search_changes import ReviseForm
 from webapp.pages.runs import job_overview
 from webapp.pages.runs import job_tabs as tabs
 from webapp.pages.shortcuts import (

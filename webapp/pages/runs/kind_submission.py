@@ -6,7 +6,7 @@ from django.urls import path, reverse
 from jobs.actions.runs.kind_submission import submit_kind
 from jobs.errors import BadInput, NotFound
 from jobs.kinds.inputs import submittable_kinds
-from webapp.forms.kind_submission import KindForm
+from webapp.forms.runs.kind_submission import KindForm
 from webapp.pages.shortcuts import (
     Request,
     crumbs,

@@ -8,7 +8,7 @@ from jobs.access import Action
 from jobs.actions.runs import control
 from jobs.queries.experiments.plan import resource_warnings
 from jobs.queries.runs import queue as query
-from webapp.forms.queue import ChangeForm
+from webapp.forms.runs.queue import ChangeForm
 from webapp.pages.shortcuts import Request, action, notify, page, redirect_back, render
 
 

@@ -8,7 +8,7 @@ from jobs.access import Action
 from jobs.actions.search import search_changes
 from jobs.errors import BadInput, Conflict
 from jobs.models import Job
-from webapp.forms.search_changes import ReviseForm
+from webapp.forms.search.search_changes import ReviseForm
 from webapp.pages.runs.jobs import job_page, may_revise
 from webapp.pages.shortcuts import Request, action, form_page, notify, redirect, render
 

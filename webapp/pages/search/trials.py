@@ -16,7 +16,7 @@ from jobs.queries.search import ensembles as ensemble_queries
 from jobs.queries.search import outcomes, scoring, trial_decisions, trial_details, waiting
 from jobs.queries.search import trials as queries
 from jobs.states import FINAL, TRIAL_FINAL, TrialState
-from webapp.forms.trials import TrialForm, read_numbers
+from webapp.forms.search.trials import TrialForm, read_numbers
 from webapp.pages.runs.job_overview import runs_script
 from webapp.pages.runs.job_tabs import pair_metrics, space_of
 from webapp.pages.runs.jobs import job_page

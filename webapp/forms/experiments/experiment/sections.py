@@ -1,10 +1,10 @@
 """The steps of the form, in order, and how much of the spec they cover. Each field is named once."""
 
-from webapp.forms.experiment.description import Group, Section
-from webapp.forms.experiment.learning import DATA, MODEL
-from webapp.forms.experiment.running import MESH, PRECISION, RESOURCES
-from webapp.forms.experiment.searching import AFTER, SEARCH
-from webapp.forms.experiment.training import TRAINING
+from webapp.forms.experiments.experiment.description import Group, Section
+from webapp.forms.experiments.experiment.learning import DATA, MODEL
+from webapp.forms.experiments.experiment.running import MESH, PRECISION, RESOURCES
+from webapp.forms.experiments.experiment.searching import AFTER, SEARCH
+from webapp.forms.experiments.experiment.training import TRAINING
 
 EXEMPT: dict[str, str] = {
     "/version": "always 1",

@@ -5,7 +5,13 @@ import json
 from jobs.spec.sections.code_model import CODE
 from jobs.spec.sections.version_model import VERSION
 from jobs.spec.templates import TEMPLATES
-from webapp.forms.experiment.description import Field, Group, Option, Section, arguments
+from webapp.forms.experiments.experiment.description import (
+    Field,
+    Group,
+    Option,
+    Section,
+    arguments,
+)
 
 F = Field
 

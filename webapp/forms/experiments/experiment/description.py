@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic.fields import FieldInfo
 
-from webapp.forms.experiment.schema import VARIANTS, Leaf, leaves
+from webapp.forms.experiments.experiment.schema import VARIANTS, Leaf, leaves
 
 MAX_SHOWN_BOUND = 1000
 

@@ -17,7 +17,7 @@ from jobs.spec.data.features import (
 )
 from jobs.spec.data.profile import Column, Profile
 from jobs.spec.problems import escaped
-from webapp.forms.experiment.description import Option
+from webapp.forms.experiments.experiment.description import Option
 
 ENCODE_LABELS: dict[Encode, str] = {
     "one_hot": "a position for each value",

@@ -7,8 +7,15 @@ from typing import Any
 
 from jobs.spec.algorithms import ALGORITHMS
 from jobs.spec.algorithms.info import AlgorithmInfo
-from webapp.forms.experiment.description import Field, Group, Option, Section, argument, arguments
-from webapp.forms.experiment.rows import OBJECTIVES, SPACE, SPACE_COVERS
+from webapp.forms.experiments.experiment.description import (
+    Field,
+    Group,
+    Option,
+    Section,
+    argument,
+    arguments,
+)
+from webapp.forms.experiments.experiment.rows import OBJECTIVES, SPACE, SPACE_COVERS
 
 F = Field
 

@@ -1,7 +1,7 @@
 """The steps for the mesh, precision and resources."""
 
-from webapp.forms.experiment.description import Field, Group, Option, Section
-from webapp.forms.experiment.rows import LAYOUT, OVERRIDES, POLICIES
+from webapp.forms.experiments.experiment.description import Field, Group, Option, Section
+from webapp.forms.experiments.experiment.rows import LAYOUT, OVERRIDES, POLICIES
 
 F = Field
 

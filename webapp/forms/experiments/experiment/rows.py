@@ -3,7 +3,7 @@
 from typing import Any, get_args
 
 from jobs.spec.sections.precision import UNSUPPORTED_POLICIES, Policy
-from webapp.forms.experiment.description import Field, Option, RowKind
+from webapp.forms.experiments.experiment.description import Field, Option, RowKind
 
 SAMPLING = (
     Option('"linear"', "linear"),

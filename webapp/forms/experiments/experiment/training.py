@@ -2,7 +2,13 @@
 
 from functools import partial
 
-from webapp.forms.experiment.description import Field, Group, Option, Section, argument
+from webapp.forms.experiments.experiment.description import (
+    Field,
+    Group,
+    Option,
+    Section,
+    argument,
+)
 
 F = Field
 S = partial(argument, "/fit/schedule/kind")
