@@ -10,7 +10,7 @@ from webapp.report_figures.intervals import methods_of
 
 
 def context(report: EnsembleReport) -> dict[str, Any]:
-    """Return the context of `components/ensemble_report.html`."""
+    """Return the context of `components/reports/ensemble_report.html`."""
     metric, _ = primary_metric(report.task)
     names = [each.member for each in sorted(report.weights, key=lambda each: -each.weight)]
     weights = {each.member: each.weight for each in report.weights}

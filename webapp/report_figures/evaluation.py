@@ -22,7 +22,7 @@ ROC_ROWS = 12
 
 
 def classes(report: ClassEvaluation) -> dict[str, Any]:
-    """Return the context of `components/evaluation.html`."""
+    """Return the context of `components/reports/evaluation.html`."""
     return {
         "intervals": methods_of(report.metrics.values()),
         "matrix": _confusion_matrix(report),
@@ -33,7 +33,7 @@ def classes(report: ClassEvaluation) -> dict[str, Any]:
 
 
 def labels(report: LabelEvaluation) -> dict[str, Any]:
-    """Return the context of `components/evaluation.html`."""
+    """Return the context of `components/reports/evaluation.html`."""
     return {
         "intervals": methods_of(report.metrics.values()),
         "calibration": _calibration_figure(report.calibration),
@@ -43,7 +43,7 @@ def labels(report: LabelEvaluation) -> dict[str, Any]:
 
 
 def regression(report: RegressionEvaluation) -> dict[str, Any]:
-    """Return the context of `components/evaluation.html`."""
+    """Return the context of `components/reports/evaluation.html`."""
     return {
         "intervals": methods_of(report.metrics.values()),
         "outputs": [_output_figure(output) for output in report.outputs],

@@ -70,7 +70,7 @@ class ClassRow(NamedTuple):
 
 
 def context(found: Overview) -> dict[str, Any]:
-    """Return the context of `datasets/overview.html`, and of the parts of the split of a new experiment."""
+    """Return the context of `data/overview.html`, and of the parts of the split of a new experiment."""
     return {
         "overview": found,
         "gaps": None if found.gaps is None else [_gap_row(each) for each in found.gaps.columns],
@@ -98,7 +98,7 @@ def pending_titles(found: Overview | None, profile: Profile, *, is_preparing: bo
 
 
 def parts_context(found: SplitOverview) -> dict[str, Any]:
-    """Return the value of `parts` for `datasets/parts.html`."""
+    """Return the value of `parts` for `data/parts.html`."""
     return {
         "overview": found,
         "part_names": [PART_NAMES[part.part] for part in found.parts],

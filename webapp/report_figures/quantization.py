@@ -20,7 +20,7 @@ class Comparison(NamedTuple):
 
 
 def context(report: QuantizationReport) -> dict[str, Any]:
-    """Return the context of `components/quantization_report.html`."""
+    """Return the context of `components/reports/quantization_report.html`."""
     before, after = (report.metrics.get(which, {}) for which in ("original", "quantized"))
     compared = [_compared(name, before[name], after[name]) for name in before if name in after]
     latency = {which: report.latency.get(which, {}) for which in ("original", "quantized")}

@@ -53,7 +53,7 @@ def interval_method(value: MetricValue) -> IntervalMethod | None:
     return method_of(value)
 
 
-@register.inclusion_tag("components/model_report.html")
+@register.inclusion_tag("components/reports/model_report.html")
 def model_report(report: ModelReport, members: Mapping[str, Job] | None = None) -> dict[str, Any]:
     """Show a report. `members` are the jobs that trained the members of an ensemble, by their names."""
     return {"verdict": verdict(report), "report": report, "members": members or {}, **_context(report)}
@@ -66,24 +66,24 @@ def _context(report: ModelReport) -> dict[str, Any]:
 
 @_context.register
 def _of_ensemble(report: EnsembleReport) -> dict[str, Any]:
-    return {"template": "components/ensemble_report.html", **ensemble.context(report)}
+    return {"template": "components/reports/ensemble_report.html", **ensemble.context(report)}
 
 
 @_context.register
 def _of_quantization(report: QuantizationReport) -> dict[str, Any]:
-    return {"template": "components/quantization_report.html", **quantization.context(report)}
+    return {"template": "components/reports/quantization_report.html", **quantization.context(report)}
 
 
 @_context.register
 def _of_classes(report: ClassEvaluation) -> dict[str, Any]:
-    return {"template": "components/evaluation.html", **evaluation.classes(report)}
+    return {"template": "components/reports/evaluation.html", **evaluation.classes(report)}
 
 
 @_context.register
 def _of_labels(report: LabelEvaluation) -> dict[str, Any]:
-    return {"template": "components/evaluation.html", **evaluation.labels(report)}
+    return {"template": "components/reports/evaluation.html", **evaluation.labels(report)}
 
 
 @_context.register
 def _of_regression(report: RegressionEvaluation) -> dict[str, Any]:
-    return {"template": "components/evaluation.html", **evaluation.regression(report)}
+    return {"template": "components/reports/evaluation.html", **evaluation.regression(report)}

@@ -20,7 +20,7 @@ def read(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def fields(given: Mapping[str, str]) -> dict[str, object]:
-    """Return the context of `datasets/images.html` for the values that were sent."""
+    """Return the context of `data/images.html` for the values that were sent."""
     chosen = read(given)
     return {
         "height": chosen.get("height", ""),
@@ -30,5 +30,5 @@ def fields(given: Mapping[str, str]) -> dict[str, object]:
 
 
 def fields_of(shape: ImageShape | ImageOptions) -> dict[str, object]:
-    """Return the context of `datasets/images.html` for the size that a version has or was to have."""
+    """Return the context of `data/images.html` for the size that a version has or was to have."""
     return {"height": shape.height, "width": shape.width, "fit": shape.fit}

@@ -42,7 +42,7 @@ def _page(request: Request, form: SandboxForm, *, status: int = 200) -> HttpResp
         "allowed_hosts": sorted(f"{host}:{port}" for host, port in configured.TRAINYARD_FETCH_ALLOW),
         "data_roots": sorted(map(str, configured.TRAINYARD_DATA_ROOTS)),
     }
-    return render(request, "settings.html", context, status=status)
+    return render(request, "code/settings.html", context, status=status)
 
 
 @form_page

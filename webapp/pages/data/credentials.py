@@ -41,7 +41,7 @@ def credential_new(request: Request, project: str) -> HttpResponse:
         "tabs": [(each, label, url("credential_new", row.slug, kind=each)) for each, label in KINDS],
         "crumbs": crumbs(("Projects", reverse("projects")), (row.name, settings_page), "New credential"),
     }
-    return render(request, "projects/credential.html", context, status=status)
+    return render(request, "data/credential.html", context, status=status)
 
 
 @action

@@ -22,7 +22,7 @@ from webapp.report_figures import overview
 def split_context(
     request: Request, version: DatasetVersion, profile: Profile, known: Overview | None = None
 ) -> dict[str, Any]:
-    """Return the context of `datasets/split.html`; the query of the page has the chosen split.
+    """Return the context of `data/split.html`; the query of the page has the chosen split.
 
     Args:
         request: of the page.
@@ -65,7 +65,7 @@ def split(request: Request, slug: str, number: int) -> HttpResponse:
             "dataset": dataset,
             "home": home_of(dataset),
         }
-        return render(request, "datasets/split_result.html", context)
+        return render(request, "data/split_result.html", context)
     home = project_for(request, dataset)
     access.require(request.user, dataset.project or home, access.Action.WRITE)
     chosen, _ = forms.form_of(request.POST.dict(), profile).checked

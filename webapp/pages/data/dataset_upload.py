@@ -84,7 +84,7 @@ def sample(request: Request) -> HttpResponse:
     known = actions.read_options(dialects.read(request.GET)).dialect
     is_all = request.GET.get("all") == "1"
     context = dialects.sample_context(start, is_all=is_all, given=request.GET, known=known)
-    return render(request, "datasets/sample.html", context)
+    return render(request, "data/sample.html", context)
 
 
 def _given_roles(given: QueryDict) -> Roles:
@@ -220,7 +220,7 @@ def _show_upload(
         "tasks": get_args(Task),
         "crumbs": crumbs(("Datasets", url("datasets")), "New version" if dataset else "Upload"),
     }
-    return render(request, "datasets/upload.html", context, status=status)
+    return render(request, "data/upload.html", context, status=status)
 
 
 def _snippet(request: Request, dataset: Dataset | None) -> str:

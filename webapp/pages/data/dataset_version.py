@@ -108,7 +108,7 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         "crumbs": crumbs(("Datasets", url("datasets")), dataset.slug, f"v{number}"),
         **_computed_context(request, version, profile),
     }
-    response = render(request, "datasets/version.html", context, partial="body")
+    response = render(request, "data/version.html", context, partial="body")
     # The part is reloaded while the version is prepared; then the header of the page changes too.
     if is_partial(request) and version.state != DatasetVersion.State.PREPARING:
         response["HX-Refresh"] = "true"

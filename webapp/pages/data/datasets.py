@@ -30,7 +30,7 @@ def list_page(request: Request) -> HttpResponse:
         "may_upload": writable_projects(request.user).exists(),
         "crumbs": crumbs("Datasets"),
     }
-    return render(request, "datasets/list.html", context)
+    return render(request, "data/list.html", context)
 
 
 @page

@@ -31,7 +31,7 @@ def account(request: Request) -> HttpResponse:
         "has_second_factor": is_mfa_enabled(request.user, [Authenticator.Type.TOTP]),
         "sessions": sessions.of_user(request.user, request.session.session_key),
     }
-    return render(request, "account/index.html", context)
+    return render(request, "people/account.html", context)
 
 
 @action
@@ -70,7 +70,7 @@ def login_link(request: HttpRequest, secret: str) -> HttpResponse:
         if not form.is_valid():
             status = 422 if form.is_bound else 200
             return bare_render(
-                request, "account/login_link.html", {"person": link.user, "form": form}, status=status
+                request, "people/login_link.html", {"person": link.user, "form": form}, status=status
             )
         link = actions.use_login_link(secret)
     except NotFound as error:

@@ -33,7 +33,7 @@ ROLE_HELP = {
 @page
 def projects(request: Request) -> HttpResponse:
     """List the projects that the user may see."""
-    return render(request, "projects/list.html", {"rows": queries.listed(request.user)})
+    return render(request, "people/projects/list.html", {"rows": queries.listed(request.user)})
 
 
 @form_page
@@ -50,7 +50,9 @@ def project_new(request: Request) -> HttpResponse:
             notify(request, f"Project {made.name} is created. Add its members here.")
             return redirect("project_settings", made.slug)
     context = {"form": form, "crumbs": crumbs(("Projects", reverse("projects")), "New")}
-    return render(request, "projects/new.html", context, status=422 if request.method == "POST" else 200)
+    return render(
+        request, "people/projects/new.html", context, status=422 if request.method == "POST" else 200
+    )
 
 
 @page
@@ -103,7 +105,7 @@ def settings_page(request: Request, row: Project, *, status: int = 200, **instea
         "roles": list(ROLE_HELP.items()),
         "crumbs": crumbs(("Projects", reverse("projects")), row.name),
     }
-    return render(request, "projects/settings.html", context | instead, status=status)
+    return render(request, "people/projects/settings.html", context | instead, status=status)
 
 
 @form_page

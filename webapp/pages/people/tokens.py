@@ -26,7 +26,7 @@ def tokens(request: Request) -> HttpResponse:
             form.add_error("scopes", error.message)
     status = 422 if request.method == "POST" else 200
     context = {"rows": query.visible(request.user), "form": form, "now": clock.estimate()}
-    return render(request, "tokens/list.html", context, status=status)
+    return render(request, "people/tokens/list.html", context, status=status)
 
 
 def _create(request: Request, form: TokenForm) -> HttpResponse:
@@ -41,7 +41,7 @@ def _create(request: Request, form: TokenForm) -> HttpResponse:
         endpoints=wanted["endpoints"],
     )
     address = request.build_absolute_uri("/api/v1/me")
-    response = render(request, "tokens/made.html", {"token": token, "raw": raw, "address": address})
+    response = render(request, "people/tokens/made.html", {"token": token, "raw": raw, "address": address})
     # The token is shown once: it must not stay in a cache.
     response["Cache-Control"] = "no-store"
     return response

@@ -59,7 +59,7 @@ def endpoints(request: Request) -> HttpResponse:
         "live_only": live_only,
         "address": prediction.address(),
     }
-    return render(request, "endpoints/list.html", context)
+    return render(request, "registry/endpoints/list.html", context)
 
 
 @page
@@ -88,7 +88,7 @@ def _endpoint_page(request: Request, name: str, *, status: int = 200, **instead:
     }
     if part != "now":
         context |= {"crumbs": crumbs(("Endpoints", reverse("endpoints")), name), **_first_request(row)}
-    return render(request, "endpoints/endpoint.html", context | instead, partial=part, status=status)
+    return render(request, "registry/endpoints/endpoint.html", context | instead, partial=part, status=status)
 
 
 def rollback_context(request: Request, row: Endpoint) -> dict[str, Any]:

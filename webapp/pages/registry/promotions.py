@@ -52,7 +52,7 @@ def approvals(request: Request) -> HttpResponse:
             (key, text, url("approvals", view="" if key == "inbox" else key)) for key, text in VIEWS.items()
         ],
     }
-    return render(request, "promotions/list.html", context, partial="requests")
+    return render(request, "registry/promotions/list.html", context, partial="requests")
 
 
 @page
@@ -71,7 +71,7 @@ def approval(request: Request, promotion_id: int) -> HttpResponse:
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
     if part == "decide" and was is not None:
         notify(request, f"This request is now {row.get_state_display().lower()}.", level="info")
-    return render(request, "promotions/promotion.html", _context(request, row), partial=part)
+    return render(request, "registry/promotions/promotion.html", _context(request, row), partial=part)
 
 
 def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _refused(request: Request, promotion_id: int, verb: str, error: TrainyardErr
     else:
         context["typed"] = typed
     context["refused"] = error.message
-    return render(request, "promotions/promotion.html", context, status=error.status)
+    return render(request, "registry/promotions/promotion.html", context, status=error.status)
 
 
 def _approve(row: PromotionRequest, request: Request, given: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ def register(request: Request, job_id: int, digest: str) -> HttpResponse:
     back = (job.title or f"Job {job.pk}", url("job", job.pk, tab="artifacts"))
     trail = crumbs(("Jobs", reverse("jobs")), back, "Register")
     context = {"form": form, "job": job, "artifact": artifact, "crumbs": trail}
-    return render(request, "jobs/register.html", context, status=422 if form.errors else 200)
+    return render(request, "registry/register.html", context, status=422 if form.errors else 200)
 
 
 def _register(request: Request, project: Project, digest: str, form: RegisterForm) -> ModelVersion | None:

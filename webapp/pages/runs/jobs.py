@@ -76,7 +76,7 @@ def jobs(request: Request) -> HttpResponse:
         "kind": kind,
         "filtered": bool(state or kind or project),
     }
-    return render(request, "jobs/list.html", context, partial="rows")
+    return render(request, "runs/list.html", context, partial="rows")
 
 
 @page
@@ -95,7 +95,7 @@ def job_page(request: Request, row: Job, tab: str, *, status: int = 200, **inste
     if part != "head" or not is_partial(request):
         context |= tabs.context(request, row, tab)
     context |= instead
-    return render(request, "jobs/job.html", context, partial=part, status=status)
+    return render(request, "runs/job.html", context, partial=part, status=status)
 
 
 def _context(request: Request, row: Job) -> dict[str, Any]:

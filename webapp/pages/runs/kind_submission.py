@@ -34,7 +34,7 @@ def new(request: Request, kind: str) -> HttpResponse:
             notify(request, f"Job {job.pk} is queued.")
             return redirect("job", job.pk)
     context = {"form": form, "facts": facts, "crumbs": crumbs(("Jobs", reverse("jobs")), facts.title)}
-    return render(request, "jobs/new.html", context, status=422 if form.errors else 200)
+    return render(request, "runs/kind_submission.html", context, status=422 if form.errors else 200)
 
 
 urls = [path("jobs/new/<slug:kind>", new, name="job_new")]

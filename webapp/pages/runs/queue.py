@@ -16,7 +16,7 @@ from webapp.pages.shortcuts import Request, action, notify, page, redirect_back,
 def queue(request: Request) -> HttpResponse:
     """List the waiting jobs and those that hold slots."""
     context = {"waiting": query.waiting(request.user), "holding": query.holding(request.user)}
-    return render(request, "queue.html", context, partial="live")
+    return render(request, "runs/queue.html", context, partial="live")
 
 
 @action

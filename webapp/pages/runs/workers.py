@@ -16,7 +16,7 @@ from webapp.pages.shortcuts import Request, action, crumbs, is_partial, notify, 
 @page
 def workers(request: Request) -> HttpResponse:
     """Show the pools with their workers."""
-    return render(request, "workers/list.html", {"pools": query.pools(request.user)}, partial="live")
+    return render(request, "runs/workers/list.html", {"pools": query.pools(request.user)}, partial="live")
 
 
 @page
@@ -33,7 +33,7 @@ def worker(request: Request, worker_id: int) -> HttpResponse:
         "environments_bytes": environments.total_bytes(built),
         "crumbs": crumbs(("Workers", reverse("workers")), view.worker.name),
     }
-    return render(request, "workers/one.html", context, partial="live")
+    return render(request, "runs/workers/one.html", context, partial="live")
 
 
 def _gone(request: Request, worker_id: int, others: list[query.WorkerView]) -> HttpResponse:
@@ -46,7 +46,7 @@ def _gone(request: Request, worker_id: int, others: list[query.WorkerView]) -> H
         "restarted": next((each.worker for each in others if each.worker.name == row.name), None),
         "crumbs": crumbs(("Workers", reverse("workers")), row.name),
     }
-    return render(request, "workers/gone.html", context, status=HTTPStatus.NOT_FOUND)
+    return render(request, "runs/workers/gone.html", context, status=HTTPStatus.NOT_FOUND)
 
 
 @action

@@ -46,7 +46,7 @@ def preview(request: Request, job_id: int) -> HttpResponse:
     form = ReviseForm(row, request.POST)
     form.is_valid()
     change = _preview(row, form)
-    return render(request, "jobs/search_change_plan.html", {"form": form, "change": change})
+    return render(request, "search/search_change_plan.html", {"form": form, "change": change})
 
 
 def _preview(row: Job, form: ReviseForm) -> search_changes.Change | None:

@@ -107,7 +107,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         ),
     }
     part = valid_choice(request.GET.get("part"), ("head", "body"), "")
-    return render(request, "jobs/trial.html", context, partial=part)
+    return render(request, "search/trial.html", context, partial=part)
 
 
 def _not_started(row: Trial) -> list[int]:
