@@ -14,9 +14,9 @@ from tests.people import People
 from tests.seeded import seed_search
 
 LOSSES = "ty-curves[names='loss,val_loss']"
-COLOURS = "async () => (await import('/static/js/trials/look.js')).look()"
+COLOURS = "async () => (await import('/static/js/search/look.js')).look()"
 STROKES = "({chart}) => chart.series.slice(1).map(series => series.stroke())"
-LOOKS = """(names) => import("/static/js/charts/curve-looks.js").then(({looksOf}) => looksOf(
+LOOKS = """(names) => import("/static/js/runs/curve-looks.js").then(({looksOf}) => looksOf(
     names.map((name) => ({name, job: 1, trial: null, execution: null, points: new Map()}))))"""
 INKED = """({chart}, series) => {
     const {width, height} = chart.ctx.canvas;

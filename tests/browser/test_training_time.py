@@ -23,7 +23,7 @@ PLACES = """async (curves, count) => {
     return curves.chart.data[0];
 }"""
 TIMES = """async lines => {
-    const {trainingTimes} = await import("/static/js/charts/training-time.js");
+    const {trainingTimes} = await import("/static/js/runs/training-time.js");
     const made = lines.map(({points, ...line}) => ({...line, points: new Map(points)}));
     const times = trainingTimes(made);
     return made.map(line => [...times.get(line)]);
@@ -150,7 +150,7 @@ def test_of_many_long_curves_an_even_sample_with_the_last_points_is_drawn(
 ) -> None:
     page = open_as(people.owner, "/")
     sample = """async () => {
-        const {sampleOf} = await import("/static/js/charts/curve-points.js");
+        const {sampleOf} = await import("/static/js/runs/curve-points.js");
         return sampleOf([1, 2, 3, 4, 5, 6, 7, 8].map(x => ({x, at: 9 * x, value: x})), 3).map(({x}) => x);
     }"""
     assert page.evaluate(sample) == [1, 4, 7, 8]

@@ -1,13 +1,13 @@
 // The modules of every page. Each adds one behaviour and does not depend on the others.
-import "./theme.js";
-import "./nav.js";
-import "./time.js";
-import "./copy.js";
-import "./connection/guard.js";
-import "./dialogs.js";
-import "./toasts.js";
-import "./keyboard.js";
-import "./search.js";
-import "./htmx-hooks.js";
-import "./forms.js";
-import "./typed.js";
+import "./shared/theme.js";
+import "./shared/nav.js";
+import "./shared/time.js";
+import "./shared/copy.js";
+import "./shared/connection/guard.js";
+import "./shared/dialogs.js";
+import "./shared/toasts.js";
+import "./shared/keyboard.js";
+import "./shared/search.js";
+import "./shared/htmx-hooks.js";
+import "./shared/forms.js";
+import "./shared/typed.js";

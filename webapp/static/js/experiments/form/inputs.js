@@ -1,0 +1,132 @@
+// How each kind of input is read into a value of the spec, and shows one. The attribute data-input names the kind.
+import { findAll } from "../../shared/elements.js";
+
+/** @param {string} text */
+function number(text) {
+  const trimmed = text.trim();
+  if (!trimmed) return undefined;
+  const value = Number(trimmed);
+  return Number.isFinite(value) ? value : trimmed; // validation reports the error at the field
+}
+
+/** @param {string} text */
+export function scalar(text) {
+  const trimmed = text.trim();
+  if (trimmed === "true" || trimmed === "yes") return true;
+  if (trimmed === "false" || trimmed === "no") return false;
+  return number(trimmed);
+}
+
+/** @param {string} text */
+function list(text) {
+  const parts = text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
+  return parts.length ? parts : undefined;
+}
+
+/** @param {HTMLElement} input */
+const boxes = (input) => findAll(input, "input[type=checkbox]", HTMLInputElement);
+
+/** @param {unknown} value */
+const text = (value) =>
+  value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+
+/** @param {unknown} value */
+const commas = (value) => (Array.isArray(value) ? value.map(text).join(", ") : text(value));
+
+/** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Field */
+
+/**
+ * @param {HTMLElement} element
+ * @returns {element is Field}
+ */
+export const isField = (element) => element.matches("input, select, textarea");
+
+/** @type {Record<string, (text: string) => unknown>} */
+const READ = {
+  text: (text) => (text.trim() ? text : undefined),
+  int: number,
+  float: number,
+  list,
+  value: scalar,
+  values: (text) => list(text)?.map(scalar),
+  scale: scalar,
+};
+
+/**
+ * Return the value that an input holds; undefined where it is left open.
+ * @param {HTMLElement} input
+ * @returns {unknown}
+ */
+export function read(input) {
+  const kind = input.dataset.input ?? "";
+  if (kind === "set" || kind === "metrics") return marked(input);
+  if (!isField(input)) return undefined;
+  if (kind === "switch") return input instanceof HTMLInputElement && input.checked;
+  if (Object.hasOwn(READ, kind)) return READ[kind](input.value);
+  return input.value === "" ? undefined : JSON.parse(input.value);
+}
+
+/** @param {HTMLElement} input */
+function marked(input) {
+  const values = boxes(input)
+    .filter((box) => box.checked)
+    .map((box) => box.value);
+  return values.length ? values : undefined;
+}
+
+/**
+ * Show `value` in an input.
+ * @param {HTMLElement} input
+ * @param {unknown} value
+ */
+export function show(input, value) {
+  const kind = input.dataset.input ?? "";
+  const shown = value === undefined && input.dataset.default ? JSON.parse(input.dataset.default) : value;
+  if (kind === "set") mark(input, shown);
+  else if (kind === "metrics") mark(input, value);
+  else if (kind === "switch" && input instanceof HTMLInputElement) input.checked = shown === true;
+  else if (input instanceof HTMLSelectElement) choose(input, shown);
+  else if (isField(input)) input.value = kind === "list" || kind === "values" ? commas(value) : text(value);
+}
+
+/**
+ * @param {HTMLElement} input
+ * @param {unknown} value
+ */
+function mark(input, value) {
+  for (const box of boxes(input)) box.checked = Array.isArray(value) && value.includes(box.value);
+}
+
+/**
+ * Choose an entry. A value that is not offered is shown all the same, so that fields and JSON agree. Null: none yet.
+ * @param {HTMLSelectElement} select
+ * @param {unknown} value
+ */
+function choose(select, value) {
+  select.querySelector("[data-strange]")?.remove();
+  const offered = [...select.options].map((option) => option.value);
+  const isOpen = value === undefined || (value === null && !offered.includes("null"));
+  const wanted = isOpen ? "" : JSON.stringify(value);
+  if (!offered.includes(wanted)) {
+    const option = new Option(isOpen ? "—" : `${text(value)} (not offered)`, wanted);
+    option.dataset.strange = "";
+    select.prepend(option);
+  }
+  select.value = wanted;
+}
+
+/**
+ * Offer values in a select; `open` is the label of the empty entry, if there is one.
+ * @template T
+ * @param {HTMLSelectElement} select
+ * @param {readonly T[]} values
+ * @param {{ open?: string, label?: (value: T) => string }} [options]
+ */
+export function offer(select, values, { open, label = text } = {}) {
+  const entries = values.map((value) => new Option(label(value), JSON.stringify(value)));
+  if (open !== undefined) entries.unshift(new Option(open, ""));
+  select.replaceChildren(...entries);
+}
