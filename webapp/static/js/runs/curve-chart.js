@@ -1,7 +1,7 @@
 // What every chart of learning curves offers: its x axis, its axis controls and its table.
 
 /** @import { Curves } from "./curves.js" */
-/** @import { Option, Table } from "../search/types.js" */
+/** @import { Option, Table } from "../shared/charts/types.js" */
 /** @import { Offer } from "../shared/charts/axes.js" */
 import { isTimed } from "../shared/charts/axes.js";
 

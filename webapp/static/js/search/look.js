@@ -1,7 +1,8 @@
 // The colours that charts take from the theme, and a scale on which better is always stronger.
 
 /** @import { VisualMapComponentOption } from "echarts" */
-/** @import { ColourScale, Column, Direction, Look, Range, Scene } from "./types.js" */
+/** @import { ColourScale, Direction, Range } from "../shared/charts/types.js" */
+/** @import { Column, Look, Scene } from "./types.js" */
 import { themeColour } from "../shared/charts/colours.js";
 import { number } from "../shared/words.js";
 

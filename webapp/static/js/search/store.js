@@ -2,7 +2,8 @@
 
 /** @import { LiveEvent } from "../shared/connection/live.js" */
 /** @import { TipText } from "../shared/charts/tip.js" */
-/** @import { Column, ColumnsAnswer, Direction, Objective, Parameter, Range, Reached, Values } from "./types.js" */
+/** @import { Direction, Range } from "../shared/charts/types.js" */
+/** @import { Column, ColumnsAnswer, Objective, Parameter, Reached, Values } from "./types.js" */
 import { SETTINGS_OF_TRAINING } from "../shared/charts/colours.js";
 import { answers } from "../shared/connection/server.js";
 import { cursorOfPage, follow } from "../shared/connection/live.js";

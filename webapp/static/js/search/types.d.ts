@@ -1,12 +1,9 @@
 // Types that the table and the charts of a search share.
-import type { EChartsOption, EChartsType } from "echarts";
 import type { AxisName, Offer, Scale } from "../shared/charts/axes.js";
-import type { TipText } from "../shared/charts/tip.js";
+import type { Direction, Drawing, Missing, Option, Range } from "../shared/charts/types.js";
 import type { look } from "./look.js";
 import type { Store } from "./store.js";
 import type { View } from "./view.js";
-
-export type Direction = "min" | "max";
 
 /** A value for each trial; null where a trial has none. */
 export type Values = (number | null)[];
@@ -75,8 +72,6 @@ export interface Column {
   span?: Range;
 }
 
-export type Range = [low: number, high: number];
-
 /** A filter on a column: a range of numbers, or one of some categories. */
 export interface Condition {
   low?: number;
@@ -85,11 +80,6 @@ export interface Condition {
 }
 
 export type Look = ReturnType<typeof look>;
-
-export interface Option {
-  value: string;
-  label: string;
-}
 
 export interface Control {
   name: string;
@@ -115,63 +105,6 @@ export interface Scene {
   again: () => void;
   /** The place of the chart on the page. `brushing`: the chart is changing the filters, and shows them already. */
   tile: { id: string; brushing: boolean };
-}
-
-export interface Table {
-  head: { label: string; num?: boolean }[];
-  rows: (string | number)[][];
-  /** A sentence about the rows, or why there are none. */
-  note?: string;
-}
-
-/** A place in a chart that the keyboard can reach. */
-export interface Item {
-  series: number;
-  data: number;
-  text: string;
-  trial?: number;
-}
-
-/** The numbers that the colours of a chart show, as a line below it. */
-export interface ColourScale {
-  label: string;
-  range: Range;
-  /** The colours from the least to the greatest number, at equal distances. */
-  steps: string[];
-}
-
-/** A chart as an ECharts option. */
-export interface Picture {
-  option: EChartsOption;
-  scale?: ColourScale | null;
-  /** Return the text beside the pointer at an item. */
-  tip: (place: { seriesIndex: number; dataIndex: number }) => TipText;
-  items: () => Item[];
-  label: string;
-  height?: number;
-  /** Show the tip at the item that the keyboard has reached. */
-  tips?: boolean;
-  /** Return the text beside the pointer at the name of an axis. */
-  tipOfAxis?: (axis: number) => TipText;
-  /** Return what depends on the width of the picture: it is set when the width changes too. */
-  fitted?: (width: number) => EChartsOption;
-  /** Complete before drawing what no option can express. */
-  prepare?: (chart: EChartsType) => void;
-  ready?: (chart: EChartsType) => void;
-}
-
-interface Described {
-  note?: string;
-  foot?: string;
-  table: () => Table;
-}
-
-/** The result of drawing: a picture, or an element that draws itself. */
-export type Drawing = Described & (Picture | { element: HTMLElement });
-
-export interface Missing {
-  title: string;
-  hint: string;
 }
 
 export interface Chart {

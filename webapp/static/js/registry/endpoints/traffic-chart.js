@@ -3,7 +3,7 @@
 
 /** @import { AlignedData, Options } from "uplot" */
 /** @import { Scale } from "../../shared/charts/axes.js" */
-/** @import { Table } from "../../search/types.js" */
+/** @import { Table } from "../../shared/charts/types.js" */
 /** @import { TipText } from "../../shared/charts/tip.js" */
 /** @import { Drawing, Values } from "../../shared/charts/chart.js" */
 /** @import { Mark } from "../../shared/charts/marks.js" */

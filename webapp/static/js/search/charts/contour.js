@@ -2,7 +2,8 @@
 
 import { el } from "../../shared/dom.js";
 import { axis, colourScale, evenSample, margins, towards, valueRange } from "../look.js";
-/** @import { Chart, Column, Direction, Look, Range } from "../types.js" */
+/** @import { Direction, Range } from "../../shared/charts/types.js" */
+/** @import { Chart, Column, Look } from "../types.js" */
 /** @import { ScatterSeriesOption } from "echarts" */
 /** @import { Extent } from "./plane.js" */
 import { numbersOf } from "../store.js";

@@ -2,7 +2,8 @@
 
 import { axis, clamp, colourScale, valueRange } from "../look.js";
 /** @import { HeatmapSeriesOption } from "echarts" */
-/** @import { Chart, Column, Direction, Range } from "../types.js" */
+/** @import { Direction, Range } from "../../shared/charts/types.js" */
+/** @import { Chart, Column } from "../types.js" */
 import { numbersOf } from "../store.js";
 import { grouped, number, setting } from "../../shared/words.js";
 import { extent, onPlane, PLANE } from "./plane.js";

@@ -2,7 +2,8 @@
 
 import { clamp, colourScale, evenSample, logMarks, middle, wholeMarks } from "../look.js";
 /** @import { EChartsOption, EChartsType, ParallelSeriesOption } from "echarts" */
-/** @import { Chart, Column, Condition, Direction, Look, Range, Scene } from "../types.js" */
+/** @import { Direction, Range } from "../../shared/charts/types.js" */
+/** @import { Chart, Column, Condition, Look, Scene } from "../types.js" */
 import { numbersOf } from "../store.js";
 import { grouped } from "../../shared/words.js";
 import { axisNames, LINE } from "./axis-names.js";

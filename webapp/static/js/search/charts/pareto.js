@@ -2,7 +2,8 @@
 
 import { axis, margins } from "../look.js";
 /** @import { ScatterSeriesOption } from "echarts" */
-/** @import { Chart, Direction, Option, Scene } from "../types.js" */
+/** @import { Direction, Option } from "../../shared/charts/types.js" */
+/** @import { Chart, Scene } from "../types.js" */
 import { numbersOf } from "../store.js";
 import {
   axisOffer,

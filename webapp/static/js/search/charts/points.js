@@ -2,7 +2,8 @@
 
 import { axis, clamp, colourScale, margins } from "../look.js";
 /** @import { ScatterSeriesOption } from "echarts" */
-/** @import { Chart, Column, Direction, Drawing, Range, Scene, Table } from "../types.js" */
+/** @import { Direction, Drawing, Range, Table } from "../../shared/charts/types.js" */
+/** @import { Chart, Column, Scene } from "../types.js" */
 import { numbersOf } from "../store.js";
 import {
   axisOffer,

@@ -2,7 +2,8 @@
 
 import { fenceOf, fitsScale } from "../../shared/charts/axes.js";
 import { evenSample } from "../look.js";
-/** @import { Column, Control, Direction, Item, Missing, Option, Scene, Table } from "../types.js" */
+/** @import { Direction, Item, Missing, Option, Table } from "../../shared/charts/types.js" */
+/** @import { Column, Control, Scene } from "../types.js" */
 /** @import { AxisOffer, Scale } from "../../shared/charts/axes.js" */
 /** @import { Store } from "../store.js" */
 import { SMALLER_IS_BETTER } from "../store.js";
