@@ -32,39 +32,39 @@ from webapp.api.media import FiniteRenderer, JsonParser
 from webapp.api.problems import SENTENCES, problem, problem_of
 from webapp.http_errors import TooLarge, Unavailable, UnsupportedMediaType
 
-# One module per resource, in the order of the documentation; each has a `router`.
+# One module per resource with its wing, in the order of the documentation; each has a `router`.
 RESOURCES = (
-    "account",
-    "people",
-    "projects",
-    "quotas",
-    "settings",
-    "credentials",
-    "datasets",
-    "split_overviews",
-    "resumable_uploads",
-    "code",
-    "environments",
-    "dry_builds",
-    "code_data",
-    "experiments",
-    "search_spaces",
+    "people.account",
+    "people.people",
+    "people.projects",
+    "people.quotas",
+    "code.settings",
+    "data.credentials",
+    "data.datasets",
+    "data.split_overviews",
+    "data.resumable_uploads",
+    "code.code",
+    "code.environments",
+    "code.dry_builds",
+    "data.code_data",
+    "experiments.experiments",
+    "experiments.search_spaces",
     # These come before jobs, whose last path would match theirs.
-    "trials",
-    "search_changes",
-    "model_reports",
-    "answer",
-    "deletions",
-    "jobs",
-    "artifacts",
-    "registry",
-    "promotions",
-    "endpoints",
-    "releases",
-    "storage",
-    "workers",
-    "tokens",
-    "audit",
+    "search.trials",
+    "search.search_changes",
+    "runs.model_reports",
+    "search.answer",
+    "storage.deletions",
+    "runs.jobs",
+    "storage.artifacts",
+    "registry.registry",
+    "registry.promotions",
+    "registry.endpoints",
+    "registry.releases",
+    "storage.storage",
+    "runs.workers",
+    "people.tokens",
+    "audit.audit",
 )
 
 MAX_ITEMS = 1000
@@ -128,7 +128,7 @@ def build() -> Api:
         renderer=FiniteRenderer(),
     )
     for name in RESOURCES:
-        api.add_router("", import_module(f"webapp.api.{name}").router, tags=[name])
+        api.add_router("", import_module(f"webapp.api.{name}").router, tags=[name.rpartition(".")[2]])
     _handle_errors(api)
     return api
 
