@@ -1,5 +1,6 @@
-"""One subject has one name in every layer: actions, queries, answers, API, pages and forms."""
+"""One subject has one name and one wing in every layer: actions, queries, answers, API, pages and forms."""
 
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOMAIN = ("jobs/actions", "jobs/queries", "jobs/answers")
 INTERFACES = ("webapp/api", "webapp/pages", "webapp/forms")
+WINGS = ("people", "audit", "data", "code", "experiments", "search", "runs", "registry", "storage")
 
 EXCEPTIONS = {
     "webapp/api/auth": "authentication of all requests",
@@ -51,20 +53,42 @@ EXCEPTIONS = {
 
 
 def modules(folder: str) -> set[str]:
-    found = {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__"}
-    packages = {path.parent.name for path in (ROOT / folder).glob("*/__init__.py")}
-    return {name for name in found | packages if not name.startswith("_")}
+    """Return modules and packages of a layer by their paths in it: `data/datasets`, or `urls` at its top."""
+    names = set()
+    for place in ("", *(f"{wing}/" for wing in WINGS)):
+        files = {path.stem for path in (ROOT / folder / place).glob("*.py")}
+        packages = {path.parent.name for path in (ROOT / folder / place).glob("*/__init__.py")}
+        if not place:
+            packages -= set(WINGS)
+        names |= {f"{place}{name}" for name in files | packages if not name.startswith("_")}
+    return names
 
 
-SUBJECTS = set().union(*map(modules, DOMAIN))
+def subject(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+SUBJECTS = {subject(name) for folder in DOMAIN for name in modules(folder)}
+
+
+def strangers(folder: str) -> set[str]:
+    return {f"{folder}/{name}" for name in modules(folder) if subject(name) not in SUBJECTS}
 
 
 @pytest.mark.parametrize("folder", INTERFACES)
 def test_every_module_of_an_interface_is_named_after_a_subject_of_the_domain(folder: str) -> None:
-    strange = {f"{folder}/{name}" for name in modules(folder) - SUBJECTS} - EXCEPTIONS.keys()
+    strange = strangers(folder) - EXCEPTIONS.keys()
     assert not strange, "name it like its actions, queries or answers, or add the reason to EXCEPTIONS"
 
 
 def test_every_exception_is_still_one() -> None:
-    known = {f"{folder}/{name}" for folder in INTERFACES for name in modules(folder) - SUBJECTS}
-    assert EXCEPTIONS.keys() <= known
+    assert EXCEPTIONS.keys() <= set().union(*map(strangers, INTERFACES))
+
+
+def test_a_subject_is_in_the_same_wing_in_every_layer() -> None:
+    wings: dict[str, set[str]] = defaultdict(set)
+    for folder in (*DOMAIN, *INTERFACES):
+        for name in modules(folder):
+            if "/" in name:
+                wings[subject(name)].add(name.partition("/")[0])
+    assert not {name: places for name, places in wings.items() if len(places) > 1}

@@ -60,7 +60,7 @@ FIT_SIZES = frozenset(
 
 
 class Situation(NamedTuple):
-    """The state of the installation that a plan depends on, read from the database by `jobs.queries.experiments.plan`."""
+    """The state of the installation that a plan depends on, as `jobs.queries` read it."""
 
     free_slots: int
     workers: tuple[WorkerSize, ...] = ()

@@ -1,0 +1,68 @@
+"""Pages find their templates, scripts and styles, and what is shared needs no wing."""
+
+import ast
+import os
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TEMPLATES = ROOT / "templates"
+STATIC = ROOT / "webapp" / "static"
+SCRIPTS = STATIC / "js"
+TEMPLATE_NAME = re.compile(r"[\w/-]+\.html(#[\w-]+)?")
+
+
+def texts(folder: Path, *endings: str) -> dict[Path, str]:
+    return {path: path.read_text() for path in sorted(folder.rglob("*")) if path.suffix in endings}
+
+
+def imports(script: Path, text: str) -> set[Path]:
+    """Return the files that a script imports by relative paths, also for their types."""
+    return {
+        Path(os.path.normpath(script.parent / target))
+        for target in re.findall(r'["\'](\.{1,2}/[^"\']+)["\']', text)
+    }
+
+
+def test_the_templates_that_modules_name_exist() -> None:
+    missing = {
+        (str(path.relative_to(ROOT)), node.value)
+        for path, text in texts(ROOT / "webapp", ".py").items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and TEMPLATE_NAME.fullmatch(node.value)
+        if not (TEMPLATES / node.value.partition("#")[0]).exists()
+    }
+    assert not missing
+
+
+def test_the_templates_and_static_files_that_templates_name_exist() -> None:
+    missing = set()
+    for path, text in texts(TEMPLATES, ".html").items():
+        parts = re.findall(r"""\{% (?:extends|include) ["']([^"'#]+\.html)""", text)
+        files = re.findall(r"""\{% static ["']([^"']+)["']""", text)
+        wanted = [*(TEMPLATES / name for name in parts), *(STATIC / name for name in files)]
+        missing |= {(path.name, str(each)) for each in wanted if not each.exists()}
+    assert not missing
+
+
+def test_the_files_that_scripts_import_exist() -> None:
+    missing = {
+        (script.name, str(target))
+        for script, text in texts(SCRIPTS, ".js", ".ts").items()
+        for target in imports(script, text)
+        if not target.exists() and not target.with_suffix(".d.ts").exists()
+    }
+    assert not missing
+
+
+def test_shared_scripts_import_no_script_of_a_wing() -> None:
+    allowed = (SCRIPTS / "shared", STATIC / "vendor")
+    strangers = {
+        (str(script.relative_to(SCRIPTS)), str(target.relative_to(STATIC)))
+        for script, text in texts(SCRIPTS / "shared", ".js", ".ts").items()
+        for target in imports(script, text)
+        if not any(target.is_relative_to(folder) for folder in allowed)
+    }
+    assert not strangers
