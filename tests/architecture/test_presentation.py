@@ -5,6 +5,8 @@ import os
 import re
 from pathlib import Path
 
+from webapp.pages.runs.job_tabs import MODULES
+
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = ROOT / "templates"
 STATIC = ROOT / "webapp" / "static"
@@ -45,6 +47,10 @@ def test_the_templates_and_static_files_that_templates_name_exist() -> None:
         wanted = [*(TEMPLATES / name for name in parts), *(STATIC / name for name in files)]
         missing |= {(path.name, str(each)) for each in wanted if not each.exists()}
     assert not missing
+
+
+def test_the_modules_that_the_page_of_a_search_preloads_exist() -> None:
+    assert not [name for name in MODULES if not (STATIC / f"{name}.js").exists()]
 
 
 def test_the_files_that_scripts_import_exist() -> None:

@@ -21,21 +21,15 @@ from webapp.templatetags.states import look
 
 # The modules of a search's page. Preloading them saves a round trip for each level of imports.
 MODULES = (
-    *(
-        "js/jobs/" + name
-        for name in ("live", "chart", "chart-parts", "curves", "history", "history-paths", "marks", "log")
-    ),
-    *("js/charts/" + name for name in ("axes", "colours", "legend", "settings", "tip")),
-    *("js/charts/" + name for name in ("curve-lines", "curve-looks", "curve-points", "training-time")),
-    "js/trials/table",
-    "js/trials/view",
-    "js/trials/store",
-    "js/trials/words",
-    "js/trials/dom",
-    "js/trials/filters",
-    "js/trials/chips",
-    "js/trials/bar",
-    "js/trials/columns",
+    "js/shared/connection/live",
+    "js/shared/dom",
+    "js/shared/words",
+    *("js/shared/charts/" + name for name in ("axes", "chart", "chart-parts", "colours", "legend")),
+    *("js/shared/charts/" + name for name in ("marks", "settings", "tip")),
+    *("js/runs/" + name for name in ("curve-lines", "curve-looks", "curve-points", "curves", "log")),
+    "js/runs/training-time",
+    *("js/search/" + name for name in ("bar", "chips", "columns", "filters", "history", "history-paths")),
+    *("js/search/" + name for name in ("store", "table", "view")),
     "vendor/uplot-1.6.32/uPlot.esm",
 )
 
