@@ -1,8 +1,8 @@
 """The one login: every way in checks its secrets and ends here.
 
 Passwords are checked by `Backend`, codes by the forms beside this module, links by their page. `Backend` and
-the forms count attempts in `jobs.actions.people.logins`. allauth asks for the second factor, then its adapter calls
-`complete`.
+the forms count attempts in `jobs.actions.people.logins`. allauth asks for the second factor, then its adapter
+calls `complete`.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Measures the metrics that gates compare, by name, with the interval of a value or of a difference.
 
-The names are those of `jobs.spec.sections.measures.TEST_METRICS`. Targets and predictions have the shapes that
-`evaluate.evaluate` takes.
+The names are those of `jobs.spec.sections.measures.TEST_METRICS`. Targets and predictions have the shapes
+that `evaluate.evaluate` takes.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 // Uploads the file of a form in parts. Without this script the browser submits the form by itself.
-import { showSampleOf } from "./dataset-sample.js";
+
 import { find, findAll } from "../shared/elements.js";
 import { toast } from "../shared/toasts.js";
+import { showSampleOf } from "./dataset-sample.js";
 import { ProgressBar } from "./upload-progress.js";
 import { deleteUpload, forgetUploads, Transfer } from "./upload-transfer.js";
 

@@ -1,7 +1,8 @@
 // <ty-drawing>: the drawing of a model's layers. Scrolling moves it; buttons and the keys + - 0 change its size. A click on a
 // box with + or − fetches the page with that box expanded or collapsed, and replaces the drawing alone.
-import { find } from "../shared/elements.js";
+
 import { el, icon } from "../shared/dom.js";
+import { find } from "../shared/elements.js";
 
 const SMALLEST = 0.25;
 const LARGEST = 3;

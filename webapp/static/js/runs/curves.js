@@ -11,13 +11,13 @@
 /** @import { Drawing, Values } from "../shared/charts/chart.js" */
 /** @import { Scale } from "../shared/charts/axes.js" */
 import { fences, fitsScale, hidesOutliers, isTimed, smoothed, smoothingOf } from "../shared/charts/axes.js";
+import { Chart } from "../shared/charts/chart.js";
+import { lineAt } from "../shared/charts/marks.js";
+import { grouped, number, setting } from "../shared/words.js";
 import { CurveLines } from "./curve-lines.js";
 import { entriesOf, looksOf, NEAR, nearestPlace } from "./curve-looks.js";
 import { columnsOf, sampleOf } from "./curve-points.js";
 import { TIME_STEPS, timeWords, trainingTimes } from "./training-time.js";
-import { grouped, number, setting } from "../shared/words.js";
-import { Chart } from "../shared/charts/chart.js";
-import { lineAt } from "../shared/charts/marks.js";
 
 const MAX_POINTS = 1500;
 const MOST_IN_TIP = 10;

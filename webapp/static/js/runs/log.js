@@ -1,8 +1,9 @@
 // <ty-log job [trial] cursor>: the log, followed live, searched and filtered on the server.
 /** @import { LiveEvent } from "../shared/connection/live.js" */
+
+import { follow } from "../shared/connection/live.js";
 import { find } from "../shared/elements.js";
 import { grouped } from "../shared/words.js";
-import { follow } from "../shared/connection/live.js";
 
 const KEPT = 5000;
 const LOADED = 2000;

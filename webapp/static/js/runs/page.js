@@ -3,12 +3,12 @@ import "./curves.js";
 import "../search/history.js";
 import "./log.js";
 import "../search/table.js";
+import { follow } from "../shared/connection/live.js";
 import { fetchPart } from "../shared/connection/part.js";
 import { answers } from "../shared/connection/server.js";
 import { isLoggedIn } from "../shared/connection/session.js";
 import { find, findAll } from "../shared/elements.js";
 import { refresh } from "../shared/time.js";
-import { follow } from "../shared/connection/live.js";
 
 const QUIET = 600; // one refresh for a burst of events
 const PENDING = 1500; // until a part that the server computes is asked for again

@@ -1,12 +1,12 @@
 // <ty-run-charts job [trial] names="loss,val_loss;lr">: the curves of one training as a grid, one chart for each metric
 // with its validation metric. Each chart follows the job by itself.
 
+import { Grid } from "../shared/charts/grid.js";
+import { Tile } from "../shared/charts/tile.js";
 /** @import { Content } from "../shared/charts/tile.js" */
 /** @import { Curves } from "./curves.js" */
 import { el } from "../shared/dom.js";
 import { acrossSelect, curveOffer, curveTable, timeNote } from "./curve-chart.js";
-import { Grid } from "../shared/charts/grid.js";
-import { Tile } from "../shared/charts/tile.js";
 import "./curves.js";
 
 const FEW = 4; // charts are found without a list of links

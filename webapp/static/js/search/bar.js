@@ -1,10 +1,10 @@
 // The actions of the table: choose its columns, and compare the selected trials or make an ensemble of them.
 
+import { el, icon } from "../shared/dom.js";
 /** @import { View } from "./view.js" */
 import { find } from "../shared/elements.js";
 import { csrfToken } from "../shared/post.js";
 import { Columns } from "./columns.js";
-import { el, icon } from "../shared/dom.js";
 
 const LEAST = 2;
 

@@ -1,9 +1,9 @@
 // The menu that chooses the columns of the table: a checkbox for each, in groups.
 
+import { el, icon } from "../shared/dom.js";
 /** @import { Column } from "./types.js" */
 /** @import { View } from "./view.js" */
 import { findAll } from "../shared/elements.js";
-import { el, icon } from "../shared/dom.js";
 
 /** @type {[Column["kind"], string][]} */
 const GROUPS = [

@@ -1,18 +1,18 @@
 // <ty-compare job>: trials side by side, their differences, and their learning curves in one chart.
 // The address names them (`?compare=1,5,9`), so that a link shows the same comparison.
 
+import { acrossSelect, curveOffer, timeNote } from "../runs/curve-chart.js";
 /** @import { Curves } from "../runs/curves.js" */
 /** @import { Column } from "./types.js" */
 /** @import { Store } from "./store.js" */
 /** @import { View } from "./view.js" */
 import { Controls } from "../shared/charts/controls.js";
-import { acrossSelect, curveOffer, timeNote } from "../runs/curve-chart.js";
 import { settings } from "../shared/charts/settings.js";
-import { find, findAll } from "../shared/elements.js";
-import { curveNames, directionOf } from "./charts/shared.js";
 import { badge, el, icon, setText } from "../shared/dom.js";
-import { viewOf } from "./view.js";
+import { find, findAll } from "../shared/elements.js";
 import { duration, setting } from "../shared/words.js";
+import { curveNames, directionOf } from "./charts/shared.js";
+import { viewOf } from "./view.js";
 import "../runs/curves.js";
 
 const MOST = 12;

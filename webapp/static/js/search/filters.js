@@ -1,9 +1,9 @@
 // The current filters as chips, and a form that adds one by keyboard; charts add the same by dragging.
 
+import { choice, el, icon } from "../shared/dom.js";
 /** @import { View } from "./view.js" */
 import { find } from "../shared/elements.js";
 import { Chips } from "./chips.js";
-import { choice, el, icon } from "../shared/dom.js";
 
 export class Filters {
   /** The column and number of columns that the form shows. */

@@ -2,6 +2,8 @@
 // a click selects one. With the chart in focus, arrows go from trial to trial.
 
 import { fenceOf, fitsScale, hidesOutliers } from "../shared/charts/axes.js";
+import { Chart } from "../shared/charts/chart.js";
+import { draggedRange } from "../shared/charts/chart-parts.js";
 import { themeColour } from "../shared/charts/colours.js";
 /** @import uPlot from "uplot" */
 /** @import { AlignedData, Options, Series } from "uplot" */
@@ -10,12 +12,10 @@ import { themeColour } from "../shared/charts/colours.js";
 /** @import { Drawing, Values } from "../shared/charts/chart.js" */
 /** @import { ChangeKind, View } from "./view.js" */
 import { go } from "../shared/connection/guard.js";
-import { viewOf } from "./view.js";
 import { grouped, number, trials } from "../shared/words.js";
-import { Chart } from "../shared/charts/chart.js";
-import { draggedRange } from "../shared/charts/chart-parts.js";
 /** @import { Coloured } from "./history-paths.js" */
 import { squares, stairs } from "./history-paths.js";
+import { viewOf } from "./view.js";
 
 const MANY = 1000;
 const REACH = 24; // pixels from the pointer to a dot that it points at

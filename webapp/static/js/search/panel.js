@@ -8,9 +8,9 @@ import { Tile } from "../shared/charts/tile.js";
 /** @import { Chart, Scene } from "./types.js" */
 /** @import { ChangeKind, View } from "./view.js" */
 import { go } from "../shared/connection/guard.js";
+import { el } from "../shared/dom.js";
 import { CHARTS } from "./charts/all.js";
 import { Chips } from "./chips.js";
-import { el } from "../shared/dom.js";
 import { look } from "./look.js";
 import { viewOf } from "./view.js";
 

@@ -5,8 +5,8 @@
 /** @import { Direction, Range } from "../shared/charts/types.js" */
 /** @import { Column, ColumnsAnswer, Objective, Parameter, Reached, Values } from "./types.js" */
 import { SETTINGS_OF_TRAINING } from "../shared/charts/colours.js";
-import { answers } from "../shared/connection/server.js";
 import { cursorOfPage, follow } from "../shared/connection/live.js";
+import { answers } from "../shared/connection/server.js";
 import { number, setting } from "../shared/words.js";
 
 const PAUSE = 1000; // ms: one request for a burst of events

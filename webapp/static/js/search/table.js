@@ -1,15 +1,15 @@
 // <ty-trials job>: the trials that fit the filters, a page at a time, sorted by any column.
 
+import { badge, el, empty, icon, setText } from "../shared/dom.js";
 /** @import { Column, Reached } from "./types.js" */
 /** @import { Store } from "./store.js" */
 /** @import { ChangeKind, View } from "./view.js" */
 import { closest, findAll } from "../shared/elements.js";
 import { relative } from "../shared/time.js";
+import { duration, grouped } from "../shared/words.js";
 import { Bar } from "./bar.js";
-import { badge, el, empty, icon, setText } from "../shared/dom.js";
 import { Filters } from "./filters.js";
 import { viewOf } from "./view.js";
-import { duration, grouped } from "../shared/words.js";
 
 const EACH = 25;
 const ALL = [0, EACH];

@@ -11,9 +11,9 @@
 /** @import { Traffic, TrafficStore } from "./store.js" */
 import uPlot from "../../../vendor/uplot-1.6.32/uPlot.esm.js";
 import { smoothed, smoothingOf } from "../../shared/charts/axes.js";
-import { tip } from "../../shared/charts/tip.js";
 import { Chart } from "../../shared/charts/chart.js";
 import { drawMarks } from "../../shared/charts/marks.js";
+import { tip } from "../../shared/charts/tip.js";
 import { grouped } from "../../shared/words.js";
 import { shown } from "./figures.js";
 import { seconds } from "./store.js";

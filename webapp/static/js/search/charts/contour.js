@@ -1,13 +1,13 @@
 // A metric over two hyperparameters, interpolated between trials: bands of colour with the trials on top.
 
 import { el } from "../../shared/dom.js";
+import { grouped, number } from "../../shared/words.js";
 import { axis, colourScale, evenSample, margins, towards, valueRange } from "../look.js";
 /** @import { Direction, Range } from "../../shared/charts/types.js" */
 /** @import { Chart, Column, Look } from "../types.js" */
 /** @import { ScatterSeriesOption } from "echarts" */
 /** @import { Extent } from "./plane.js" */
 import { numbersOf } from "../store.js";
-import { grouped, number } from "../../shared/words.js";
 import { extent, onPlane, PLANE } from "./plane.js";
 import { needsHyperparameters, partition, seriesItems, tableOf } from "./shared.js";
 

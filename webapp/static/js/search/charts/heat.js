@@ -1,11 +1,11 @@
 // A metric over two hyperparameters, as means of cells.
 
+import { grouped, number, setting } from "../../shared/words.js";
 import { axis, clamp, colourScale, valueRange } from "../look.js";
 /** @import { HeatmapSeriesOption } from "echarts" */
 /** @import { Direction, Range } from "../../shared/charts/types.js" */
 /** @import { Chart, Column } from "../types.js" */
 import { numbersOf } from "../store.js";
-import { grouped, number, setting } from "../../shared/words.js";
 import { extent, onPlane, PLANE } from "./plane.js";
 import { needsHyperparameters, partition, seriesItems } from "./shared.js";
 

@@ -1,11 +1,11 @@
 // Parallel coordinates: a line for each trial. Dragging along an axis filters the trials, here and in the table.
 
+import { grouped } from "../../shared/words.js";
 import { clamp, colourScale, evenSample, logMarks, middle, wholeMarks } from "../look.js";
 /** @import { EChartsOption, EChartsType, ParallelSeriesOption } from "echarts" */
 /** @import { Direction, Range } from "../../shared/charts/types.js" */
 /** @import { Chart, Column, Condition, Look, Scene } from "../types.js" */
 import { numbersOf } from "../store.js";
-import { grouped } from "../../shared/words.js";
 import { axisNames, LINE } from "./axis-names.js";
 import {
   control,

@@ -1,13 +1,13 @@
 // Shared by several charts: the choices of axes, the trials they are drawn from, the trials they need.
 
 import { fenceOf, fitsScale } from "../../shared/charts/axes.js";
+import { grouped, trials } from "../../shared/words.js";
 import { evenSample } from "../look.js";
 /** @import { Direction, Item, Missing, Option, Table } from "../../shared/charts/types.js" */
 /** @import { Column, Control, Scene } from "../types.js" */
 /** @import { AxisOffer, Scale } from "../../shared/charts/axes.js" */
 /** @import { Store } from "../store.js" */
 import { SMALLER_IS_BETTER } from "../store.js";
-import { grouped, trials } from "../../shared/words.js";
 
 /**
  * @param {Column[]} columns

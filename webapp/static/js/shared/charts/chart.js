@@ -10,8 +10,8 @@ import { scaleOf } from "../charts/axes.js";
 import { legendOf } from "../charts/legend.js";
 import { settings } from "../charts/settings.js";
 import { tip } from "../charts/tip.js";
-import { draggedRange, formatMark, horizontal, LEAST_DRAG, LONE, WHOLE } from "./chart-parts.js";
 import { cursorOfPage, follow } from "../connection/live.js";
+import { draggedRange, formatMark, horizontal, LEAST_DRAG, LONE, WHOLE } from "./chart-parts.js";
 
 const HEIGHT = 220;
 

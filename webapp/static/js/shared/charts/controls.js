@@ -1,9 +1,9 @@
 // The controls of a chart: the columns on its axes, logarithm, range, smoothing and outliers.
 
+import { choice, el } from "../dom.js";
 /** @import { AxisName, AxisOffer, Offer } from "./axes.js" */
 /** @import { Option } from "./types.js" */
 import { findAll } from "../elements.js";
-import { choice, el } from "../dom.js";
 import { hidesOutliers, rangeSetting, scaleOf, smoothingOf } from "./axes.js";
 import { settings } from "./settings.js";
 

@@ -4,9 +4,9 @@
 /** @import { Offer } from "./axes.js" */
 /** @import { Select } from "./controls.js" */
 import { el, empty, icon, setText } from "../dom.js";
-import { Picture } from "./echart.js";
 import { grouped } from "../words.js";
 import { Controls } from "./controls.js";
+import { Picture } from "./echart.js";
 import { addressOf, settings } from "./settings.js";
 
 const ROWS = 300; // of the table of a chart
