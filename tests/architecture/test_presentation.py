@@ -1,4 +1,4 @@
-"""Pages find their templates, scripts and styles, and what is shared needs no wing."""
+"""Pages find their templates, scripts and styles, and shared scripts need no wing."""
 
 import ast
 import os

@@ -108,7 +108,7 @@ class CoreSeconds:
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
         """Read the clock at the last test of a file. Reading it at each test would take a minute.
 
-        It is read before the fixtures end, too: what a killed process and its children used is lost.
+        It is read before the fixtures end, too: the time of a killed process and its children is lost.
         """
         self._folder = folder_of(item.path)
         is_last = nextitem is None or nextitem.path != item.path

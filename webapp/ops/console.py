@@ -29,7 +29,7 @@ class Console:
         self._files: dict[str, _LogFile] = {}
         self._colours: dict[str, int] = {}
         self.is_starting = False
-        """Whether the terminal omits what the parts write when all is well."""
+        """Whether the terminal omits the ordinary lines of the parts."""
 
     def line(self, name: str, text: str) -> None:
         """Write one line of output of the part `name`."""

@@ -1,4 +1,4 @@
-"""A machine that has only what the README names."""
+"""A machine that has only the tools that the README names."""
 
 import os
 import shutil
