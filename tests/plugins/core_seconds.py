@@ -1,7 +1,8 @@
 """Measures the CPU time of each folder of tests, and fails a run in which a folder's share has grown.
 
 Machines differ by a factor of three, so not the seconds of a folder are compared with a tracked table but its
-share of the run. The time includes the processes that tests start, except those whose parent was killed.
+share of the run. Only runs of a whole tier are compared: the share of a folder among a few varies too much.
+The time includes the processes that tests start, except those whose parent was killed.
 """
 
 import os

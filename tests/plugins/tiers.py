@@ -53,27 +53,14 @@ def guarded_folders(changed: Iterable[str]) -> list[str]:
 
 
 def is_whole(config: pytest.Config) -> bool:
-    """Return whether a run includes all tests of each of its folders."""
+    """Return whether a run includes all tests of the first tier, or of both."""
     narrowed = (config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "deselect", "ignore"))
-    folders = [Path(argument).resolve() for argument in config.args]
-    return (
-        not any(narrowed)
-        and all(
-            folder == TESTS or folder.parent == TESTS or folder.relative_to(TESTS).as_posix() in second_tier()
-            for folder in folders
-            if folder.is_relative_to(TESTS)
-        )
-        and all(folder.is_dir() for folder in folders)
-    )
+    return not any(narrowed) and [Path(argument).resolve() for argument in config.args] == [TESTS]
 
 
 def is_everything(config: pytest.Config) -> bool:
     """Return whether a run includes all tests of both tiers."""
-    return (
-        is_whole(config)
-        and not config.getoption(FIRST_TIER)
-        and TESTS in [Path(argument).resolve() for argument in config.args]
-    )
+    return is_whole(config) and not config.getoption(FIRST_TIER)
 
 
 class Tiers:
