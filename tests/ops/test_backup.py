@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.ops.conftest import needs_postgres, new_database
 from webapp.ops.backup import back_up, dump_postgres
 from webapp.ops.errors import OpsError
 from webapp.ops.home import Home
@@ -181,22 +180,3 @@ def test_missing_postgres_tools_are_reported_in_a_sentence(
     monkeypatch.setenv("PATH", "")
     with pytest.raises(OpsError, match="needs `pg_dump`"):
         dump_postgres({"NAME": "x"}, tmp_path / "dump")
-
-
-@needs_postgres
-def test_a_postgres_database_is_restored(full: Installation, tmp_path: Path) -> None:
-    with new_database() as (_, connection):
-        info = connection.info
-        full.database = {
-            "ENGINE": "django.db.backends.postgresql",
-            "NAME": info.dbname,
-            "USER": info.user,
-            "HOST": info.host,
-        }
-        connection.execute("CREATE TABLE point AS SELECT 1 AS value")
-        saved = full.back_up(tmp_path / "all.tar")
-        connection.execute("DELETE FROM point")
-        with pytest.raises(OpsError, match="--force"):
-            full.restore(saved)
-        full.restore(saved, force=True)
-        assert connection.execute("SELECT value FROM point").fetchall() == [(1,)]
