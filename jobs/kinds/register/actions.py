@@ -60,10 +60,10 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         """Register the models of the root as versions, and return the jobs that validate them."""
         if spec.after.register_ is None:
             return []
-        made = list(root.children.filter(kind=REGISTER.name).order_by("ordinal"))
+        validations = list(root.children.filter(kind=REGISTER.name).order_by("ordinal"))
         # Every pass asks for the jobs. Without this check, each would look for the models again.
-        if len(made) >= len(set(spec.after.register_.what)):
-            return made
+        if len(validations) >= len(set(spec.after.register_.what)):
+            return validations
         return [
             submit.child(
                 root,

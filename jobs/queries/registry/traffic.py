@@ -53,8 +53,8 @@ class _Sum:
         self.versions.update(other.versions)
 
 
-def of_endpoint(endpoint: Endpoint, range_: str, *, version: int | None = None) -> TrafficOut:
-    """Return the requests to an endpoint in a time that ends now.
+def traffic_of_endpoint(endpoint: Endpoint, range_: str, *, version: int | None = None) -> TrafficOut:
+    """Return the traffic of an endpoint in the range that ends now.
 
     Args:
         endpoint: the endpoint.
@@ -86,7 +86,7 @@ def of_endpoint(endpoint: Endpoint, range_: str, *, version: int | None = None) 
             for at in range(first, end, step)
         ],
         served=served_versions(endpoint, since=_time(first)),
-        replicas=by_replica(endpoint),
+        replicas=traffic_by_replica(endpoint),
     )
 
 
@@ -134,13 +134,13 @@ def _milliseconds(tally: Tally, share: float) -> float | None:
     return None if microseconds is None else float(f"{microseconds / 1000:.4g}")
 
 
-def was_asked(endpoint: Endpoint) -> bool:
+def has_traffic(endpoint: Endpoint) -> bool:
     """Return whether any request to an endpoint is counted."""
     return _all(endpoint).exists()
 
 
-def by_replica(endpoint: Endpoint) -> list[ReplicaTraffic]:
-    """Return the requests of the last complete minute by replica; replicas without requests are left out."""
+def traffic_by_replica(endpoint: Endpoint) -> list[ReplicaTraffic]:
+    """Count the last complete minute's requests by replica. Replicas without requests are left out."""
     end = _last_complete()
     seconds = int(RECENT.total_seconds())
     rows = _rows(endpoint, end - seconds, end).values("replica__name")
@@ -171,9 +171,9 @@ def recent_rates(endpoints: Iterable[Endpoint]) -> dict[int, tuple[float, float]
 
 
 def served_versions(endpoint: Endpoint, *, since: datetime) -> list[ServedVersion]:
-    """Return the times of the versions in production, oldest first; only those that ended after `since`."""
+    """Return when each version was in production, oldest first, without those that ended before `since`."""
     changes: list[ServedVersion] = []
-    for record in releases.of_endpoint(endpoint).order_by("generation"):
+    for record in releases.releases_of_endpoint(endpoint).order_by("generation"):
         production = record.body["release"]["production"]
         if changes and production == changes[-1].version:
             continue  # it changed staging only
@@ -188,5 +188,5 @@ def served_versions(endpoint: Endpoint, *, since: datetime) -> list[ServedVersio
                 reason=record.reason,
             )
         )
-    ended = [one.model_copy(update={"end": following.begin}) for one, following in pairwise(changes)]
-    return [one for one in [*ended, *changes[-1:]] if one.end is None or one.end > since]
+    ended = [period.model_copy(update={"end": following.begin}) for period, following in pairwise(changes)]
+    return [period for period in [*ended, *changes[-1:]] if period.end is None or period.end > since]

@@ -136,4 +136,4 @@ def preview_version_deletion(request: HttpRequest, name: str, number: Number) ->
 def restore_model_version(request: HttpRequest, name: str, number: Number) -> VersionOut:
     """Restore a version that was deleted in the last 7 days."""
     _restore(request, Kind.VERSION, model__name=name, number=number)
-    return registry.shown_version(access.get_version(actor(request), name, number))
+    return registry.version_out(access.get_version(actor(request), name, number))

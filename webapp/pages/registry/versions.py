@@ -89,7 +89,7 @@ def _head(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, 
         "model": row.model,
         "endpoint": endpoint,
         "stage": queries.stage_of(row, endpoint),
-        "single_person": queries.single_person(row),
+        "single_person": queries.was_approved_by_single_person(row),
         "may_write": access.can(request.user, row.model.project, Action.WRITE),
         "fine_tune_url": _fine_tune_url(request, row),
         "tabs": [
@@ -119,15 +119,15 @@ def _overview(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[s
     stages = [stage] if stage else []
     may_run = not row.needs_code or access.can(request.user, row.model.project, Action.RUN_CODE)
     return {
-        "test": versions.figures(row),
+        "test": versions.metric_values(row),
         "by_code": versions.measured_by_code(row.source_job),
-        "validation": versions.validation_figures(row),
+        "validation": versions.validation_metric_values(row),
         "weighted_by": datasets.weight_of(row.source_job) if row.source_job is not None else "",
-        "links": [(link, _address(link, row, request.user)) for link in versions.chain(row, stages)],
+        "links": [(link, _address(link, row, request.user)) for link in versions.lineage_chain(row, stages)],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
         "promotion_form": PromotionForm() if may_request and may_run else None,
         "may_run": may_run,
-        "about_variant": versions.about_variant(row),
+        "about_variant": versions.describe_variant(row),
         "checked": versions.validation_result(row),
         "findings": model_reports.findings(model_reports.of_version(row, ("report", "evaluation"))),
         "fine_tuned": base_versions.trained_from(row, request.user)[:MAX_FINE_TUNED],
@@ -216,7 +216,7 @@ def _use(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str,
 
 
 def _card(request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
-    base = next((link for link in versions.chain(row) if link.kind == "fine-tuned from"), None)
+    base = next((link for link in versions.lineage_chain(row) if link.kind == "fine-tuned from"), None)
     return {
         "card_form": CardForm(initial={"card": row.card, "seen": row.card_digest}),
         "base": base,
@@ -225,7 +225,7 @@ def _card(request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str,
 
 
 def _files(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
-    return {"files": versions.files(row)}
+    return {"files": versions.source_artifacts(row)}
 
 
 _TAB_CONTEXT = {

@@ -82,14 +82,14 @@ def context(request: Request, row: Job) -> dict[str, Any]:
     own = [row] if row.facts.evaluates else []
     members = [*own, *row.children.evaluating()]
     candidates = [entry for member in members if (entry := evaluations.summary(member))]
-    made = versions.by_job(request.user, [member.pk for member in members])
+    made = versions.versions_by_job(request.user, [member.pk for member in members])
     registered = [version for each in made.values() for version in each]
     return {
         "by_code": versions.measured_by_code(row),
         "candidates": [entry | {"versions": made.get(entry["job"].pk, [])} for entry in candidates],
         "has_versions": bool(registered),
-        "to_request": versions.never_requested(registered),
-        "validated": versions.validated_by(request.user, row),
+        "to_request": versions.unrequested_candidates(registered),
+        "validated": versions.validated_version(request.user, row),
         "best_single": retrained_models.best(row),
         "environment_lines": external_search.environment_of(row),
         "dry_build": dry_builds.of_job(row),
@@ -151,7 +151,7 @@ def _next_steps(request: Request, row: Job, best: RankedTrialOut | None, *, may_
     made = None
     if training is not None:
         digest = retrained_models.model_digest(training)
-        registered = versions.by_artifact(request.user, [digest]).get(digest, []) if digest else []
+        registered = versions.versions_by_artifact(request.user, [digest]).get(digest, []) if digest else []
         made = BestModel(training, digest, registered)
     may_train = may_run and row.experiment_id is not None
     return {

@@ -144,7 +144,7 @@ def _chosen_report(request: Request, row: Job, role: str) -> dict[str, Any]:
 
 def _artifacts_tab(request: Request, row: Job) -> dict[str, Any]:
     made = [shown.artifact(each) for each in shown.artifacts([row, *row.children.all()])]
-    became = versions.by_artifact(request.user, [each["digest"] for each in made])
+    became = versions.versions_by_artifact(request.user, [each["digest"] for each in made])
     return {"artifacts": [(each, became.get(each["digest"], [])) for each in made]}
 
 

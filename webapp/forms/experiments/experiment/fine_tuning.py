@@ -31,7 +31,7 @@ def name_of(version: ModelVersion) -> str:
 
 def _label(version: ModelVersion, project: Project) -> str:
     figures = [
-        f"{name} {value:.4g}" for name, value in versions.figures(version).items() if value is not None
+        f"{name} {value:.4g}" for name, value in versions.metric_values(version).items() if value is not None
     ]
     home = version.model.project
     places = [home.name] if home != project else []
