@@ -256,7 +256,7 @@ def test_templates_are_ranked_by_their_best_trials(yard: Yard, two_slots: Preten
     job, (first, second) = running(yard, two_slots)
     two_slots.run(first, score=0.7)
     two_slots.run(second, score=0.9)
-    best, other = templates_tried.of_search(job)
+    best, other = templates_tried.template_results(job)
     assert (best.template, best.best_trial, best.completed, best.defaults) == ("linear", 2, 1, None)
     assert (other.template, other.label, other.trials) == ("mlp", "Multilayer perceptron", 1)
     assert best.best is not None and other.best is not None
@@ -265,7 +265,7 @@ def test_templates_are_ranked_by_their_best_trials(yard: Yard, two_slots: Preten
 
 def test_a_search_of_one_template_ranks_none(yard: Yard) -> None:
     one = searched(space=[{"name": "units", "kind": "int", "min": 8, "max": 64}])
-    assert templates_tried.of_search(yard.submit(search=one)) == []
+    assert templates_tried.template_results(yard.submit(search=one)) == []
 
 
 def all_templates(yard: Yard) -> Job:
@@ -331,4 +331,4 @@ def test_a_script_may_have_a_hyperparameter_named_template(yard: Yard) -> None:
     space = [{"name": "template", "kind": "choice", "values": ["small", "large"]}]
     asked = ExternalSearch.model_validate({"space": space})
     job, _ = external_search.open_search(yard.project, "mine", asked, by=yard.owner)
-    assert templates_tried.of_search(job) == []
+    assert templates_tried.template_results(job) == []

@@ -351,7 +351,7 @@ def test_the_score_of_a_continued_trial_does_not_count_for_a_rung(yard: Yard, cl
 def test_a_trial_at_a_rung_is_shown_as_waiting_for_the_others(yard: Yard, climber: Climber) -> None:
     job, trial = at_first_rung(yard, climber)
     with CaptureQueriesContext(connection) as asked:
-        assert waiting.reasons(job)[trial.number] == waiting.AT_RUNG
+        assert waiting.waiting_reasons(job)[trial.number] == waiting.AT_RUNG
     assert not [query["sql"] for query in asked if '"values"' in query["sql"]], (
         "a poll of thousands asks this"
     )

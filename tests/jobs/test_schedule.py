@@ -226,7 +226,7 @@ def test_the_trials_of_a_search_on_gpus_run_on_workers_with_gpus(yard: Yard) -> 
     Worker.objects.filter(name="gpu").update(state=Worker.State.DRAINING)
     schedule.place()
     job.refresh_from_db()
-    assert set(waiting.reasons(job).values()) == {
+    assert set(waiting.waiting_reasons(job).values()) == {
         "No worker of pool default has a GPU; the Workers page shows why a worker uses no GPU."
     }
     Worker.objects.filter(name="gpu").update(state=Worker.State.UP)

@@ -87,7 +87,7 @@ def _halt(job: Job, *, pausing: bool) -> None:
     # A lost job may only be stopped after it was queued again.
     if job.state == JobState.LOST:
         move(job, JobState.RETRYING)
-    move(job, JobState.STOPPED, reason=reason, results_json=outcomes.results(job).to_json())
+    move(job, JobState.STOPPED, reason=reason, results_json=outcomes.results_of_root(job).to_json())
     results.report_stop(job)
 
 
@@ -153,7 +153,7 @@ def _partial_results(root: Job) -> dict[str, Any]:
     try:
         # A savepoint: an error in a query must not undo the failure.
         with transaction.atomic():
-            return outcomes.results(root).to_json()
+            return outcomes.results_of_root(root).to_json()
     # The computation may be the reason why the root fails.
     except Exception:
         log.exception("the results of job %s could not be computed", root.pk)
@@ -191,7 +191,7 @@ def complete(root: Job) -> None:
     # A search needs no slot, so it may complete before it has started.
     if root.state in WAITING:
         move(root, JobState.STARTING)
-    move(root, JobState.COMPLETED, results_json=outcomes.results(root).to_json())
+    move(root, JobState.COMPLETED, results_json=outcomes.results_of_root(root).to_json())
 
 
 def advance_all() -> None:

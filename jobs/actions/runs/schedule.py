@@ -31,8 +31,8 @@ from jobs.queries.search.waiting import (
     BUILDING_FIRST,
     CHOOSING_FAILED,
     CHOOSING_TRIALS,
-    at_limit,
-    slots_of,
+    format_slots,
+    limit_reason,
 )
 from jobs.states import OPEN, WAITING, Desired, JobState
 
@@ -220,7 +220,7 @@ def _next_batches(jobs: Iterable[Job], pools: dict[str, LivePool]) -> Iterator[C
         with suppress(ValueError):
             concurrency = pools[search.pool].concurrency(search)
             concurrency = min(concurrency, _parallel(search) or concurrency)
-        for batch in batched(trials[pk], batches.size(search, len(trials[pk]), concurrency)):
+        for batch in batched(trials[pk], batches.batch_size(search, len(trials[pk]), concurrency)):
             yield Candidate(search, batch)
 
 
@@ -255,11 +255,11 @@ def _why_waiting(
     if (reason := _why_at_quota(job, used)) is not None:
         return reason
     if candidate.trials and (limit := _parallel(job)) is not None and running[job.pk] >= limit:
-        return at_limit(limit)
+        return limit_reason(limit)
     if _freest(suitable, job.slots) is not None:
         return None
     if (first := suitable[0].blocked_by) is not None and all(worker.blocked_by for worker in suitable):
-        return f"Job {first.pk} is ahead of it and waits for {slots_of(first.slots)}."
+        return f"Job {first.pk} is ahead of it and waits for {format_slots(first.slots)}."
     return _no_room(job, suitable)
 
 
@@ -268,7 +268,7 @@ def _why_at_quota(job: Job, used: dict[int | None, int]) -> str | None:
         return None
     quota = job.project.max_slots
     if quota is not None and used[job.project_id] + job.slots > quota:
-        return f"Project {job.project} uses {used[job.project_id]} of its {slots_of(quota)}."
+        return f"Project {job.project} uses {used[job.project_id]} of its {format_slots(quota)}."
     return quotas.why_disk_is_full(job.project)
 
 
@@ -295,7 +295,7 @@ def _no_room(job: Job, suitable: list[LiveWorker]) -> str:
     free = max(worker.free for worker in suitable if worker.blocked_by is None)
     for worker in suitable:
         worker.blocked_by = worker.blocked_by or job
-    return f"It needs {job.slots} of the {slots_of(total)} of pool {job.pool}; {max(free, 0)} free now."
+    return f"It needs {job.slots} of the {format_slots(total)} of pool {job.pool}; {max(free, 0)} free now."
 
 
 def _parallel(job: Job) -> int | None:

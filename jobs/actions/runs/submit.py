@@ -96,7 +96,7 @@ def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion 
     data = spec.data
     if data is None:
         return None
-    dataset = outcomes.dataset_in(revision.experiment.project, data.dataset)
+    dataset = outcomes.find_dataset(revision.experiment.project, data.dataset)
     if dataset is None:
         raise BadSpec(
             f"this project has no dataset {data.dataset!r}",

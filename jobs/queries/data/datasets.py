@@ -24,7 +24,7 @@ from jobs.kinds.profile.rows import profiles_of, profiles_of_any
 from jobs.messages.overview import Overview, Sample, SplitOverview
 from jobs.models import Dataset, DatasetVersion, Experiment, Fetch, Job, JobArtifact, Project, Revision, User
 from jobs.queries.data.causes import cause_of
-from jobs.queries.search.outcomes import dataset_in
+from jobs.queries.search.outcomes import find_dataset
 from jobs.spec.base import Frozen
 from jobs.spec.data.profile import Profile
 from jobs.spec.data.split_roles import is_stratified, named_part_rows, resolved
@@ -57,7 +57,7 @@ def listed(user: User, project: Project | None = None, *, profiles: bool = False
 
 def with_profile(project: Project, slug: str, number: int | None = None) -> DatasetVersion | None:
     """Return the version that a spec refers to: the given number, or else the newest ready one."""
-    dataset = dataset_in(project, slug)
+    dataset = find_dataset(project, slug)
     if dataset is None:
         return None
     rows = dataset.versions.filter(number=number) if number else dataset.versions.filter(state=READY)
@@ -66,7 +66,7 @@ def with_profile(project: Project, slug: str, number: int | None = None) -> Data
 
 def is_being_read(project: Project, slug: str) -> bool:
     """Return whether a version of the data set may still become ready."""
-    dataset = dataset_in(project, slug)
+    dataset = find_dataset(project, slug)
     return dataset is not None and dataset.versions.filter(state=DatasetVersion.State.PREPARING).exists()
 
 

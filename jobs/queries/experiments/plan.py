@@ -13,7 +13,7 @@ from jobs.queries.code import code_checks, dry_builds
 from jobs.queries.data import datasets
 from jobs.queries.experiments import base_versions, duration_history, warm_start
 from jobs.queries.runs.devices import fitting_workers, why_none_fits
-from jobs.queries.search.outcomes import dataset_in
+from jobs.queries.search.outcomes import find_dataset
 from jobs.spec.checks import (
     data as data_checks,
 )
@@ -169,7 +169,7 @@ def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None
     if spec.data is None:
         return None, []
     slug, number = spec.data.dataset, spec.data.dataset_version
-    if dataset_in(project, slug) is None:
+    if find_dataset(project, slug) is None:
         return None, [Problem("/data/dataset", f"there is no data set {slug!r} in {project.slug}")]
     version = datasets.with_profile(project, slug, number)
     if version is None and number is not None:

@@ -110,7 +110,7 @@ def details(jobs: Sequence[Job]) -> list[JobOut]:
 def _detail(job: Job, why_waiting: str, made: list[ArtifactOut], registered: list[MadeVersionOut]) -> JobOut:
     now = progress.of_job(job)
     # A search stores its results only when it ends; until then they are computed from its trials.
-    results = job.results_json or (outcomes.results(job).to_json() if job.facts.has_trials else {})
+    results = job.results_json or (outcomes.results_of_root(job).to_json() if job.facts.has_trials else {})
     warnings = [
         {**warning, "job": member.pk, "step": member.public_kind if member.pk == job.pk else member.label}
         for member in (job, *job.children.all())

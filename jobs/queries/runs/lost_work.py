@@ -30,7 +30,7 @@ def of_pause(job: Job) -> LostWork | None:
         return None
     unit = "step" if is_script else "epoch"
     if job.facts.has_trials:
-        running = running_executions.of_search(job)
+        running = running_executions.running_in_search(job)
         return LostWork(len(running), sum(each.epochs for each in running.values()), unit)
     return LostWork(1, int(job.progress.get("done") or 0), unit)
 

@@ -52,7 +52,7 @@ def of_job(job: Job) -> Progress:
         return Progress(total, total, unit, 1.0, 0.0)
     done, total, unit = _counted(job)
     is_open = job.state not in FINAL and job.started is not None
-    running = running_executions.of_search(job) if job.facts.has_trials and is_open else {}
+    running = running_executions.running_in_search(job) if job.facts.has_trials and is_open else {}
     eta = _seconds_left(job, total - done, running) if is_open and job.state != JobState.PAUSED else None
     begun = done
     if _counts_epochs(job):
@@ -62,7 +62,7 @@ def of_job(job: Job) -> Progress:
         begun += sum(each.fraction for each in running.values())
     own = min(begun / total, 1.0) if total else 0.0
     if is_open and job.facts.has_trials:
-        own = max(own, search_time.fraction(job, clock.estimate()))
+        own = max(own, search_time.elapsed_fraction(job, clock.estimate()))
     fraction = later_steps.fraction(job, own)
     # Only a completed job is shown as 100 %: its last units may be done before its state changes.
     phase = job.progress.get("phase") if job.state == JobState.RUNNING else None
@@ -108,7 +108,7 @@ def _seconds_left(job: Job, open_units: float, running: Running) -> float | None
     # The number of attempts that the slots of the pool can run at the same time.
     concurrency = max(sum(worker.slots // job.slots for worker in live_workers(job)), 1)
     spec, search = steps.effective_spec(job), _measured_search(job)
-    durations = trial_durations.measure(search) if search is not None else None
+    durations = trial_durations.measure_durations(search) if search is not None else None
     if search is job:
         own = _search_seconds_left(job, durations, open_units, running, concurrency)
         limit = search_time.seconds_left(job, clock.estimate())

@@ -51,13 +51,13 @@ def candidates(trial: Trial) -> list[Candidate]:
     """
     search = trial.job
     newest = Job.objects.filter(ensembles_of(search.pk)).only("kind", "payload_json").order_by("-pk").first()
-    chosen = newest.payload.chosen_trials() if newest is not None else None
-    members = set(chosen.numbers) if chosen is not None else set()
+    selection = newest.payload.chosen_trials() if newest is not None else None
+    members = set(selection.numbers) if selection is not None else set()
     # One more than needed, since `trial` itself may be among the best.
     best = outcomes.best_trials(search, limit=MAX_CANDIDATES + 1).exclude(values_digest=trial.values_digest)
     rows = list(best)[:MAX_CANDIDATES]
-    others = members - {row.number for row in rows}
-    earlier = search.trials.filter(number__in=others).exclude(values_digest=trial.values_digest)
+    unranked = members - {row.number for row in rows}
+    earlier = search.trials.filter(number__in=unranked).exclude(values_digest=trial.values_digest)
     rows += [row for row in earlier.order_by("number") if not ineligibility(row)]
     selected = members or {row.number for row in rows[:PRESELECTED]}
     return [Candidate(row, row.number in selected) for row in rows]

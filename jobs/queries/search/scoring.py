@@ -30,7 +30,7 @@ class Scoring(NamedTuple):
         return f"{superlative} {self.metric} on {self.rows}{several}"
 
 
-def of_search(search: Job) -> Scoring:
+def scoring_of_search(search: Job) -> Scoring:
     """Return how the trials of a search are ranked.
 
     Raises:
@@ -38,10 +38,10 @@ def of_search(search: Job) -> Scoring:
     """
     objective = outcomes.objective_of(search)
     trainings = outcomes.search_of(search).trainings()
-    return Scoring(objective.metric, objective.direction, _rows(search), trainings)
+    return Scoring(objective.metric, objective.direction, _scored_rows(search), trainings)
 
 
-def _rows(search: Job) -> str:
+def _scored_rows(search: Job) -> str:
     if search.revision is None:
         return "the rows that the script chooses"
     spec = search.revision.spec

@@ -41,7 +41,7 @@ class _Row(NamedTuple):
     ended: float | None
 
 
-def read(search: Job, *, now: dt.datetime) -> dict[str, Any]:
+def read_timeline(search: Job, *, now: dt.datetime) -> dict[str, Any]:
     """Return the attempts of a search's trials. Running ones end at `now`.
 
     Returns:
@@ -55,7 +55,7 @@ def read(search: Job, *, now: dt.datetime) -> dict[str, Any]:
     of_attempt = _trials(search)
     bars = [
         bar
-        for row, span, lane in zip(rows, spans, lanes(spans), strict=True)
+        for row, span, lane in zip(rows, spans, assign_lanes(spans), strict=True)
         for bar in _bars(row, span, lane, of_attempt[row.pk])
     ]
     columns = {name: [bar[at] for bar in bars] for at, name in enumerate(Bar._fields)}
@@ -136,21 +136,21 @@ def _end_or_infinity(moment: float | None) -> float:
     return math.inf if moment is None else moment
 
 
-def lanes(spans: Sequence[Span]) -> list[int]:
+def assign_lanes(spans: Sequence[Span]) -> list[int]:
     """Return a lane for each span: the first lane of its worker without an overlapping span.
 
     >>> lanes([(1, 0.0, 5.0), (1, 2.0, 3.0), (1, 4.0, 6.0), (2, 0.0, 1.0)])
     [0, 1, 1, 0]
     """
     free_at: dict[int, list[float]] = defaultdict(list)
-    found = [0] * len(spans)
+    lanes = [0] * len(spans)
     for index in sorted(range(len(spans)), key=lambda i: spans[i][1]):
         worker, start, end = spans[index]
         ends = free_at[worker]
-        lane = next((i for i, free in enumerate(ends) if free <= start), len(ends))
-        if lane == len(ends):
+        free_lane = next((i for i, free in enumerate(ends) if free <= start), len(ends))
+        if free_lane == len(ends):
             ends.append(end)
         else:
-            ends[lane] = end
-        found[index] = lane
-    return found
+            ends[free_lane] = end
+        lanes[index] = free_lane
+    return lanes

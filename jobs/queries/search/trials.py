@@ -28,11 +28,11 @@ def trials(job: Job) -> QuerySet[Trial]:
 
 
 def _trial_relations() -> tuple["Prefetch[Any]", str, "Prefetch[Any]"]:
-    kept = Checkpoint.objects.kept().order_by("-pk").only(*CHECKPOINT_FIELDS)
+    checkpoints = Checkpoint.objects.kept().order_by("-pk").only(*CHECKPOINT_FIELDS)
     return (
         Prefetch("executions", Execution.objects.order_by("number")),
         "decisions",
-        Prefetch("checkpoints", kept, to_attr=KEPT_CHECKPOINTS),
+        Prefetch("checkpoints", checkpoints, to_attr=KEPT_CHECKPOINTS),
     )
 
 
@@ -56,7 +56,9 @@ def trial(
     front = front if front is not None else outcomes.pareto_front(row.job)
     scores = front.scores.get(row.pk)
     if running is None:
-        running = running_executions.of_trials(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
+        running = (
+            running_executions.running_in_trials(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
+        )
     newest: Checkpoint | None = next(iter(getattr(row, KEPT_CHECKPOINTS)), None)
     return TrialOut(
         number=row.number,
@@ -72,7 +74,7 @@ def trial(
         restarts=row.restarts,
         bracket=row.bracket,
         rung=row.rung,
-        decisions=[DecisionOut(**decision._asdict()) for decision in trial_decisions.of_trial(row)],
+        decisions=[DecisionOut(**decision._asdict()) for decision in trial_decisions.decisions_on_trial(row)],
         error=cast(ErrorOut | None, row.error),
         executions=[_execution(e, running.get((row.pk, e.number))) for e in row.executions.all()],
         checkpoint=newest

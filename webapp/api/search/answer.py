@@ -34,7 +34,7 @@ class RepeatIn(In):
 def get_answer(request: HttpRequest, job_id: Id) -> AnswerOut:
     """Return the best trial, how sure its lead is, what mattered, and what can follow."""
     job = access.get_job(actor(request), job_id)
-    found = answer.of_search(job)
+    found = answer.answer_of_search(job)
     return found.model_copy(update={"importance": analysis.importance_of(job)})
 
 

@@ -100,7 +100,7 @@ def list_trials(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page
     """List the trials of a search by number."""
     job = access.get_job(actor(request), job_id)
     best, front = queries.best_number(job), outcomes.pareto_front(job)
-    running = running_executions.of_search(job)
+    running = running_executions.running_in_search(job)
 
     def show(row: Trial) -> TrialOut:
         return queries.trial(row, best=best, front=front, running=running)
@@ -172,7 +172,7 @@ def get_trial_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFi
     """Return all trials of a search, one list per column. `If-None-Match` returns 304 if nothing changed."""
     search = access.get_job(actor(request), job_id)
     outcomes.search_of(search)  # refuses other jobs
-    version = trial_columns.version(search)
+    version = trial_columns.columns_tag(search)
     if is_not_modified(request, version):
         return HttpResponse(status=304)
     response = _columns(search, version, filters.after)
@@ -185,11 +185,11 @@ def get_trial_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFi
 def _columns(search: Job, version: str, after: str | None) -> HttpResponse:
     """Return the columns. The complete columns of an ended search are cached."""
     if after is not None or search.state not in FINAL:
-        return fast_json(trial_columns.read(search, after=after))
+        return fast_json(trial_columns.read_columns(search, after=after))
     key = (search.pk, version)
     content = _columns_of_ended.get(key)
     if content is None:
-        content = fast_json(trial_columns.read(search)).content
+        content = fast_json(trial_columns.read_columns(search)).content
         if len(_columns_of_ended) >= MAX_CACHED:
             # All at once, without a lock: other threads keep the bytes that they have already read.
             _columns_of_ended.clear()
@@ -202,7 +202,7 @@ def get_timeline(request: HttpRequest, job_id: Id) -> HttpResponse:
     """Return when and on which worker each trial ran, one list per column."""
     search = access.get_job(actor(request), job_id)
     outcomes.search_of(search)  # refuses other jobs
-    return fast_json(timeline.read(search, now=clock.estimate()))
+    return fast_json(timeline.read_timeline(search, now=clock.estimate()))
 
 
 @router.get("/jobs/{int:job_id}/importance", response=ImportanceOut)
@@ -217,8 +217,8 @@ def download_trials(request: HttpRequest, job_id: Id, filters: Query[TrialsFilte
     search = access.get_job(actor(request), job_id)
     # Refuses other jobs now: the generator would do so only after the response has begun.
     outcomes.search_of(search)
-    rows = exports.trials(search, numbers_of(filters.trials))
-    return streamed(request, exports.lines(rows), name=f"job-{job_id}-trials.csv", kind="text/csv")
+    rows = exports.trial_rows(search, numbers_of(filters.trials))
+    return streamed(request, exports.csv_blocks(rows), name=f"job-{job_id}-trials.csv", kind="text/csv")
 
 
 @router.get("/jobs/{int:job_id}/metrics.csv", response={200: None}, openapi_extra=CSV)
@@ -228,8 +228,8 @@ def download_metrics(
     """Download all points of a job's metric series as CSV."""
     job = access.get_job(actor(request), job_id)
     names = [name for name in filters.names.split(",") if name]
-    rows = exports.metrics(job, names, numbers_of(filters.trials))
-    return streamed(request, exports.lines(rows), name=f"job-{job_id}-metrics.csv", kind="text/csv")
+    rows = exports.metric_rows(job, names, numbers_of(filters.trials))
+    return streamed(request, exports.csv_blocks(rows), name=f"job-{job_id}-metrics.csv", kind="text/csv")
 
 
 @router.post("/jobs/{int:job_id}/ensemble", response={202: JobOut})

@@ -90,7 +90,7 @@ def context(request: Request, row: Job) -> dict[str, Any]:
         "has_versions": bool(registered),
         "to_request": versions.unrequested_candidates(registered),
         "validated": versions.validated_version(request.user, row),
-        "best_single": retrained_models.best(row),
+        "best_single": retrained_models.best_retrained(row),
         "environment_lines": external_search.environment_of(row),
         "dry_build": dry_builds.of_job(row),
         "loading": code_data.of_job(row),
@@ -111,14 +111,14 @@ def _training(row: Job) -> TrainResult | None:
 
 
 def _search_context(request: Request, row: Job) -> dict[str, Any]:
-    found = answer.of_search(row) if answer.is_over(row) else None
+    found = answer.answer_of_search(row) if answer.is_over(row) else None
     may_run = sandboxes.may_run(request.user, row)
     if found is None or found.best is None:
         best = outcomes.best_trials(row, limit=1).prefetch_related("executions").first()
-        ranked = answer.ranked_trial(best) if best is not None else None
+        ranked = answer.ranked_trial_out(best) if best is not None else None
         return {
             "answer": None,
-            "templates_tried": templates_tried.of_search(row),
+            "templates_tried": templates_tried.template_results(row),
             "ranked": ranked,
             "tied": _tied(row, ranked),
             **_next_steps(request, row, ranked, may_run=may_run),
@@ -140,14 +140,14 @@ def _search_context(request: Request, row: Job) -> dict[str, Any]:
 
 
 def _tied(row: Job, best: RankedTrialOut | None) -> list[int]:
-    return outcomes.tied_with(row, best.number) if best is not None else []
+    return outcomes.trials_tied_with(row, best.number) if best is not None else []
 
 
 def _next_steps(request: Request, row: Job, best: RankedTrialOut | None, *, may_run: bool) -> dict[str, Any]:
     """Return the model that was made of the best trial, and whether it can be made now."""
     if best is None:
         return {}
-    training = retrained_models.of_trial(row, best.number)
+    training = retrained_models.retrained_step(row, best.number)
     made = None
     if training is not None:
         digest = retrained_models.model_digest(training)

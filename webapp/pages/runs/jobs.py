@@ -162,7 +162,7 @@ def _notes(row: Job, results: ResultsOut, *, waits: bool) -> int:
 
 
 def _search_context(row: Job, *, may_run: bool) -> dict[str, Any]:
-    reasons = waiting.reasons(row)
+    reasons = waiting.waiting_reasons(row)
     search, ranking = outcomes.search_of(row), outcomes.pareto_front(row)
     best = outcomes.best_trials(row, limit=1).first()
     counts = trials.trial_counts(row)
@@ -177,7 +177,7 @@ def _search_context(row: Job, *, may_run: bool) -> dict[str, Any]:
             for reason in dict.fromkeys(reasons.values())
         ],
         "best": best,
-        "scoring": scoring.of_search(row),
+        "scoring": scoring.scoring_of_search(row),
         "may_finish": best is not None
         and row.desired in (Desired.RUNNING, Desired.PAUSED)
         and trials.accepts_trials(row),
