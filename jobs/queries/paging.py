@@ -50,9 +50,9 @@ def part_of[M: Model](
         value, key = _decode(cursor, rows.model, order)
         ordered = ordered.filter(_after(value, key, order))
     # One row more than needed shows whether there is a next part.
-    found = list(ordered[: limit + 1])
-    items = found[:limit]
-    return Part(items, _encode(items[-1], order) if len(found) > limit else None)
+    page = list(ordered[: limit + 1])
+    items = page[:limit]
+    return Part(items, _encode(items[-1], order) if len(page) > limit else None)
 
 
 def page_of[M: Model](

@@ -47,11 +47,11 @@ def search(user: User, text: str) -> list[Hit]:
 
 def _jobs(user: User, text: str) -> list[Hit]:
     number = text.removeprefix("#")
-    wanted = Q(title__icontains=text)
+    matches = Q(title__icontains=text)
     # No id is longer, and `int` refuses thousands of digits.
     if number.isascii() and number.isdigit() and len(number) < 18:
-        wanted |= Q(pk=int(number))
-    rows = access.visible_jobs(user).filter(wanted).order_by("-pk")[:MAX_PER_KIND]
+        matches |= Q(pk=int(number))
+    rows = access.visible_jobs(user).filter(matches).order_by("-pk")[:MAX_PER_KIND]
     return [Hit("job", row.label, f"#{row.pk} · {row.state}", "job", (row.pk,)) for row in rows]
 
 
@@ -72,9 +72,12 @@ def _models(user: User, text: str) -> list[Hit]:
 
 
 def _datasets(user: User, text: str) -> list[Hit]:
-    wanted = Q(slug__icontains=text) | Q(name__icontains=text)
+    matches = Q(slug__icontains=text) | Q(name__icontains=text)
     rows = (
-        access.visible_datasets(user).filter(wanted).select_related("project").order_by("slug")[:MAX_PER_KIND]
+        access.visible_datasets(user)
+        .filter(matches)
+        .select_related("project")
+        .order_by("slug")[:MAX_PER_KIND]
     )
     return [
         Hit("data set", row.name, slug or "bundled", "dataset", (row.slug,), slug)
@@ -85,8 +88,8 @@ def _datasets(user: User, text: str) -> list[Hit]:
 def _code(user: User, text: str) -> list[Hit]:
     rows = access.visible_code(user).filter(Q(name__icontains=text) | Q(digest__startswith=text.lower()))
     # The findings are large.
-    found = rows.select_related("project").defer("found_json").order_by("-pk")[:MAX_PER_KIND]
+    versions = rows.select_related("project").defer("found_json").order_by("-pk")[:MAX_PER_KIND]
     return [
         Hit("code", row.name, f"{row.digest[:8]} · {slug}", "code_version", (row.digest,), slug)
-        for row, slug in ((row, row.project.slug) for row in found)
+        for row, slug in ((row, row.project.slug) for row in versions)
     ]

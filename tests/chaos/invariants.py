@@ -45,7 +45,9 @@ def problems_of(root: Job) -> Iterator[str]:
 
 def _events(root: Job) -> Iterator[Event]:
     after = 0
-    while (found := event_log.read(root.pk, after=after, limit=EVERYTHING)).items:  # each has so many points
+    while (
+        found := event_log.read_events(root.pk, after=after, limit=EVERYTHING)
+    ).items:  # each has so many points
         yield from found.items
         after = found.cursor
 
@@ -140,7 +142,7 @@ def _metrics(job: Job, events: list[Event]) -> Iterator[str]:
     if twice:
         yield f"job {job.pk}: points written twice: {twice[:3]}"
     newest = {(trial, execution, name, x): value for trial, execution, _, name, x, value in said}
-    for series in metrics.read(job, max_points=EVERYTHING):
+    for series in metrics.read_series(job, max_points=EVERYTHING):
         if series["x"] != "epoch" or series["job"] != job.pk:
             continue
         xs = [point[0] for point in series["points"]]
@@ -187,7 +189,7 @@ def facts_of(root: Job) -> dict[str, Any]:
     """Return the facts that equal those of an unbroken run of the same spec bit for bit."""
     executions = Execution.objects.filter(trial__job=root).order_by("trial__number", "number")
     columns = ("trial__number", "number", "state", "score", "best_epoch", "epochs")
-    models = shown.artifacts([root]).filter(
+    models = shown.newest_artifacts([root]).filter(
         role="model"
     )  # a lost attempt may have left one, which no reader sees
     return {

@@ -210,7 +210,7 @@ def test_later_hyperparameters_extend_the_space_and_invalid_ones_are_logged(sear
     assert external_payload(search).search.reported == (("x",), ("y",))
     assert state_of(held) == "completed"
     assert held.trial.values["y"] is True
-    warnings = event_log.logs(search, level="warning").items
+    warnings = event_log.read_logs(search, level="warning").items
     assert ["'two words' keeps its default" in event["line"] for event in warnings] == [True]
 
 
@@ -220,7 +220,7 @@ def test_one_line_of_the_log_names_all_hyperparameters_of_a_report_that_are_not_
 
     held = ask(discovered(search))
     finish(search, held, 0.5, FLOAT_X, *(named(number) for number in range(1000)), BOOLEAN_Y)
-    (warning,) = event_log.logs(search, level="warning").items
+    (warning,) = event_log.read_logs(search, level="warning").items
     assert "'no 0', 'no 1', " in warning["line"]
     assert "'no 19', 981 more keep their defaults; the first: " in warning["line"]
 

@@ -92,7 +92,7 @@ def test_the_best_two_are_trained_again_with_other_seeds_and_nothing_else(
     assert [t.values for t in again.trials.order_by("number")] == [
         job.trials.get(number=n).values for n in (3, 1)
     ]
-    assert progress.of_job(again).total == 6
+    assert progress.progress_of_job(again).total == 6
     until_final(worker, again)
     assert (again.state, again.trials.count(), again.children.count()) == ("completed", 2, 0)
     seeds = {e.seed for t in job.trials.all() for e in t.executions.all()}

@@ -73,7 +73,7 @@ def test_the_warning_is_on_the_job_its_root_and_in_the_results_with_the_next_ste
     assert results.apply(training, result((0.90, 0.94, 0.98), (0.40, 0.48, 0.56))) is None
     for job in (training, search):
         job = Job.objects.get(pk=job.pk)
-        [warning] = job_queries.detail(job).results["warnings"]
+        [warning] = job_queries.job_out(job).results["warnings"]
         assert (warning["code"], warning["job"]) == ("worse_than_trial", training.pk)
         text = text_of(browser_of(people.owner).get(f"/jobs/{job.pk}"))
         assert (f"{training.label.capitalize()} :" in text) is (job.pk == search.pk)

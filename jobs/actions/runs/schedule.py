@@ -25,7 +25,7 @@ from jobs.queries.code import installation, package_installs
 from jobs.queries.code.sandboxes import Minimum
 from jobs.queries.people import quotas
 from jobs.queries.runs import open_attempts
-from jobs.queries.runs.devices import fitting_workers, no_worker, why_none_fits, with_needs
+from jobs.queries.runs.devices import describe_missing_workers, fitting_workers, why_none_fits, with_needs
 from jobs.queries.search import batches
 from jobs.queries.search.waiting import (
     BUILDING_FIRST,
@@ -103,7 +103,7 @@ def place() -> int:
     """Place as many candidates as possible and record why the others wait; return how many were placed."""
     # Used slots are read before waiting rows. The slot of an attempt that ends in between is then free in the
     # next pass. In the other order, waiting trials would overtake those that the attempt releases.
-    taken = open_attempts.read()
+    taken = open_attempts.count_open_attempts()
     jobs = _waiting_jobs()
     # An idle installation runs only these two queries, twice a second.
     if not jobs:
@@ -282,7 +282,7 @@ def _freest(workers: list[LiveWorker], needed: int) -> LiveWorker | None:
 def _no_worker(name: str, pool: LivePool) -> str:
     if pool.draining:
         return f"All workers of pool {name} are draining; enable one on the Workers page."
-    return no_worker(name)
+    return describe_missing_workers(name)
 
 
 def _no_room(job: Job, suitable: list[LiveWorker]) -> str:

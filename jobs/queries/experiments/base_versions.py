@@ -88,8 +88,8 @@ def described(version: ModelVersion) -> BaseVersion:
 
 def summary(version: ModelVersion) -> ModelSummary | None:
     """Return the report about the layers of a version; None if it has none that can be read."""
-    for stored in model_reports.of_version(version, ["summary"]):
-        if isinstance(report := model_reports.read(stored), ModelSummary):
+    for stored in model_reports.reports_of_version(version, ["summary"]):
+        if isinstance(report := model_reports.read_report(stored), ModelSummary):
             return report
     return None
 

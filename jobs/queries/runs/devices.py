@@ -51,7 +51,7 @@ def fitting_workers(
 def why_none_fits(job: Job, live: list[Worker]) -> str:
     """Return why none of the workers of a job's pool can run it, as a sentence."""
     if not live:
-        return no_worker(job.pool)
+        return describe_missing_workers(job.pool)
     mesh, equipped = mesh_of(job), _equipped(job, live)
     if mesh is not None and not equipped:
         reason = describe_missing(mesh, job.slots, job.pool, [worker.device_names for worker in live])
@@ -63,7 +63,7 @@ def why_none_fits(job: Job, live: list[Worker]) -> str:
     return f"It needs {job.slots} slots on one worker; the largest worker of {pool} has {largest}."
 
 
-def no_worker(pool: str) -> str:
+def describe_missing_workers(pool: str) -> str:
     """Return why jobs of a pool without workers wait; nothing follows the command, so it can be copied."""
     return f"No worker runs in pool {pool}; start one with: {program.command(f'worker --pool {pool}')}"
 

@@ -140,7 +140,7 @@ def _changed_trials(search: Job, after: str) -> set[int] | None:
     numbers: set[int] = set()
     # Usually one slice; more if it ends early because its events have many points.
     while seq < search.event_seq:
-        part = events.read(search.root_id_or_self, after=seq, limit=EVENTS_BEHIND)
+        part = events.read_events(search.root_id_or_self, after=seq, limit=EVENTS_BEHIND)
         numbers.update(event["trial"] for event in part.items if event.get("trial"))
         if part.cursor == seq:
             break  # no further event is stored

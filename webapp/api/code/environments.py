@@ -53,7 +53,7 @@ def install_packages(request: HttpRequest, code: str, body: InstallIn) -> Status
     """
     version = _version(request, code, body.project)
     job = package_installs.request(version, use=body.use or "", pool=body.pool, by=actor(request))
-    return Status(202, job_queries.detail(job))
+    return Status(202, job_queries.job_out(job))
 
 
 @router.post("/code/{code}/environment/resolve", response=EnvironmentsOut)

@@ -238,7 +238,7 @@ def describe_model_version(request: HttpRequest, name: str, number: Number) -> S
     Summaries of earlier releases have no `graph`.
     """
     version = access.get_version(actor(request), name, number, Action.WRITE)
-    return Status(202, job_queries.detail(registration.describe(version, by=actor(request))))
+    return Status(202, job_queries.job_out(registration.describe(version, by=actor(request))))
 
 
 @router.delete("/models/{name}/versions/{number}", response={204: None})

@@ -152,7 +152,7 @@ def train_trial(
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
     model = body.register_as if body is not None else None
-    return Status(202, job_queries.detail(actions.retrain(row, by=who, register_as=model)))
+    return Status(202, job_queries.job_out(actions.retrain(row, by=who, register_as=model)))
 
 
 @router.post("/jobs/{int:job_id}/trials/{int:number}/continue", response={202: TrialOut})
@@ -238,4 +238,4 @@ def create_ensemble(request: HttpRequest, job_id: Id, body: EnsembleIn) -> Statu
     """Retrain some trials of a search and combine them in an ensemble. Returns the new job."""
     who = actor(request)
     search = access.get_job(who, job_id, Action.WRITE)
-    return Status(202, job_queries.detail(ensembles.make(search, body.trials, by=who)))
+    return Status(202, job_queries.job_out(ensembles.make(search, body.trials, by=who)))

@@ -123,7 +123,7 @@ def preview_job_deletion(request: HttpRequest, job_id: Id) -> DeletionPreviewOut
 def restore_job(request: HttpRequest, job_id: Id) -> JobOut:
     """Restore a job that was deleted in the last 7 days."""
     _restore(request, Kind.JOB, pk=job_id)
-    return jobs.detail(access.get_job(actor(request), job_id))
+    return jobs.job_out(access.get_job(actor(request), job_id))
 
 
 @router.get("/models/{name}/versions/{number}/deletion", response=DeletionPreviewOut)

@@ -96,7 +96,7 @@ def _head(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, 
             (tab, label, url("version", name, number, tab="" if tab == "overview" else tab))
             for tab, label in TABS.items()
             # Only ensembles and quantizations have one.
-            if tab != "report" or model_reports.of_version(row, ("report",))
+            if tab != "report" or model_reports.reports_of_version(row, ("report",))
         ],
         "crumbs": crumbs(("Models", reverse("models")), (name, reverse("model", args=[name])), f"v{number}"),
     }
@@ -129,7 +129,9 @@ def _overview(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[s
         "may_run": may_run,
         "about_variant": versions.describe_variant(row),
         "checked": versions.validation_result(row),
-        "findings": model_reports.findings(model_reports.of_version(row, ("report", "evaluation"))),
+        "findings": model_reports.report_findings(
+            model_reports.reports_of_version(row, ("report", "evaluation"))
+        ),
         "fine_tuned": base_versions.trained_from(row, request.user)[:MAX_FINE_TUNED],
         **tryout.positions_context(row),
     }
@@ -167,10 +169,10 @@ def _evaluation(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> di
 
 
 def _newest_report(row: ModelVersion, role: str) -> dict[str, Any]:
-    for stored in model_reports.of_version(row, (role,)):
+    for stored in model_reports.reports_of_version(row, (role,)):
         return {
-            "report": model_reports.read(stored),
-            "members": model_reports.members(stored),
+            "report": model_reports.read_report(stored),
+            "members": model_reports.members_of_report(stored),
             "by_code": versions.measured_by_code(stored.job),
         }
     return {"report": None}

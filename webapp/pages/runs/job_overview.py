@@ -81,7 +81,7 @@ def context(request: Request, row: Job) -> dict[str, Any]:
     # A search's own metrics repeat its chosen candidate's; so do those of an ensemble of chosen trials.
     own = [row] if row.facts.evaluates else []
     members = [*own, *row.children.evaluating()]
-    candidates = [entry for member in members if (entry := evaluations.summary(member))]
+    candidates = [entry for member in members if (entry := evaluations.summarize_candidate(member))]
     made = versions.versions_by_job(request.user, [member.pk for member in members])
     registered = [version for each in made.values() for version in each]
     return {
@@ -100,7 +100,7 @@ def context(request: Request, row: Job) -> dict[str, Any]:
         "weighted_by": datasets.weight_of(row),
         "training": None if runs_script(row) else _training(row),
         "reported": row.results.metrics.get("reported", {}),
-        "findings": model_reports.findings(model_reports.of_job(row, ("report",))),
+        "findings": model_reports.report_findings(model_reports.reports_of_job(row, ("report",))),
         "chosen_epoch": retraining.chosen_epoch(row),
         **(_search_context(request, row) if row.facts.has_trials else {}),
     }

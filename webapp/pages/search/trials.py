@@ -73,7 +73,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "is_final": row.job.state in FINAL,
         "is_over": row.state in TRIAL_FINAL,
         "not_started": _not_started(row),
-        "restarts": restarts.of_trial(row),
+        "restarts": restarts.restarts_of_trial(row),
         "cursor": (row.job.root or row.job).event_seq,
         "rows": [
             (p.name, row.values.get(p.name), best.values.get(p.name) if best else None)
@@ -88,7 +88,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "most_checkpoints": trial_details.MAX_CHECKPOINTS,
         "removed": row.checkpoints.exclude(removed=None).count(),
         "attempts": trial_details.trial_attempts(row),
-        "phase": phases.of_search(row.job).get(row.number, ""),
+        "phase": phases.phases_of_search(row.job).get(row.number, ""),
         "why_waiting": waiting.waiting_reasons(row.job).get(row.number, ""),
         "metric_pairs": pair_metrics(names),
         "objective": outcomes.objective_of(row.job),
