@@ -171,7 +171,7 @@ def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None
     slug, number = spec.data.dataset, spec.data.dataset_version
     if find_dataset(project, slug) is None:
         return None, [Problem("/data/dataset", f"there is no data set {slug!r} in {project.slug}")]
-    version = datasets.with_profile(project, slug, number)
+    version = datasets.find_version(project, slug, number)
     if version is None and number is not None:
         return None, [Problem("/data/dataset_version", f"{slug} has no version {number}")]
     if version is None and not datasets.is_being_read(project, slug):

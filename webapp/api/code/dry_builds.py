@@ -64,7 +64,7 @@ def _payload(version: CodeVersion, body: DryBuildIn) -> DryBuildPayload:
         found = [_of_body(each) for each in problems(error, sent)]
         raise BadInput(found[0].message, found) from error
     wanted = spec.required_data
-    data = datasets.with_profile(version.project, wanted.dataset, wanted.dataset_version)
+    data = datasets.find_version(version.project, wanted.dataset, wanted.dataset_version)
     profile = data.profile if data is not None else None
     if data is None or profile is None:
         message = f"{version.project.slug} has no data set {wanted.dataset!r} that is ready"

@@ -77,7 +77,7 @@ def restore_dataset(request: HttpRequest, slug: str, project: str | None = None)
     """Restore a data set that was deleted in the last 7 days."""
     home = access.get_project(actor(request), project) if project else None
     home = _restore(request, Kind.DATASET, slug=slug, **({"project": home.pk} if home else {}))
-    return datasets.shown_dataset(access.get_dataset(actor(request), slug, home))
+    return datasets.dataset_out(access.get_dataset(actor(request), slug, home))
 
 
 def _dataset(request: HttpRequest, slug: str, project: str | None) -> Dataset:

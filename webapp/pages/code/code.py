@@ -223,7 +223,7 @@ def _data(version: CodeVersion, found: CodeFound) -> dict[str, Any]:
     entries = code_data.entry_names(version)
     if not entries:
         return {"data_entries": []}
-    loads = code_data.newest(version)
+    loads = code_data.newest_code_data(version)
     builds = next(
         (entry.name for entry in found.entries if entry.kind in CODE_ENTRIES and not entry.note), ""
     )

@@ -100,7 +100,7 @@ def _edit(
 ) -> HttpResponse:
     project, spec = version.project, document["spec"]
     data = None if is_unsaved else request.POST or None
-    rows = datasets.listed(request.user, project).order_by("slug")
+    rows = datasets.datasets_with_versions(request.user, project).order_by("slug")
     form = ScriptForm(code_queries.offered(version), rows, data, initial=_initial(experiment, document))
     arguments = ArgumentFormSet(data, initial=_initial_rows(version, spec), prefix="arguments")
     # One row to begin with, if the code declares no argument.

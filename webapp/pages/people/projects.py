@@ -100,7 +100,7 @@ def settings_page(request: Request, row: Project, *, status: int = 200, **instea
         "members": queries.members(row),
         "may_manage": access.can(request.user, row, Action.MANAGE),
         "may_write": access.can(request.user, row, Action.WRITE),
-        "credentials": credentials.of_project(row),
+        "credentials": credentials.credentials_of_project(row),
         "credential_labels": LABELS,
         "roles": list(ROLE_HELP.items()),
         "crumbs": crumbs(("Projects", reverse("projects")), row.name),

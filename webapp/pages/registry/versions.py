@@ -122,7 +122,7 @@ def _overview(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[s
         "test": versions.metric_values(row),
         "by_code": versions.measured_by_code(row.source_job),
         "validation": versions.validation_metric_values(row),
-        "weighted_by": datasets.weight_of(row.source_job) if row.source_job is not None else "",
+        "weighted_by": datasets.weight_column(row.source_job) if row.source_job is not None else "",
         "links": [(link, _address(link, row, request.user)) for link in versions.lineage_chain(row, stages)],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
         "promotion_form": PromotionForm() if may_request and may_run else None,

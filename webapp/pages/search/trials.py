@@ -80,7 +80,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
             for p in outcomes.widest_space(row.job)
         ],
         "metrics": trial_details.metric_comparisons(row, best),
-        "weighted_by": datasets.weight_of(row.job),
+        "weighted_by": datasets.weight_column(row.job),
         "place": trial_decisions.rung_position(row),
         "decisions": trial_decisions.decisions_on_trial(row),
         "candidates": ensemble_queries.candidates(row) if may_run and ensemble_queries.can_join(row) else [],
