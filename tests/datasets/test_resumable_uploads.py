@@ -339,7 +339,7 @@ async def test_an_upload_counts_against_the_quotas_until_it_is_deleted(
 ) -> None:
     await limit(people.project, max_bytes=1000, max_uploads=2)
     place = await member.place(600)
-    used = await sync_to_async(quotas.shown)(people.project)
+    used = await sync_to_async(quotas.quotas_out)(people.project)
     assert (used.bytes.used, used.uploads.used) == (600, 1)
     refused = await member.begin(401)
     assert (refused.status, refused.json["code"]) == (409, "quota_reached")

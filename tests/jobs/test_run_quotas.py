@@ -61,7 +61,7 @@ def test_attempts_share_the_events_of_their_project_by_slots(yard: Yard, elsewhe
     run_quotas.share_events(small.pk, 300)
     assert run_quotas.share_events(large.pk, 900) == 600
     assert run_quotas.share_events(other.pk, 5000) == 1000, "another project has a quota of its own"
-    assert quotas.shown(yard.project).events.used == 1200
+    assert quotas.quotas_out(yard.project).events.used == 1200
     attempt_end.finish(small.pk, Outcome.COMPLETED)
     assert run_quotas.share_events(large.pk, 900) == 900
 

@@ -22,7 +22,7 @@ from jobs.actions.storage import artifacts
 from jobs.errors import BadInput, DiskFull
 from jobs.models import Project, ResumableUpload, User
 from jobs.queries.data.resumable_uploads import bytes_to_come
-from jobs.queries.people.quotas import size_text
+from jobs.queries.people.quotas import format_bytes
 from jobs.spec.problems import Problem
 from jobs.store import StoredFile, store
 
@@ -76,9 +76,9 @@ def _require_space(length: int) -> None:
     least = settings.TRAINYARD_MIN_FREE_BYTES
     if length > free - least:
         raise DiskFull(
-            f"The disk of the server has room for {size_text(max(free - least, 0))} of uploads, and this "
-            f"file has {size_text(length)}. Send it later, or ask the operator to free disk space "
-            f"({size_text(least)} stay free: TRAINYARD_MIN_FREE_BYTES)."
+            f"The disk of the server has room for {format_bytes(max(free - least, 0))} of uploads, and this "
+            f"file has {format_bytes(length)}. Send it later, or ask the operator to free disk space "
+            f"({format_bytes(least)} stay free: TRAINYARD_MIN_FREE_BYTES)."
         )
 
 

@@ -11,7 +11,7 @@ from jobs import clock
 from jobs.actions.people import quotas
 from jobs.errors import QuotaReached
 from jobs.models import Project, UploadReservation
-from jobs.queries.people.quotas import RAISE, disk_sentence, limits_of, uploads_being_prepared
+from jobs.queries.people.quotas import RAISE, count_uploads_being_prepared, disk_sentence, limits_of
 from jobs.queries.storage import disk_use
 
 LEASE_SECONDS = 60.0
@@ -64,7 +64,7 @@ def require_fewer(project: Project, received: int = 0) -> None:
         QuotaReached: it has as many as it may have.
     """
     quota = limits_of(project).uploads
-    used = received + uploads_being_prepared(project)
+    used = received + count_uploads_being_prepared(project)
     if used >= quota:
         raise QuotaReached(
             f"Project {project} has {used:,} uploads that are received or prepared, and its quota is "

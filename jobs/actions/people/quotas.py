@@ -4,9 +4,9 @@ from jobs.errors import QuotaReached
 from jobs.models import Artifact, Attempt, Project
 from jobs.queries.people.quotas import (
     RAISE,
+    count_unfinished_jobs,
     disk_sentence,
     limits_of,
-    unfinished_jobs,
     why_disk_is_full,
 )
 from jobs.queries.storage import disk_use
@@ -22,7 +22,7 @@ def require_room_for_job(project: Project) -> None:
     """
     project = locked(project)
     quota = limits_of(project).jobs
-    used = unfinished_jobs(project)
+    used = count_unfinished_jobs(project)
     if used >= quota:
         raise QuotaReached(
             f"Project {project} has {used:,} unfinished jobs, and its quota is {quota:,}. "

@@ -61,7 +61,7 @@ def preview_project_deletion(request: HttpRequest, slug: str) -> DeletionPreview
 def restore_project(request: HttpRequest, slug: str) -> ProjectOut:
     """Restore a project that was deleted in the last 7 days."""
     _restore(request, Kind.PROJECT, slug=slug)
-    return projects.shown_project(access.get_project(actor(request), slug), actor(request))
+    return projects.project_out(access.get_project(actor(request), slug), actor(request))
 
 
 @router.get("/datasets/{slug}/deletion", response=DeletionPreviewOut)
