@@ -74,7 +74,7 @@ def test_an_argument_of_another_template_is_refused(values: dict[str, Any]) -> N
 
 def test_a_space_that_gives_an_argument_to_other_templates_is_refused_with_its_place(yard: Yard) -> None:
     always = [SPACE[0], {key: value for key, value in SPACE[1].items() if key != "when"}]
-    checked = plan.validate(yard.project, spec(search=searched(space=always)).to_json())
+    checked = plan.validate_spec(yard.project, spec(search=searched(space=always)).to_json())
     (problem,) = checked.problems
     assert (problem.pointer, "make it depend on template" in problem.message) == (
         "/spec/search/space/1",
@@ -84,7 +84,7 @@ def test_a_space_that_gives_an_argument_to_other_templates_is_refused_with_its_p
 
 def test_a_template_that_does_not_take_the_data_is_refused(yard: Yard) -> None:
     names = {"name": "template", "kind": "choice", "values": ["mlp", "cnn"]}
-    checked = plan.validate(yard.project, spec(search=searched(space=[names])).to_json())
+    checked = plan.validate_spec(yard.project, spec(search=searched(space=[names])).to_json())
     (problem,) = checked.problems
     assert problem.pointer == "/spec/search/space/0"
     assert problem.message.startswith("cnn needs images, but the data are vectors")
@@ -108,7 +108,7 @@ def test_the_spec_is_valid_for_the_bundled_kinds_of_data(yard: Yard) -> None:
         version = DatasetVersion.objects.get()
         assert version.profile is not None
         body = spec_for("flowers", 1, version.profile, Budget(trials=30))
-        assert plan.validate(yard.project, body).problems == []
+        assert plan.validate_spec(yard.project, body).problems == []
         assert body["search"]["max_trials"] + len(body["search"]["start_with"]) == 30
 
 
@@ -177,7 +177,7 @@ def test_a_search_that_time_alone_ends_names_no_number_of_trials(yard: Yard, wor
     )
     assert "10 min long" in experiment
     assert "up to 10000 trials" not in experiment
-    checked = plan.validate(yard.project, job.revision.spec.to_json() if job.revision else {})
+    checked = plan.validate_spec(yard.project, job.revision.spec.to_json() if job.revision else {})
     assert checked.plan is not None
     assert checked.plan.max_minutes == BUDGET.minutes
     counted = find_model(yard.project, yard.dataset, Budget(trials=30), by=yard.owner).job

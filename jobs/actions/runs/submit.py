@@ -134,7 +134,7 @@ def _require_kept(job: Job) -> None:
     Raises:
         StaleState: something is deleted.
     """
-    source = base_versions.source_of(job.revision.spec) if job.revision is not None else None
+    source = base_versions.pinned_version(job.revision.spec) if job.revision is not None else None
     kept = () if source is None else (source.model, source)
     deletions.require_present(job.project, job.experiment, *kept)
     pk = job.payload.dataset_version

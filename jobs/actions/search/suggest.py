@@ -195,7 +195,7 @@ def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
         "search": search.model_dump(mode="json", by_alias=True, exclude_none=True),
         "epochs": root.revision.spec.fit.epochs if root.revision is not None else 1,
         "count": wanted,
-        "trials": [*warm_start.trials(root, search), *trials],
+        "trials": [*warm_start.warm_start_trials(root, search), *trials],
     }
 
 

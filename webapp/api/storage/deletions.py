@@ -110,7 +110,7 @@ def preview_experiment_deletion(request: HttpRequest, id: Id) -> DeletionPreview
 def restore_experiment(request: HttpRequest, id: Id) -> ExperimentOut:  # noqa: A002
     """Restore an experiment that was deleted in the last 7 days, with its jobs."""
     _restore(request, Kind.EXPERIMENT, pk=id)
-    return experiments.shown_experiment(access.get_experiment(actor(request), id))
+    return experiments.experiment_out(access.get_experiment(actor(request), id))
 
 
 @router.get("/jobs/{int:job_id}/deletion", response=DeletionPreviewOut)

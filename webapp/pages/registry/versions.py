@@ -132,7 +132,7 @@ def _overview(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[s
         "findings": model_reports.report_findings(
             model_reports.reports_of_version(row, ("report", "evaluation"))
         ),
-        "fine_tuned": base_versions.trained_from(row, request.user)[:MAX_FINE_TUNED],
+        "fine_tuned": base_versions.versions_trained_from(row, request.user)[:MAX_FINE_TUNED],
         **tryout.positions_context(row),
     }
 

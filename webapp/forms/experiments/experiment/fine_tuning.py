@@ -49,7 +49,7 @@ def started(spec: Json, profile: Profile | None, base: ModelVersion) -> Json:
     if profile is None:
         return made
     found = fine_tuning_checks.problems(
-        ExperimentSpec.model_validate(made), profile, base_versions.described(base)
+        ExperimentSpec.model_validate(made), profile, base_versions.describe_base(base)
     )
     if not any(problem.pointer == "/model/args/head" for problem in found):
         return made
