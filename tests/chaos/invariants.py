@@ -15,7 +15,7 @@ from django.db.models.functions import Length
 
 from jobs.answers.runs.metrics import SeriesOut
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact, MetricChunk
-from jobs.queries.audit.audit_verification import verify
+from jobs.queries.audit.audit_verification import verify_chain
 from jobs.queries.runs import events as event_log
 from jobs.queries.runs import jobs as shown
 from jobs.queries.runs import metrics
@@ -179,7 +179,7 @@ def problems_of_the_database() -> Iterator[str]:
                 rows = cursor.execute(f"PRAGMA {check}").fetchall()
                 if rows not in ([], [("ok",)]):
                     yield f"PRAGMA {check}: {rows[:5]}"
-    if not (audit := verify()).holds:
+    if not (audit := verify_chain()).holds:
         yield f"the audit chain is not valid: {audit.state}"
     for attempt in Attempt.objects.open().filter(job__state__in=FINAL):
         yield f"{attempt} of a final job was left open"

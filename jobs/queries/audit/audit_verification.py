@@ -74,7 +74,7 @@ class Sealed(Frozen):
     reason: str
 
 
-def verify(anchors: Iterable[Anchor] = ()) -> Verification:
+def verify_chain(anchors: Iterable[Anchor] = ()) -> Verification:
     """Verify the chain from its beginning, against its head, all signed releases and `anchors`.
 
     The first problem is returned. Rows may be appended meanwhile.
@@ -84,8 +84,12 @@ def verify(anchors: Iterable[Anchor] = ()) -> Verification:
         verifier.read_anchors_of_releases()
     except ReleaseChanged as error:
         # Wrong rows are reported first, because they explain more than a release does.
-        found = verifier.verify()
-        return replace(found, state=ChainState.RELEASE_CHANGED, message=str(error)) if found.holds else found
+        verification = verifier.verify()
+        return (
+            replace(verification, state=ChainState.RELEASE_CHANGED, message=str(error))
+            if verification.holds
+            else verification
+        )
     return verifier.verify()
 
 
@@ -126,7 +130,7 @@ class _Verifier:
         Raises:
             ReleaseChanged: a release does not match its signature.
         """
-        for anchor in audit_anchors.of_releases(after=self._sealed.releases if self._sealed else 0):
+        for anchor in audit_anchors.anchors_of_releases(after=self._sealed.releases if self._sealed else 0):
             self._anchors[anchor.number].append(anchor)
 
     def verify(self) -> Verification:
@@ -233,7 +237,7 @@ class _Verifier:
 
     def _check_last_rows(self) -> None:
         """Compare the last row with the highest number that the head or an anchor names."""
-        named = [(anchor.number, anchor.source) for found in self._anchors.values() for anchor in found]
+        named = [(anchor.number, anchor.source) for anchors in self._anchors.values() for anchor in anchors]
         if self._head is not None and (self._with_other_key or audit_chain.is_authentic(self._head)):
             named.append((self._head.number, "the head"))
         number, source = max(named, default=(0, ""))
