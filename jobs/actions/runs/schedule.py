@@ -109,7 +109,7 @@ def place() -> int:
     if not jobs:
         return 0
     pools, used, running = _pools(taken.slots_of_worker), taken.slots_of_project, taken.of_search
-    installing = cache(package_installs.running)
+    installing = cache(package_installs.running_installations)
     waiting = sorted([*_candidates(jobs), *_next_batches(jobs, pools)], key=Candidate.order)
     placed = 0
     for candidate in waiting:
@@ -250,7 +250,7 @@ def _why_waiting(
         return _no_worker(job.pool, pool)
     if not suitable:
         return why_none_fits(job, [worker.row for worker in pool.workers])
-    if (reason := package_installs.why_waiting(job, installing)) is not None:
+    if (reason := package_installs.describe_wait(job, installing)) is not None:
         return reason
     if (reason := _why_at_quota(job, used)) is not None:
         return reason

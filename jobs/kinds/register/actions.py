@@ -48,7 +48,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         version = ModelVersion.objects.select_related("code").filter(pk=_version_of(job)).first()
         is_alone = job.payload_as(RegisterPayload).without_code
         if version is None or version.code is None or result.needs_code or is_alone:
-            registration.mark_validated(_version_of(job), result, packages=package_sets.of_job(job))
+            registration.mark_validated(_version_of(job), result, packages=package_sets.packages_of_job(job))
         elif version.state != ModelVersion.State.CANDIDATE:
             _validate_without_code(job, version)
 

@@ -53,14 +53,13 @@ def event_out(event: AuditEvent) -> AuditEventOut:
 
 def verification_out(verification: Verification) -> VerifiedOut:
     """Return the API representation of a verification."""
+    missing = verification.missing
     return VerifiedOut(
         holds=verification.holds,
         state=verification.state.value,
         message=verification.message,
         broken=verification.row,
-        missing=MissingOut(first=verification.missing[0], last=verification.missing[1])
-        if verification.missing
-        else None,
+        missing=MissingOut(first=missing[0], last=missing[1]) if missing else None,
         count=verification.rows,
         notes=list(verification.notes),
     )

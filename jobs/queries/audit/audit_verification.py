@@ -85,11 +85,9 @@ def verify_chain(anchors: Iterable[Anchor] = ()) -> Verification:
     except ReleaseChanged as error:
         # Wrong rows are reported first, because they explain more than a release does.
         verification = verifier.verify()
-        return (
-            replace(verification, state=ChainState.RELEASE_CHANGED, message=str(error))
-            if verification.holds
-            else verification
-        )
+        if not verification.holds:
+            return verification
+        return replace(verification, state=ChainState.RELEASE_CHANGED, message=str(error))
     return verifier.verify()
 
 

@@ -116,7 +116,7 @@ def _check_settings(
 ) -> _Checked:
     """Check the settings of a spec. The space of one with own code is completed."""
     profile = version.profile if version is not None else None
-    spec_problems, built = [*code_checks.problems(project, spec), *spec_checks.problems(spec)], None
+    spec_problems, built = [*code_checks.code_problems(project, spec), *spec_checks.problems(spec)], None
     if isinstance(spec.model, CodeModel):
         spec_problems = spec_problems or list(data_checks.value_problems(spec))
         of_code = _check_code(project, spec, spec.model, version)
@@ -139,10 +139,10 @@ def _check_code(
     profile = version.profile if version is not None else None
     if spec_problems or version is None or profile is None:
         return _Checked(spec, spec_problems)
-    payload = dry_builds.payload_for(spec, version, profile)
-    built = dry_builds.built(project, payload)
+    payload = dry_builds.dry_build_payload(spec, version, profile)
+    built = dry_builds.build_result(project, payload)
     if built is None:
-        return _Checked(spec, dry_builds.failures(project, payload))
+        return _Checked(spec, dry_builds.failure_problems(project, payload))
     spec_problems = list(dry_build.problems_of(spec, built))
     return _Checked(spec if spec_problems else dry_build.completed(spec, built), spec_problems, built)
 

@@ -193,7 +193,9 @@ def version_code_out(version: ModelVersion) -> VersionCodeOut | None:
 def version_packages_out(version: ModelVersion, production: ModelVersion | None) -> VersionPackagesOut:
     """Return the API representation of the packages of a version, compared with those in production."""
     other = production if production is not None and production.pk != version.pk else None
-    if other is not None and not (package_sets.are_known(other) and package_sets.are_known(version)):
+    if other is not None and not (
+        package_sets.has_known_packages(other) and package_sets.has_known_packages(version)
+    ):
         other = None
     return VersionPackagesOut(
         digest=version.packages_id,

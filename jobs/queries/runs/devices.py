@@ -8,14 +8,14 @@ from django.db.models.fields.json import KeyTransform
 from jobs import program
 from jobs.models import Job, Worker
 from jobs.queries.code import installation, sandboxes
-from jobs.queries.code.sandboxes import Minimum, needs_sandbox, with_models
+from jobs.queries.code.sandboxes import Minimum, jobs_with_models, needs_sandbox
 from jobs.spec.checks.devices import describe_missing, lacks
 from jobs.spec.sections.mesh import MeshSpec
 
 
 def with_needs(jobs: QuerySet[Job]) -> QuerySet[Job]:
     """Return the jobs with the parts of their specs on which workers depend: no whole spec is read then."""
-    return with_models(jobs.annotate(mesh_json=KeyTransform("mesh", "revision__spec_json")))
+    return jobs_with_models(jobs.annotate(mesh_json=KeyTransform("mesh", "revision__spec_json")))
 
 
 def mesh_of(job: Job) -> MeshSpec | None:
@@ -45,7 +45,7 @@ def fitting_workers(
     They have the slots, the devices and, for code of users, the sandbox for it.
     """
     large = [worker for worker in _equipped(job, workers) if worker.slots >= job.slots]
-    return list(sandboxes.offering(job, large, minimum))
+    return list(sandboxes.workers_offering(job, large, minimum))
 
 
 def why_none_fits(job: Job, live: list[Worker]) -> str:

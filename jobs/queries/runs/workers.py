@@ -78,7 +78,7 @@ class Pool:
 
 
 def warm_processes(worker: Worker) -> list[Warm]:
-    """Return the warm processes of a worker. None if its release has another format."""
+    """Return the warm processes of a worker. Empty if its release has another format."""
     try:
         return _WARM.validate_python(worker.info.get("warm", []))
     except ValidationError:

@@ -51,7 +51,7 @@ def answer_of_search(search: Job) -> AnswerOut:
 
 def _declared_at_bound(search: Job, at_edge: Mapping[str, float]) -> list[str]:
     """Return the hyperparameters at a bound that the code declares. No experiment can widen it."""
-    declared = {parameter.name: parameter for parameter in dry_builds.declared_of(search)}
+    declared = {parameter.name: parameter for parameter in dry_builds.declared_space(search)}
     bounds = {
         name: (float(parameter.min), float(parameter.max))
         for name, parameter in declared.items()

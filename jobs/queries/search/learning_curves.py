@@ -16,7 +16,7 @@ MAX_TRIALS = 256
 
 
 def curves_of_search(search: Job) -> tuple[Curve, ...]:
-    """Return the curves of the newest ended trials. None without a pruner."""
+    """Return the curves of the newest ended trials. Empty without a pruner."""
     if outcomes.search_of(search).pruner is None:
         return ()
     return tuple(chain.from_iterable(newly_ended_curves(search.pk, known=()).values()))

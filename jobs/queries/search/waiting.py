@@ -64,7 +64,7 @@ def _shared_reason(search: Job) -> str:
     workers = {worker.pk: worker.slots for worker in fitting_workers(search, live)}
     if not workers:
         return why_none_fits(search, live)
-    if (reason := package_installs.why_waiting(search)) is not None:
+    if (reason := package_installs.describe_wait(search)) is not None:
         return reason
     running = search.trials.running().count()
     limit = outcomes.search_of(search).parallel_trials

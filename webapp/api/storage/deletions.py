@@ -97,7 +97,7 @@ def restore_code(request: HttpRequest, code: str, project: str | None = None) ->
     """Restore a version of code that was deleted in the last 7 days."""
     home = access.get_project(actor(request), project) if project else None
     home = _restore(request, Kind.CODE, digest=code, **({"project": home.pk} if home else {}))
-    return code_queries.shown(access.get_code(actor(request), code, home))
+    return code_queries.version_out(access.get_code(actor(request), code, home))
 
 
 @router.get("/experiments/{id}/deletion", response=DeletionPreviewOut)

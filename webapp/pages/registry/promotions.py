@@ -97,8 +97,8 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "evaluation_job": queries.evaluation_job(row),
         "package_changes": package_sets.changes_since(champion, row.version),
         "packages_are_known": champion is not None
-        and package_sets.are_known(champion)
-        and package_sets.are_known(row.version),
+        and package_sets.has_known_packages(champion)
+        and package_sets.has_known_packages(row.version),
         "thread": queries.decisions_of(row),
         "is_open": is_open,
         "is_live": is_open or row.state == PromotionRequest.State.APPROVED,

@@ -112,7 +112,7 @@ def _offered_code(request: Request, row: RegisteredModel) -> list[CodeVersion]:
     """Return the newest code of the project; none for who may not have it executed."""
     if not access.can(request.user, row.project, Action.RUN_CODE):
         return []
-    return list(code_queries.listed(request.user, row.project).order_by("-pk")[:MAX_CODE])
+    return list(code_queries.versions_with_file_counts(request.user, row.project).order_by("-pk")[:MAX_CODE])
 
 
 @action

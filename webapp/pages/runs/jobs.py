@@ -126,7 +126,7 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "may_write": may_write,
         "may_run": may_run,
         "may_register": may_register,
-        "sandbox": sandboxes.shown(row),
+        "sandbox": sandboxes.sandbox_of_job(row),
         "commands": _commands(row) - (set() if may_run else RUNNING_AGAIN),
         "may_kill_runner": settings.TRAINYARD_DEMO
         and row.state in (JobState.STARTING, JobState.RUNNING)

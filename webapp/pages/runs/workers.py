@@ -28,7 +28,7 @@ def worker(request: Request, worker_id: int) -> HttpResponse:
     view = next((each for each in views if each.worker.pk == worker_id), None)
     if view is None:
         return _gone(request, worker_id, views)
-    built = list(environments.on_worker(view.worker))
+    built = list(environments.environments_on_worker(view.worker))
     context = {
         "view": view,
         "environments": built,

@@ -148,7 +148,7 @@ def context_for_browser(user: User, project: Project) -> Json:
         "baseVersions": fine_tuning.offered(user, project),
         "code": {
             "mayRun": access.can(user, project, access.Action.RUN_CODE),
-            "versions": [_code(version, loaded) for version in code.newest(project, NEWEST_CODE)],
+            "versions": [_code(version, loaded) for version in code.newest_versions(project, NEWEST_CODE)],
             "unused": CODE.unused,
         },
         "searches": _searches(project),
@@ -173,7 +173,7 @@ def _code(version: CodeVersion, loaded: Mapping[str, DatasetVersion]) -> Json:
                 "entry": entry.name if names.count(entry.name) == 1 else f"{entry.path}:{entry.name}",
                 "arguments": [
                     {"name": argument.name, "default": argument.default}
-                    for argument in dry_builds.fields_of(entry)
+                    for argument in dry_builds.fields_of_entry(entry)
                 ],
             }
             for entry in entries
