@@ -35,7 +35,7 @@ def api(world: World) -> Client:
 def allow(project: Project, **limits: int) -> None:
     Project.objects.filter(pk=project.pk).update(**limits)
     project.refresh_from_db()
-    disk_use.forget()
+    disk_use.forget_recent_bytes()
 
 
 def test_an_upload_beyond_the_quota_is_refused_with_quota_use_and_remedy(api: Client, world: World) -> None:

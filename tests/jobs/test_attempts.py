@@ -46,8 +46,8 @@ def expire(attempt: Attempt) -> None:
 
 def test_an_output_must_fit_into_the_disk_quota_of_its_project(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
-    Project.objects.update(max_bytes=disk_use.of_project(job.project_id) + 100)
-    disk_use.forget()
+    Project.objects.update(max_bytes=disk_use.bytes_of_project(job.project_id) + 100)
+    disk_use.forget_recent_bytes()
     quotas.require_room_for_output(attempt.pk, 100)
     with pytest.raises(QuotaReached, match="needs 101 bytes more"):
         quotas.require_room_for_output(attempt.pk, 101)

@@ -88,7 +88,7 @@ def test_a_preview_counts_what_would_be_lost_and_what_other_rows_still_need(peop
     shared = make_job_artifact(job, name="shared")
     other = finished(people, experiment=job.experiment)
     other.artifacts.create(attempt=1, artifact=shared.artifact, role="model", name="same")
-    preview = queries.preview(job)
+    preview = queries.preview_out(job)
     assert {each.what: each.count for each in preview.lost} == {
         "jobs": 1,
         "trials": 3,

@@ -253,7 +253,7 @@ def test_a_project_at_its_disk_quota_starts_nothing_and_stops_no_other(yard: Yar
         job=job, attempt=1, artifact=Artifact.objects.create(digest="9" * 64, bytes=200), role="log", name="l"
     )
     Job.objects.update(event_bytes=1)
-    disk_use.forget()
+    disk_use.forget_recent_bytes()
     worker = PretendWorker(slots=4)
     assert f"Files and events of project {project} use 202 bytes of its 100 bytes of disk." in waits(job)
     assert [a.job_id for a in worker.claim_all()] == [elsewhere.pk]

@@ -189,8 +189,8 @@ def reserve(claimed: Claimed, size: int) -> None:
         if row is None:
             raise NotHeld
         project = quotas.locked(_project_of(row))
-        quota, used = limits_of(project).bytes, disk_use.of_project(project.pk)
-        others = disk_use.being_received(project.pk) - row.reserved
+        quota, used = limits_of(project).bytes, disk_use.bytes_of_project(project.pk)
+        others = disk_use.bytes_being_received(project.pk) - row.reserved
         if used + others + size > quota:
             raise QuotaReached(disk_sentence(project, used + others, quota, adding=size))
         if not _own(claimed).update(reserved=size):

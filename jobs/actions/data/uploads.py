@@ -39,7 +39,7 @@ def reserve(project: Project, size: int, *, held: int | None = None, seconds: fl
         rows.filter(until__lt=clock.now()).delete()
         others = rows if held is None else rows.exclude(pk=held)
         received = others.aggregate(total=Sum("bytes"))["total"] or 0
-        _require_room(project, size, reserved=received + disk_use.being_fetched(project.pk))
+        _require_room(project, size, reserved=received + disk_use.bytes_being_fetched(project.pk))
         until = clock.seconds_from_now(seconds)
         if held is not None and rows.filter(pk=held).update(bytes=size, until=until):
             return held
@@ -48,7 +48,7 @@ def reserve(project: Project, size: int, *, held: int | None = None, seconds: fl
 
 
 def _require_room(project: Project, size: int, *, reserved: int) -> None:
-    quota, used = limits_of(project).bytes, disk_use.of_project(project.pk)
+    quota, used = limits_of(project).bytes, disk_use.bytes_of_project(project.pk)
     if used + reserved + size > quota:
         raise QuotaReached(disk_sentence(project, used + reserved, quota, adding=size))
 

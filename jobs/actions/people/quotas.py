@@ -42,8 +42,8 @@ def require_room_for_artifact(project: Project, *artifacts: Artifact) -> None:
         QuotaReached: its files would exceed the disk quota.
     """
     project = locked(project)
-    quota, used = limits_of(project).bytes, disk_use.of_project(project.pk)
-    adding = disk_use.added_by(artifacts, project.pk)
+    quota, used = limits_of(project).bytes, disk_use.bytes_of_project(project.pk)
+    adding = disk_use.bytes_added_by(artifacts, project.pk)
     if used + adding > quota:
         raise QuotaReached(disk_sentence(project, used, quota, adding=adding))
 
@@ -56,7 +56,7 @@ def require_room_on_disk(project: Project, adding: int) -> None:
     Raises:
         QuotaReached: it does not fit.
     """
-    quota, used = limits_of(project).bytes, disk_use.recently(project.pk)
+    quota, used = limits_of(project).bytes, disk_use.recent_bytes(project.pk)
     if used + adding > quota:
         raise QuotaReached(disk_sentence(project, used, quota, adding=adding))
 

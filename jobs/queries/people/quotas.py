@@ -103,7 +103,7 @@ def quotas_out(project: Project) -> QuotasOut:
     receiving = UploadReservation.objects.filter(project=project, until__gt=clock.estimate())
     used = {
         "slots": sums["slots"] or 0,
-        "bytes": disk_use.recently(project.pk) + disk_use.being_received(project.pk),
+        "bytes": disk_use.recent_bytes(project.pk) + disk_use.bytes_being_received(project.pk),
         "jobs": count_unfinished_jobs(project),
         "uploads": receiving.count() + count_uploads_being_prepared(project),
         "events": sums["events"] or 0,
@@ -124,7 +124,7 @@ def quotas_out(project: Project) -> QuotasOut:
 
 def why_disk_is_full(project: Project) -> str | None:
     """Return a sentence if a project's disk quota is used up, else None."""
-    quota, used = limits_of(project).bytes, disk_use.recently(project.pk)
+    quota, used = limits_of(project).bytes, disk_use.recent_bytes(project.pk)
     return disk_sentence(project, used, quota) if used >= quota else None
 
 

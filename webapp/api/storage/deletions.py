@@ -34,13 +34,13 @@ Kind = Deletion.Kind
 
 def _preview(request: HttpRequest, row: Deletable) -> DeletionPreviewOut:
     actions.require(row, by=actor(request))
-    return queries.preview(row)
+    return queries.preview_out(row)
 
 
 def _restore(request: HttpRequest, kind: Deletion.Kind, **path: str | int | None) -> Project:
     """Restore a row, and return its project."""
     user = actor(request)
-    deletion = access.get_deletion(user, kind, queries.find(user, kind, **path))
+    deletion = access.get_deletion(user, kind, queries.find_deletion(user, kind, **path))
     actions.restore(deletion, by=user)
     return deletion.project
 
@@ -48,7 +48,9 @@ def _restore(request: HttpRequest, kind: Deletion.Kind, **path: str | int | None
 @router.get("/deletions", response=Page[DeletionOut])
 def list_deletions(request: HttpRequest, paging: Query[Paging]) -> Page[DeletionOut]:
     """List the deletions that the caller may undo, newest first."""
-    return paginate(Page[DeletionOut], queries.restorable(actor(request)), paging, queries.shown_deletion)
+    return paginate(
+        Page[DeletionOut], queries.restorable_deletions(actor(request)), paging, queries.deletion_out
+    )
 
 
 @router.get("/projects/{slug}/deletion", response=DeletionPreviewOut)
