@@ -110,7 +110,7 @@ def require_private_folder(path: Path) -> None:
 
 
 def _close(path: Path) -> bool:
-    """Take the permissions of other users from a file or folder of this user; return whether any were."""
+    """Remove other users' permissions from a file or folder. Return whether there were any."""
     try:
         facts = path.lstat()
         if stat.S_ISLNK(facts.st_mode) or facts.st_uid != os.geteuid():

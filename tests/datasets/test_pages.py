@@ -88,10 +88,10 @@ def test_a_preparing_version_waits_and_then_reloads(browser: Client) -> None:
     page = browser.get(address)
     assert "hx-trigger" in page.content.decode()
     assert "It waits for a worker, which reads the file." in text_of(page)
-    assert f"No scheduler runs; start one with: {program.command('scheduler')}" in text_of(page)
+    assert f"No scheduler runs; start one with: {program.command_line('scheduler')}" in text_of(page)
     hold = Job.objects.filter(kind="profile", state="queued")
     hold.update(why_waiting=describe_missing_workers("default"))
-    assert f"No worker runs in pool default; start one with: {program.command('worker')}" in text_of(
+    assert f"No worker runs in pool default; start one with: {program.command_line('worker')}" in text_of(
         browser.get(address)
     )
     hold.update(state="running")

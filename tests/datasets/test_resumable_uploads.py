@@ -195,7 +195,7 @@ async def test_a_part_counts_only_if_its_checksum_is_right(member: TusClient, al
 
 async def test_one_request_at_a_time_appends(member: TusClient) -> None:
     place = await member.place(SIZE)
-    with upload_files.locked(key_of(place)):
+    with upload_files.locked_file(key_of(place)):
         answer = await member.part(place, CSV, 0)
         assert (answer.status, answer.json["code"]) == (423, "locked")
     assert (await member.part(place, CSV, 0)).status == 204
@@ -268,7 +268,7 @@ async def test_a_part_ends_when_its_upload_has_no_row_any_more(
 async def test_an_expired_upload_that_is_in_use_is_collected_later(member: TusClient) -> None:
     key = key_of(await member.place(SIZE))
     await ResumableUpload.objects.aupdate(until=clock.now() - timedelta(seconds=1))
-    with upload_files.locked(key):
+    with upload_files.locked_file(key):
         assert await sync_to_async(resumable_uploads.collect)() == 0
     assert await sync_to_async(resumable_uploads.collect)() == 1
 

@@ -183,7 +183,7 @@ class Hub:
             try:
                 client = redis.Redis.from_url(settings.TRAINYARD_REDIS_URL)
                 async with client, client.pubsub(ignore_subscribe_messages=True) as pubsub:
-                    await pubsub.subscribe(hints.channel("events"), hints.channel("access"))
+                    await pubsub.subscribe(hints.channel_name("events"), hints.channel_name("access"))
                     # Hints of the time without a subscription are lost: all readers check their access.
                     self._subscriptions += 1
                     await self._notify_all()
@@ -199,7 +199,7 @@ class Hub:
         except (ValueError, TypeError):
             log.warning("an invalid hint was received: %r", data[:80])
             return
-        if channel == hints.channel("events"):
+        if channel == hints.channel_name("events"):
             if hint.get("root") in self._watched:
                 self._hinted.set()
             return

@@ -215,7 +215,9 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
     if row is None:
         raise NotHeld
     version, project = row.version, _project_of(row)
-    source = upload_formats.source_of(store().path(stored.digest), str(version.request.get("file", "")))
+    source = upload_formats.format_of_upload(
+        store().path(stored.digest), str(version.request.get("file", ""))
+    )
     with transaction.atomic():
         quotas.locked(project)
         done = _own(claimed).update(

@@ -50,7 +50,7 @@ def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpl
     access.require(by, project, access.Action.WRITE)
     # An archive may have any name, and is known once it is there.
     if Path(name).suffix:
-        upload_formats.source_named(name)
+        upload_formats.format_by_name(name)
     collect()
     _require_space(length)
     with transaction.atomic():
@@ -100,7 +100,7 @@ def terminate(upload: ResumableUpload) -> None:
     Raises:
         Locked: another request writes or uses its file, whose space would not be free.
     """
-    with upload_files.locked(upload.pk):
+    with upload_files.locked_file(upload.pk):
         end_used(upload)
 
 
@@ -110,7 +110,7 @@ def end_used(upload: ResumableUpload) -> None:
         ResumableUpload.objects.filter(pk=upload.pk).delete()
         if upload.reservation_id is not None:
             uploads.release(upload.reservation_id)
-    upload_files.forget(upload.pk)
+    upload_files.delete_file(upload.pk)
 
 
 def store_received(upload: ResumableUpload, project: Project | None, sha256: str = "") -> StoredUpload:
@@ -139,11 +139,11 @@ def store_received(upload: ResumableUpload, project: Project | None, sha256: str
         moved = StoredFile(upload.sha256, upload.length)
         store().complete(moved)
         return _adopted(upload, moved)
-    if (size := upload_files.received(upload.pk)) != upload.length:
+    if (size := upload_files.received_bytes(upload.pk)) != upload.length:
         raise _refused(f"only {size:,} of the {upload.length:,} bytes of {upload.name!r} have been received")
     path = upload_files.path_of(upload.pk)
-    with upload_files.locked(upload.pk):
-        upload_formats.source_of(path, upload.name)
+    with upload_files.locked_file(upload.pk):
+        upload_formats.format_of_upload(path, upload.name)
         file = upload_files.digest_of(upload.pk)
         _require_digest(file.digest, sha256)
         ResumableUpload.objects.filter(pk=upload.pk).update(sha256=file.digest)
@@ -152,7 +152,7 @@ def store_received(upload: ResumableUpload, project: Project | None, sha256: str
 
 
 def _adopted(upload: ResumableUpload, file: StoredFile) -> StoredUpload:
-    source = upload_formats.source_of(store().path(file.digest), upload.name)
+    source = upload_formats.format_of_upload(store().path(file.digest), upload.name)
     artifact = artifacts.adopt(file)
     ResumableUpload.objects.filter(pk=upload.pk).update(artifact=artifact)
     return StoredUpload(artifact, source, upload.name)

@@ -136,7 +136,7 @@ def fail(root: Job, error: JobError) -> None:
             change_payload(root, failing=error)
             # Their workers renew the leases at once, and the answer is that the runners must stop.
             for worker_id, attempt_id in root.attempts.open().values_list("worker_id", "pk"):
-                queue.wake(worker_id, attempt_id)
+                queue.wake_worker(worker_id, attempt_id)
         return
     # Only a job that has started may fail.
     if root.state == JobState.PAUSED:

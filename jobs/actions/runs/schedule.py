@@ -319,7 +319,7 @@ def _assign(candidate: Candidate, worker: Worker) -> bool:
             root = Job.objects.get(pk=job.root_id_or_self)
             if root.state in WAITING:
                 move(root, JobState.STARTING)
-            queue.wake(worker.pk, attempt.pk)
+            queue.wake_worker(worker.pk, attempt.pk)
     # Its state changed, or its project was deleted, since it was read.
     except (StaleState, ObjectDoesNotExist, IntegrityError):
         return False

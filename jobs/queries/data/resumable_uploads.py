@@ -23,7 +23,7 @@ def unused_uploads(user: User) -> list[ResumableUploadOut]:
 
 def received_bytes(upload: ResumableUpload) -> int:
     """Return the number of bytes that have been received."""
-    return upload.length if is_moved(upload) else upload_files.received(upload.pk)
+    return upload.length if is_moved(upload) else upload_files.received_bytes(upload.pk)
 
 
 def is_moved(upload: ResumableUpload) -> bool:

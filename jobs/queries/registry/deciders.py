@@ -22,7 +22,7 @@ NO_DECIDER = (
     "No member of {project} could decide it now. Add an independent person with the role approver in the "
     "settings of the project. Who logs in by a link from the page People cannot decide requests of the "
     "administrator who made that link. The operator can make a link without this limit: "
-    f"{program.command('adduser')}."
+    f"{program.command_line('adduser')}."
 )
 
 

@@ -65,7 +65,7 @@ def why_none_fits(job: Job, live: list[Worker]) -> str:
 
 def describe_missing_workers(pool: str) -> str:
     """Return why jobs of a pool without workers wait; nothing follows the command, so it can be copied."""
-    return f"No worker runs in pool {pool}; start one with: {program.command(f'worker --pool {pool}')}"
+    return f"No worker runs in pool {pool}; start one with: {program.command_line(f'worker --pool {pool}')}"
 
 
 def _equipped(job: Job, workers: Iterable[Worker]) -> list[Worker]:

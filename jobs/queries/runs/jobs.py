@@ -42,7 +42,7 @@ CHILD_FIELDS = (
 """The fields of children that steps, progress and results need. Others are large, such as tracebacks."""
 
 NOT_PLACED = "The scheduler has not processed the job yet."
-NO_SCHEDULER = f"No scheduler runs; start one with: {program.command('scheduler')}"
+NO_SCHEDULER = f"No scheduler runs; start one with: {program.command_line('scheduler')}"
 
 
 def jobs_for_lists(rows: JobQuerySet) -> JobQuerySet:

@@ -29,7 +29,7 @@ NEWEST = 9
 """The duration of a later step is the median of this many of the newest jobs of its kind."""
 
 
-def completed_fraction(root: Job, own: float) -> float:
+def completed_fraction(root: Job, task_fraction: float) -> float:
     """Return the completed fraction of a root job with its later steps.
 
     Each later step counts as much as one trial. The weights depend on no measured time, so that the fraction
@@ -37,16 +37,16 @@ def completed_fraction(root: Job, own: float) -> float:
 
     Args:
         root: a job; one that is no root has no later steps.
-        own: the completed fraction of its own task.
+        task_fraction: the completed fraction of its own task.
     """
     if root.revision is None or root.parent_id is not None:
-        return own
+        return task_fraction
     later = [kind for kind in steps.steps_of(root) if kind != root.kind]
     if not later:
-        return own
+        return task_fraction
     weight = max(outcomes.trials_planned(root), 1) if root.facts.has_trials else int(bool(root.facts.engine))
     completed = sum(_fraction_of_step(child) for child in root.children.all() if child.kind in later)
-    return (own * weight + min(completed, len(later))) / (weight + len(later))
+    return (task_fraction * weight + min(completed, len(later))) / (weight + len(later))
 
 
 def _fraction_of_step(step: Job) -> float:

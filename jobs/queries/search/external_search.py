@@ -21,7 +21,7 @@ def chief_command(root: Job) -> str:
     address = external_payload(root).address or Address()
     words = ["chief", "--project", root.project.slug if root.project is not None else ""]
     words += ["--name", root.title, "--host", address.host, "--port", str(address.port)]
-    return program.command(shlex.join(words))
+    return program.command_line(shlex.join(words))
 
 
 def chief_environment(host: str, port: int) -> list[str]:

@@ -52,13 +52,13 @@ def may_delete(user: User, row: Deletable) -> bool:
 def preview_out(row: Deletable) -> DeletionPreviewOut:
     """Return the objects that a deletion would delete, and those that prevent it."""
     scope = Scope.of(row)
-    artifacts, checkpoints = _files_out(scope.artifacts()), _files_out(scope.checkpoints)
+    artifacts, checkpoints = _total_bytes(scope.artifacts()), _total_bytes(scope.checkpoints)
     return DeletionPreviewOut(
         kind=cast(DeletionKind, str(DELETION_KINDS[type(row)])),
         label=row_label(row),
         lost=count_lost(scope),
         bytes=artifacts + checkpoints,
-        frees=_files_out(scope.artifacts_only_here()) + checkpoints,
+        frees=_total_bytes(scope.artifacts_only_here()) + checkpoints,
         referrers=find_referrers(scope),
         days=RESTORABLE.days,
     )
@@ -76,17 +76,17 @@ def count_lost(scope: Scope) -> list[LostOut]:
         LostOut(what="jobs", count=scope.jobs.roots().count()),
         LostOut(what="trials", count=scope.trials.count()),
         LostOut(what="data sets", count=scope.datasets.count()),
-        LostOut(what="dataset versions", count=scope.dataset_versions.count(), bytes=_files_out(data)),
-        LostOut(what="versions of code", count=scope.code.count(), bytes=_files_out(sources)),
+        LostOut(what="dataset versions", count=scope.dataset_versions.count(), bytes=_total_bytes(data)),
+        LostOut(what="versions of code", count=scope.code.count(), bytes=_total_bytes(sources)),
         LostOut(what="models", count=scope.models.count()),
-        LostOut(what="model versions", count=scope.versions.count(), bytes=_files_out(model_files)),
-        LostOut(what="files of jobs", count=files.count(), bytes=_files_out(files)),
-        LostOut(what="checkpoints", count=scope.checkpoints.count(), bytes=_files_out(scope.checkpoints)),
+        LostOut(what="model versions", count=scope.versions.count(), bytes=_total_bytes(model_files)),
+        LostOut(what="files of jobs", count=files.count(), bytes=_total_bytes(files)),
+        LostOut(what="checkpoints", count=scope.checkpoints.count(), bytes=_total_bytes(scope.checkpoints)),
     )
     return [row for row in rows if row.count]
 
 
-def _files_out(rows: QuerySet[Artifact] | QuerySet[Checkpoint]) -> int:
+def _total_bytes(rows: QuerySet[Artifact] | QuerySet[Checkpoint]) -> int:
     return rows.aggregate(total=Sum("bytes"))["total"] or 0
 
 

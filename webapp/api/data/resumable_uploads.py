@@ -132,7 +132,7 @@ def find_offset(request: HttpRequest, upload_id: str) -> HttpResponse:
     """Return the number of bytes received, as headers."""
     upload = access.get_upload(actor(request), upload_id)
     _require_tus(request)
-    upload_files.settle(upload.pk)
+    upload_files.wait_for_part(upload.pk)
     return HttpResponse(
         status=200,
         headers={
@@ -169,7 +169,7 @@ def send_part(request: HttpRequest, upload_id: str) -> HttpResponse:
 def end_upload(request: HttpRequest, upload_id: str) -> Status[None]:
     """Delete an unfinished upload. The answer is 423 while a part of it arrives."""
     upload = access.get_upload(actor(request), upload_id)
-    upload_files.settle(upload.pk)
+    upload_files.wait_for_part(upload.pk)
     actions.terminate(upload)
     return Status(204, None)
 

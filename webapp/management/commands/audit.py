@@ -43,7 +43,7 @@ class Command(BaseCommand):
         except DatabaseError as error:
             raise CommandError(
                 f"The audit log cannot be read: {error}. If the database is older than this program, "
-                f"`{program.command('up')}` upgrades it."
+                f"`{program.command_line('up')}` upgrades it."
             ) from error
 
     def _verify(self, files: list[Path]) -> None:
