@@ -280,7 +280,7 @@ def visible_promotions(user: User) -> QuerySet[PromotionRequest]:
 
 
 def promotions_for_approvers(person: int, *, is_admin: bool) -> QuerySet[PromotionRequest]:
-    """Return the promotion requests in projects where an active person, given by key, approves.
+    """Return the promotion requests in projects where an active person approves.
 
     An installation admin approves in all. The rules about own requests are those of `queries.deciders`.
     """

@@ -30,7 +30,7 @@ def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
     requests = _to_decide(user.pk, is_admin=user.is_superuser)
     if issuers := user.login_issuers:
         # A session from a login link decides nothing of the people who made it.
-        requests = requests.exclude(_concerns(issuers)).exclude(requested_by_issuers__in=issuers)
+        requests = requests.exclude(_concerns_people(issuers)).exclude(requested_by_issuers__in=issuers)
     return requests
 
 
@@ -45,11 +45,11 @@ def _to_decide(person: int, *, is_admin: bool) -> QuerySet[PromotionRequest]:
     pending = access.promotions_for_approvers(person, is_admin=is_admin).filter(
         state=PromotionRequest.State.PENDING
     )
-    independent = pending.filter(Q(single_person=True) | ~_concerns([person]))
+    independent = pending.filter(Q(single_person=True) | ~_concerns_people([person]))
     return independent.exclude(requested_by_issuers=person)
 
 
-def _concerns(people: Collection[int]) -> Q:
+def _concerns_people(people: Collection[int]) -> Q:
     """Return a filter for the requests of these people, and for those of versions that they made."""
     return Q(requested_by__in=people) | Q(version__artifact__in=files_of(people))
 
@@ -104,13 +104,13 @@ def home_page(user: User) -> Home:
         approvals=list(approvals.order_by("expires")[:MAX_ITEMS]),
         failures=list(failures.order_by("-finished")[:MAX_ITEMS]),
         expiring=list(expiring.order_by("expires")[:MAX_ITEMS]),
-        running=[_running(job) for job in active[:MAX_ITEMS]],
+        running=[_running_job(job) for job in active[:MAX_ITEMS]],
         finished=list(final.order_by("-finished")[:MAX_ITEMS]),
         is_new=not roots.exists(),
     )
 
 
-def _running(job: Job) -> Running:
+def _running_job(job: Job) -> Running:
     if not job.facts.has_trials:
         return Running(job, progress.progress_of_job(job), spark="", best=None)
     rows = Trial.objects.filter(job=job, score__isnull=False).order_by("-number")

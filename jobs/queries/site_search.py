@@ -31,21 +31,21 @@ class Hit:
     project: str = ""
 
 
-def search(user: User, text: str) -> list[Hit]:
+def search_by_text(user: User, text: str) -> list[Hit]:
     """Return the visible rows that match `text` by name or number, at most `MAX_PER_KIND` of each kind."""
     text = text.strip()
     if not text:
         return []
     return [
-        *_jobs(user, text),
-        *_experiments(user, text),
-        *_models(user, text),
-        *_datasets(user, text),
-        *_code(user, text),
+        *_job_hits(user, text),
+        *_experiment_hits(user, text),
+        *_model_hits(user, text),
+        *_dataset_hits(user, text),
+        *_code_hits(user, text),
     ]
 
 
-def _jobs(user: User, text: str) -> list[Hit]:
+def _job_hits(user: User, text: str) -> list[Hit]:
     number = text.removeprefix("#")
     matches = Q(title__icontains=text)
     # No id is longer, and `int` refuses thousands of digits.
@@ -55,7 +55,7 @@ def _jobs(user: User, text: str) -> list[Hit]:
     return [Hit("job", row.label, f"#{row.pk} · {row.state}", "job", (row.pk,)) for row in rows]
 
 
-def _experiments(user: User, text: str) -> list[Hit]:
+def _experiment_hits(user: User, text: str) -> list[Hit]:
     rows = access.visible_experiments(user).filter(name__icontains=text, archived=False)
     return [
         Hit("experiment", row.name, row.project.slug, "experiment", (row.project.slug, row.pk))
@@ -63,7 +63,7 @@ def _experiments(user: User, text: str) -> list[Hit]:
     ]
 
 
-def _models(user: User, text: str) -> list[Hit]:
+def _model_hits(user: User, text: str) -> list[Hit]:
     rows = access.visible_models(user).filter(name__icontains=text).select_related("project")
     return [
         Hit("model", row.name, row.project.slug, "model", (row.name,))
@@ -71,7 +71,7 @@ def _models(user: User, text: str) -> list[Hit]:
     ]
 
 
-def _datasets(user: User, text: str) -> list[Hit]:
+def _dataset_hits(user: User, text: str) -> list[Hit]:
     matches = Q(slug__icontains=text) | Q(name__icontains=text)
     rows = (
         access.visible_datasets(user)
@@ -85,7 +85,7 @@ def _datasets(user: User, text: str) -> list[Hit]:
     ]
 
 
-def _code(user: User, text: str) -> list[Hit]:
+def _code_hits(user: User, text: str) -> list[Hit]:
     rows = access.visible_code(user).filter(Q(name__icontains=text) | Q(digest__startswith=text.lower()))
     # The findings are large.
     versions = rows.select_related("project").defer("found_json").order_by("-pk")[:MAX_PER_KIND]

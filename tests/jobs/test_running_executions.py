@@ -40,7 +40,7 @@ def test_tables_and_rest_show_the_epoch_of_a_running_trial(running: Job) -> None
     read = trial_columns.read_columns(running)
     assert (read["epochs"][0], read["executions"][0]) == (2, 0)
     assert read["under_way"] == {"1": {"1": {"epochs": 2, "of": 3}}}
-    first, second = shown.trial(running.trials.get(number=1), best=None).executions
+    first, second = shown.trial_out(running.trials.get(number=1), best=None).executions
     assert (first.epochs, first.of_epochs) == (2, 3)
     assert (second.epochs, second.of_epochs) == (0, None)
 

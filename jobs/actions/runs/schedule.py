@@ -25,7 +25,12 @@ from jobs.queries.code import installation, package_installs
 from jobs.queries.code.sandboxes import Minimum
 from jobs.queries.people import quotas
 from jobs.queries.runs import open_attempts
-from jobs.queries.runs.devices import describe_missing_workers, fitting_workers, why_none_fits, with_needs
+from jobs.queries.runs.devices import (
+    describe_missing_workers,
+    fitting_workers,
+    jobs_with_needs,
+    why_none_fits,
+)
 from jobs.queries.search import batches
 from jobs.queries.search.waiting import (
     BUILDING_FIRST,
@@ -197,7 +202,7 @@ def _waiting_jobs() -> list[Job]:
     # The states are compared first, by their index: few jobs are unfinished.
     rows = Job.objects.filter(state__in=PLACEABLE, desired=Desired.RUNNING)
     rows = rows.filter(Q(state__in=WAITING) | Q(Exists(own_trials), revision__isnull=False))
-    return list(with_needs(rows).select_related("project").defer(*UNREAD))
+    return list(jobs_with_needs(rows).select_related("project").defer(*UNREAD))
 
 
 def _candidates(jobs: Iterable[Job]) -> list[Candidate]:

@@ -12,7 +12,7 @@ from jobs.actions.runs import events
 from jobs.actions.runs.kind_actions import actions_of
 from jobs.actions.storage import deletions
 from jobs.errors import BadSpec, Conflict, StaleState
-from jobs.kinds import KINDS, planned
+from jobs.kinds import KINDS, planned_steps
 from jobs.kinds.base import Facts, Payload
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
@@ -60,7 +60,7 @@ def submit(revision: Revision, *, by: User) -> Job:
     with transaction.atomic():
         quotas.require_room_for_job(experiment.project)
         # The version is stored in the payload: the spec may leave it open, and newer ones may follow.
-        facts = KINDS[planned(spec)[0]]
+        facts = KINDS[planned_steps(spec)[0]]
         job = queue(
             facts,
             facts.payload(dataset_version=None if version is None else version.pk),

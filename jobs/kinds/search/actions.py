@@ -40,7 +40,7 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
             spec=spec,
             objective=outcomes.objective_of(attempt.job),
             dataset=dataset_if_any(attempt.job),
-            trials=tuple(_plan(trial, spec, top) for trial in trials),
+            trials=tuple(_trial_plan(trial, spec, top) for trial in trials),
             curves=learning_curves.curves_of_search(attempt.job),
         )
 
@@ -85,7 +85,7 @@ def _is_time_over(root: Job) -> bool:
 
 
 # `trial` is a Trial. Its type is Any because mypy does not know the attributes that `Prefetch` adds.
-def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
+def _trial_plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
     """Return the plan of a trial with its open executions as `todo` and its checkpoints as `kept`.
 
     The trial waits at the end of each rung except the highest, which ends at epoch `top`.

@@ -38,7 +38,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         """Warn if the model is clearly worse than the trial whose values it has."""
         shortfall = retraining.find_shortfall(job, result)
         if shortfall is not None:
-            code, message = "worse_than_trial", _sentence(shortfall, result)
+            code, message = "worse_than_trial", _describe_shortfall(shortfall, result)
             job_warnings.add(job.pk, code=code, message=message)
             events.append(job.root_id_or_self, [events.event("warning", job, code=code, message=message)])
 
@@ -78,15 +78,15 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         return submit.resubmit(job, by=by)
 
 
-def _sentence(shortfall: Shortfall, result: TrainResult) -> str:
+def _describe_shortfall(shortfall: Shortfall, result: TrainResult) -> str:
     """Return the difference from the trial with its numbers, and the next step."""
     measured, trial, metric = shortfall.measured, shortfall.trial, shortfall.measured.metric
-    interval = f"95 % interval {_number(measured.low)} to {_number(measured.high)}"
+    interval = f"95 % interval {_format_number(measured.low)} to {_format_number(measured.high)}"
     name = metric.removeprefix("val_")
     return (
         f"Clearly worse than its trial: on {measured.rows:,} {shortfall.part} rows {name} is "
-        f"{_number(measured.value)} ({interval}), but trial {trial.number} reached "
-        f"{_number(trial.score)} ± {_number(shortfall.range)} on validation rows. "
+        f"{_format_number(measured.value)} ({interval}), but trial {trial.number} reached "
+        f"{_format_number(trial.score)} ± {_format_number(shortfall.range)} on validation rows. "
         f"{_next_step(shortfall, result)}"
     )
 
@@ -110,7 +110,7 @@ def _next_step(shortfall: Shortfall, result: TrainResult) -> str:
     )
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4g}"
 
 

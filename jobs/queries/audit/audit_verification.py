@@ -143,7 +143,7 @@ class _Verifier:
 
     def _has_other_key(self) -> bool:
         """Return whether the secret key was replaced: the head names another one, and the rows prove it."""
-        head = _head()
+        head = _read_head()
         if head is None or head.key == audit_chain.key_id():
             return False
         first = self._seal or AuditEvent.objects.order_by("number").first()
@@ -153,7 +153,7 @@ class _Verifier:
         while True:
             newer = AuditEvent.objects.filter(number__gt=self._number).order_by("number")
             yield from newer.iterator(chunk_size=CHUNK)
-            self._head = _head()
+            self._head = _read_head()
             # The head may already name rows that were appended after the last row was read.
             if not AuditEvent.objects.filter(number__gt=self._number).exists():
                 return
@@ -289,5 +289,5 @@ class _Verifier:
         return Verification(ChainState.UNVERIFIED, message, self._rows, row=self._sealed.row)
 
 
-def _head() -> AuditHead | None:
+def _read_head() -> AuditHead | None:
     return AuditHead.objects.filter(pk=HEAD_ID).first()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from jobs.kinds.install.payload import InstallPayload
-from jobs.kinds.install.rows import installations, installations_of
+from jobs.kinds.install.rows import all_installations, installations_of
 from jobs.models import CodeVersion, Job
 from jobs.models.job import JobQuerySet
 from jobs.queries.code import sandboxes
@@ -70,7 +70,7 @@ def open_installations(version: CodeVersion, **fields: bool) -> JobQuerySet:
 def running_installations() -> ByPackages:
     """Return the packages that workers install now."""
     jobs = {}
-    for job in Job.objects.filter(installations(), state__in=_WORKING):
+    for job in Job.objects.filter(all_installations(), state__in=_WORKING):
         payload = job.payload_as(InstallPayload)
         jobs[Installing(job.pool, job.project_id, payload.requirements, payload.for_engine)] = job.pk
     return jobs

@@ -32,7 +32,7 @@ def entry_names(version: CodeVersion) -> list[str]:
 
 
 def problem_of_entry(version: CodeVersion, entry_name: str) -> str | None:
-    """Return why a version has no function to load data of this name; None if it has one."""
+    """Return why a version has no data function of this name. None if it has one."""
     path, _, name = entry_name.rpartition(":")
     entries = entries_of(version)
     named = [entry for entry in entries if entry.name == name and path in ("", entry.path)]
@@ -142,7 +142,7 @@ def _job_data_out(job: Job, version: DatasetVersion | None) -> CodeDataOut:
 
 
 def code_of(version: DatasetVersion) -> CodeVersion | None:
-    """Return the code that has made a version of a data set; None for all others, or if it was deleted."""
+    """Return the code that loaded a dataset version. None for other data, or if it was deleted."""
     body = version.request.get("code")
     if body is None:
         return None

@@ -115,12 +115,12 @@ def part_sizes(profile: Profile, split: Split) -> PartSizes:
         return PartSizes(*named)
     is_divided = is_stratified(resolved(split, profile), profile) and profile.class_counts
     groups = profile.class_counts if is_divided else (profile.rows,)
-    validation = sum(_share(rows, split.validation) for rows in groups)
-    test = sum(_share(rows, split.test) for rows in groups)
+    validation = sum(_share_of_part(rows, split.validation) for rows in groups)
+    test = sum(_share_of_part(rows, split.test) for rows in groups)
     return PartSizes(profile.rows - validation - test, validation, test)
 
 
-def _share(rows: int, fraction: float) -> int:
+def _share_of_part(rows: int, fraction: float) -> int:
     # The engine gives each part at least one row if there are enough for all three.
     return max(round(rows * fraction), 1 if rows >= 3 else 0)
 
@@ -227,15 +227,15 @@ def loader_code_out(version: DatasetVersion) -> LoadedByOut | None:
 
 def bad_rows_file(version: DatasetVersion) -> JobArtifact | None:
     """Return the file with the rows that a version left out. None if there is none."""
-    return _artifact(version, "bad_rows")
+    return _newest_artifact(version, "bad_rows")
 
 
 def thumbnails_file(version: DatasetVersion) -> JobArtifact | None:
     """Return the thumbnails file of an image data set's version. None for all others."""
-    return _artifact(version, "thumbnails")
+    return _newest_artifact(version, "thumbnails")
 
 
-def _artifact(version: DatasetVersion, role: str) -> JobArtifact | None:
+def _newest_artifact(version: DatasetVersion, role: str) -> JobArtifact | None:
     job = profile_job(version)
     if job is None:
         return None
@@ -276,7 +276,7 @@ def _read_newest[Described: Frozen](
     version: DatasetVersion, role: str, kind: type[Described]
 ) -> Described | None:
     """Return the newest file of a role. None without one, or if the runner wrote an invalid one."""
-    file = _artifact(version, role)
+    file = _newest_artifact(version, role)
     return None if file is None else _parse_artifact(file, kind)
 
 

@@ -20,7 +20,7 @@ def layers_of(summary: ModelSummary) -> tuple[tuple[BaseLayer, ...], tuple[str, 
         )  # fmt: skip
         return flat, (), None
     ordered = list(_iterate_layers(graph))
-    layers = tuple(_layer(node) for node in ordered)
+    layers = tuple(_base_layer(node) for node in ordered)
     last = BaseVersion("", None, layers=layers).head
     return layers, tuple(node.path for node in graph if node.is_model), _head_features(graph, ordered, last)
 
@@ -41,7 +41,7 @@ def _iterate_layers(graph: tuple[GraphNode, ...]) -> Iterator[GraphNode]:
             yield node
 
 
-def _layer(node: GraphNode) -> BaseLayer:
+def _base_layer(node: GraphNode) -> BaseLayer:
     return BaseLayer(
         path=node.path,
         kind=node.kind,

@@ -7,7 +7,7 @@ from django.db.models import Sum
 from pydantic import ValidationError
 
 from jobs.errors import BadSpec
-from jobs.kinds import planned
+from jobs.kinds import planned_steps
 from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, User, Worker
 from jobs.queries.code import code_checks, dry_builds
 from jobs.queries.data import datasets
@@ -99,7 +99,7 @@ def validate_spec(
     profile = version.profile if version is not None else None
     plan = None
     if now is not None:
-        plan = planning.make_plan(spec, profile, now, planned(spec), base, built)
+        plan = planning.make_plan(spec, profile, now, planned_steps(spec), base, built)
     return Validation(spec, _with_prefix(all_problems), plan)
 
 

@@ -74,7 +74,7 @@ def _require_decider(promotion: PromotionRequest, user: User, authors: set[int])
 
 
 def _makers_of_both(promotion: PromotionRequest, user: User) -> list[str]:
-    """Return the names of other people who made login links of `user` and of the requester."""
+    """Name the other people who made login links for both `user` and the requester."""
     makers = promotion.requested_by_issuers.filter(pk__in=user.login_issuers)
     return list(makers.order_by("username").values_list("username", flat=True))
 
@@ -105,7 +105,7 @@ def decision_refusal(promotion: PromotionRequest, user: User) -> str | None:
 
 def describe_deciders(promotion: PromotionRequest) -> str:
     """Return who could decide a request, or the next step if there is no such person."""
-    names = [user.username for user in islice(_deciders(promotion), MAX_NAMES + 1)]
+    names = [user.username for user in islice(_possible_deciders(promotion), MAX_NAMES + 1)]
     if not names:
         return NO_DECIDER.format(project=promotion.model.project.slug)
     visible_names = names if len(names) <= MAX_NAMES else [*names[: MAX_NAMES - 1], "others"]
@@ -113,7 +113,7 @@ def describe_deciders(promotion: PromotionRequest) -> str:
     return f"{alternatives} could decide it."
 
 
-def _deciders(promotion: PromotionRequest) -> Iterator[User]:
+def _possible_deciders(promotion: PromotionRequest) -> Iterator[User]:
     """Yield the approvers and administrators who could decide a request in their usual sessions, by name."""
     project, authors = promotion.model.project, authorship.author_ids(promotion.version)
     approvers = Membership.objects.filter(project=project, role__in=access.roles_allowing(Action.APPROVE))

@@ -37,7 +37,7 @@ def measured_metrics(promotion: PromotionRequest) -> dict[str, dict[str, float |
 
 
 def evaluation_job(promotion: PromotionRequest) -> int | None:
-    """Return the job of the gates if it has evaluated the predictions of a version that needs code."""
+    """Return the gates' job if it has evaluated a version that needs code."""
     job = promotion.gate_job
     return job.pk if job is not None and job.artifacts.filter(role="evaluation").exists() else None
 

@@ -143,7 +143,7 @@ def model_out(model: RegisteredModel) -> ModelOut:
         generation=endpoint.generation,
         versions=model.versions.count() if count is None else count,
         aliases={alias.name: alias.version.number for alias in model.aliases.all()},
-        created_by=_name(model.created_by),
+        created_by=_user_name(model.created_by),
         created=model.created,
     )
 
@@ -169,7 +169,7 @@ def version_out(version: ModelVersion) -> VersionOut:
         card=version.card,
         error=cause_of(version.error),
         job=version.source_job_id,
-        created_by=_name(version.created_by),
+        created_by=_user_name(version.created_by),
         created=version.created,
     )
 
@@ -216,10 +216,10 @@ def release_out(record: ReleaseRecord) -> ReleaseOut:
         replaced=version_number(record.replaced),
         promotion=record.promotion_id,
         reason=record.reason,
-        by=_name(record.by),
+        by=_user_name(record.by),
         created=record.created,
     )
 
 
-def _name(user: User | None) -> str | None:
+def _user_name(user: User | None) -> str | None:
     return None if user is None else user.username

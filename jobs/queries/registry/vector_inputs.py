@@ -24,7 +24,7 @@ class Position(NamedTuple):
         return self.column if self.item is None else f"{self.column}_{self.item}"
 
     def value_in(self, row: dict[str, Any]) -> float | None:
-        """Return the input value of a row of the data set; None if it is missing or not a number."""
+        """Return the input value of a data set's row. None if it is missing or not a number."""
         value = row.get(self.column)
         if self.word is not None:
             return None if value is None else float(value == self.word)

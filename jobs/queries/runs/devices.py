@@ -13,8 +13,8 @@ from jobs.spec.checks.devices import describe_missing, lacks
 from jobs.spec.sections.mesh import MeshSpec
 
 
-def with_needs(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Return the jobs with the parts of their specs on which workers depend: no whole spec is read then."""
+def jobs_with_needs(jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """Return the jobs with the parts of their specs that workers depend on. No whole spec is read."""
     return jobs_with_models(jobs.annotate(mesh_json=KeyTransform("mesh", "revision__spec_json")))
 
 
@@ -44,7 +44,7 @@ def fitting_workers(
 
     They have the slots, the devices and, for code of users, the sandbox for it.
     """
-    large = [worker for worker in _equipped(job, workers) if worker.slots >= job.slots]
+    large = [worker for worker in _workers_with_devices(job, workers) if worker.slots >= job.slots]
     return list(sandboxes.workers_offering(job, large, minimum))
 
 
@@ -52,7 +52,7 @@ def why_none_fits(job: Job, live: list[Worker]) -> str:
     """Return why none of the workers of a job's pool can run it, as a sentence."""
     if not live:
         return describe_missing_workers(job.pool)
-    mesh, equipped = mesh_of(job), _equipped(job, live)
+    mesh, equipped = mesh_of(job), _workers_with_devices(job, live)
     if mesh is not None and not equipped:
         reason = describe_missing(mesh, job.slots, job.pool, [worker.device_names for worker in live])
         return f"{reason}; the Workers page shows why a worker uses no GPU."
@@ -64,11 +64,11 @@ def why_none_fits(job: Job, live: list[Worker]) -> str:
 
 
 def describe_missing_workers(pool: str) -> str:
-    """Return why jobs of a pool without workers wait; nothing follows the command, so it can be copied."""
+    """Describe why jobs of a pool without workers wait. The command ends the text, to be copied."""
     return f"No worker runs in pool {pool}; start one with: {program.command_line(f'worker --pool {pool}')}"
 
 
-def _equipped(job: Job, workers: Iterable[Worker]) -> list[Worker]:
-    """Return those of the workers that have the devices for a job. They may have too few slots."""
+def _workers_with_devices(job: Job, workers: Iterable[Worker]) -> list[Worker]:
+    """Return the workers with the devices for a job. They may have too few slots."""
     mesh = mesh_of(job)
     return [worker for worker in workers if not lacks(mesh, job.slots, worker.device_names)]

@@ -81,7 +81,7 @@ def read_logs(
             if len(lines) >= limit:
                 return Slice(lines, cursor)
             cursor = event["cursor"]
-            if _matches(event, job, text.casefold(), level, trial):
+            if _matches_filters(event, job, text.casefold(), level, trial):
                 lines.append(event)
     return Slice(lines, cursor)
 
@@ -96,14 +96,14 @@ def newest_logs(
     chunks = EventChunk.objects.filter(root_id=root_id, has_logs=True, last__lte=head).order_by("-last")
     lines: list[Event] = []
     for data in chunks.values_list("data", flat=True).iterator(chunk_size=50):
-        matching = [e for e in unpack_events(data) if _matches(e, job, text.casefold(), level, trial)]
+        matching = [e for e in unpack_events(data) if _matches_filters(e, job, text.casefold(), level, trial)]
         lines += reversed(matching)
         if len(lines) >= limit:
             break
     return Slice(lines[:limit][::-1], head)
 
 
-def _matches(event: dict[str, Any], job: Job, text: str, level: str, trial: int | None) -> bool:
+def _matches_filters(event: dict[str, Any], job: Job, text: str, level: str, trial: int | None) -> bool:
     return (
         event["type"] == "log"
         and (job.parent_id is None or event.get("job") == job.pk)

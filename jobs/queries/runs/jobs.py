@@ -162,7 +162,7 @@ def _job_out(
 
 
 def reasons_to_wait(jobs: Sequence[Job]) -> dict[int, str]:
-    """Return job id → why it waits, as a sentence; empty for a job that does not wait."""
+    """Return job id → why it waits, as a sentence. It is empty for a job that does not wait."""
     waiting = {job.pk: job.why_waiting for job in jobs if job.state in WAITING}
     if not all(waiting.values()):
         unknown = NOT_PLACED if scheduler_is_alive() else NO_SCHEDULER

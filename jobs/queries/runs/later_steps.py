@@ -78,14 +78,14 @@ def later_seconds_left(
     None if the last of them takes longer than usual: a number that stays the same would be wrong.
     """
     usual = {kind: starts for kind in PIPELINE if (starts := KINDS[kind].usual_starts) is not None}
-    estimates = [_retrainings(root, spec, durations, concurrency)]
-    estimates += [_steps(root, spec, kind, starts, concurrency) for kind, starts in usual.items()]
+    estimates = [_retraining_seconds(root, spec, durations, concurrency)]
+    estimates += [_step_seconds(root, spec, kind, starts, concurrency) for kind, starts in usual.items()]
     estimated = [seconds for seconds in estimates if seconds is not None]
     remaining = sum(estimated)
     return None if len(estimated) < len(estimates) and remaining == 0 else remaining
 
 
-def _retrainings(
+def _retraining_seconds(
     root: Job, spec: ExperimentSpec, durations: TrialDurations | None, concurrency: int
 ) -> float | None:
     if spec.search is None or spec.after.retrain is None or durations is None:
@@ -97,7 +97,9 @@ def _retrainings(
     return _remaining_seconds(trained, retrain.top, epochs * durations.seconds_per_epoch, concurrency)
 
 
-def _steps(root: Job, spec: ExperimentSpec, kind: str, starts: float, concurrency: int) -> float | None:
+def _step_seconds(
+    root: Job, spec: ExperimentSpec, kind: str, starts: float, concurrency: int
+) -> float | None:
     planned = KINDS[kind].planned(spec)
     begun = [child for child in root.children.all() if child.kind == kind]
     if planned <= sum(child.state in FINAL for child in begun):

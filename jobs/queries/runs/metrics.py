@@ -97,7 +97,7 @@ def _series_out(
     )
     columns = columns[:, inside]
     if columns.shape[1] > max_points:
-        points = _buckets(columns, max_points)
+        points = _reduce_points(columns, max_points)
     else:
         xs, values, times = columns[0].tolist(), _finite_values(columns[1]), columns[2].tolist()
         points = [[x, v, v, v, time] for x, v, time in zip(xs, values, times, strict=True)]
@@ -135,7 +135,7 @@ def _finite_values(column: Floats) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in column.tolist()]
 
 
-def _buckets(columns: Columns, count: int) -> list[list[float | None]]:
+def _reduce_points(columns: Columns, count: int) -> list[list[float | None]]:
     """Return one point for each of `count` parts of equal length: x, last value, minimum, maximum, time."""
     first = np.arange(count) * columns.shape[1] // count
     last = np.append(first[1:], columns.shape[1]) - 1

@@ -1,7 +1,7 @@
 """Lists the steps of a root job, before their jobs exist."""
 
 from jobs.errors import Conflict
-from jobs.kinds import PIPELINE, planned
+from jobs.kinds import PIPELINE, planned_steps
 from jobs.models import Job
 from jobs.spec.experiment import ExperimentSpec
 
@@ -22,4 +22,4 @@ def steps_of(root: Job) -> list[str]:
     if not root.facts.first_step:
         return []
     own_steps = PIPELINE[PIPELINE.index(root.facts.first_step) :]
-    return [kind for kind in planned(effective_spec(root)) if kind in own_steps]
+    return [kind for kind in planned_steps(effective_spec(root)) if kind in own_steps]

@@ -116,7 +116,7 @@ def get_worker(worker_id: int) -> Worker:
 
 
 def live_pools() -> list[str]:
-    """Return the names of the pools with a worker that accepts work; the default one if there is none."""
+    """Return the pools with a worker that accepts work. Without one, the default pool."""
     return sorted(set(Worker.objects.live().values_list("pool", flat=True))) or ["default"]
 
 
@@ -130,12 +130,12 @@ def pools_with_workers(user: User) -> list[Pool]:
     for worker in rows:
         pool = by_name.setdefault(worker.pool, Pool(worker.pool))
         alive = worker.lease_until > now and worker.state != Worker.State.LOST
-        pool.workers.append(WorkerView(worker, _slots(worker, held[worker.pk], alive), alive))
+        pool.workers.append(WorkerView(worker, _slots_of_worker(worker, held[worker.pk], alive), alive))
     return list(by_name.values())
 
 
 def _without_restarted(rows: list[Worker]) -> list[Worker]:
-    """Leave out lost workers that were restarted: a restarted worker is a new row with the same name."""
+    """Leave out restarted lost workers. A restarted worker is a new row with the same name."""
     up = {worker.name for worker in rows if worker.state != Worker.State.LOST}
     latest = {worker.name: worker.pk for worker in rows}
     return [w for w in rows if w.state != Worker.State.LOST or (w.name not in up and latest[w.name] == w.pk)]
@@ -160,7 +160,7 @@ def _held_slots(user: User, workers: list[Worker]) -> dict[int, list[Slot]]:
     return held
 
 
-def _slots(worker: Worker, held: list[Slot], alive: bool) -> list[Slot]:
+def _slots_of_worker(worker: Worker, held: list[Slot], alive: bool) -> list[Slot]:
     if not alive:
         return [Slot("lost")] * worker.slots
     rest: SlotState = "draining" if worker.state == Worker.State.DRAINING else "free"
@@ -190,14 +190,14 @@ def _worker_out(worker: Worker, slots_busy: int) -> WorkerOut:
         slots=worker.slots,
         slots_busy=slots_busy,
         devices=worker.devices,
-        warm=[_warm(process) for process in warm_processes(worker)],
+        warm=[_warm_process_out(process) for process in warm_processes(worker)],
         info=cast(WorkerInfoOut, info),
         started=worker.started,
         seen_until=worker.lease_until,
     )
 
 
-def _warm(process: Warm) -> WarmProcessOut:
+def _warm_process_out(process: Warm) -> WarmProcessOut:
     return WarmProcessOut(
         kind=process.kind,
         state=process.state,

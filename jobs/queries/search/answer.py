@@ -39,9 +39,9 @@ def answer_of_search(search: Job) -> AnswerOut:
         scoring=ScoringOut(metric=how.metric, direction=how.direction, rows=how.rows, text=how.text),
         best=ranked_trial_out(best) if best is not None else None,
         next=ranked_trial_out(ranked[1]) if len(ranked) > 1 else None,
-        lead=_lead(search, spec, ranked),
+        lead=_lead_out(search, spec, ranked),
         repeats=repeats_to_offer(search, ranked),
-        smaller_range=_sentences(search, spec, best) if best is not None else [],
+        smaller_range=_describe_smaller_space(search, spec, best) if best is not None else [],
         at_edge=[*at_edge],
         at_declared_edge=_declared_at_bound(search, at_edge) if at_edge else [],
         importance=importance.importance_out(search),
@@ -80,8 +80,8 @@ def ranked_trial_out(trial: Trial) -> RankedTrialOut:
     )
 
 
-def _lead(search: Job, spec: SearchSpec, ranked: list[Trial]) -> LeadOut | None:
-    """Return the lead of the best trial over the next; None with several objectives or a single trial."""
+def _lead_out(search: Job, spec: SearchSpec, ranked: list[Trial]) -> LeadOut | None:
+    """Return the best trial's lead over the next. None with several objectives or a single trial."""
     if spec.objectives is not None or len(ranked) < 2:
         return None
     comparison = _compare_best(search, spec, ranked)
@@ -93,7 +93,7 @@ def _lead(search: Job, spec: SearchSpec, ranked: list[Trial]) -> LeadOut | None:
 
 
 def _compare_best(search: Job, spec: SearchSpec, ranked: list[Trial]) -> lead.Lead | None:
-    best, other = (_scores(search, trial) for trial in ranked)
+    best, other = (_scores_of_values(search, trial) for trial in ranked)
     maximize = spec.objective.direction == "max"
     if not best or not other:
         return None
@@ -105,7 +105,7 @@ def _compare_best(search: Job, spec: SearchSpec, ranked: list[Trial]) -> lead.Le
     return lead.lead_of_samples(*([score for _, score in rows] for rows in (best, other)), maximize=maximize)
 
 
-def _scores(search: Job, trial: Trial) -> list[tuple[lead.Fold, float]]:
+def _scores_of_values(search: Job, trial: Trial) -> list[tuple[lead.Fold, float]]:
     """Return the score, repeat and fold of every training with a trial's values.
 
     A trial that was queued again by hand has other seeds, so its trainings count too. Copied scores do not.
@@ -168,6 +168,6 @@ def _has_new_values(search: Job, space: Space) -> bool:
     return size > len({digest for digest, values in rows if contains(space, values)})
 
 
-def _sentences(search: Job, spec: SearchSpec, best: Trial) -> list[str]:
+def _describe_smaller_space(search: Job, spec: SearchSpec, best: Trial) -> list[str]:
     space = smaller_space(search, spec, best)
     return [] if space is None else describe(spec.space, space)

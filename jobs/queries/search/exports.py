@@ -78,7 +78,7 @@ def trial_rows(search: Job, numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
 
 
 def metric_rows(job: Job, names: Sequence[str] = (), numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
-    """Yield a header, then one row per point of each metric series of a job and its children, unreduced.
+    """Yield a header, then one row per unreduced metric point of a job and its children.
 
     Args:
         job: the job.

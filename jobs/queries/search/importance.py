@@ -49,7 +49,7 @@ def importance_out(search: Job) -> ImportanceOut:
         # The forest of earlier releases measured something else.
         row.result, row.trials = None, 0
     return ImportanceOut(
-        state=_state(now, row),
+        state=_analysis_state(now, row),
         needs=FEWEST_TRIALS,
         trials=row.trials if row is not None else 0,
         completed=now,
@@ -62,7 +62,7 @@ def importance_out(search: Job) -> ImportanceOut:
     )
 
 
-def _state(now: int, row: Analysis | None) -> ImportanceState:
+def _analysis_state(now: int, row: Analysis | None) -> ImportanceState:
     """Return the state of a stored analysis for a search with `now` completed trials."""
     if now < FEWEST_TRIALS:
         return "too_few"
@@ -124,10 +124,12 @@ def scaled_values(space: Space, rows: Sequence[dict[str, Value]]) -> dict[str, l
     Greater numbers are closer to 1. Value number i of k choices is (i + 0.5) / k. Hyperparameters with a
     single value are left out.
     """
-    return {p.name: [_scaled_value(p, row.get(p.name)) for row in rows] for p in space if _varies(p)}
+    return {
+        p.name: [_scaled_value(p, row.get(p.name)) for row in rows] for p in space if _has_several_values(p)
+    }
 
 
-def _varies(parameter: Parameter) -> bool:
+def _has_several_values(parameter: Parameter) -> bool:
     if isinstance(parameter, IntParameter | FloatParameter):
         return parameter.min < parameter.max
     return len(parameter.grid()) > 1

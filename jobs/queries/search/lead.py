@@ -58,7 +58,7 @@ def lead_of_samples(best: Sequence[float], other: Sequence[float], *, maximize: 
     sign = 1.0 if maximize else -1.0
     value = sign * (fmean(best) - fmean(other))
     counts = (len(best), len(other))
-    spread = [_variance(sample) for sample in (best, other)]
+    spread = [_sample_variance(sample) for sample in (best, other)]
     if None in spread or not any(spread):
         return Lead(value, None, None, "unknown", "welch", counts, None)
     shares = [(sample_variance or 0.0) / count for sample_variance, count in zip(spread, counts, strict=True)]
@@ -91,7 +91,7 @@ def lead_of_folds(
     sign = 1.0 if maximize else -1.0
     differences = [sign * (best[fold] - other[fold]) for fold in shared]
     value, count = fmean(differences), len(shared)
-    spread = _variance(differences, size=max(abs(best[fold]) for fold in shared))
+    spread = _sample_variance(differences, size=max(abs(best[fold]) for fold in shared))
     counts = (count, count)
     if not spread:
         return Lead(value, None, None, "unknown", "paired_folds", counts, None)
@@ -101,8 +101,8 @@ def lead_of_folds(
     return _judge_lead(value, error, count - 1.0, "paired_folds", counts, needed)
 
 
-def _variance(sample: Sequence[float], *, size: float = 0.0) -> float | None:
-    """Return the sample variance; None for a single value, and zero for a spread that is only rounding."""
+def _sample_variance(sample: Sequence[float], *, size: float = 0.0) -> float | None:
+    """Return the sample variance. None for a single value, zero for a spread that is only rounding."""
     if len(sample) < 2:
         return None
     sample_variance = variance(sample)
@@ -113,7 +113,7 @@ def _variance(sample: Sequence[float], *, size: float = 0.0) -> float | None:
 def _judge_lead(
     value: float, error: float, freedom: float, method: Method, counts: tuple[int, int], needed: int | None
 ) -> Lead:
-    margin = _quantile(freedom) * error
+    margin = _student_t_quantile(freedom) * error
     verdict: Verdict = "clear" if value - margin > 0 else "unclear"
     return Lead(value, value - margin, value + margin, verdict, method, counts, needed)
 
@@ -124,12 +124,12 @@ def _fewest_trainings(value: float, error_of: Callable[[int], tuple[float, float
         return None
     for count in range(2, MOST_TRAININGS + 1):
         error, freedom = error_of(count)
-        if _quantile(freedom) * error < value:
+        if _student_t_quantile(freedom) * error < value:
             return count
     return None
 
 
-def _quantile(freedom: float) -> float:
+def _student_t_quantile(freedom: float) -> float:
     """Return the two-sided quantile of Student's t distribution."""
     from scipy.special import stdtrit  # importing takes a third of a second, and few requests need it
 

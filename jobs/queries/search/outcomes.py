@@ -42,7 +42,7 @@ def objective_of(root: Job) -> Objective:
 
 
 def search_of(root: Job) -> SearchSpec:
-    """Return the search of a root job's spec; for an external search, with the space reported so far.
+    """Return the search of a root's spec. For an external search, its space is as reported so far.
 
     Raises:
         Conflict: the job is not a search.
@@ -80,7 +80,7 @@ def trials_planned(root: Job) -> int:
 
 
 def top_rung(root: Job) -> int | None:
-    """Return the epoch at which the highest rung of a search ends; None if it has no rungs."""
+    """Return the epoch at which a search's highest rung ends. None without rungs."""
     search = search_of(root)
     if root.revision is None or not search.info.has_rungs:
         return None
@@ -217,7 +217,7 @@ def best_single(root: Job) -> Job:
 
 
 def find_dataset(project: Project, slug: str) -> Dataset | None:
-    """Return the data set that a slug refers to in a project: its own, or else the bundled one."""
+    """Find a data set by slug in a project: its own, or else the bundled one."""
     # A project's own data set hides a bundled one with the same slug.
     own_or_bundled = Dataset.objects.filter(Q(project=project) | Q(project=None), slug=slug)
     return own_or_bundled.order_by(F("project").asc(nulls_last=True)).first()
@@ -231,13 +231,13 @@ def results_of_root(root: Job) -> Result:
     fields: dict[str, Any] = {}
     if facts.has_trials and (best := best_trials(root, limit=1).values(*BEST_TRIAL_FIELDS).first()):
         fields["best_trial"] = best
-    if candidates := _candidates(root):
+    if candidates := _candidate_jobs(root):
         metrics = {name: job.results.metrics for name, job in candidates.items()}
         fields |= {"candidates": metrics, "metrics": metrics.get("ensemble") or metrics["best"]}
     return root.results.with_fields(**fields)
 
 
-def _candidates(root: Job) -> dict[str, Job]:
+def _candidate_jobs(root: Job) -> dict[str, Job]:
     """Return the jobs that made a root's candidate models. Of the trainings, only the best."""
     completed = [child for child in root.children.all() if child.state == JobState.COMPLETED]
     candidates = {job.facts.candidate: job for job in completed if job.facts.candidate}

@@ -56,7 +56,7 @@ def objective_of(job: Job) -> Objective:
 
 
 def find_shortfall(job: Job, result: TrainResult) -> Shortfall | None:
-    """Return how a retrained model is clearly worse than its trial; None if it is not, or is unknown."""
+    """Return how a retrained model is clearly worse than its trial. None if it is not, or if unknown."""
     trial, validation = repeated_trial(job), result.measured.get("validation")
     if trial is None or trial.score is None or validation is None:
         return None

@@ -51,10 +51,12 @@ def _scored_rows(search: Job) -> str:
     split = spec.data.split
     if spec.search is not None and spec.search.evaluation.kind == "k_fold":
         folds = f"{spec.search.evaluation.trainings()} held-out folds of the training and validation rows"
-        return folds if total is None else f"{folds}, about {_grouped(_used_in_folds(total, split))} in all"
+        return (
+            folds if total is None else f"{folds}, about {_group_digits(_used_in_folds(total, split))} in all"
+        )
     if total is None or not _is_share(split):
         return "the validation rows"
-    return f"about {_grouped(max(round(total * split.validation), 1))} validation rows"
+    return f"about {_group_digits(max(round(total * split.validation), 1))} validation rows"
 
 
 def _total_rows(search: Job) -> int | None:
@@ -73,5 +75,5 @@ def _is_share(split: Split) -> bool:
     return split.column is None
 
 
-def _grouped(count: int) -> str:
+def _group_digits(count: int) -> str:
     return f"{count:,}".replace(",", "\u202f")

@@ -9,7 +9,7 @@ SECONDS_PER_MINUTE = 60.0
 
 
 def seconds_left(search: Job, now: datetime) -> float | None:
-    """Return the seconds until a search ends for its time limit; None if it has none, or has not started."""
+    """Return the seconds until a search's time limit. None without one, or before its start."""
     limit = outcomes.search_of(search).max_minutes
     if limit is None or search.started is None:
         return None

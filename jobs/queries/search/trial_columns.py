@@ -133,7 +133,7 @@ def _pareto_front_and_answers(search: Job) -> Columns:
 
 
 def _changed_trials(search: Job, after: str) -> set[int] | None:
-    """Return the numbers of the trials that may have changed since a cursor; None for all of them."""
+    """Return the trials that may have changed since a cursor, by number. None for all."""
     seq, newest = (int(part) for part in after.split("."))
     if not 0 <= search.event_seq - seq <= EVENTS_BEHIND:
         return None
@@ -152,7 +152,7 @@ def _changed_trials(search: Job, after: str) -> set[int] | None:
 
 
 def as_text(name: str) -> Cast:
-    """Return a column as stored text. Django parses one value at a time, which takes ten times as long."""
+    """Return a column as stored text. Django would parse value by value, ten times as slowly."""
     return Cast(name, TextField())
 
 

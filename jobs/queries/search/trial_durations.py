@@ -60,7 +60,7 @@ def _ended_durations(job: Job) -> TrialDurations | None:
     if not latest or trained["epochs"] is None:
         return None
     seconds = sum(seconds_between(trial.started, trial.finished) for trial in latest)
-    concurrency = _concurrency(job, latest)
+    concurrency = _mean_concurrency(job, latest)
     per_trial = seconds / len(latest) / outcomes.search_of(job).trainings()
     if rungs := _epochs_of_rungs(job):
         # A trial's row has the start and end of its newest rung only.
@@ -100,7 +100,7 @@ def _reported_epochs(trials: Iterable[int]) -> dict[int, int]:
     return total_epochs
 
 
-def _concurrency(job: Job, latest: Sequence[Trial]) -> float:
+def _mean_concurrency(job: Job, latest: Sequence[Trial]) -> float:
     """Return the mean number of running trials since the first of the latest started, while any ran.
 
     The number of slots is not enough: other jobs hold some, and one is empty while a trial is suggested.
@@ -131,7 +131,7 @@ def _epochs_in_rung(trial: Trial, rungs: list[list[int]]) -> int:
 
 
 def _epochs_of_rungs(job: Job) -> list[list[int]]:
-    """Return the number of epochs of each rung of each bracket; empty for a search without rungs."""
+    """Return the epochs of each bracket's rungs. Empty for a search without rungs."""
     search = outcomes.search_of(job)
     if job.revision is None or not search.info.has_rungs:
         return []

@@ -18,11 +18,11 @@ CHECKPOINT_FIELDS = ("trial", "execution", "step", "epoch", "bytes")
 
 
 def accepts_trials(search: Job) -> bool:
-    """Return whether a search accepts more trials: it has not ended and has no children that use its best."""
+    """Return whether a search accepts more trials: it runs, and no child uses its best."""
     return search.state not in FINAL and not search.payload.finishing and not search.children.exists()
 
 
-def trials(job: Job) -> QuerySet[Trial]:
+def trials_with_relations(job: Job) -> QuerySet[Trial]:
     """Return the trials of a search with their executions, decisions and checkpoints."""
     return job.trials.select_related("answered_by").prefetch_related(*_trial_relations())
 
@@ -36,14 +36,14 @@ def _trial_relations() -> tuple["Prefetch[Any]", str, "Prefetch[Any]"]:
     )
 
 
-def trial(
+def trial_out(
     row: Trial,
     *,
     best: int | None,
     front: outcomes.ParetoFront | None = None,
     running: Mapping[running_executions.Key, running_executions.RunningExecution] | None = None,
 ) -> TrialOut:
-    """Return a trial as the API and the pages show it.
+    """Return the API representation of a trial.
 
     Args:
         row: the trial.
@@ -51,7 +51,7 @@ def trial(
         front: the Pareto front of its search; read from the database if None.
         running: the running executions of its search; read from the database if None.
     """
-    # This costs no query for a row of `trials`, which has its related rows already.
+    # This costs no query for a row of `trials_with_relations`, which has its related rows already.
     prefetch_related_objects([row], *_trial_relations())
     front = front if front is not None else outcomes.pareto_front(row.job)
     scores = front.scores.get(row.pk)
@@ -76,7 +76,7 @@ def trial(
         rung=row.rung,
         decisions=[DecisionOut(**decision._asdict()) for decision in trial_decisions.decisions_on_trial(row)],
         error=cast(ErrorOut | None, row.error),
-        executions=[_execution(e, running.get((row.pk, e.number))) for e in row.executions.all()],
+        executions=[_execution_out(e, running.get((row.pk, e.number))) for e in row.executions.all()],
         checkpoint=newest
         and TrialCheckpointOut(
             execution=newest.execution, step=newest.step, epoch=newest.epoch, bytes=newest.bytes
@@ -86,7 +86,7 @@ def trial(
     )
 
 
-def _execution(row: Execution, running: running_executions.RunningExecution | None) -> ExecutionOut:
+def _execution_out(row: Execution, running: running_executions.RunningExecution | None) -> ExecutionOut:
     return ExecutionOut(
         execution=row.number,
         repeat=row.repeat,

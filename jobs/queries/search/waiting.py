@@ -36,12 +36,12 @@ def waiting_reasons(search: Job) -> dict[int, str]:
     return {
         trial.number: NEXT
         if trial.state == TrialState.QUEUED and trial.number not in unassigned
-        else _reason(trial, shared, by_scheduler=shared != search.facts.trial_waits_for)
+        else _waiting_reason(trial, shared, by_scheduler=shared != search.facts.trial_waits_for)
         for trial in rows
     }
 
 
-def _reason(trial: Trial, shared: str, *, by_scheduler: bool) -> str:
+def _waiting_reason(trial: Trial, shared: str, *, by_scheduler: bool) -> str:
     if trial.waits_at_rung:
         return AT_RUNG
     if trial.state == TrialState.PAUSED:

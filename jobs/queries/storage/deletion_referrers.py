@@ -8,7 +8,7 @@ from django.db.models import Model, Q, QuerySet
 from jobs.answers.storage.deletions import ReferrerOut
 from jobs.kinds.chosen_ensemble.rows import ensembles_of_any
 from jobs.kinds.register.payload import RegisterPayload
-from jobs.kinds.register.rows import validations
+from jobs.kinds.register.rows import all_validations
 from jobs.kinds.rows import that_read_any
 from jobs.models import (
     Alias,
@@ -73,7 +73,9 @@ def _versions_from_jobs(scope: Scope) -> Iterator[ReferrerOut]:
     outside = ModelVersion.objects.exclude(pk__in=scope.versions.values("pk")).select_related("model")
     for version in _limit_rows(outside.filter(source_job__in=scope.jobs.values("pk"))):
         yield _version_out(version, "was made by it and needs its lineage")
-    validated = [job.payload_as(RegisterPayload).version for job in scope.jobs.roots().filter(validations())]
+    validated = [
+        job.payload_as(RegisterPayload).version for job in scope.jobs.roots().filter(all_validations())
+    ]
     for version in _limit_rows(outside.filter(pk__in=validated)):
         yield _version_out(version, "was validated by it")
     gates = PromotionRequest.objects.open().filter(gate_job__in=scope.jobs.values("pk"), version__in=outside)

@@ -141,11 +141,11 @@ def deletion_out(deletion: Deletion) -> DeletionOut:
         deleted_by=deletion.by.username,
         deleted=deletion.created,
         until=deletion.until,
-        restore=_address(deletion),
+        restore=_page_address(deletion),
     )
 
 
-def _address(deletion: Deletion) -> str:
+def _page_address(deletion: Deletion) -> str:
     slug = deletion.project.slug
     match deletion.kind:
         case Deletion.Kind.PROJECT:

@@ -37,7 +37,7 @@ _recent: dict[int, tuple[float, int]] = {}
 
 def bytes_of_project(project_id: int) -> int:
     """Return the bytes of a project's files and events now."""
-    artifacts = Artifact.objects.filter(pk__in=_digests(project_id)).aggregate(total=Sum("bytes"))
+    artifacts = Artifact.objects.filter(pk__in=_digests_of_project(project_id)).aggregate(total=Sum("bytes"))
     checkpoints = Checkpoint.objects.kept().filter(job__project=project_id).aggregate(total=Sum("bytes"))
     events = Job.everything.filter(project=project_id).aggregate(total=Sum("event_bytes"))
     return (artifacts["total"] or 0) + (checkpoints["total"] or 0) + (events["total"] or 0)
@@ -58,13 +58,13 @@ def bytes_being_fetched(project_id: int) -> int:
 def bytes_added_by(artifacts: Iterable[Artifact], project_id: int) -> int:
     """Return how many bytes new artifacts add to a project. Those that it has add none."""
     sizes = {artifact.pk: artifact.bytes for artifact in artifacts}
-    present = Artifact.objects.filter(pk__in=list(sizes)).filter(pk__in=_digests(project_id))
+    present = Artifact.objects.filter(pk__in=list(sizes)).filter(pk__in=_digests_of_project(project_id))
     for digest in present.values_list("pk", flat=True):
         del sizes[digest]
     return sum(sizes.values())
 
 
-def _digests(project_id: int) -> QuerySet[Any, Any]:
+def _digests_of_project(project_id: int) -> QuerySet[Any, Any]:
     data = DatasetVersion.objects.filter(dataset__project=project_id).order_by()
     further = FurtherFile.objects.filter(version__dataset__project=project_id).order_by()
     models = ModelVersion.everything.filter(model__project=project_id).order_by()

@@ -103,10 +103,12 @@ def list_trials(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page
     running = running_executions.running_in_search(job)
 
     def show(row: Trial) -> TrialOut:
-        return queries.trial(row, best=best, front=front, running=running)
+        return queries.trial_out(row, best=best, front=front, running=running)
 
     sorts = {"number": "number", "id": "pk"}
-    return paginate(Page[TrialOut], queries.trials(job), paging, show, sorts=sorts, default="number")
+    return paginate(
+        Page[TrialOut], queries.trials_with_relations(job), paging, show, sorts=sorts, default="number"
+    )
 
 
 @router.post("/jobs/{int:job_id}/trials", response={201: TrialOut})
@@ -115,14 +117,14 @@ def create_trial(request: HttpRequest, job_id: Id, body: TrialIn) -> Status[Tria
     """Queue one configuration by hand."""
     who = actor(request)
     row = actions.queue_by_hand(access.get_job(who, job_id, Action.WRITE), body.values, by=who)
-    return Status(201, queries.trial(row, best=None))
+    return Status(201, queries.trial_out(row, best=None))
 
 
 @router.get("/jobs/{int:job_id}/trials/{int:number}", response=TrialOut)
 def get_trial(request: HttpRequest, job_id: Id, number: Number) -> TrialOut:
     """Return a trial."""
     row = access.get_trial(actor(request), job_id, number)
-    return queries.trial(row, best=queries.best_number(row.job))
+    return queries.trial_out(row, best=queries.best_number(row.job))
 
 
 @router.post("/jobs/{int:job_id}/trials/{int:number}/retry", response={202: TrialOut})
@@ -131,7 +133,7 @@ def retry_trial(request: HttpRequest, job_id: Id, number: Number) -> Status[Tria
     """Run a failed or stopped trial again. Broken executions resume from their newest checkpoints."""
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
-    return Status(202, queries.trial(actions.retry(row, by=who), best=None))
+    return Status(202, queries.trial_out(actions.retry(row, by=who), best=None))
 
 
 @router.post("/jobs/{int:job_id}/trials/{int:number}/again", response={202: TrialOut})
@@ -140,7 +142,7 @@ def repeat_trial(request: HttpRequest, job_id: Id, number: Number) -> Status[Tri
     """Queue a new trial with the values of this one."""
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
-    return Status(202, queries.trial(actions.queue_by_hand(row.job, row.values, by=who), best=None))
+    return Status(202, queries.trial_out(actions.queue_by_hand(row.job, row.values, by=who), best=None))
 
 
 @router.post("/jobs/{int:job_id}/trials/{int:number}/train", response={202: JobOut})
@@ -164,7 +166,7 @@ def continue_trial(
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
     made = actions.continue_training(row, body.epochs if body is not None else None, by=who)
-    return Status(202, queries.trial(made, best=None))
+    return Status(202, queries.trial_out(made, best=None))
 
 
 @router.get("/jobs/{int:job_id}/trials/columns", response=ColumnsOut)

@@ -67,7 +67,7 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
     names = [name for name in job_queries.metric_names(row.job, row) if not name.startswith("system/")]
     context = {
         "trial": row,
-        "shown": queries.trial(row, best=best.number if best else None),
+        "shown": queries.trial_out(row, best=best.number if best else None),
         "best": best,
         "job": row.job,
         "is_final": row.job.state in FINAL,
@@ -83,7 +83,9 @@ def trial(request: Request, job_id: int, number: int) -> HttpResponse:
         "weighted_by": datasets.weight_column(row.job),
         "place": trial_decisions.rung_position(row),
         "decisions": trial_decisions.decisions_on_trial(row),
-        "candidates": ensemble_queries.candidates(row) if may_run and ensemble_queries.can_join(row) else [],
+        "candidates": ensemble_queries.ensemble_candidates(row)
+        if may_run and ensemble_queries.can_join(row)
+        else [],
         "checkpoints": trial_details.trial_checkpoints(row),
         "most_checkpoints": trial_details.MAX_CHECKPOINTS,
         "removed": row.checkpoints.exclude(removed=None).count(),
