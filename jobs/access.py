@@ -82,7 +82,7 @@ def roles_allowing(action: Action) -> list[Role]:
 
 
 def requires_second_factor(user: User) -> bool:
-    """Return whether `user` must have a second factor: as an administrator, or in a role that approves."""
+    """Return whether `user` must have a second factor: administrators and approvers must."""
     if not settings.TRAINYARD_REQUIRE_SECOND_FACTOR or user.is_service:
         return False
     approving = Membership.objects.filter(user=user, role__in=roles_allowing(Action.APPROVE))
@@ -105,17 +105,17 @@ def second_factor_required() -> Forbidden:
     )
 
 
-def projects_of(user: User, wanted: Action = Action.VIEW) -> QuerySet[Project]:
-    """Return the projects in which `user` may do an action; all projects for an installation admin."""
-    if not user.is_active or (wanted in NEEDS_SECOND_FACTOR and lacks_second_factor(user)):
+def projects_of(user: User, action: Action = Action.VIEW) -> QuerySet[Project]:
+    """Return the projects in which `user` may do an action. Installation admins get all."""
+    if not user.is_active or (action in NEEDS_SECOND_FACTOR and lacks_second_factor(user)):
         return Project.objects.none()
     if user.is_superuser:
         return Project.objects.all()
-    return _with_member(user, wanted)
+    return _projects_with_member(user, action)
 
 
-def _with_member(user: User | int, wanted: Action) -> QuerySet[Project]:
-    return Project.objects.filter(memberships__user=user, memberships__role__in=roles_allowing(wanted))
+def _projects_with_member(user: User | int, action: Action) -> QuerySet[Project]:
+    return Project.objects.filter(memberships__user=user, memberships__role__in=roles_allowing(action))
 
 
 def role_in(user: User, project: Project) -> Role | None:
@@ -124,22 +124,22 @@ def role_in(user: User, project: Project) -> Role | None:
 
 
 def roles_in(user: User, projects: Sequence[Project]) -> dict[int, Role]:
-    """Return the role of `user` in each project, by primary key, with one query; see `role_in`."""
+    """Return the role of `user` in each project, by project key, with one query. See `role_in`."""
     if not user.is_active:
         return {}
     if user.is_superuser:
         return {project.pk: Role.ADMIN for project in projects}
     # All roles of the user, since a compiled statement cannot have a list of projects of any length.
-    wanted = {project.pk for project in projects}
-    return {key: Role(role) for key, role in _ROLES.rows(user=user.pk) if key in wanted}
+    keys = {project.pk for project in projects}
+    return {key: Role(role) for key, role in _ROLES.rows(user=user.pk) if key in keys}
 
 
 def can(user: User, project: Project | None, action: Action) -> bool:
     """Return whether `user` may do `action` in `project`."""
-    return action in _allowed(user, project)
+    return action in _allowed_actions(user, project)
 
 
-def _allowed(user: User, project: Project | None) -> frozenset[Action]:
+def _allowed_actions(user: User, project: Project | None) -> frozenset[Action]:
     """Return the actions that `user` may do in `project`.
 
     Objects without a project (bundled data sets and their profiles) are visible to everyone and read-only.
@@ -158,7 +158,7 @@ def require(user: User, project: Project | None, action: Action) -> None:
         NotFound: `user` may not see the project.
         Forbidden: the role of `user` does not allow the action, or a second factor is missing.
     """
-    allowed = _allowed(user, project)
+    allowed = _allowed_actions(user, project)
     if Action.VIEW not in allowed:
         raise NotFound("There is no such project, or you are not a member of it.")
     if action not in allowed:
@@ -181,13 +181,13 @@ def require_admin(user: User) -> None:
 
 def may_delete(user: User, project: Project | None, *, owner: User | None = None) -> bool:
     """Return whether `require_deletion` would allow it."""
-    allowed = _allowed(user, project)
+    allowed = _allowed_actions(user, project)
     is_owner = owner is not None and owner.pk == user.pk
     return project is not None and (Action.MANAGE in allowed or (is_owner and Action.WRITE in allowed))
 
 
 def require_deletion(user: User, project: Project | None, *, owner: User | None = None) -> None:
-    """Check that `user` may delete an object of `project`: as an admin, or as its `owner` who may write.
+    """Check that `user` may delete an object of `project`: its admins and a writing `owner` may.
 
     Raises:
         NotFound: `user` may not see the project.
@@ -198,44 +198,44 @@ def require_deletion(user: User, project: Project | None, *, owner: User | None 
 
 
 def restorable_deletions(user: User) -> QuerySet[Deletion]:
-    """Return the deletions that `user` may undo: their own, and all in the projects that they manage.
+    """Return the deletions that `user` may undo: their own, and all in managed projects.
 
     Who lacks a required second factor manages none.
     """
     if not user.is_active:
         return Deletion.objects.none()
-    own = Q(project__memberships__user=user, by=user)
+    own_deletions = Q(project__memberships__user=user, by=user)
     if lacks_second_factor(user):
-        return Deletion.objects.filter(own)
+        return Deletion.objects.filter(own_deletions)
     if user.is_superuser:
         return Deletion.objects.all()
     managed = Q(project__memberships__user=user, project__memberships__role__in=roles_allowing(Action.MANAGE))
-    return Deletion.objects.filter(managed | own).distinct()
+    return Deletion.objects.filter(managed | own_deletions).distinct()
 
 
 def get_deletion(user: User, kind: Deletion.Kind, target: int | None) -> Deletion:
-    """Return the deletion of a row by its primary key; None for a row that does not exist."""
-    found = restorable_deletions(user).filter(kind=kind, target=target or 0)
-    if (deletion := found.select_related("project", "by").first()) is None:
+    """Return the deletion of a row by the row's key."""
+    rows = restorable_deletions(user).filter(kind=kind, target=target or 0)
+    if (deletion := rows.select_related("project", "by").first()) is None:
         raise NotFound("There is no such deletion that you may undo.")
     return deletion
 
 
-def _visible(user: User, path: str = "project") -> Q:
-    """Return a filter for objects whose project, at `path`, is visible; no filter for installation admins."""
+def _visible_in_project(user: User, path: str = "project") -> Q:
+    """Return a filter for objects whose project, at `path`, is visible. Installation admins see all."""
     if user.is_superuser and user.is_active:
         return Q()
     return Q(**{f"{path}__in": projects_of(user)})
 
 
 def _visible_or_shared(user: User, path: str = "project") -> Q:
-    """Return a filter like `_visible` that includes objects without a project."""
+    """Return a filter like `_visible_in_project` that includes objects without a project."""
     if not user.is_active:
         return Q(pk__in=[])
     if user.is_superuser:
-        # Not `_visible() | …`: Django drops an empty Q from an "or", and only shared objects would remain.
+        # Django drops an empty Q from an "or", so only shared objects would remain below.
         return Q()
-    return _visible(user, path) | Q(**{f"{path}__isnull": True})
+    return _visible_in_project(user, path) | Q(**{f"{path}__isnull": True})
 
 
 def visible_jobs(user: User) -> JobQuerySet:
@@ -245,7 +245,7 @@ def visible_jobs(user: User) -> JobQuerySet:
 
 def visible_experiments(user: User) -> QuerySet[Experiment]:
     """Return the experiments that `user` may see, archived ones included."""
-    return Experiment.objects.filter(_visible(user))
+    return Experiment.objects.filter(_visible_in_project(user))
 
 
 def visible_datasets(user: User) -> QuerySet[Dataset]:
@@ -261,45 +261,45 @@ def visible_dataset_versions(user: User) -> QuerySet[DatasetVersion]:
 
 def visible_code(user: User) -> QuerySet[CodeVersion]:
     """Return the versions of code that `user` may see."""
-    return CodeVersion.objects.filter(_visible(user))
+    return CodeVersion.objects.filter(_visible_in_project(user))
 
 
 def visible_models(user: User) -> QuerySet[RegisteredModel]:
     """Return the registered models that `user` may see."""
-    return RegisteredModel.objects.filter(_visible(user))
+    return RegisteredModel.objects.filter(_visible_in_project(user))
 
 
 def visible_versions(user: User) -> QuerySet[ModelVersion]:
     """Return the versions of the registered models that `user` may see."""
-    return ModelVersion.objects.filter(_visible(user, "model__project"))
+    return ModelVersion.objects.filter(_visible_in_project(user, "model__project"))
 
 
 def visible_promotions(user: User) -> QuerySet[PromotionRequest]:
     """Return the promotion requests that `user` may see."""
-    return _promotions().filter(_visible(user, "model__project"))
+    return _promotions_with_related().filter(_visible_in_project(user, "model__project"))
 
 
 def promotions_for_approvers(person: int, *, is_admin: bool) -> QuerySet[PromotionRequest]:
-    """Return the promotion requests in projects where an active person, given by key, approves.
+    """Return the promotion requests in projects where an active person approves.
 
     An installation admin approves in all. The rules about own requests are those of `queries.deciders`.
     """
     if is_admin:
-        return _promotions()
-    return _promotions().filter(model__project__in=_with_member(person, Action.APPROVE))
+        return _promotions_with_related()
+    return _promotions_with_related().filter(model__project__in=_projects_with_member(person, Action.APPROVE))
 
 
-def _promotions() -> QuerySet[PromotionRequest]:
+def _promotions_with_related() -> QuerySet[PromotionRequest]:
     return PromotionRequest.objects.filter(version__deletion=None)
 
 
 def visible_endpoints(user: User) -> QuerySet[Endpoint]:
     """Return the endpoints that `user` may see."""
-    return Endpoint.objects.filter(_visible(user, "model__project"), model__deletion=None)
+    return Endpoint.objects.filter(_visible_in_project(user, "model__project"), model__deletion=None)
 
 
 def served_endpoints(user: User) -> QuerySet[Endpoint]:
-    """Return the endpoints that a prediction server or a client with a token of `user` reaches.
+    """Return the endpoints that prediction servers and clients with a token of `user` reach.
 
     The service account of the installation is a member of no project, and reaches all.
     """
@@ -314,9 +314,9 @@ def visible_artifacts(user: User) -> QuerySet[Artifact]:
     An artifact has no project, because equal files of several projects are stored once.
     """
     data = visible_dataset_versions(user)
-    made = JobArtifact.objects.filter(_visible_or_shared(user, "job__project"), job__deletion=None)
+    job_outputs = JobArtifact.objects.filter(_visible_or_shared(user, "job__project"), job__deletion=None)
     return Artifact.objects.filter(
-        Q(pk__in=made.values("artifact"))
+        Q(pk__in=job_outputs.values("artifact"))
         | Q(pk__in=visible_versions(user).values("artifact"))
         | Q(pk__in=data.filter(upload__isnull=False).values("upload"))
         | Q(pk__in=data.filter(table__isnull=False).values("table"))
@@ -357,11 +357,11 @@ def get_trial(user: User, job_id: int, number: int, action: Action = Action.VIEW
 
 def get_experiment(user: User, experiment_id: int, action: Action = Action.VIEW) -> Experiment:
     """Return an experiment by id, with its project."""
-    found = visible_experiments(user).select_related("project").filter(pk=experiment_id).first()
-    if found is None:
+    experiment = visible_experiments(user).select_related("project").filter(pk=experiment_id).first()
+    if experiment is None:
         raise NotFound(f"There is no experiment {experiment_id}.")
-    require(user, found.project, action)
-    return found
+    require(user, experiment.project, action)
+    return experiment
 
 
 def get_dataset(
@@ -374,19 +374,19 @@ def get_dataset(
     Raises:
         NotFound: there is no such data set, or several projects have one.
     """
-    found = list(visible_datasets(user).select_related("project").filter(slug=slug))
-    shared = [dataset for dataset in found if dataset.project_id is None]
-    own = [dataset for dataset in found if dataset.project_id is not None]
+    datasets = list(visible_datasets(user).select_related("project").filter(slug=slug))
+    shared = [dataset for dataset in datasets if dataset.project_id is None]
+    owned = [dataset for dataset in datasets if dataset.project_id is not None]
     if project is not None:
-        chosen = [dataset for dataset in own if dataset.project_id == project.pk] or shared
+        candidates = [dataset for dataset in owned if dataset.project_id == project.pk] or shared
     else:
-        chosen = shared or own
-    if not chosen:
+        candidates = shared or owned
+    if not candidates:
         raise NotFound(f"There is no data set {slug!r}.")
-    if len(chosen) > 1:
+    if len(candidates) > 1:
         raise NotFound(f"Several projects have a data set {slug!r}: give the project.", code="ambiguous")
-    require(user, chosen[0].project, action)
-    return chosen[0]
+    require(user, candidates[0].project, action)
+    return candidates[0]
 
 
 def get_dataset_version(
@@ -403,7 +403,7 @@ def get_dataset_version(
 def get_code(
     user: User, digest: str, project: Project | None = None, action: Action = Action.VIEW
 ) -> CodeVersion:
-    """Return a version of code by digest, with its project: that of `project`, or else the only visible one.
+    """Return a version of code by digest: that of `project`, or else the only visible one.
 
     Raises:
         NotFound: there is no such version, or several projects have it.
@@ -411,28 +411,28 @@ def get_code(
     rows = visible_code(user).select_related("project", "created_by").filter(digest=digest)
     if project is not None:
         rows = rows.filter(project=project)
-    found = list(rows[:2])
-    if not found:
+    versions = list(rows[:2])
+    if not versions:
         raise NotFound(f"There is no code with the digest {digest[:64]!r}.")
-    if len(found) > 1:
+    if len(versions) > 1:
         raise NotFound(f"Several projects have the code {digest[:8]}: give the project.", code="ambiguous")
-    require(user, found[0].project, action)
-    return found[0]
+    require(user, versions[0].project, action)
+    return versions[0]
 
 
 def visible_uploads(user: User) -> QuerySet[ResumableUpload]:
-    """Return the uploads in parts that `user` may continue or end: their own, and those they manage."""
-    own = Q(created_by=user, project__in=projects_of(user, Action.WRITE))
+    """Return the resumable uploads that `user` may continue or end: their own, and managed ones."""
+    own_uploads = Q(created_by=user, project__in=projects_of(user, Action.WRITE))
     managed = Q(project__in=projects_of(user, Action.MANAGE))
-    return ResumableUpload.objects.filter(own | managed, until__gt=clock.estimate())
+    return ResumableUpload.objects.filter(own_uploads | managed, until__gt=clock.estimate())
 
 
 def get_upload(user: User, key: str) -> ResumableUpload:
     """Return an upload in parts by its id, with its project."""
-    found = visible_uploads(user).select_related("project", "artifact").filter(pk=key).first()
-    if found is None:
+    upload = visible_uploads(user).select_related("project", "artifact").filter(pk=key).first()
+    if upload is None:
         raise NotFound(f"There is no upload {key[:32]!r}, or it has expired.")
-    return found
+    return upload
 
 
 def get_model(user: User, name: str, action: Action = Action.VIEW) -> RegisteredModel:
@@ -447,10 +447,10 @@ def get_model(user: User, name: str, action: Action = Action.VIEW) -> Registered
 def get_version(user: User, name: str, number: int, action: Action = Action.VIEW) -> ModelVersion:
     """Return a model version by the model's name and its number."""
     model = get_model(user, name, action)
-    version = model.versions.select_related("model__project", "artifact", "code").filter(number=number)
-    if (found := version.first()) is None:
+    rows = model.versions.select_related("model__project", "artifact", "code").filter(number=number)
+    if (version := rows.first()) is None:
         raise NotFound(f"Model {name!r} has no version {number}.")
-    return found
+    return version
 
 
 def get_promotion(user: User, promotion_id: int, action: Action = Action.VIEW) -> PromotionRequest:
@@ -464,26 +464,26 @@ def get_promotion(user: User, promotion_id: int, action: Action = Action.VIEW) -
         "gate_job",
         "gate_revision__created_by",
     )
-    found = visible_promotions(user).select_related(*related).filter(pk=promotion_id).first()
-    if found is None:
+    promotion = visible_promotions(user).select_related(*related).filter(pk=promotion_id).first()
+    if promotion is None:
         raise NotFound(f"There is no promotion request {promotion_id}.")
-    require(user, found.model.project, action)
-    return found
+    require(user, promotion.model.project, action)
+    return promotion
 
 
 def get_endpoint(user: User, name: str, action: Action = Action.VIEW) -> Endpoint:
     """Return an endpoint by the name of its model."""
     related = ("model__project", "production", "previous", "staging")
-    found = visible_endpoints(user).select_related(*related).filter(model__name=name).first()
-    if found is None:
+    endpoint = visible_endpoints(user).select_related(*related).filter(model__name=name).first()
+    if endpoint is None:
         raise NotFound(f"There is no endpoint {name!r}.")
-    require(user, found.model.project, action)
-    return found
+    require(user, endpoint.model.project, action)
+    return endpoint
 
 
 def get_artifact(user: User, digest: str) -> Artifact:
     """Return an artifact by its digest."""
-    found = visible_artifacts(user).filter(pk=digest).first()
-    if found is None:
+    artifact = visible_artifacts(user).filter(pk=digest).first()
+    if artifact is None:
         raise NotFound(f"There is no artifact {digest[:12]!r}.")
-    return found
+    return artifact

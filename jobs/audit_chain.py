@@ -33,7 +33,7 @@ COVERED = (
 
 def row_hash(event: AuditEvent) -> str:
     """Return the HMAC of a row's fields, one of which is the hash of the row before it."""
-    return _hmac(ROW_SALT, _text([getattr(event, name) for name in COVERED]))
+    return _hmac(ROW_SALT, _canonical_text([getattr(event, name) for name in COVERED]))
 
 
 def head_mac(number: int, last_hash: str) -> str:
@@ -62,7 +62,7 @@ class Digest:
     def add(self, event: AuditEvent) -> None:
         """Add the next row."""
         values = [getattr(event, name) for name in COVERED]
-        self._sha256.update(_text([*values, event.hash]).encode() + b"\n")
+        self._sha256.update(_canonical_text([*values, event.hash]).encode() + b"\n")
         self.rows, self.last_number = self.rows + 1, event.number
 
     def hex(self) -> str:
@@ -74,7 +74,7 @@ def _hmac(salt: str, text: str) -> str:
     return salted_hmac(salt, text, algorithm="sha256").hexdigest()
 
 
-def _text(values: list[Any]) -> str:
+def _canonical_text(values: list[Any]) -> str:
     return json.dumps([_canonical(value) for value in values], sort_keys=True, separators=(",", ":"))
 
 

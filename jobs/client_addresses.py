@@ -3,18 +3,18 @@
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 
-def network_of(address: str) -> str:
-    """Return the part of an address that one client has: for IPv6 its network of 64 bits.
+def client_network(address: str) -> str:
+    """Return the network of one client: an IPv4 address, or the 64-bit network of an IPv6 one.
 
     All loopback addresses are one client, because every user of the machine has all of them. A text that is
     no address is returned as it is.
     """
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return address
-    if isinstance(found, IPv6Address):
-        found = found.ipv4_mapped or found
-    if found.is_loopback:
+    if isinstance(ip, IPv6Address):
+        ip = ip.ipv4_mapped or ip
+    if ip.is_loopback:
         return "loopback"
-    return str(found if isinstance(found, IPv4Address) else ip_network(f"{found}/64", strict=False))
+    return str(ip if isinstance(ip, IPv4Address) else ip_network(f"{ip}/64", strict=False))

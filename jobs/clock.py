@@ -40,8 +40,8 @@ def estimate() -> dt.datetime:
     global _offset
     if _offset is None or time.monotonic() - _offset[0] > MEASURED_SECONDS:
         before = timezone.now()
-        read = now()
+        database_time = now()
         # Assume that the server read its clock in the middle of the round trip.
         middle = before + (timezone.now() - before) / 2
-        _offset = time.monotonic(), read - middle
+        _offset = time.monotonic(), database_time - middle
     return timezone.now() + _offset[1]

@@ -54,7 +54,7 @@ class InUse(Conflict):
     code = "in_use"
 
     def __init__(self, label: str, referrers: Sequence[ReferrerOut]) -> None:
-        named = "; ".join(f"{each.label} {each.why}" for each in referrers[:3])
+        named = "; ".join(f"{referrer.label} {referrer.why}" for referrer in referrers[:3])
         more = f"; and {len(referrers) - 3} more" if len(referrers) > 3 else ""
         super().__init__(f"{label} cannot be deleted: {named}{more}.")
         self.referrers = tuple(referrers)

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 Topic = Literal["events", "schedule", "releases", "access"]
 
 
-def channel(topic: Topic) -> str:
+def channel_name(topic: Topic) -> str:
     """Return the pub/sub channel of a topic."""
     return f"trainyard:{topic}"
 
@@ -32,7 +32,7 @@ def _client(url: str) -> "redis.Redis":
 def send_now(topic: Topic, **fields: int | str) -> None:
     """Publish a hint immediately; a connection error is logged and ignored."""
     try:
-        _client(settings.TRAINYARD_REDIS_URL).publish(channel(topic), json.dumps(fields))
+        _client(settings.TRAINYARD_REDIS_URL).publish(channel_name(topic), json.dumps(fields))
     except (redis.RedisError, OSError) as error:
         log.debug("hint %s not sent: %s", topic, error)
 

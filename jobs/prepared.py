@@ -60,11 +60,11 @@ class PreparedQuery[M: Model, Row]:
         current = connections[DEFAULT_DB_ALIAS]
         bound = _bind(parameters, values, current)
         # A copy for each call: threads share the compiled query, but each has its own connection.
-        own = copy.copy(compiler)
-        own.connection = current
-        vars(own)["as_sql"] = lambda *_args, **_options: (sql, bound)
+        own_compiler = copy.copy(compiler)
+        own_compiler.connection = current
+        vars(own_compiler)["as_sql"] = lambda *_args, **_options: (sql, bound)
         query = copy.copy(queryset.query)
-        vars(query)["get_compiler"] = lambda *_args, **_options: own
+        vars(query)["get_compiler"] = lambda *_args, **_options: own_compiler
         fresh = type(queryset)(queryset.model, query=query, using=DEFAULT_DB_ALIAS)
         vars(fresh).update((name, vars(queryset)[name]) for name in ("_iterable_class", "_fields"))
         return list(fresh)
@@ -101,15 +101,15 @@ def _compile[M: Model, Row](queryset: QuerySet[M, Row]) -> _Compiled[M, Row]:
 
 def _bind(parameters: Sequence[Any], values: dict[str, object], current: Any) -> tuple[Any, ...]:
     """Return the values for the database, in the order of the placeholders."""
-    names = {each.name for each in parameters if isinstance(each, Parameter)}
+    names = {parameter.name for parameter in parameters if isinstance(parameter, Parameter)}
     if names != values.keys():
         raise TypeError(f"the query has the parameters {sorted(names)}, not {sorted(values)}")
     # `column = NULL` is never true, and `IS NULL` is another statement.
     if missing := sorted(name for name, value in values.items() if value is None):
         raise TypeError(f"{', '.join(missing)}: None is not a value of a prepared query")
     return tuple(
-        each.output_field.get_db_prep_value(values[each.name], current)
-        if isinstance(each, Parameter)
-        else each
-        for each in parameters
+        parameter.output_field.get_db_prep_value(values[parameter.name], current)
+        if isinstance(parameter, Parameter)
+        else parameter
+        for parameter in parameters
     )

@@ -31,7 +31,7 @@ def restrict_new_files() -> None:
 
 
 def make_home_private(root: Path) -> None:
-    """Take all permissions of other users from the home and each file and folder in it; create a missing one.
+    """Remove other users' permissions from the home and everything in it. A missing home is created.
 
     Raises:
         NotPrivate: the home belongs to another user.
@@ -45,7 +45,7 @@ def make_home_private(root: Path) -> None:
 
 
 def make_folder_private(root: Path) -> None:
-    """Take all permissions of other users from a folder; nothing happens if it does not exist.
+    """Remove other users' permissions from a folder. A missing one is ignored.
 
     Raises:
         NotPrivate: the folder belongs to another user.
@@ -60,7 +60,7 @@ def make_folder_private(root: Path) -> None:
 
 
 def make_file_private(path: Path) -> None:
-    """Take the permissions of other users from a file; nothing happens if it does not exist.
+    """Remove other users' permissions from a file. A missing one is ignored.
 
     Files of root are left as they are: a container's secrets belong to root.
 
@@ -110,7 +110,7 @@ def require_private_folder(path: Path) -> None:
 
 
 def _close(path: Path) -> bool:
-    """Take the permissions of other users from a file or folder of this user; return whether any were."""
+    """Remove other users' permissions from a file or folder. Return whether there were any."""
     try:
         facts = path.lstat()
         if stat.S_ISLNK(facts.st_mode) or facts.st_uid != os.geteuid():

@@ -15,13 +15,13 @@ ROOT = Path(__file__).resolve().parents[1]
 IS_CHECKOUT = (ROOT / "manage.py").is_file()
 
 
-def folder(name: str) -> Path:
+def resource_folder(name: str) -> Path:
     """Return the folder `docs` or `templates`."""
     return ROOT / name if IS_CHECKOUT else ROOT / "webapp" / name
 
 
 @functools.cache
-def version() -> str:
+def program_version() -> str:
     """Return the program's version."""
     # A checkout has no metadata, or only those of an older commit.
     if IS_CHECKOUT:
@@ -30,8 +30,8 @@ def version() -> str:
     return importlib.metadata.version("trainyard")
 
 
-def command(arguments: str) -> str:
-    """Return the line that runs a command of this program in a terminal, to be shown to people."""
+def command_line(arguments: str) -> str:
+    """Return the terminal line that runs a command of this program, for messages."""
     return f"{_start()} {arguments}"
 
 

@@ -75,7 +75,7 @@ def make_app() -> Celery:
 app = make_app()
 
 
-def _send(task: str, queue: str, *args: int | str) -> None:
+def _send_message(task: str, queue: str, *args: int | str) -> None:
     try:
         # By name: importing the tasks would import the workers, which this package must not do.
         app.send_task(task, args=args, queue=queue)
@@ -83,16 +83,16 @@ def _send(task: str, queue: str, *args: int | str) -> None:
         log.debug("%s %s not sent, workers will find it by polling: %s", task, args, error)
 
 
-def wake(worker_id: int, attempt_id: int) -> None:
+def wake_worker(worker_id: int, attempt_id: int) -> None:
     """Notify a worker, after commit, of a new attempt or a changed desired state."""
-    transaction.on_commit(partial(_send, WAKE, node_queue(worker_id), attempt_id))
+    transaction.on_commit(partial(_send_message, WAKE, node_queue(worker_id), attempt_id))
 
 
 def ask_for_suggestions(pool: str, job_id: int) -> None:
     """Ask a worker of the pool, after commit, to suggest trials for a search."""
-    transaction.on_commit(partial(_send, SUGGEST, pool_queue(pool), job_id))
+    transaction.on_commit(partial(_send_message, SUGGEST, pool_queue(pool), job_id))
 
 
-def canary(worker_id: int, token: str) -> None:
+def send_canary(worker_id: int, token: str) -> None:
     """Send a message to a worker's consumer as a health check."""
-    _send(CANARY, node_queue(worker_id), token)
+    _send_message(CANARY, node_queue(worker_id), token)

@@ -53,8 +53,8 @@ def open_regular(root: Path, relative: str, *, owner: int | None = None) -> int:
         # Without blocking: it might be a pipe.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(name, flags, dir_fd=parent)
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or owner not in (None, found.st_uid):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or owner not in (None, status.st_uid):
         os.close(descriptor)
         raise PermissionError(f"{relative!r} is not a regular file of the run")
     return descriptor

@@ -73,10 +73,10 @@ class HintListener:
             if self._pubsub is None:
                 client = redis.Redis.from_url(settings.TRAINYARD_REDIS_URL, socket_connect_timeout=1)
                 self._pubsub = client.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
-                self._pubsub.subscribe(hints.channel("schedule"))
+                self._pubsub.subscribe(hints.channel_name("schedule"))
             deadline = time.monotonic() + seconds
-            while (left := deadline - time.monotonic()) > 0:
-                if self._pubsub.get_message(timeout=left) is not None:
+            while (remaining := deadline - time.monotonic()) > 0:
+                if self._pubsub.get_message(timeout=remaining) is not None:
                     self._drain()
                     return
         except (redis.RedisError, OSError) as error:

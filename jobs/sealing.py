@@ -13,8 +13,8 @@ class Unreadable(ValueError):
 
 
 def seal(text: str, purpose: str) -> str:
-    """Return `text` encrypted with a key made from the installation's secret key and the purpose."""
-    return _cipher(purpose).encrypt(text.encode()).decode()
+    """Encrypt `text` with a key derived from the installation's secret key and the purpose."""
+    return _make_cipher(purpose).encrypt(text.encode()).decode()
 
 
 def unseal(sealed: str, purpose: str) -> str:
@@ -24,11 +24,11 @@ def unseal(sealed: str, purpose: str) -> str:
         Unreadable: it was not, or the secret key is another one.
     """
     try:
-        return _cipher(purpose).decrypt(sealed.encode()).decode()
+        return _make_cipher(purpose).decrypt(sealed.encode()).decode()
     except InvalidToken as error:
         raise Unreadable(f"a value for {purpose.split()[0]} cannot be decrypted") from error
 
 
-def _cipher(purpose: str) -> Fernet:
+def _make_cipher(purpose: str) -> Fernet:
     key = salted_hmac(SALT, purpose, algorithm="sha256").digest()
     return Fernet(base64.urlsafe_b64encode(key))

@@ -30,41 +30,41 @@ def private_key_file() -> Path:
 
 def public_key_file() -> Path:
     """Return the path of the public key; create both keys if they do not exist."""
-    _key()
+    _private_key()
     return private_key_file().with_suffix(".pub")
 
 
 def sign(release: Release) -> SignedRelease:
     """Return `release` with its signature."""
-    key = _key()
+    key = _private_key()
     return SignedRelease(
         release=release,
         signature=base64.b64encode(key.sign(release.signed_bytes())).decode(),
-        key=_id(key),
+        key=_public_key_id(key),
     )
 
 
 def key_id() -> str:
     """Return the name of the installation's key, which its releases carry."""
-    return _id(_key())
+    return _public_key_id(_private_key())
 
 
 def is_signed(signed: SignedRelease) -> bool:
     """Return whether the installation's key has signed the release as it is."""
     try:
         signature = base64.b64decode(signed.signature, validate=True)
-        _key().public_key().verify(signature, signed.release.signed_bytes())
+        _private_key().public_key().verify(signature, signed.release.signed_bytes())
     except (InvalidSignature, ValueError):
         return False
     return True
 
 
-def _id(key: Ed25519PrivateKey) -> str:
+def _public_key_id(key: Ed25519PrivateKey) -> str:
     raw = key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     return hashlib.sha256(raw).hexdigest()[:16]
 
 
-def _key() -> Ed25519PrivateKey:
+def _private_key() -> Ed25519PrivateKey:
     path = private_key_file()
     try:
         pem = path.read_bytes()

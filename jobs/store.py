@@ -132,12 +132,12 @@ def sha256_of(path: Path, *, size: int | None = None) -> StoredFile:
         OSError: it has another size.
     """
     digest = hashlib.sha256()
-    found = 0
+    total = 0
     with path.open("rb") as file:
         for block in _blocks(file, path, size):
             digest.update(block)
-            found += len(block)
-    return StoredFile(digest.hexdigest(), found)
+            total += len(block)
+    return StoredFile(digest.hexdigest(), total)
 
 
 def _blocks(file: IO[bytes], path: Path, size: int | None) -> Iterator[bytes]:
@@ -146,13 +146,13 @@ def _blocks(file: IO[bytes], path: Path, size: int | None) -> Iterator[bytes]:
     A runner may enlarge its file after its size was checked: a sparse file of exabytes takes no space, but
     years to read.
     """
-    found = 0
+    total = 0
     while block := file.read(_BLOCK):
-        found += len(block)
-        if size is not None and found > size:
+        total += len(block)
+        if size is not None and total > size:
             break
         yield block
-    if size is not None and found != size:
+    if size is not None and total != size:
         raise OSError(f"{path} changed while it was stored")
 
 
@@ -321,8 +321,8 @@ class LocalStore:
 
 def _entries(folder: Path) -> Iterator[StoreEntry]:
     try:
-        with os.scandir(folder) as found:
-            entries = [entry for entry in found if is_digest(entry.name)]
+        with os.scandir(folder) as listing:
+            entries = [entry for entry in listing if is_digest(entry.name)]
     except FileNotFoundError:
         return
     for entry in entries:
@@ -394,10 +394,10 @@ class ObjectStore:
     def _list(self, folder: str) -> Iterator[StoreEntry]:
         self.fs.invalidate_cache()
         try:
-            found = self.fs.find(folder, detail=True)
+            files = self.fs.find(folder, detail=True)
         except FileNotFoundError:
             return
-        for name, info in found.items():
+        for name, info in files.items():
             digest = name.rsplit("/", 1)[-1]
             if is_digest(digest):
                 yield StoreEntry(digest, int(info.get("size") or 0), _time_of(info))
@@ -433,7 +433,7 @@ class ObjectStore:
 
 
 def _time_of(info: dict[str, Any]) -> float:
-    """Return when an object was written; the present if it is unknown, so that the object is kept."""
+    """Return when an object was written. If unknown, it is now, so that the object is kept."""
     for key in ("LastModified", "last_modified", "updated", "mtime", "created"):
         match info.get(key):
             case datetime() as moment:

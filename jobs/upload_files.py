@@ -88,8 +88,8 @@ def path_of(key: str) -> Path:
     return store().incoming / key
 
 
-def received(key: str) -> int:
-    """Return the number of bytes received, without those of a part whose checksum is not verified."""
+def received_bytes(key: str) -> int:
+    """Return the number of bytes received. Parts with an unverified checksum do not count."""
     try:
         size = path_of(key).stat().st_size
     except FileNotFoundError:
@@ -108,8 +108,8 @@ def _unverified_from(key: str) -> int | None:
 
 
 @contextmanager
-def locked(key: str) -> Iterator[IO[bytes]]:
-    """Lock the file of an upload, which is created if it is missing, and remove an unverified part.
+def locked_file(key: str) -> Iterator[IO[bytes]]:
+    """Lock the file of an upload and remove an unverified part. A missing file is created.
 
     Raises:
         Locked: another request holds it.
@@ -136,11 +136,11 @@ def _is_at(path: Path, file: IO[bytes]) -> bool:
         return False
 
 
-def settle(key: str, seconds: float = SETTLE_SECONDS) -> None:
-    """Wait a moment for the end of a part, whose client may have disconnected unnoticed."""
+def wait_for_part(key: str, seconds: float = SETTLE_SECONDS) -> None:
+    """Wait a moment for the end of a part. Its client may have disconnected unnoticed."""
     deadline = time.monotonic() + seconds
     while path_of(key).exists() and time.monotonic() < deadline:
-        with suppress(Locked), locked(key):
+        with suppress(Locked), locked_file(key):
             return
         time.sleep(0.05)
 
@@ -152,13 +152,13 @@ def digest_of(key: str) -> StoredFile:
     """
     size = path_of(key).stat().st_size
     with _remembering:
-        known = _digests.get(key)
-    if known is not None and known.size == size:
-        return StoredFile(known.state.hexdigest(), size)
+        digest = _digests.get(key)
+    if digest is not None and digest.size == size:
+        return StoredFile(digest.state.hexdigest(), size)
     return sha256_of(path_of(key))
 
 
-def forget(key: str) -> None:
+def delete_file(key: str) -> None:
     """Delete the file of an upload, if it is still there."""
     with _remembering:
         _digests.pop(key, None)
@@ -189,7 +189,7 @@ class Part:
             Locked: another request holds it.
             Conflict: it has another number of bytes than the client believes.
         """
-        self._lock = locked(self.key)
+        self._lock = locked_file(self.key)
         self._file = self._lock.__enter__()
         try:
             self._require_offset()
@@ -202,8 +202,8 @@ class Part:
         if (size := self._file.tell()) != self.begin:
             raise Conflict(f"Upload-Offset is {self.begin:,}, but {size:,} bytes have been received.")
         with _remembering:
-            known = _digests.pop(self.key, None)
-        self._digest = known.state if known and known.size == size else None
+            digest = _digests.pop(self.key, None)
+        self._digest = digest.state if digest and digest.size == size else None
         if size == 0:
             self._digest = hashlib.sha256()
         self._before = self._digest.copy() if self._digest and self._checksum else None

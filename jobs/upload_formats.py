@@ -45,7 +45,7 @@ LABELS: dict[Source, str] = {
 """Names of the formats for people."""
 
 
-def source_named(name: str) -> Source:
+def format_by_name(name: str) -> Source:
     """Return the format of a file by its name.
 
     Raises:
@@ -53,16 +53,16 @@ def source_named(name: str) -> Source:
     """
     source = SUFFIXES.get(Path(name).suffix.lower())
     if source is None:
-        raise _bad(f"{name!r}: the file name must end in one of {', '.join(SUFFIXES)}")
+        raise _bad_upload(f"{name!r}: the file name must end in one of {', '.join(SUFFIXES)}")
     return source
 
 
-def label_of(source: str) -> str:
-    """Return the name of a format for people."""
-    return next((label for known, label in LABELS.items() if known == source), source)
+def format_label(source: str) -> str:
+    """Return the label of a format."""
+    return next((label for name, label in LABELS.items() if name == source), source)
 
 
-def source_of(path: Path, name: str) -> Source:
+def format_of_upload(path: Path, name: str) -> Source:
     """Return the format of an upload. Archives of images are known by their content, whatever their name.
 
     Args:
@@ -77,12 +77,12 @@ def source_of(path: Path, name: str) -> Source:
         file.seek(max(path.stat().st_size - len(_PARQUET), 0))
         tail = file.read()
     if not head:
-        raise _bad(f"{name!r} is empty")
+        raise _bad_upload(f"{name!r} is empty")
     if Path(name).suffix.lower() not in SUFFIXES and _is_archive(head):
         return "images"
-    source = source_named(name)
+    source = format_by_name(name)
     if not _matches(source, head, tail):
-        raise _bad(f"{name!r} does not contain {LABELS[source]} data")
+        raise _bad_upload(f"{name!r} does not contain {LABELS[source]} data")
     return source
 
 
@@ -101,9 +101,9 @@ def check_keras(path: Path) -> None:
         file.seek(max(path.stat().st_size - _HEAD, 0))
         tail = file.read()
     if (advice := how_to_convert(head, tail)) is not None:
-        raise _bad(advice)
+        raise _bad_upload(advice)
     if not head.startswith(_ZIP):
-        raise _bad("The file is not a .keras archive; save the model with model.save('name.keras')")
+        raise _bad_upload("The file is not a .keras archive; save the model with model.save('name.keras')")
 
 
 def _matches(source: Source, head: bytes, tail: bytes) -> bool:
@@ -125,5 +125,5 @@ def _matches(source: Source, head: bytes, tail: bytes) -> bool:
     return encoding == "utf-16" or b"\0" not in head
 
 
-def _bad(message: str) -> BadInput:
+def _bad_upload(message: str) -> BadInput:
     return BadInput(message, [Problem("/file", message)])

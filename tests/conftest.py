@@ -188,7 +188,7 @@ def flow_yard(
 def unthrottled() -> None:
     """Forget the use of limits and quotas, because users and projects of other tests have the same ids."""
     throttle.reset()
-    disk_use.forget()
+    disk_use.forget_recent_bytes()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ def main() -> None:
     """Run the command that the arguments of this process name."""
     # Django would print its own version.
     if sys.argv[1:] in (["version"], ["--version"]):
-        sys.stdout.write(f"{program.version()}\n")
+        sys.stdout.write(f"{program.program_version()}\n")
         return
     gc.disable()  # until the apps are loaded; see `WebappConfig.ready`
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.main")

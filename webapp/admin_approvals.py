@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from jobs.actions.registry import promotions
 from jobs.errors import TrainyardError
 from jobs.models import PromotionRequest, User
-from jobs.queries.registry.gates import not_evaluated, read
+from jobs.queries.registry.gates import read_gates, unevaluated_gates
 from webapp.admin_read_only import ReadOnlyAdmin
 
 NOTE = "decided in the admin"
@@ -54,7 +54,7 @@ class PromotionRequestAdmin(ReadOnlyAdmin):
             try:
                 act(row, comment=NOTE, by=user)
             except TrainyardError as error:
-                open_gates = not_evaluated(read(row))
+                open_gates = unevaluated_gates(read_gates(row))
                 hint = f" Open gates: {', '.join(open_gates)}; accept them on its page." if open_gates else ""
                 self.message_user(request, f"Request {row.pk}: {error.message}{hint}", messages.ERROR)
             else:

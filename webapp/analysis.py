@@ -29,7 +29,7 @@ def importance_of(search: Job) -> ImportanceOut:
     Raises:
         Conflict: the job is no search.
     """
-    found = importance.shown(search)
+    found = importance.importance_out(search)
     if found.state in ("missing", "stale", "computing") and _start(search):
         return found.model_copy(update={"state": "computing"})
     return found
@@ -68,9 +68,9 @@ def compute(claimed: Analysis) -> None:
     close_old_connections()
     search = claimed.job
     # Counted before the request is read: trials that complete meanwhile make the result stale, not current.
-    trials = importance.completed(search)
+    trials = importance.count_scored_trials(search)
     try:
-        answer = run_process(importance.request(search).model_dump_json())
+        answer = run_process(importance.analysis_request(search).model_dump_json())
     except (ValueError, OSError, subprocess.SubprocessError) as error:
         analyses.fail(claimed, trials=trials, error=f"It could not be computed: {error}")
         return

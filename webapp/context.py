@@ -32,7 +32,7 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
     projects = list(access.projects_of(user).order_by("name"))
     project = current_project(request, projects)
     here = request.resolver_match.url_name or "" if request.resolver_match else ""
-    counts = {"approvals": home.approvals_waiting(user)}
+    counts = {"approvals": home.count_approvals_to_decide(user)}
     return {
         "projects": projects,
         "project": project,

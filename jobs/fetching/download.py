@@ -77,7 +77,7 @@ def _fetch(claimed: Claimed) -> None:
 def _check(work: Work, received: StoredFile, path: Path) -> None:
     """Refuse a file before it is in the store, where it would count in no quota until the next collection."""
     _check_digest(received, work)
-    upload_formats.source_of(path, work.name)
+    upload_formats.format_of_upload(path, work.name)
 
 
 def _check_digest(stored: StoredFile, work: Work) -> None:

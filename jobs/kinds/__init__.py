@@ -77,6 +77,6 @@ def payload_of(kind: str, body: dict[str, Any]) -> Payload:
     return KINDS[kind].payload.model_validate(body)
 
 
-def planned(spec: ExperimentSpec) -> list[str]:
+def planned_steps(spec: ExperimentSpec) -> list[str]:
     """List the kind of every job that an experiment creates, in the order of the steps."""
     return [kind for kind in PIPELINE for _ in range(KINDS[kind].planned(spec))]

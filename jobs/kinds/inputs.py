@@ -18,9 +18,9 @@ def submittable_kinds() -> list[Facts]:
 @cache
 def input_model(payload: type[Payload]) -> type[BaseModel]:
     """Return the input model of a payload: its fields without those that Trainyard itself writes."""
-    own: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: (field.annotation, field)
         for name, field in payload.model_fields.items()
         if name not in Payload.model_fields
     }
-    return create_model(f"{payload.__name__}Input", __base__=Frozen, **own)
+    return create_model(f"{payload.__name__}Input", __base__=Frozen, **fields)

@@ -11,7 +11,7 @@ from jobs.kinds.base import Facts
 
 
 def of_kind(facts: Facts, **payload: int | str | Collection[int]) -> Q:
-    """Return the condition that a job is of a kind, with these fields in its payload."""
+    """Return the condition that a job has a kind and these payload fields."""
     return Q(kind=facts.name, **{f"payload_json__{name}": value for name, value in payload.items()})
 
 

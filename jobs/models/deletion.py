@@ -35,7 +35,7 @@ class Deletion(models.Model):
 
 
 def deletion_key() -> Any:
-    """Return the column of a model whose rows can be deleted: null, or the deletion that hides the row."""
+    """Return the column for deletable rows: null, or the deletion that hides the row."""
     # RESTRICT: a deletion may only go together with its rows, or after a restore.
     return models.ForeignKey(Deletion, on_delete=models.RESTRICT, null=True, editable=False, related_name="+")
 

@@ -53,7 +53,7 @@ class PackageEnvironment(models.Model):
     @property
     def packages(self) -> list[InstalledPackage]:
         """Return the packages that were installed for it."""
-        return [InstalledPackage.model_validate(each) for each in self.packages_json]
+        return [InstalledPackage.model_validate(package) for package in self.packages_json]
 
 
 class PackageSet(models.Model):
@@ -68,7 +68,7 @@ class PackageSet(models.Model):
     @property
     def packages(self) -> tuple[InstalledPackage, ...]:
         """Return the packages, sorted by name."""
-        return tuple(InstalledPackage.model_validate(each) for each in self.packages_json)
+        return tuple(InstalledPackage.model_validate(package) for package in self.packages_json)
 
 
 class PackageResolution(models.Model):

@@ -57,11 +57,11 @@ class Revision(models.Model):
     @cached_property
     def spec(self) -> ExperimentSpec:
         """Return the spec."""
-        return _parsed(json.dumps(self.spec_json))
+        return _parse_spec(json.dumps(self.spec_json))
 
 
 # The scheduler asks for the same few specs at each pass, every time from new rows. The content is the key, so
 # that no process can have an old spec. Specs are immutable, so callers may share them.
 @lru_cache(maxsize=64)
-def _parsed(content: str) -> ExperimentSpec:
+def _parse_spec(content: str) -> ExperimentSpec:
     return ExperimentSpec.model_validate(json.loads(content))

@@ -156,11 +156,11 @@ class Job(models.Model):
     def payload(self) -> Payload:
         """Return the typed payload of its kind."""
         # Parsed once for each assignment of `payload_json`; a cached property would keep an old payload.
-        read: tuple[Any, Payload] | None = self.__dict__.get("_payload")
-        if read is None or read[0] is not self.payload_json:
-            read = self.payload_json, self.facts.payload.model_validate(self.payload_json)
-            self.__dict__["_payload"] = read
-        return read[1]
+        parsed: tuple[Any, Payload] | None = self.__dict__.get("_payload")
+        if parsed is None or parsed[0] is not self.payload_json:
+            parsed = self.payload_json, self.facts.payload.model_validate(self.payload_json)
+            self.__dict__["_payload"] = parsed
+        return parsed[1]
 
     def payload_as[P: Payload](self, model: type[P]) -> P:
         """Return the payload of a job of a known kind.

@@ -160,7 +160,7 @@ class Execution(models.Model):
 
     @property
     def shown_state(self) -> str:
-        """Return the state for people and programs: one that waits for a trial that has ended is stopped."""
+        """Return the displayed state: an execution that waits for an ended trial is stopped."""
         # A retry of the trial queues these executions again, so their rows keep the state.
         waits = self.state in (TrialState.QUEUED, TrialState.PAUSED)
         return TrialState.STOPPED.value if waits and self.trial.state in TRIAL_FINAL else self.state

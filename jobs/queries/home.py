@@ -24,17 +24,17 @@ SPARK_POINTS = 60
 
 
 def approvals_to_decide(user: User) -> QuerySet[PromotionRequest]:
-    """Return the pending promotion requests that `user` may decide: as an approver, and not their own."""
+    """Return the pending promotion requests that `user` may decide. Their own are left out."""
     if not user.is_active:
         return PromotionRequest.objects.none()
-    found = _to_decide(user.pk, is_admin=user.is_superuser)
+    requests = _to_decide(user.pk, is_admin=user.is_superuser)
     if issuers := user.login_issuers:
         # A session from a login link decides nothing of the people who made it.
-        found = found.exclude(_concerns(issuers)).exclude(requested_by_issuers__in=issuers)
-    return found
+        requests = requests.exclude(_concerns_people(issuers)).exclude(requested_by_issuers__in=issuers)
+    return requests
 
 
-def approvals_waiting(user: User) -> int:
+def count_approvals_to_decide(user: User) -> int:
     """Return the number of requests that `user` may decide."""
     # Every page asks, and building the whole statement takes longer than all others of a page.
     pending = PromotionRequest.objects.filter(state=PromotionRequest.State.PENDING)
@@ -45,11 +45,11 @@ def _to_decide(person: int, *, is_admin: bool) -> QuerySet[PromotionRequest]:
     pending = access.promotions_for_approvers(person, is_admin=is_admin).filter(
         state=PromotionRequest.State.PENDING
     )
-    others = pending.filter(Q(single_person=True) | ~_concerns([person]))
-    return others.exclude(requested_by_issuers=person)
+    independent = pending.filter(Q(single_person=True) | ~_concerns_people([person]))
+    return independent.exclude(requested_by_issuers=person)
 
 
-def _concerns(people: Collection[int]) -> Q:
+def _concerns_people(people: Collection[int]) -> Q:
     """Return a filter for the requests of these people, and for those of versions that they made."""
     return Q(requested_by__in=people) | Q(version__artifact__in=files_of(people))
 
@@ -90,7 +90,7 @@ class Home:
         return len(self.approvals) + len(self.failures) + len(self.expiring)
 
 
-def home(user: User) -> Home:
+def home_page(user: User) -> Home:
     """Return the contents of the home page of `user`."""
     now = clock.estimate()
     roots = access.visible_jobs(user).roots().filter(project__isnull=False)
@@ -104,24 +104,30 @@ def home(user: User) -> Home:
         approvals=list(approvals.order_by("expires")[:MAX_ITEMS]),
         failures=list(failures.order_by("-finished")[:MAX_ITEMS]),
         expiring=list(expiring.order_by("expires")[:MAX_ITEMS]),
-        running=[_running(job) for job in active[:MAX_ITEMS]],
+        running=[_running_job(job) for job in active[:MAX_ITEMS]],
         finished=list(final.order_by("-finished")[:MAX_ITEMS]),
         is_new=not roots.exists(),
     )
 
 
-def _running(job: Job) -> Running:
+def _running_job(job: Job) -> Running:
     if not job.facts.has_trials:
-        return Running(job, progress.of_job(job), spark="", best=None)
+        return Running(job, progress.progress_of_job(job), spark="", best=None)
     rows = Trial.objects.filter(job=job, score__isnull=False).order_by("-number")
     newest = [score for score in rows.values_list("score", flat=True)[:SPARK_POINTS] if score is not None]
     # The best trial may be older than those of the sparkline.
     best = outcomes.best_trials(job, limit=1).first()
     metric = outcomes.objective_of(job).metric
-    return Running(job, progress.of_job(job), spark(newest[::-1]), best.score if best else None, metric)
+    return Running(
+        job,
+        progress.progress_of_job(job),
+        sparkline_points(newest[::-1]),
+        best.score if best else None,
+        metric,
+    )
 
 
-def spark(values: list[float], width: float = 96, height: float = 24) -> str:
+def sparkline_points(values: list[float], width: float = 96, height: float = 24) -> str:
     """Return the points of a sparkline, for an SVG polyline.
 
     >>> spark([1.0, 3.0, 2.0], width=10, height=4)

@@ -47,12 +47,12 @@ def part_of[M: Model](
     # The id makes the order unique; it is named once if it is the order.
     ordered = rows.order_by(*dict.fromkeys((order, f"{sign}pk")))
     if cursor is not None:
-        value, key = _decode(cursor, rows.model, order)
-        ordered = ordered.filter(_after(value, key, order))
+        value, key = _decode_cursor(cursor, rows.model, order)
+        ordered = ordered.filter(_after_row(value, key, order))
     # One row more than needed shows whether there is a next part.
-    found = list(ordered[: limit + 1])
-    items = found[:limit]
-    return Part(items, _encode(items[-1], order) if len(found) > limit else None)
+    page = list(ordered[: limit + 1])
+    items = page[:limit]
+    return Part(items, _encode_cursor(items[-1], order) if len(page) > limit else None)
 
 
 def page_of[M: Model](
@@ -67,31 +67,31 @@ def page_of[M: Model](
     return Page(part.items, part.next, rows.count())
 
 
-def _after(value: Any, key: Any, order: str) -> Q:
+def _after_row(value: Any, key: Any, order: str) -> Q:
     """Return the condition for the rows after the row with these values."""
     column, way = order.removeprefix("-"), "lt" if order.startswith("-") else "gt"
     # The first condition lets the database use an index; with `or` alone it would read all earlier rows.
     return Q(**{f"{column}__{way}e": value}) & (Q(**{f"{column}__{way}": value}) | Q(**{f"pk__{way}": key}))
 
 
-def _signer(model: type[Model], order: str) -> Signer:
+def _cursor_signer(model: type[Model], order: str) -> Signer:
     # The values of a signed cursor come from a row, so they fit the columns. The salt makes cursors of other
     # lists and orders invalid.
     return Signer(salt=f"cursor of {model._meta.label_lower} by {order}")
 
 
-def _encode(row: Model, order: str) -> str:
+def _encode_cursor(row: Model, order: str) -> str:
     value: Any = row
     for part in order.removeprefix("-").split("__"):
         value = getattr(value, part)
     if isinstance(value, datetime):
         value = value.isoformat()
-    return _signer(type(row), order).sign_object([value, row.pk])
+    return _cursor_signer(type(row), order).sign_object([value, row.pk])
 
 
-def _decode(cursor: str, model: type[Model], order: str) -> tuple[Any, Any]:
+def _decode_cursor(cursor: str, model: type[Model], order: str) -> tuple[Any, Any]:
     try:
-        value, key = _signer(model, order).unsign_object(cursor)
+        value, key = _cursor_signer(model, order).unsign_object(cursor)
     except (BadSignature, UnicodeError) as error:
         message = "The cursor belongs to another list or order. Start again without a cursor."
         raise BadInput(message, [Problem("/cursor", "belongs to another list or order")]) from error

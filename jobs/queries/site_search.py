@@ -31,31 +31,31 @@ class Hit:
     project: str = ""
 
 
-def search(user: User, text: str) -> list[Hit]:
+def search_by_text(user: User, text: str) -> list[Hit]:
     """Return the visible rows that match `text` by name or number, at most `MAX_PER_KIND` of each kind."""
     text = text.strip()
     if not text:
         return []
     return [
-        *_jobs(user, text),
-        *_experiments(user, text),
-        *_models(user, text),
-        *_datasets(user, text),
-        *_code(user, text),
+        *_job_hits(user, text),
+        *_experiment_hits(user, text),
+        *_model_hits(user, text),
+        *_dataset_hits(user, text),
+        *_code_hits(user, text),
     ]
 
 
-def _jobs(user: User, text: str) -> list[Hit]:
+def _job_hits(user: User, text: str) -> list[Hit]:
     number = text.removeprefix("#")
-    wanted = Q(title__icontains=text)
+    matches = Q(title__icontains=text)
     # No id is longer, and `int` refuses thousands of digits.
     if number.isascii() and number.isdigit() and len(number) < 18:
-        wanted |= Q(pk=int(number))
-    rows = access.visible_jobs(user).filter(wanted).order_by("-pk")[:MAX_PER_KIND]
+        matches |= Q(pk=int(number))
+    rows = access.visible_jobs(user).filter(matches).order_by("-pk")[:MAX_PER_KIND]
     return [Hit("job", row.label, f"#{row.pk} · {row.state}", "job", (row.pk,)) for row in rows]
 
 
-def _experiments(user: User, text: str) -> list[Hit]:
+def _experiment_hits(user: User, text: str) -> list[Hit]:
     rows = access.visible_experiments(user).filter(name__icontains=text, archived=False)
     return [
         Hit("experiment", row.name, row.project.slug, "experiment", (row.project.slug, row.pk))
@@ -63,7 +63,7 @@ def _experiments(user: User, text: str) -> list[Hit]:
     ]
 
 
-def _models(user: User, text: str) -> list[Hit]:
+def _model_hits(user: User, text: str) -> list[Hit]:
     rows = access.visible_models(user).filter(name__icontains=text).select_related("project")
     return [
         Hit("model", row.name, row.project.slug, "model", (row.name,))
@@ -71,10 +71,13 @@ def _models(user: User, text: str) -> list[Hit]:
     ]
 
 
-def _datasets(user: User, text: str) -> list[Hit]:
-    wanted = Q(slug__icontains=text) | Q(name__icontains=text)
+def _dataset_hits(user: User, text: str) -> list[Hit]:
+    matches = Q(slug__icontains=text) | Q(name__icontains=text)
     rows = (
-        access.visible_datasets(user).filter(wanted).select_related("project").order_by("slug")[:MAX_PER_KIND]
+        access.visible_datasets(user)
+        .filter(matches)
+        .select_related("project")
+        .order_by("slug")[:MAX_PER_KIND]
     )
     return [
         Hit("data set", row.name, slug or "bundled", "dataset", (row.slug,), slug)
@@ -82,11 +85,11 @@ def _datasets(user: User, text: str) -> list[Hit]:
     ]
 
 
-def _code(user: User, text: str) -> list[Hit]:
+def _code_hits(user: User, text: str) -> list[Hit]:
     rows = access.visible_code(user).filter(Q(name__icontains=text) | Q(digest__startswith=text.lower()))
     # The findings are large.
-    found = rows.select_related("project").defer("found_json").order_by("-pk")[:MAX_PER_KIND]
+    versions = rows.select_related("project").defer("found_json").order_by("-pk")[:MAX_PER_KIND]
     return [
         Hit("code", row.name, f"{row.digest[:8]} · {slug}", "code_version", (row.digest,), slug)
-        for row, slug in ((row, row.project.slug) for row in found)
+        for row, slug in ((row, row.project.slug) for row in versions)
     ]

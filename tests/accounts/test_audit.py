@@ -16,7 +16,7 @@ from jobs.errors import Conflict
 from jobs.models import AuditEvent, AuditHead, Project
 from jobs.queries.audit import audit_anchors
 from jobs.queries.audit.audit_anchors import Anchor
-from jobs.queries.audit.audit_verification import ChainState, Verification, verify
+from jobs.queries.audit.audit_verification import ChainState, Verification, verify_chain
 from tests.people import People
 
 OTHER_SECRET = "another-secret-key-of-more-than-fifty-characters-0123456789"
@@ -36,7 +36,7 @@ def chain(people: People) -> list[AuditEvent]:
 @pytest.fixture
 def anchor(chain: list[AuditEvent]) -> Anchor:
     """A copy of the head of the whole chain."""
-    found = audit_anchors.current()
+    found = audit_anchors.current_anchor()
     return Anchor(found.number, found.hash, "the copy")
 
 
@@ -71,12 +71,12 @@ def verify_at_the_terminal(capsys: pytest.CaptureFixture[str], *arguments: str) 
 
 
 def test_an_unbroken_chain_verifies(chain: list[AuditEvent], capsys: pytest.CaptureFixture[str]) -> None:
-    assert verify() == Verification(ChainState.VALID, "The audit chain is valid: 3 rows.", 3)
+    assert verify_chain() == Verification(ChainState.VALID, "The audit chain is valid: 3 rows.", 3)
     assert verify_at_the_terminal(capsys) == (0, "The audit chain is valid: 3 rows.\n")
 
 
 def test_a_chain_without_rows_verifies(people: People) -> None:
-    assert verify().holds
+    assert verify_chain().holds
 
 
 def test_the_hash_covers_every_field() -> None:
@@ -106,7 +106,7 @@ def test_a_change_of_every_field_is_tried() -> None:
 @pytest.mark.parametrize("field", CHANGES)
 def test_a_changed_field_is_found(chain: list[AuditEvent], field: str) -> None:
     AuditEvent.objects.filter(pk=chain[2].pk).update(**{field: CHANGES[field]})
-    found = verify()
+    found = verify_chain()
     assert found.state == ChainState.CHANGED
     assert found.row == (900 if field == "id" else chain[2].pk)
 
@@ -114,39 +114,39 @@ def test_a_changed_field_is_found(chain: list[AuditEvent], field: str) -> None:
 def test_another_project_of_a_row_is_found(people: People, chain: list[AuditEvent]) -> None:
     other = Project.objects.create(slug="other", name="Other", created_by=people.owner)
     AuditEvent.objects.filter(pk=chain[0].pk).update(project=other)
-    found = verify()
+    found = verify_chain()
     assert (found.state, found.row, found.rows) == (ChainState.CHANGED, chain[0].pk, 0)
 
 
 def test_missing_rows_in_the_middle_are_a_gap(people: People, chain: list[AuditEvent]) -> None:
     last = append(people)
     delete(chain[1], chain[2])
-    found = verify()
+    found = verify_chain()
     assert (found.state, found.missing, found.row) == (ChainState.GAP, (2, 3), last.pk)
     assert found.message == f"Rows before row {last.pk} are missing, with the numbers 2 to 3."
 
 
 def test_a_missing_first_row_is_a_gap(chain: list[AuditEvent]) -> None:
     delete(chain[0])
-    found = verify()
+    found = verify_chain()
     assert (found.state, found.missing, found.row) == (ChainState.GAP, (1, 1), chain[1].pk)
 
 
 def test_renumbered_rows_after_a_deleted_one_are_changed(chain: list[AuditEvent]) -> None:
     delete(chain[1])
     AuditEvent.objects.filter(pk=chain[2].pk).update(number=F("number") - 1)
-    assert (verify().state, verify().row) == (ChainState.CHANGED, chain[2].pk)
+    assert (verify_chain().state, verify_chain().row) == (ChainState.CHANGED, chain[2].pk)
 
 
 def test_two_swapped_rows_are_changed(chain: list[AuditEvent]) -> None:
     for number, event in ((1000, chain[0]), (1, chain[1]), (2, chain[0])):
         AuditEvent.objects.filter(pk=event.pk).update(number=number)
-    assert (verify().state, verify().row) == (ChainState.CHANGED, chain[1].pk)
+    assert (verify_chain().state, verify_chain().row) == (ChainState.CHANGED, chain[1].pk)
 
 
 def test_missing_last_rows_are_a_truncation(chain: list[AuditEvent]) -> None:
     delete(chain[1], chain[2])
-    found = verify()
+    found = verify_chain()
     assert (found.state, found.missing, found.rows) == (ChainState.TRUNCATED, (2, 3), 1)
     assert found.row == chain[0].pk + 1
     assert "the head names the row with number 3" in found.message
@@ -155,14 +155,14 @@ def test_missing_last_rows_are_a_truncation(chain: list[AuditEvent]) -> None:
 def test_a_head_rewritten_without_the_key_is_found(chain: list[AuditEvent]) -> None:
     delete(chain[2])
     set_head(chain[1], with_key=False)
-    assert verify().state == ChainState.HEAD_CHANGED
+    assert verify_chain().state == ChainState.HEAD_CHANGED
 
 
 def test_rows_after_a_rewritten_head_do_not_make_it_valid(people: People, chain: list[AuditEvent]) -> None:
     delete(chain[2])
     set_head(chain[1], with_key=False)
     assert append(people).number == 3
-    assert verify().state == ChainState.HEAD_CHANGED
+    assert verify_chain().state == ChainState.HEAD_CHANGED
 
 
 def test_an_anchor_shows_a_head_that_was_rewritten_with_the_key(
@@ -170,8 +170,8 @@ def test_an_anchor_shows_a_head_that_was_rewritten_with_the_key(
 ) -> None:
     delete(chain[2])
     set_head(chain[1], with_key=True)
-    assert verify().holds, "nothing inside of the database shows it"
-    found = verify([anchor])
+    assert verify_chain().holds, "nothing inside of the database shows it"
+    found = verify_chain([anchor])
     assert (found.state, found.missing) == (ChainState.TRUNCATED, (3, 3))
     assert "the copy names the row with number 3" in found.message
 
@@ -182,8 +182,8 @@ def test_an_anchor_shows_a_row_that_was_replaced_with_the_key(
     delete(chain[2])
     set_head(chain[1], with_key=True)
     forged = append(people)
-    assert verify().holds, "nothing inside of the database shows it"
-    found = verify([anchor])
+    assert verify_chain().holds, "nothing inside of the database shows it"
+    found = verify_chain([anchor])
     assert (found.state, found.row) == (ChainState.CHANGED, forged.pk)
 
 
@@ -191,7 +191,7 @@ def test_an_older_head_of_the_same_chain_is_found(people: People, chain: list[Au
     older = AuditHead.objects.values("number", "hash", "mac").get(pk=HEAD_ID)
     append(people)
     AuditHead.objects.filter(pk=HEAD_ID).update(**older)
-    assert verify().state == ChainState.HEAD_CHANGED
+    assert verify_chain().state == ChainState.HEAD_CHANGED
 
 
 def test_an_anchor_shows_an_older_head_with_the_rows_of_its_time(
@@ -201,8 +201,8 @@ def test_an_anchor_shows_an_older_head_with_the_rows_of_its_time(
     newest = append(people)
     delete(newest)
     AuditHead.objects.filter(pk=HEAD_ID).update(**older)
-    assert verify().holds, "nothing inside of the database shows it"
-    assert verify([Anchor(newest.number, newest.hash, "the copy")]).state == ChainState.TRUNCATED
+    assert verify_chain().holds, "nothing inside of the database shows it"
+    assert verify_chain([Anchor(newest.number, newest.hash, "the copy")]).state == ChainState.TRUNCATED
 
 
 @pytest.mark.parametrize("then", ["nothing", "append"])
@@ -210,13 +210,13 @@ def test_a_deleted_head_is_found(people: People, chain: list[AuditEvent], then: 
     AuditHead.objects.all().delete()
     if then == "append":
         append(people)
-    assert verify().state == ChainState.HEAD_CHANGED
+    assert verify_chain().state == ChainState.HEAD_CHANGED
 
 
 def test_an_anchor_shows_that_everything_was_deleted(chain: list[AuditEvent], anchor: Anchor) -> None:
     delete(*chain)
     AuditHead.objects.all().delete()
-    assert verify([anchor]).missing == (1, 3)
+    assert verify_chain([anchor]).missing == (1, 3)
 
 
 @pytest.mark.parametrize("then", ["nothing", "append"])
@@ -226,7 +226,7 @@ def test_a_lost_key_is_told_apart_from_changes(
     settings.SECRET_KEY = OTHER_SECRET  # type: ignore[attr-defined]
     if then == "append":
         append(people)
-    found = verify()
+    found = verify_chain()
     assert (found.state, found.row) == (ChainState.OTHER_KEY, None)
     assert "was made with another key" in found.message
 
@@ -234,12 +234,12 @@ def test_a_lost_key_is_told_apart_from_changes(
 def test_missing_rows_show_without_the_key(chain: list[AuditEvent], settings: object) -> None:
     settings.SECRET_KEY = OTHER_SECRET  # type: ignore[attr-defined]
     delete(chain[1])
-    assert verify().missing == (2, 2)
+    assert verify_chain().missing == (2, 2)
 
 
 def test_a_head_that_pretends_to_have_another_key_was_changed(chain: list[AuditEvent]) -> None:
     AuditHead.objects.update(key="f" * 16, mac="0" * 64)
-    assert verify().state == ChainState.HEAD_CHANGED
+    assert verify_chain().state == ChainState.HEAD_CHANGED
 
 
 def test_a_row_that_is_appended_during_the_verification_is_no_error(
@@ -253,8 +253,8 @@ def test_a_row_that_is_appended_during_the_verification_is_no_error(
         return row_hash(event)
 
     monkeypatch.setattr(audit_chain, "row_hash", appending)
-    assert verify().rows == len(chain) + 1
-    assert verify().holds
+    assert verify_chain().rows == len(chain) + 1
+    assert verify_chain().holds
 
 
 def lose_the_key(_: list[AuditEvent], settings: object) -> None:
@@ -289,11 +289,11 @@ def test_a_seal_accepts_a_broken_chain_and_keeps_the_result(
     break_it: Callable[[list[AuditEvent], object], None],
 ) -> None:
     break_it(chain, settings)
-    before = verify()
+    before = verify_chain()
     assert not before.holds
     call_command("audit", "seal", "--reason", "the disk was lost")
     append(people)
-    found = verify()
+    found = verify_chain()
     assert found.holds, found.message
     assert "the disk was lost" in found.notes[0]
     assert before.message in found.notes[0]
@@ -314,7 +314,7 @@ def test_rows_before_a_seal_cannot_change_any_more(
     lose_the_key(chain, settings)
     audit.seal("the key was lost", by=people.owner)
     break_it(chain, settings)
-    found = verify()
+    found = verify_chain()
     assert found.state == ChainState.CHANGED
     assert "A row before row" in found.message
 
@@ -324,13 +324,13 @@ def test_a_seal_does_not_hide_missing_rows_from_an_anchor(
 ) -> None:
     delete(chain[2])
     audit.seal("to hide them", by=people.owner)
-    assert verify().holds
-    found = verify([anchor])
+    assert verify_chain().holds
+    found = verify_chain([anchor])
     assert (found.state, found.missing) == (ChainState.GAP, (3, 3))
 
 
 def test_the_anchor_of_an_empty_chain_is_no_row(people: People, chain: list[AuditEvent]) -> None:
-    assert verify([Anchor(0, "0" * 64, "the copy")]).holds
+    assert verify_chain([Anchor(0, "0" * 64, "the copy")]).holds
 
 
 def test_a_valid_chain_is_not_sealed(people: People, chain: list[AuditEvent]) -> None:
@@ -420,7 +420,7 @@ def test_a_deleted_project_leaves_the_chain_whole(
     people: People, chain: list[AuditEvent], admin: Client
 ) -> None:
     Project.objects.filter(pk=people.project.pk).delete()
-    assert verify().holds
+    assert verify_chain().holds
     event = AuditEvent.objects.get(pk=chain[0].pk)
     assert (event.detail["project"], event.project_id) == ("yard", chain[0].project_id)
     assert admin.get("/audit").status_code == 200
@@ -442,7 +442,7 @@ def test_a_change_that_fails_leaves_no_row_and_no_gap() -> None:
     assert not AuditHead.objects.exists()
     with transaction.atomic():
         assert audit.record("job.pause", "job:1", by=None).number == 1
-    assert verify().holds
+    assert verify_chain().holds
 
 
 def test_a_row_costs_four_queries(people: People, chain: list[AuditEvent]) -> None:

@@ -8,7 +8,7 @@ from django.test import Client
 from jobs.actions.people import quota_changes
 from jobs.errors import StaleState
 from jobs.models import AuditEvent, Project
-from jobs.queries.people.quotas import limits_of, revision_of
+from jobs.queries.people.quotas import limits_of, quotas_revision
 from tests.people import People, browser_of
 
 QUOTAS = "/api/v1/projects/yard/quotas"
@@ -87,7 +87,7 @@ def test_the_settings_page_saves_them(admin: Client, people: People) -> None:
         "jobs": "",
         "uploads": "3",
         "events": "5000",
-        "revision": revision_of(people.project),
+        "revision": quotas_revision(people.project),
     }
     assert admin.post(PAGE, form).status_code == 303
     changed = Project.objects.get(slug="yard")

@@ -126,7 +126,7 @@ def test_storage_reads_the_files_of_the_projects_that_are_shown_and_no_others(pe
     for project, by in ((people.project, people.member), (elsewhere, people.stranger)):
         make_job_artifact(make_job(by=by, project=project, state="completed"))
     with CaptureQueriesContext(connection) as found:
-        storage.storage(people.member)
+        storage.storage_of_user(people.member)
     models = ("datasetversion", "furtherfile", "modelversion", "jobartifact")
     tables = [f'FROM "jobs_{model}"' for model in models]
     read = [query["sql"] for query in found if any(table in query["sql"] for table in tables)]

@@ -45,7 +45,10 @@ def choose(page: Page, file: Path) -> None:
 def wait_for_half(page: Page) -> None:
     """Wait until the server has received a third of the file, half of which is let through."""
     deadline = time.monotonic() + 60
-    while not (found := list(ResumableUpload.objects.all())) or upload_files.received(found[0].pk) < 8 * MIB:
+    while (
+        not (found := list(ResumableUpload.objects.all()))
+        or upload_files.received_bytes(found[0].pk) < 8 * MIB
+    ):
         assert time.monotonic() < deadline
         page.wait_for_timeout(20)
 
@@ -259,7 +262,7 @@ def test_an_upload_that_still_arrives_is_not_deleted_and_the_page_says_why(
     upload = resumable_uploads.begin(people.project, name="orders.csv", length=MIB, by=people.member)
     page = open_as(people.member, "/datasets/new")
     button = page.get_by_role("button", name="Delete the upload of orders.csv")
-    with upload_files.locked(upload.pk):
+    with upload_files.locked_file(upload.pk):
         button.click()
         expect(page.locator("#toasts")).to_contain_text(upload_files.BUSY)
     button.click()

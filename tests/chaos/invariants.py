@@ -15,7 +15,7 @@ from django.db.models.functions import Length
 
 from jobs.answers.runs.metrics import SeriesOut
 from jobs.models import Attempt, Checkpoint, Execution, Job, JobArtifact, MetricChunk
-from jobs.queries.audit.audit_verification import verify
+from jobs.queries.audit.audit_verification import verify_chain
 from jobs.queries.runs import events as event_log
 from jobs.queries.runs import jobs as shown
 from jobs.queries.runs import metrics
@@ -45,7 +45,9 @@ def problems_of(root: Job) -> Iterator[str]:
 
 def _events(root: Job) -> Iterator[Event]:
     after = 0
-    while (found := event_log.read(root.pk, after=after, limit=EVERYTHING)).items:  # each has so many points
+    while (
+        found := event_log.read_events(root.pk, after=after, limit=EVERYTHING)
+    ).items:  # each has so many points
         yield from found.items
         after = found.cursor
 
@@ -140,7 +142,7 @@ def _metrics(job: Job, events: list[Event]) -> Iterator[str]:
     if twice:
         yield f"job {job.pk}: points written twice: {twice[:3]}"
     newest = {(trial, execution, name, x): value for trial, execution, _, name, x, value in said}
-    for series in metrics.read(job, max_points=EVERYTHING):
+    for series in metrics.read_series(job, max_points=EVERYTHING):
         if series["x"] != "epoch" or series["job"] != job.pk:
             continue
         xs = [point[0] for point in series["points"]]
@@ -177,7 +179,7 @@ def problems_of_the_database() -> Iterator[str]:
                 rows = cursor.execute(f"PRAGMA {check}").fetchall()
                 if rows not in ([], [("ok",)]):
                     yield f"PRAGMA {check}: {rows[:5]}"
-    if not (audit := verify()).holds:
+    if not (audit := verify_chain()).holds:
         yield f"the audit chain is not valid: {audit.state}"
     for attempt in Attempt.objects.open().filter(job__state__in=FINAL):
         yield f"{attempt} of a final job was left open"
@@ -187,7 +189,7 @@ def facts_of(root: Job) -> dict[str, Any]:
     """Return the facts that equal those of an unbroken run of the same spec bit for bit."""
     executions = Execution.objects.filter(trial__job=root).order_by("trial__number", "number")
     columns = ("trial__number", "number", "state", "score", "best_epoch", "epochs")
-    models = shown.artifacts([root]).filter(
+    models = shown.newest_artifacts([root]).filter(
         role="model"
     )  # a lost attempt may have left one, which no reader sees
     return {

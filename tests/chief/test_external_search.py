@@ -15,8 +15,8 @@ from jobs.kinds.external_search.payload import ExternalSearch
 from jobs.models import Attempt, Job, Lease, MetricSeries, Worker
 from jobs.queries.runs import events as event_log
 from jobs.queries.search import outcomes
-from jobs.queries.search.external_search import external
-from jobs.queries.search.script_reports import TrialName, parse_name, reported
+from jobs.queries.search.external_search import external_payload
+from jobs.queries.search.script_reports import TrialName, parse_name, reported_values
 from jobs.spec.formats.reading import FormatError
 from jobs.states import JobState, Outcome
 from tests.people import People, browser_of
@@ -191,7 +191,7 @@ def test_an_invalid_report_is_refused_completely(search: Job, metrics: dict[str,
     held = ask(search)
     with pytest.raises(BadInput):
         script_reports.update(search.pk, name(held), metrics, step)
-    assert not reported(search.pk, name(held))
+    assert not reported_values(search.pk, name(held))
 
 
 def test_an_invalid_first_space_is_refused_with_the_reason(search: Job) -> None:
@@ -207,10 +207,10 @@ def test_later_hyperparameters_extend_the_space_and_invalid_ones_are_logged(sear
     held = ask(discovered(search))
     finish(search, held, 0.5, FLOAT_X, UNREADABLE, BOOLEAN_Y, y=True)
     search.refresh_from_db()
-    assert external(search).search.reported == (("x",), ("y",))
+    assert external_payload(search).search.reported == (("x",), ("y",))
     assert state_of(held) == "completed"
     assert held.trial.values["y"] is True
-    warnings = event_log.logs(search, level="warning").items
+    warnings = event_log.read_logs(search, level="warning").items
     assert ["'two words' keeps its default" in event["line"] for event in warnings] == [True]
 
 
@@ -220,7 +220,7 @@ def test_one_line_of_the_log_names_all_hyperparameters_of_a_report_that_are_not_
 
     held = ask(discovered(search))
     finish(search, held, 0.5, FLOAT_X, *(named(number) for number in range(1000)), BOOLEAN_Y)
-    (warning,) = event_log.logs(search, level="warning").items
+    (warning,) = event_log.read_logs(search, level="warning").items
     assert "'no 0', 'no 1', " in warning["line"]
     assert "'no 19', 981 more keep their defaults; the first: " in warning["line"]
 

@@ -45,8 +45,8 @@ def test_a_purge_removes_the_rows_and_leaves_the_files_to_the_collection(
         people.project, name="net", code=stored(people, tmp_path, a="y"), by=people.member
     )
     deletions.delete(version, by=people.member)
-    assert not references.unreferenced().exists()
+    assert not references.unreferenced_artifacts().exists()
     Deletion.objects.update(until=clock.now() - timedelta(seconds=1))
     assert purge.purge_due(deadline=time.monotonic() + 60) == 1
     assert not CodeVersion.everything.exists()
-    assert references.unreferenced().count() == 1
+    assert references.unreferenced_artifacts().count() == 1

@@ -271,7 +271,7 @@ def test_files_arrive_also_if_the_text_is_blank(api: Client) -> None:
 
 def test_the_files_count_against_the_disk_quota(people: People, api: Client) -> None:
     send(api, ("model.py", MODEL))
-    assert disk_use.of_project(people.project.pk) == len(MODEL)
+    assert disk_use.bytes_of_project(people.project.pk) == len(MODEL)
     limit(people.project, len(MODEL) + 10)
     refused = send(api, ("other.py", "#" * 100))
     assert (refused.status_code, refused.json()["code"]) == (409, "quota_reached")
@@ -282,7 +282,7 @@ def test_the_files_count_against_the_disk_quota(people: People, api: Client) -> 
 
 def test_the_collection_keeps_the_files_of_code(api: Client) -> None:
     send(api, ("model.py", MODEL))
-    assert not references.unreferenced().exists()
+    assert not references.unreferenced_artifacts().exists()
 
 
 def test_deleting_the_project_deletes_its_code(people: People, api: Client) -> None:

@@ -313,7 +313,7 @@ def test_several_files_are_one_version_in_the_order_of_the_form(api: Client) -> 
     assert (shown["file"], shown["files"]) == ("part-2.csv", ["part-2.csv", "part-1.csv"])
     further = version.further_files.get()
     assert (further.position, further.artifact.bytes) == (2, len(CSV) - 4)
-    assert disk_use.added_by([further.artifact], version.dataset.project_id or 0) == 0
+    assert disk_use.bytes_added_by([further.artifact], version.dataset.project_id or 0) == 0
     assert api.get(f"/api/v1/artifacts/{further.artifact.digest}").status_code == 200
     datasets.record_profile_failure(version.pk, {"message": f"{further.artifact.digest} lacks 'a'"})
     version.refresh_from_db()

@@ -23,13 +23,13 @@ def api(world: World) -> Client:
 
 def limit(project: Project, size: int) -> None:
     Project.objects.filter(pk=project.pk).update(max_bytes=size)
-    disk_use.forget()
+    disk_use.forget_recent_bytes()
 
 
 def without_events(project: Project) -> None:
     """Forget the few bytes of the first events of jobs, so that the tests can name exact sizes."""
     Job.objects.filter(project=project).update(event_bytes=0)
-    disk_use.forget()
+    disk_use.forget_recent_bytes()
 
 
 def test_an_upload_that_does_not_fit_is_refused_with_quota_use_and_remedy(api: Client, world: World) -> None:
@@ -66,7 +66,7 @@ def test_a_file_that_the_project_has_needs_no_space(api: Client, world: World) -
     row = DatasetVersion.objects.get(dataset__slug=stored["slug"])
     assert row.upload is not None
     quotas.require_room_for_artifact(world.project, row.upload)
-    assert disk_use.of_project(world.project.pk) == SIZE
+    assert disk_use.bytes_of_project(world.project.pk) == SIZE
 
 
 def test_a_full_project_stops_no_other(world: World) -> None:
@@ -91,7 +91,7 @@ def test_a_model_that_does_not_fit_is_refused(api: Client, world: World) -> None
 
 def test_the_use_is_that_of_the_storage_page(api: Client, world: World) -> None:
     send(api)
-    shown: Any = next(row for row in storage.storage(world.owner).projects if row.project == "yard")
+    shown: Any = next(row for row in storage.storage_of_user(world.owner).projects if row.project == "yard")
     events = Job.objects.get(project=world.project).event_bytes
     assert shown.events == events > 0
-    assert shown.bytes == disk_use.of_project(world.project.pk) == SIZE + events
+    assert shown.bytes == disk_use.bytes_of_project(world.project.pk) == SIZE + events

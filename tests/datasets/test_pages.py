@@ -14,7 +14,7 @@ from jobs import program, upload_files
 from jobs.actions.data import datasets, resumable_uploads
 from jobs.actions.experiments import experiments
 from jobs.models import DatasetVersion, Job, ResumableUpload
-from jobs.queries.runs.devices import no_worker
+from jobs.queries.runs.devices import describe_missing_workers
 from jobs.spec.data.columns import ColumnRequest
 from tests.datasets.making import DIABETES, DIGITS, SHOP, make_ready
 from tests.datasets.test_api import CSV
@@ -88,10 +88,10 @@ def test_a_preparing_version_waits_and_then_reloads(browser: Client) -> None:
     page = browser.get(address)
     assert "hx-trigger" in page.content.decode()
     assert "It waits for a worker, which reads the file." in text_of(page)
-    assert f"No scheduler runs; start one with: {program.command('scheduler')}" in text_of(page)
+    assert f"No scheduler runs; start one with: {program.command_line('scheduler')}" in text_of(page)
     hold = Job.objects.filter(kind="profile", state="queued")
-    hold.update(why_waiting=no_worker("default"))
-    assert f"No worker runs in pool default; start one with: {program.command('worker')}" in text_of(
+    hold.update(why_waiting=describe_missing_workers("default"))
+    assert f"No worker runs in pool default; start one with: {program.command_line('worker')}" in text_of(
         browser.get(address)
     )
     hold.update(state="running")

@@ -195,7 +195,7 @@ async def test_a_part_counts_only_if_its_checksum_is_right(member: TusClient, al
 
 async def test_one_request_at_a_time_appends(member: TusClient) -> None:
     place = await member.place(SIZE)
-    with upload_files.locked(key_of(place)):
+    with upload_files.locked_file(key_of(place)):
         answer = await member.part(place, CSV, 0)
         assert (answer.status, answer.json["code"]) == (423, "locked")
     assert (await member.part(place, CSV, 0)).status == 204
@@ -268,7 +268,7 @@ async def test_a_part_ends_when_its_upload_has_no_row_any_more(
 async def test_an_expired_upload_that_is_in_use_is_collected_later(member: TusClient) -> None:
     key = key_of(await member.place(SIZE))
     await ResumableUpload.objects.aupdate(until=clock.now() - timedelta(seconds=1))
-    with upload_files.locked(key):
+    with upload_files.locked_file(key):
         assert await sync_to_async(resumable_uploads.collect)() == 0
     assert await sync_to_async(resumable_uploads.collect)() == 1
 
@@ -339,7 +339,7 @@ async def test_an_upload_counts_against_the_quotas_until_it_is_deleted(
 ) -> None:
     await limit(people.project, max_bytes=1000, max_uploads=2)
     place = await member.place(600)
-    used = await sync_to_async(quotas.shown)(people.project)
+    used = await sync_to_async(quotas.quotas_out)(people.project)
     assert (used.bytes.used, used.uploads.used) == (600, 1)
     refused = await member.begin(401)
     assert (refused.status, refused.json["code"]) == (409, "quota_reached")

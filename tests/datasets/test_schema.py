@@ -310,7 +310,7 @@ def test_sections_that_a_killed_worker_has_computed_stay_until_another_one_has_m
     give_file("overview", OVERVIEW.model_copy(update={"pending": ("repeats",)}).model_dump_json())
     begun = Overview(rows=400, sample_rows=400, split=Split(), pending=("correlations", "parts", "repeats"))
     give_file("overview", begun.model_dump_json(), attempt=2)
-    found = queries.overview(newest())
+    found = queries.read_overview(newest())
     assert found is not None and found.parts == OVERVIEW.parts
     give_file("overview", OVERVIEW.model_dump_json(), attempt=3)
-    assert queries.overview(newest()) == OVERVIEW
+    assert queries.read_overview(newest()) == OVERVIEW

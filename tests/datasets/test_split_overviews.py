@@ -166,13 +166,13 @@ def test_the_overview_of_a_version_is_read_once_for_its_page_and_not_while_a_job
     give(profile_job, Overview(rows=40, sample_rows=40, split=Split()), tmp_path)
     post(api, group="city")
     read: list[DatasetVersion] = []
-    overview = queries.overview
+    overview = queries.read_overview
 
     def counted(version: DatasetVersion) -> Overview | None:
         read.append(version)
         return overview(version)
 
-    monkeypatch.setattr(queries, "overview", counted)
+    monkeypatch.setattr(queries, "read_overview", counted)
     page = api.get(f"{PAGE}?project=yard&way=random&validation=0.2&test=0.2").content.decode()
     assert "not been compared" not in page and len(read) == 1
     api.get(f"{PAGE}/split?project=yard&way=group&along=city&validation=0.2&test=0.2")

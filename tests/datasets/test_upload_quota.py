@@ -35,7 +35,7 @@ def api(world: World) -> Client:
 def allow(project: Project, **limits: int) -> None:
     Project.objects.filter(pk=project.pk).update(**limits)
     project.refresh_from_db()
-    disk_use.forget()
+    disk_use.forget_recent_bytes()
 
 
 def test_an_upload_beyond_the_quota_is_refused_with_quota_use_and_remedy(api: Client, world: World) -> None:
@@ -79,7 +79,7 @@ def test_an_upload_counts_as_used_until_its_request_ends(
     api: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Any] = []
-    call_while_storing(monkeypatch, lambda: seen.append(quotas.shown(world.project)))
+    call_while_storing(monkeypatch, lambda: seen.append(quotas.quotas_out(world.project)))
     assert send(api).status_code == 201
     assert [(each.bytes.used, each.uploads.used) for each in seen] == [(SIZE, 1)]
     assert not UploadReservation.objects.exists()
@@ -110,7 +110,7 @@ def test_a_renewed_reservation_is_kept_and_one_that_was_left_behind_is_forgotten
     uploads.reserve(world.project, 1)
     assert UploadReservation.objects.get(pk=kept).bytes == 30
     assert not UploadReservation.objects.filter(pk=left).exists()
-    assert quotas.shown(world.project).uploads.used == 2
+    assert quotas.quotas_out(world.project).uploads.used == 2
 
 
 def test_other_roles_of_a_file_are_refused_while_too_many_are_prepared(api: Client, world: World) -> None:

@@ -50,7 +50,7 @@ def base_version(spec: ExperimentSpec, yard: Yard) -> Any:
         for number, alias in ((1, "oldest"), (2, "newest")):
             version = made.versions.get(number=number)
             Alias.objects.create(model=made, name=alias, version=version)
-    found, problems = base_versions.find(yard.project, spec, yard.owner)
+    found, problems = base_versions.find_base_version(yard.project, spec, yard.owner)
     return str(found), [problem.message for problem in problems]
 
 

@@ -74,7 +74,7 @@ def test_executions_that_train_in_one_call_are_recorded_separately(
         winner = job.trials.get(epochs=9)
         curves = [
             (s["execution"], len(s["points"]))
-            for s in metrics.read(job, names=["val_loss"])
+            for s in metrics.read_series(job, names=["val_loss"])
             if s["trial"] == winner.number
         ]
         assert sorted(curves) == [(1, 9), (2, 9)]
@@ -121,7 +121,7 @@ def test_the_recorded_values_of_pruned_trials_match_their_curves(iris: Yard, tmp
     assert pruned, "none of ten was worse than the median"
     curves = {
         series["trial"]: [point[1] for point in series["points"]]
-        for series in metrics.read(job, names=["val_loss"])
+        for series in metrics.read_series(job, names=["val_loss"])
     }
     for trial in pruned:
         decision, execution = trial.decisions.get(), trial.executions.get()

@@ -8,7 +8,7 @@ from django.test import Client
 
 from jobs.actions.experiments import experiments
 from jobs.models import Experiment, Job, Trial
-from jobs.queries.experiments.experiments import Difference, differences
+from jobs.queries.experiments.experiments import Difference, spec_differences
 from tests.world import World
 
 HOME = "/p/yard/experiments"
@@ -89,7 +89,7 @@ def test_the_page_shows_what_a_revision_changed(
 def test_rows_of_the_space_are_compared_by_name() -> None:
     before = {"search": {"space": [{"name": "units", "min": 1}, {"name": "dropout", "max": 0.5}]}}
     after = {"search": {"space": [{"name": "dropout", "max": 0.4}, {"name": "units", "min": 1}]}}
-    assert differences(before, after) == [Difference("search.space[dropout].max", 0.5, 0.4)]
+    assert spec_differences(before, after) == [Difference("search.space[dropout].max", 0.5, 0.4)]
 
 
 def test_a_new_form_is_prefilled_for_the_requested_data_set(browser: Client) -> None:

@@ -33,11 +33,11 @@ def documented() -> dict[str, Any]:
 
 def wrong(world: World, body: dict[str, Any]) -> dict[str, str]:
     """Return the problems of a spec by pointer."""
-    return {problem.pointer: problem.message for problem in plan.validate(world.project, body).problems}
+    return {problem.pointer: problem.message for problem in plan.validate_spec(world.project, body).problems}
 
 
 def test_the_documented_example_is_valid_and_planned(world: World) -> None:
-    verdict = plan.validate(world.project, documented())
+    verdict = plan.validate_spec(world.project, documented())
     assert verdict.problems == []
     found = verdict.plan
     assert found is not None
@@ -74,7 +74,7 @@ def test_the_size_of_a_space_is_described(
     world: World, searching: dict[str, Any], space: list[Any], message: str
 ) -> None:
     searching["search"] = {**searching["search"], "space": space}
-    found = plan.validate(world.project, searching).plan
+    found = plan.validate_spec(world.project, searching).plan
     assert found is not None
     assert found.space == message
 
@@ -86,7 +86,7 @@ def test_many_continuous_hyperparameters_are_counted() -> None:
 
 
 def test_a_training_has_no_space(world: World, spec: dict[str, Any]) -> None:
-    found = plan.validate(world.project, spec).plan
+    found = plan.validate_spec(world.project, spec).plan
     assert found is not None
     assert (found.space, found.distinct, found.grid_size) == ("", None, 1)
 
@@ -95,7 +95,7 @@ def test_all_integers_of_a_logarithmic_range_are_distinct_values(
     world: World, searching: dict[str, Any]
 ) -> None:
     searching["search"] = {**searching["search"], "max_trials": 100, "space": [{**SPREAD, "max": 60}]}
-    found = plan.validate(world.project, searching).plan
+    found = plan.validate_spec(world.project, searching).plan
     assert found is not None
     assert (found.grid_size, found.distinct) == (9, 60)
     at = {warning.pointer: warning.message for warning in found.warnings}
@@ -103,7 +103,7 @@ def test_all_integers_of_a_logarithmic_range_are_distinct_values(
 
 
 def test_memory_is_that_of_the_largest_configuration(world: World, searching: dict[str, Any]) -> None:
-    found = plan.validate(world.project, searching).plan
+    found = plan.validate_spec(world.project, searching).plan
     assert found is not None
     assert found.largest == {"units": 64}
     weights = (64 * 64 + 64 + 64 * 10 + 10) * 4
@@ -125,7 +125,7 @@ def test_conditional_hyperparameters_count_for_the_largest_configuration(
         },
     ]
     body = {**spec, "search": {"objective": {"metric": "val_loss"}, "space": space}}
-    found = plan.validate(world.project, body).plan
+    found = plan.validate_spec(world.project, body).plan
     assert found is not None
     assert found.largest == {"batch_norm": False, "units": 512}
 
@@ -219,7 +219,7 @@ def test_a_value_that_a_later_release_will_have_is_not_available_yet(
 
 def test_brackets_are_planned_with_their_epochs(world: World, spec: dict[str, Any]) -> None:
     search = {"algorithm": "hyperband", "executions_per_trial": 2, "max_trials": 1000, "space": [FREE]}
-    found = plan.validate(world.project, {**spec, "fit": {"epochs": 9}, "search": search}).plan
+    found = plan.validate_spec(world.project, {**spec, "fit": {"epochs": 9}, "search": search}).plan
     assert found is not None
     assert (found.trials, found.executions) == (9 + 5 + 3, 34)
     assert found.epochs == 2 * ((9 + 3 * 2 + 6) + (5 * 3 + 6) + 3 * 9)
@@ -229,16 +229,16 @@ def test_brackets_are_planned_with_their_epochs(world: World, spec: dict[str, An
 def test_algorithms_without_warm_start_reject_it(world: World, spec: dict[str, Any], algorithm: str) -> None:
     earlier = make_job(project=world.project, by=world.owner, state="completed")
     search = {"space": [SHUFFLE], "algorithm": algorithm, "warm_start": earlier.pk}
-    (problem,) = plan.validate(world.project, {**spec, "search": search}).problems
+    (problem,) = plan.validate_spec(world.project, {**spec, "search": search}).problems
     assert problem.pointer == "/spec/search/warm_start"
     assert "use bayesian or tpe" in problem.message
 
 
 def test_the_first_of_several_objectives_is_the_main_one(world: World, spec: dict[str, Any]) -> None:
-    verdict = plan.validate(world.project, {**spec, "search": {"space": [SHUFFLE], "objectives": TWO}})
+    verdict = plan.validate_spec(world.project, {**spec, "search": {"space": [SHUFFLE], "objectives": TWO}})
     assert verdict.spec is not None and verdict.spec.search is not None
     assert verdict.spec.search.objective.metric == "val_accuracy"
-    assert plan.validate(world.project, verdict.spec.to_json()).spec == verdict.spec
+    assert plan.validate_spec(world.project, verdict.spec.to_json()).spec == verdict.spec
 
 
 def test_cnn_requires_images(world: World, spec: dict[str, Any]) -> None:
@@ -271,7 +271,7 @@ def test_a_hypermodel_is_not_trained_for_numbers(world: World, spec: dict[str, A
 
 def test_a_hypermodel_is_planned_with_a_warning_about_its_time(world: World, spec: dict[str, Any]) -> None:
     body = {**spec, "model": {"kind": "hypermodel", "name": "HyperXception", "args": {"pooling": "max"}}}
-    verdict = plan.validate(world.project, body)
+    verdict = plan.validate_spec(world.project, body)
     assert verdict.problems == [] and verdict.spec is not None and verdict.plan is not None
     assert verdict.spec.to_json()["model"] == body["model"]
     assert "made for GPUs" in " ".join(each.message for each in verdict.plan.warnings)
@@ -304,7 +304,7 @@ def test_a_search_over_templates_may_try_a_hypermodel(world: World, spec: dict[s
         {"name": "HyperXception/pooling", "kind": "choice", "values": ["avg", "max"],
          "when": {"name": "template", "in": ["HyperXception"]}},
     ]  # fmt: skip
-    verdict = plan.validate(world.project, {**spec, "search": {"space": space}})
+    verdict = plan.validate_spec(world.project, {**spec, "search": {"space": space}})
     assert verdict.problems == [] and verdict.spec is not None
     tried = apply_values(verdict.spec, {"template": "HyperXception", "HyperXception/pooling": "max"})
     assert tried.to_json()["model"] == {
@@ -346,7 +346,7 @@ def test_a_pattern_without_a_linear_equivalent_is_refused_once(world: World, spe
     mesh = {"shape": [2], "axis_names": ["model"], "batch_axis": None, "simulate": 2}
     mesh["layout"] = [{"match": "(?=dense).*/kernel", "axes": ["model"]}]
     overrides = [{"match": "dense(?!_2)", "policy": "float32"}]
-    verdict = plan.validate(world.project, {**spec, "mesh": mesh, "precision": {"overrides": overrides}})
+    verdict = plan.validate_spec(world.project, {**spec, "mesh": mesh, "precision": {"overrides": overrides}})
     found = [problem.pointer for problem in verdict.problems]
     assert sorted(found) == ["/spec/mesh/layout/0/match", "/spec/precision/overrides/0/match"]
     assert all("no lookahead" in problem.message for problem in verdict.problems)
@@ -385,7 +385,7 @@ def test_a_searched_batch_that_does_not_divide_is_named(world: World, searching:
 
 def test_a_layout_is_suggested(world: World, spec: dict[str, Any]) -> None:
     mesh = {"shape": [4, 2], "axis_names": ["data", "model"], "simulate": 8}
-    found = plan.validate(world.project, {**spec, "mesh": mesh}).plan
+    found = plan.validate_spec(world.project, {**spec, "mesh": mesh}).plan
     assert found is not None
     assert {"match": r"dense_1/kernel", "axes": [None, "model"]} in [
         {"match": rule.match.replace("\\", ""), "axes": list(rule.axes)} for rule in found.suggested_layout
@@ -435,7 +435,7 @@ def test_gpus_that_no_worker_has_give_a_warning(
     world: World, spec: dict[str, Any], devices: list[str], mesh: dict[str, Any], warning: str | None
 ) -> None:
     make_worker(slots=4, devices=[{"name": name, "kind": "NVIDIA H200"} for name in devices])
-    verdict = plan.validate(world.project, {**spec, "mesh": {**GPUS, **mesh}, "resources": {"slots": 2}})
+    verdict = plan.validate_spec(world.project, {**spec, "mesh": {**GPUS, **mesh}, "resources": {"slots": 2}})
     assert verdict.problems == []
     assert verdict.plan is not None
     shown = next((each.message for each in verdict.plan.warnings if each.pointer == "/mesh/devices"), None)
@@ -447,7 +447,7 @@ def test_workers_with_gpus_that_have_too_few_slots_give_a_warning(world: World, 
     make_worker(slots=8)
     make_worker(slots=1, devices=[{"name": f"gpu:{n}", "kind": "NVIDIA H200"} for n in range(2)])
     body = {**spec, "mesh": GPUS, "resources": {"slots": 2}}
-    found = plan.validate(world.project, body).plan
+    found = plan.validate_spec(world.project, body).plan
     assert found is not None
     (shown,) = [each for each in found.warnings if each.pointer == "/resources/slots"]
     assert shown.message.startswith(
@@ -462,7 +462,7 @@ def test_unusual_settings_give_warnings(world: World, spec: dict[str, Any]) -> N
         "precision": {"policy": "mixed_float16"},
         "after": {"retrain": {"top": 1}},
     }
-    found = plan.validate(world.project, body).plan
+    found = plan.validate_spec(world.project, body).plan
     assert found is not None
     at = {warning.pointer: warning.message for warning in found.warnings}
     assert "adds no epoch if the best epoch is below 5" in at["/after/retrain/epochs_factor"]
@@ -477,7 +477,7 @@ def test_names_agree_with_the_engine() -> None:
 
 @pytest.mark.parametrize("body", [None, [], "x", 7, {}, {"version": 2}, {"data": {}, "model": {}}])
 def test_nonsense_is_rejected(world: World, body: Any) -> None:
-    verdict = plan.validate(world.project, body)
+    verdict = plan.validate_spec(world.project, body)
     assert not verdict.valid
     assert verdict.plan is None
 
@@ -488,7 +488,7 @@ def test_the_plan_contains_an_estimate_from_earlier_trainings(
     body = {**searching, "fit": {"epochs": 100, "early_stopping": {"patience": 2}}}
     experiment = make_experiment(project=world.project, by=world.owner, spec=body)
     make_trials(make_job(by=world.owner, experiment=experiment, state="completed"))
-    found = plan.validate(world.project, body, experiment=experiment).plan
+    found = plan.validate_spec(world.project, body, experiment=experiment).plan
     assert found is not None
     assert (found.epochs, found.epochs_likely) == (800, 40), "8 trainings to their best epoch, 3, and 2 more"
     assert found.device_hours == pytest.approx(800 * 36 / 3600)
@@ -510,7 +510,8 @@ def test_an_estimate_for_code_is_from_trainings_of_the_same_code(
     experiment = make_experiment(project=world.project, by=world.owner, spec=spec(first))
     make_trials(make_job(by=world.owner, experiment=experiment, state="completed"))
     is_known = [
-        duration_history.history(world.project, ExperimentSpec.model_validate(spec(code)), None) is not None
+        duration_history.past_durations(world.project, ExperimentSpec.model_validate(spec(code)), None)
+        is not None
         for code in (first, next_one, other)
     ]
     assert is_known == [True, True, False]
@@ -518,7 +519,9 @@ def test_an_estimate_for_code_is_from_trainings_of_the_same_code(
 
 def test_a_space_is_described_in_words(world: World, searching: dict[str, Any]) -> None:
     rows = [LAYERS, {**STEPPED, "default": 0.2, "when": {"name": "layers", "in": [2, 3]}}, FREE]
-    found = plan.validate(world.project, {**searching, "search": {**searching["search"], "space": rows}}).plan
+    found = plan.validate_spec(
+        world.project, {**searching, "search": {**searching["search"], "space": rows}}
+    ).plan
     assert found is not None
     assert [(line.name, line.takes, line.when) for line in found.summary] == [
         ("layers", "integers from 1 to 3", ""),

@@ -70,16 +70,16 @@ def searched(*space: Any) -> dict[str, Any]:
 def test_a_spec_that_is_too_large_to_check_is_refused_with_this_problem_alone(
     world: World, section: dict[str, Any], pointer: str
 ) -> None:
-    verdict = plan.validate(world.project, SPEC | section)
+    verdict = plan.validate_spec(world.project, SPEC | section)
     assert [problem.pointer for problem in verdict.problems] == [pointer]
     assert verdict.plan is None
 
 
 def test_at_most_a_hundred_problems_of_a_spec_are_reported(world: World) -> None:
     unknown = {"data": {"dataset": "digits", "features": [f"column{i}" for i in range(1000)]}}
-    assert len(plan.validate(world.project, SPEC | unknown).problems) == 100
+    assert len(plan.validate_spec(world.project, SPEC | unknown).problems) == 100
     extra = {f"field{i}": 1 for i in range(1000)}
-    assert len(plan.validate(world.project, SPEC | extra).problems) == 100
+    assert len(plan.validate_spec(world.project, SPEC | extra).problems) == 100
 
 
 @pytest.mark.parametrize("shape", [[HUGE, HUGE], [2**16 + 1, 1], [2**9, 2**9]])
@@ -156,7 +156,7 @@ def test_empty_lists_are_reported_unless_their_items_were_refused(world: World) 
     empty = {"name": "units", "kind": "int", "min": 1, "max": 2, "when": {"name": "seed", "in": []}}
     refused = {"name": "layers", "kind": "choice", "values": [None]}
     body = SPEC | searched(empty, refused)
-    pointers = {problem.pointer for problem in plan.validate(world.project, body).problems}
+    pointers = {problem.pointer for problem in plan.validate_spec(world.project, body).problems}
     assert "/spec/search/space/0/when/in" in pointers
     assert "/spec/search/space/1/values/0" in pointers
     assert "/spec/search/space/1/values" not in pointers

@@ -43,10 +43,10 @@ def submit(api: Any, spec: dict[str, Any], project: str) -> Any:
 def test_a_project_over_its_quota_affects_no_other(
     world: World, spec: dict[str, Any], full: Project, names: list[str]
 ) -> None:
-    Project.objects.filter(pk=full.pk).update(**{quotas.column_of(name): LEAST[name] for name in names})
+    Project.objects.filter(pk=full.pk).update(**{quotas.quota_column(name): LEAST[name] for name in names})
     full.refresh_from_db()
-    disk_use.forget()
-    shown = quotas.shown(full)
+    disk_use.forget_recent_bytes()
+    shown = quotas.quotas_out(full)
     for name in names:
         quota = getattr(shown, name)
         assert quota.used >= quota.limit, name
@@ -60,7 +60,7 @@ def test_a_project_over_its_quota_affects_no_other(
     run = claimed[elsewhere.pk]
     worker.report(run, contract.Started(time=1.0), contract.Log(time=1.0, line="x"))
     run_quotas.require_within_disk(run.pk)
-    assert run_quotas.share_events(run.pk, 0) == quotas.defaults().events
+    assert run_quotas.share_events(run.pk, 0) == quotas.default_quotas().events
     waiting = Job.objects.filter(project=full, state="queued").exclude(why_waiting="")
     assert waiting.exists() == bool({"slots", "bytes"} & set(names))
 

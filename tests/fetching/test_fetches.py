@@ -162,7 +162,7 @@ def test_a_running_fetch_counts_against_the_quota_of_uploads(world: World) -> No
     ask(world, "https://example.org/people.csv")
     claimed = claim()
     fetch_attempts.reserve(claimed, 5000)
-    assert disk_use.being_received(world.project.pk) == 5000
+    assert disk_use.bytes_being_received(world.project.pk) == 5000
     limit(world.project, 6000)
     with pytest.raises(QuotaReached):
         uploads.reserve(world.project, 1500)

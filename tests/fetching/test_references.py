@@ -47,10 +47,10 @@ def test_a_reference_that_is_ready_keeps_address_size_tag_time_and_digest_but_no
         "Tue, 24 Nov 2026 10:00:00 GMT",
         DIGEST,
     )
-    assert references.unreferenced().filter(pk=DIGEST).exists()
-    assert not references.mentioned({DIGEST})
-    disk_use.forget()
-    assert disk_use.of_project(world.project.pk) < 1000 + len(CSV)
+    assert references.unreferenced_artifacts().filter(pk=DIGEST).exists()
+    assert not references.mentioned_digests({DIGEST})
+    disk_use.forget_recent_bytes()
+    assert disk_use.bytes_of_project(world.project.pk) < 1000 + len(CSV)
 
 
 def test_a_reference_whose_file_could_not_be_read_keeps_it_to_be_read_again(world: World, allow: Any) -> None:

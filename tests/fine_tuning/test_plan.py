@@ -21,14 +21,14 @@ def version(people: People) -> ModelVersion:
 
 
 def wrong(people: People, body: dict[str, Any], project: Project | None = None) -> dict[str, str]:
-    checked = plan.validate(project or people.project, body, by=people.member)
+    checked = plan.validate_spec(project or people.project, body, by=people.member)
     return {problem.pointer.removeprefix("/spec"): problem.message for problem in checked.problems}
 
 
 def test_the_plan_names_the_frozen_layers_and_counts_what_is_trained(
     people: People, version: ModelVersion
 ) -> None:
-    checked = plan.validate(people.project, tuned(args={"freeze_to": "norm_1"}), by=people.member)
+    checked = plan.validate_spec(people.project, tuned(args={"freeze_to": "norm_1"}), by=people.member)
     assert checked.problems == []
     assert checked.plan is not None
     found = checked.plan.fine_tuning
@@ -51,7 +51,7 @@ def test_the_plan_names_the_frozen_layers_and_counts_what_is_trained(
 def test_each_head_has_its_parameters(
     people: People, version: ModelVersion, args: dict[str, Any], trainable: int
 ) -> None:
-    found = plan.validate(people.project, tuned(args=args), by=people.member).plan
+    found = plan.validate_spec(people.project, tuned(args=args), by=people.member).plan
     assert found is not None
     assert found.fine_tuning is not None
     assert found.fine_tuning.trainable == trainable
@@ -67,7 +67,7 @@ def test_layers_of_models_inside_are_in_their_place(people: People) -> None:
         node("body/high", parameters=20, parent=1, inputs=[3]),
     )
     make_version(project=people.project, by=people.owner, graph=graph)
-    found = plan.validate(people.project, tuned(args={"freeze_to": "body"}), by=people.member).plan
+    found = plan.validate_spec(people.project, tuned(args={"freeze_to": "body"}), by=people.member).plan
     assert found is not None
     assert found.fine_tuning is not None
     assert [(layer.path, layer.frozen) for layer in found.fine_tuning.layers] == [
@@ -160,7 +160,7 @@ def test_a_version_of_a_project_that_the_user_cannot_see_does_not_exist(people: 
     make_version(project=elsewhere, by=people.stranger)
     expected = {"/model/model": "there is no registered model 'digits' with a version"}
     assert wrong(people, tuned()) == expected
-    mine = plan.validate(elsewhere, tuned(), by=people.stranger)
+    mine = plan.validate_spec(elsewhere, tuned(), by=people.stranger)
     assert mine.problems == []
     with pytest.raises(BadSpec):
         experiments.create(people.project, name="x", spec=tuned(), by=people.member)
@@ -213,7 +213,7 @@ def test_the_task_names_the_file_of_the_version_and_whether_it_came_from_outside
 
     artifact = artifacts.adopt(store().put_blocks([b"weights"]))
     ModelVersion.objects.filter(pk=version.pk).update(artifact=artifact)
-    spec = plan.require_valid(people.project, tuned(), by=people.member)
+    spec = plan.require_valid_spec(people.project, tuned(), by=people.member)
     file = base_model_of(spec)
     assert file is not None
     assert (file.path, file.digest) == (str(store().path(artifact.digest)), artifact.digest)

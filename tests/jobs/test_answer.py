@@ -28,7 +28,7 @@ def scored(yard: Yard, worker: PretendWorker, scores: dict[int, list[float]], **
 
 def test_the_best_two_are_compared_with_an_interval(yard: Yard, worker: PretendWorker) -> None:
     job = scored(yard, worker, {3: [0.90, 0.91], 2: [0.70, 0.71]})
-    found = answer.of_search(job)
+    found = answer.answer_of_search(job)
     assert found.over and found.best and found.next and found.lead
     assert (found.best.number, found.next.number, found.lead.verdict) == (3, 2, "clear")
     assert found.scoring.text.startswith("highest val_accuracy on ")
@@ -37,7 +37,7 @@ def test_the_best_two_are_compared_with_an_interval(yard: Yard, worker: PretendW
 
 def test_one_training_of_each_tells_nothing(yard: Yard, worker: PretendWorker) -> None:
     job = scored(yard, worker, {3: [0.9]}, executions_per_trial=1)
-    found = answer.of_search(job)
+    found = answer.answer_of_search(job)
     assert found.lead is not None
     assert (found.lead.verdict, found.lead.trainings, found.repeats) == ("unknown", [1, 1], 5)
 
@@ -46,17 +46,17 @@ def test_trainings_that_could_not_tell_the_best_two_apart_are_not_offered(
     yard: Yard, worker: PretendWorker
 ) -> None:
     job = scored(yard, worker, {3: [0.9, 0.92], 4: [0.92, 0.9]})
-    found = answer.of_search(job)
+    found = answer.answer_of_search(job)
     assert found.lead is not None and (found.lead.verdict, found.lead.needed) == ("unclear", None)
     assert found.repeats is None
 
 
 def test_trials_with_the_score_of_the_best_are_known(yard: Yard, worker: PretendWorker) -> None:
     job = scored(yard, worker, {2: [0.9, 0.8], 3: [0.8, 0.9], 4: [0.9, 0.8]})
-    assert outcomes.tied_with(job, 2) == [3, 4]
+    assert outcomes.trials_tied_with(job, 2) == [3, 4]
     same = job.trials.get(number=2)
     job.trials.filter(number=3).update(values=same.values, values_digest=same.values_digest)
-    assert outcomes.tied_with(job, 2) == [4], "the same values are not another configuration"
+    assert outcomes.trials_tied_with(job, 2) == [4], "the same values are not another configuration"
 
 
 def test_trainings_of_the_same_values_by_hand_count_too(yard: Yard, worker: PretendWorker) -> None:
@@ -64,7 +64,7 @@ def test_trainings_of_the_same_values_by_hand_count_too(yard: Yard, worker: Pret
     same = job.trials.get(number=3)
     twin = job.trials.get(number=4)
     job.trials.filter(pk=twin.pk).update(values=same.values, values_digest=same.values_digest)
-    found = answer.of_search(job)
+    found = answer.answer_of_search(job)
     assert found.lead is not None and found.lead.trainings == [4, 2]
 
 
@@ -77,10 +77,10 @@ def test_folds_are_compared_in_pairs(yard: Yard, worker: PretendWorker) -> None:
         executions_per_trial=1,
         evaluation=evaluation,
     )
-    found = answer.of_search(job)
+    found = answer.answer_of_search(job)
     assert found.lead is not None
     assert (found.lead.method, found.lead.trainings) == ("paired_folds", [3, 3])
-    assert "held-out folds" in scoring.of_search(job).text
+    assert "held-out folds" in scoring.scoring_of_search(job).text
 
 
 def test_the_best_two_are_trained_again_with_other_seeds_and_nothing_else(
@@ -92,12 +92,12 @@ def test_the_best_two_are_trained_again_with_other_seeds_and_nothing_else(
     assert [t.values for t in again.trials.order_by("number")] == [
         job.trials.get(number=n).values for n in (3, 1)
     ]
-    assert progress.of_job(again).total == 6
+    assert progress.progress_of_job(again).total == 6
     until_final(worker, again)
     assert (again.state, again.trials.count(), again.children.count()) == ("completed", 2, 0)
     seeds = {e.seed for t in job.trials.all() for e in t.executions.all()}
     assert not seeds & {e.seed for t in again.trials.all() for e in t.executions.all()}
-    lead = answer.of_search(again).lead
+    lead = answer.answer_of_search(again).lead
     assert lead is not None and lead.trainings == [3, 3]
     assert AuditEvent.objects.filter(action="job.repeat", target=f"job:{again.pk}").exists()
 
@@ -115,7 +115,7 @@ def test_a_smaller_range_is_searched_from_the_trials_of_the_first(yard: Yard, wo
     units = {**SEARCH["space"][0], "max": 512}
     job = scored(yard, worker, {}, algorithm="random", space=[units])
     job.trials.filter(number=1).update(score=0.99)
-    assert answer.of_search(job).smaller_range == ["units 16 to 256, instead of 16 to 512"]
+    assert answer.answer_of_search(job).smaller_range == ["units 16 to 256, instead of 16 to 512"]
     made = follow_up.narrow(job, by=yard.owner)
     assert made.revision is not None and made.revision.spec.search is not None
     (narrower,) = made.revision.spec.search.space
@@ -125,14 +125,14 @@ def test_a_smaller_range_is_searched_from_the_trials_of_the_first(yard: Yard, wo
 
 def test_a_grid_has_no_smaller_range(yard: Yard, worker: PretendWorker) -> None:
     job = scored(yard, worker, {})
-    assert answer.of_search(job).smaller_range == []
+    assert answer.answer_of_search(job).smaller_range == []
     with pytest.raises(Conflict, match="already tried"):
         follow_up.narrow(job, by=yard.owner)
 
 
 def test_a_search_with_one_configuration_has_no_lead(yard: Yard, worker: PretendWorker) -> None:
     job = scored(yard, worker, {}, max_trials=1)
-    found = answer.of_search(job)
+    found = answer.answer_of_search(job)
     assert (found.next, found.lead, found.repeats) == (None, None, None)
     with pytest.raises(StaleState, match="fewer than two"):
         follow_up.repeat_best(job, by=yard.owner)
@@ -146,10 +146,10 @@ def test_the_model_called_best_names_its_trial_and_measure(yard: Yard, worker: P
     first, second = worker.claim_all()
     worker.run(first, score=0.5)
     job.refresh_from_db()
-    assert retrained_models.best(job) is None, "the other retraining may become better"
+    assert retrained_models.best_retrained(job) is None, "the other retraining may become better"
     worker.run(second, score=0.9)
     until_final(worker, job)
-    chosen = retrained_models.best(job)
+    chosen = retrained_models.best_retrained(job)
     assert chosen is not None
     assert (chosen.job, chosen.of, chosen.score, chosen.differs) == (second.job, 2, 0.9, True)
-    assert chosen.trial != answer.of_search(job).best.number  # type: ignore[union-attr]
+    assert chosen.trial != answer.answer_of_search(job).best.number  # type: ignore[union-attr]

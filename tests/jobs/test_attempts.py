@@ -46,8 +46,8 @@ def expire(attempt: Attempt) -> None:
 
 def test_an_output_must_fit_into_the_disk_quota_of_its_project(job: Job, worker: PretendWorker) -> None:
     attempt = placed(worker)
-    Project.objects.update(max_bytes=disk_use.of_project(job.project_id) + 100)
-    disk_use.forget()
+    Project.objects.update(max_bytes=disk_use.bytes_of_project(job.project_id) + 100)
+    disk_use.forget_recent_bytes()
     quotas.require_room_for_output(attempt.pk, 100)
     with pytest.raises(QuotaReached, match="needs 101 bytes more"):
         quotas.require_room_for_output(attempt.pk, 101)
@@ -247,7 +247,7 @@ def test_a_phase_is_part_of_the_progress_until_units_are_counted_again(
 
     def phase_after(*events: contract.RunnerEvent) -> str | None:
         worker.report(attempt, *events)
-        progress = shown.detail(Job.objects.get(pk=job.pk)).progress
+        progress = shown.job_out(Job.objects.get(pk=job.pk)).progress
         assert progress.total == 4
         return progress.phase
 
@@ -275,10 +275,10 @@ def test_the_progress_of_a_trial_reads_the_record_of_its_attempt_only_to_end_a_p
             worker.report(attempt, event)
         return sum('"jobs_attempt"."record" FROM' in query["sql"] for query in queries)
 
-    assert (reads(counted), phases.of_search(search)) == (0, {})
-    assert (reads(compiling), phases.of_search(search)) == (1, {trial.number: "compiling"})
-    assert (reads(compiling), phases.of_search(search)) == (0, {trial.number: "compiling"})
-    assert (reads(counted), phases.of_search(search)) == (1, {})
+    assert (reads(counted), phases.phases_of_search(search)) == (0, {})
+    assert (reads(compiling), phases.phases_of_search(search)) == (1, {trial.number: "compiling"})
+    assert (reads(compiling), phases.phases_of_search(search)) == (0, {trial.number: "compiling"})
+    assert (reads(counted), phases.phases_of_search(search)) == (1, {})
     assert reads(counted) == 0
 
 
@@ -287,7 +287,7 @@ def test_a_repeated_warning_is_shown_once_with_the_results(job: Job, worker: Pre
     warned = contract.Warned(time=time.time(), code="cap", message="The best epoch is the last one.")
     worker.report(attempt, contract.Started(time=time.time()), warned, warned)
     job.refresh_from_db()
-    assert shown.detail(job).results["warnings"] == [
+    assert shown.job_out(job).results["warnings"] == [
         {"code": "cap", "message": warned.message, "job": job.pk, "step": job.public_kind}
     ]
     assert sum(event["type"] == "warning" for event in all_events(job)) == 2

@@ -57,7 +57,9 @@ def states(attempt: Attempt) -> list[str]:
 
 
 def log_of(job: Job) -> list[str]:
-    return [e["line"] for e in event_log.read(job.pk, after=0, limit=10_000).items if e["type"] == "log"]
+    return [
+        e["line"] for e in event_log.read_events(job.pk, after=0, limit=10_000).items if e["type"] == "log"
+    ]
 
 
 def test_an_attempt_holds_one_trial_until_the_duration_of_a_trial_is_known(
@@ -75,16 +77,16 @@ def test_trials_released_during_placement_are_not_overtaken(
     pipeline.advance_all()
     suggest_from_grid(attempt.job)
     assert attempt.job.trials.waiting().exists()
-    look = open_attempts.read
+    look = open_attempts.count_open_attempts
 
     def lost_afterwards() -> open_attempts.OpenAttempts:
         taken = look()
         attempt_end.finish(attempt.pk, Outcome.LOST)
         return taken
 
-    monkeypatch.setattr(open_attempts, "read", lost_afterwards)
+    monkeypatch.setattr(open_attempts, "count_open_attempts", lost_afterwards)
     assert schedule.place() == 0
-    monkeypatch.setattr(open_attempts, "read", look)
+    monkeypatch.setattr(open_attempts, "count_open_attempts", look)
     schedule.place()
     (again,) = solo.claim_all()
     assert again.trials.order_by("number").first() == held[0]
@@ -211,7 +213,7 @@ def test_a_line_that_arrives_after_its_trial_was_queued_again_keeps_its_text_and
     solo.report(attempt, begun(at), ended(at))
     Trial.objects.filter(pk=at.pk).update(state="queued", attempt=0)
     solo.report(attempt, contract.Log(time=time.time(), trial=at.number, line="the last words"))
-    last = event_log.read(attempt.job_id, after=0, limit=10_000).items[-1]
+    last = event_log.read_events(attempt.job_id, after=0, limit=10_000).items[-1]
     assert (last["line"], last["trial"]) == ("the last words", at.number)
 
 
@@ -276,7 +278,7 @@ def test_a_task_names_only_the_trials_still_open(
 
 def test_attempts_are_shown_with_their_trials(yard: Yard, solo: PretendWorker) -> None:
     attempt = batch_of(yard, solo)
-    rows = [shown.attempt(row) for row in shown.attempts(attempt.job).order_by("number")]
+    rows = [shown.attempt_out(row) for row in shown.attempts_with_trials(attempt.job).order_by("number")]
     assert [len(row.trials) for row in rows] == [1, attempt.trials.count()]
 
 

@@ -26,22 +26,24 @@ def end(search: Job, number: int, state: str, best: list[list[float]]) -> None:
 
 
 def test_curves_of_completed_and_pruned_trials_are_compared(search: Job) -> None:
-    found = [(curve.trial, curve.execution, curve.over) for curve in learning_curves.of_search(search)]
+    found = [(curve.trial, curve.execution, curve.over) for curve in learning_curves.curves_of_search(search)]
     assert found == [(1, 1, True), (1, 2, True), (3, 1, False), (3, 2, False)]
-    assert learning_curves.of_search(search)[0].at(3) == 0.4
+    assert learning_curves.curves_of_search(search)[0].at(3) == 0.4
 
 
 def test_a_read_without_new_curves_costs_one_statement(
     search: Job, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    assert list(learning_curves.newly_ended(search.pk, known=(1,))) == [2, 3]
+    assert list(learning_curves.newly_ended_curves(search.pk, known=(1,))) == [2, 3]
     with django_assert_num_queries(1):
-        assert learning_curves.newly_ended(search.pk, known=(1, 2, 3)) == {}
+        assert learning_curves.newly_ended_curves(search.pk, known=(1, 2, 3)) == {}
     Trial.objects.filter(number=5).update(state="completed")
-    assert [len(found) for found in learning_curves.newly_ended(search.pk, known=(1, 2, 3)).values()] == [2]
+    assert [
+        len(found) for found in learning_curves.newly_ended_curves(search.pk, known=(1, 2, 3)).values()
+    ] == [2]
 
 
 def test_only_the_newest_trials_are_read(search: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning_curves, "MAX_TRIALS", 2)
-    assert list(learning_curves.newly_ended(search.pk, known=())) == [2, 3]
-    assert learning_curves.newly_ended(search.pk, known=(2, 3)) == {}
+    assert list(learning_curves.newly_ended_curves(search.pk, known=())) == [2, 3]
+    assert learning_curves.newly_ended_curves(search.pk, known=(2, 3)) == {}

@@ -28,7 +28,7 @@ from jobs.models import (
     ReleaseRecord,
     Trial,
 )
-from jobs.queries.audit.audit_verification import verify
+from jobs.queries.audit.audit_verification import verify_chain
 from jobs.queries.storage import deletions as queries
 from jobs.queries.storage.deletion_scope import Deletable
 from tests.factories import (
@@ -88,7 +88,7 @@ def test_a_preview_counts_what_would_be_lost_and_what_other_rows_still_need(peop
     shared = make_job_artifact(job, name="shared")
     other = finished(people, experiment=job.experiment)
     other.artifacts.create(attempt=1, artifact=shared.artifact, role="model", name="same")
-    preview = queries.preview(job)
+    preview = queries.preview_out(job)
     assert {each.what: each.count for each in preview.lost} == {
         "jobs": 1,
         "trials": 3,
@@ -341,7 +341,7 @@ def test_a_purged_project_leaves_its_slug_and_its_audit_rows(people: People) -> 
     assert not Dataset.everything.exists()
     assert not RegisteredModel.everything.exists()
     people_actions.create_project("yard", "Again", by=people.stranger)
-    assert verify().holds
+    assert verify_chain().holds
     actions = list(AuditEvent.objects.values_list("action", flat=True))
     assert {"job.delete", "project.delete", "project.purge"} <= set(actions)
 

@@ -32,7 +32,7 @@ def test_chosen_trials_are_retrained_and_pooled_beside_their_search(
 ) -> None:
     job = ensembles.make(search, [4, 2, 4], by=yard.owner)
     pipeline.advance_all()
-    assert [(step.kind, step.state) for step in shown.steps(job)] == [
+    assert [(step.kind, step.state) for step in shown.steps_out(job)] == [
         ("train", "queued"),
         ("train", "queued"),
         ("ensemble", None),

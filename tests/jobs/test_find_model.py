@@ -74,7 +74,7 @@ def test_an_argument_of_another_template_is_refused(values: dict[str, Any]) -> N
 
 def test_a_space_that_gives_an_argument_to_other_templates_is_refused_with_its_place(yard: Yard) -> None:
     always = [SPACE[0], {key: value for key, value in SPACE[1].items() if key != "when"}]
-    checked = plan.validate(yard.project, spec(search=searched(space=always)).to_json())
+    checked = plan.validate_spec(yard.project, spec(search=searched(space=always)).to_json())
     (problem,) = checked.problems
     assert (problem.pointer, "make it depend on template" in problem.message) == (
         "/spec/search/space/1",
@@ -84,7 +84,7 @@ def test_a_space_that_gives_an_argument_to_other_templates_is_refused_with_its_p
 
 def test_a_template_that_does_not_take_the_data_is_refused(yard: Yard) -> None:
     names = {"name": "template", "kind": "choice", "values": ["mlp", "cnn"]}
-    checked = plan.validate(yard.project, spec(search=searched(space=[names])).to_json())
+    checked = plan.validate_spec(yard.project, spec(search=searched(space=[names])).to_json())
     (problem,) = checked.problems
     assert problem.pointer == "/spec/search/space/0"
     assert problem.message.startswith("cnn needs images, but the data are vectors")
@@ -108,7 +108,7 @@ def test_the_spec_is_valid_for_the_bundled_kinds_of_data(yard: Yard) -> None:
         version = DatasetVersion.objects.get()
         assert version.profile is not None
         body = spec_for("flowers", 1, version.profile, Budget(trials=30))
-        assert plan.validate(yard.project, body).problems == []
+        assert plan.validate_spec(yard.project, body).problems == []
         assert body["search"]["max_trials"] + len(body["search"]["start_with"]) == 30
 
 
@@ -126,11 +126,11 @@ def test_the_search_begins_once_with_the_defaults_of_each_template(yard: Yard, w
 
 def test_a_worker_that_reports_no_memory_for_rows_has_the_default(yard: Yard, worker: PretendWorker) -> None:
     Worker.objects.update(info={"row_memory_bytes": 2 * ROW_MEMORY})
-    assert workers.row_memory(RESOURCES) == 2 * ROW_MEMORY
+    assert workers.row_memory_of_pool(RESOURCES) == 2 * ROW_MEMORY
     earlier = Worker.objects.get()
     earlier.pk, earlier.info = None, {}
     earlier.save(force_insert=True)
-    assert workers.row_memory(RESOURCES) == ROW_MEMORY
+    assert workers.row_memory_of_pool(RESOURCES) == ROW_MEMORY
 
 
 def test_trees_are_left_out_of_a_table_that_is_larger_than_the_memory_for_rows(
@@ -152,7 +152,7 @@ def test_trees_are_left_out_of_a_table_that_is_larger_than_the_memory_for_rows(
         search = made.job.revision.spec.search
         assert search is not None
         assert ("trees" in search.space[0].grid()) is names
-        warnings = [warning["message"] for warning in jobs.detail(made.job).results["warnings"]]
+        warnings = [warning["message"] for warning in jobs.job_out(made.job).results["warnings"]]
         assert warnings == list(made.left_out)
         assert (
             any(message.startswith("trees is not searched: this table has 0.4 GiB") for message in warnings)
@@ -163,8 +163,8 @@ def test_trees_are_left_out_of_a_table_that_is_larger_than_the_memory_for_rows(
 
 def test_a_search_that_time_alone_ends_names_no_number_of_trials(yard: Yard, worker: PretendWorker) -> None:
     job = found(yard)
-    assert progress.of_job(job).max_minutes == BUDGET.minutes
-    shown = jobs.detail(job).progress
+    assert progress.progress_of_job(job).max_minutes == BUDGET.minutes
+    shown = jobs.job_out(job).progress
     assert (shown.time_limited, shown.max_minutes) == (True, BUDGET.minutes)
     page = browser_of(yard.owner).get(f"/jobs/{job.pk}")
     text = text_of(page)
@@ -177,12 +177,12 @@ def test_a_search_that_time_alone_ends_names_no_number_of_trials(yard: Yard, wor
     )
     assert "10 min long" in experiment
     assert "up to 10000 trials" not in experiment
-    checked = plan.validate(yard.project, job.revision.spec.to_json() if job.revision else {})
+    checked = plan.validate_spec(yard.project, job.revision.spec.to_json() if job.revision else {})
     assert checked.plan is not None
     assert checked.plan.max_minutes == BUDGET.minutes
     counted = find_model(yard.project, yard.dataset, Budget(trials=30), by=yard.owner).job
     assert counted is not None
-    assert not jobs.detail(counted).progress.time_limited
+    assert not jobs.job_out(counted).progress.time_limited
 
 
 def test_data_that_are_not_ready_are_refused(yard: Yard) -> None:
@@ -223,14 +223,14 @@ def test_after_its_minutes_a_search_stops_its_trials_and_continues_with_its_step
     start_earlier(job, 9.5)
     pipeline.advance_all()
     assert not Job.objects.get(pk=job.pk).payload.finishing
-    assert progress.of_job(job).fraction > 0.9
+    assert progress.progress_of_job(job).fraction > 0.9
     start_earlier(job, 10.5)
     pipeline.advance_all()
     assert Job.objects.get(pk=job.pk).payload.finishing
     assert attempts.renew(two_slots.row.pk, [second.pk]) == {second.pk: Desired.STOPPED}
-    assert [event["reason"] for event in event_log.read(job.pk, after=0).items if event.get("reason")] == [
-        "max_minutes"
-    ]
+    assert [
+        event["reason"] for event in event_log.read_events(job.pk, after=0).items if event.get("reason")
+    ] == ["max_minutes"]
 
 
 def test_without_a_score_a_search_continues_beyond_its_minutes(yard: Yard, two_slots: PretendWorker) -> None:
@@ -248,7 +248,9 @@ def test_the_minutes_of_a_running_search_can_be_changed(yard: Yard, two_slots: P
     new = search_changes.revise(job, {"max_minutes": 20}, by=yard.owner)
     assert new.spec.search is not None
     assert new.spec.search.max_minutes == 20
-    (revised,) = [event for event in event_log.read(job.pk, after=0).items if event["type"] == "revised"]
+    (revised,) = [
+        event for event in event_log.read_events(job.pk, after=0).items if event["type"] == "revised"
+    ]
     assert "Minutes, at most: 20, previously 10" in revised["changes"]
 
 
@@ -256,7 +258,7 @@ def test_templates_are_ranked_by_their_best_trials(yard: Yard, two_slots: Preten
     job, (first, second) = running(yard, two_slots)
     two_slots.run(first, score=0.7)
     two_slots.run(second, score=0.9)
-    best, other = templates_tried.of_search(job)
+    best, other = templates_tried.template_results(job)
     assert (best.template, best.best_trial, best.completed, best.defaults) == ("linear", 2, 1, None)
     assert (other.template, other.label, other.trials) == ("mlp", "Multilayer perceptron", 1)
     assert best.best is not None and other.best is not None
@@ -265,7 +267,7 @@ def test_templates_are_ranked_by_their_best_trials(yard: Yard, two_slots: Preten
 
 def test_a_search_of_one_template_ranks_none(yard: Yard) -> None:
     one = searched(space=[{"name": "units", "kind": "int", "min": 8, "max": 64}])
-    assert templates_tried.of_search(yard.submit(search=one)) == []
+    assert templates_tried.template_results(yard.submit(search=one)) == []
 
 
 def all_templates(yard: Yard) -> Job:
@@ -331,4 +333,4 @@ def test_a_script_may_have_a_hyperparameter_named_template(yard: Yard) -> None:
     space = [{"name": "template", "kind": "choice", "values": ["small", "large"]}]
     asked = ExternalSearch.model_validate({"space": space})
     job, _ = external_search.open_search(yard.project, "mine", asked, by=yard.owner)
-    assert templates_tried.of_search(job) == []
+    assert templates_tried.template_results(job) == []

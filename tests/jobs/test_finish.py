@@ -139,18 +139,18 @@ def test_the_request_is_in_the_audit_log_and_the_events(yard: Yard, worker: Pret
     before = job.event_seq
     control.finish(job, by=yard.owner)
     assert AuditEvent.objects.filter(action="job.finish", target=f"job:{job.pk}").count() == 1
-    events = event_log.read(job.pk, after=before, limit=10).items
+    events = event_log.read_events(job.pk, after=before, limit=10).items
     assert [(e["type"], e["state"], e["reason"]) for e in events] == [("state", "running", "finishing")]
-    assert shown.detail(job).finishing
+    assert shown.job_out(job).finishing
 
 
 def test_the_progress_of_a_finished_search_counts_only_what_ran(yard: Yard, worker: PretendWorker) -> None:
     job, _, second = half_done(yard, worker, after={})
-    assert progress.of_job(job).total == 80
+    assert progress.progress_of_job(job).total == 80
     control.finish(job, by=yard.owner)
     attempt_end.finish(second.pk, Outcome.STOPPED)
     until_final(worker, job)
-    assert progress.of_job(job)[:4] == (2, 2, "executions", 1.0)
+    assert progress.progress_of_job(job)[:4] == (2, 2, "executions", 1.0)
 
 
 def test_retrying_a_finished_search_runs_only_its_failed_steps(yard: Yard, worker: PretendWorker) -> None:

@@ -39,7 +39,7 @@ def table(first: int, rows: int, *names: str, **fields: object) -> contract.Poin
 
 
 def points_of(job: Job, name: str) -> list[tuple[float | None, ...]]:
-    (series,) = curves.read(job, names=[name], max_points=100_000)
+    (series,) = curves.read_series(job, names=[name], max_points=100_000)
     return [(point[0], point[1]) for point in series["points"]]
 
 
@@ -53,7 +53,7 @@ def test_readers_see_a_table_of_points_as_a_metric_event(
             time=9.0, execution=2, names=("loss", "acc"), at=(1, 2), times=(8.0, 9.0), values=values
         ),
     )
-    event = event_log.read(job.pk, after=0).items[-1]
+    event = event_log.read_events(job.pk, after=0).items[-1]
     assert event.pop("cursor")
     assert event == {
         "type": "metric",
@@ -119,13 +119,13 @@ def test_the_statements_of_a_commit_do_not_depend_on_the_length_of_series(
 
 def test_a_fenced_runner_writes_no_point(job: Job, attempt: Attempt, worker: PretendWorker) -> None:
     worker.report(attempt, table(1, 1, "loss"))
-    head = event_log.head([job.pk])
+    head = event_log.newest_cursors([job.pk])
     attempt_end.finish(attempt.pk, Outcome.LOST, error={"code": "lost", "message": "a test"})
-    after = event_log.head([job.pk])
+    after = event_log.newest_cursors([job.pk])
     with pytest.raises(StaleFence):
         worker.report(attempt, table(2, 1, "loss"))
     assert points_of(job, "loss") == [(1, 1)]
-    assert head != after == event_log.head([job.pk])
+    assert head != after == event_log.newest_cursors([job.pk])
 
 
 def test_a_batch_that_fails_writes_nothing(
@@ -138,7 +138,7 @@ def test_a_batch_that_fails_writes_nothing(
         patch.setattr(attempts.events, "append", fail)
         with pytest.raises(RuntimeError):
             attempts.record(attempt.pk, [table(1, 5, "loss")], spool_position=70, stored={})
-    assert curves.read(job) == []
+    assert curves.read_series(job) == []
     attempts.record(attempt.pk, [table(1, 5, "loss")], spool_position=70, stored={})
     attempts.record(attempt.pk, [table(1, 5, "loss")], spool_position=70, stored={})
     assert points_of(job, "loss") == [(x, x) for x in range(1, 6)]
@@ -150,8 +150,8 @@ def test_too_many_metric_names_are_refused_with_one_warning(
     monkeypatch.setattr(metrics, "MAX_SERIES", 3)
     for step in range(4):
         worker.report(attempt, table(step, 1, f"a{step}", f"b{step}"))
-    assert {series["name"] for series in curves.read(job)} == {"a0", "b0", "a1"}
-    warnings = [e for e in event_log.read(job.pk, after=0).items if e["type"] == "warning"]
+    assert {series["name"] for series in curves.read_series(job)} == {"a0", "b0", "a1"}
+    warnings = [e for e in event_log.read_events(job.pk, after=0).items if e["type"] == "warning"]
     assert [event["code"] for event in warnings] == ["too_many_metrics"]
 
 
@@ -159,7 +159,7 @@ def test_series_are_in_the_order_of_the_numbers_of_their_trials(job: Job) -> Non
     trials = [Trial(job=job, number=number, values={}, values_digest="") for number in range(1, 11)]
     for trial in (None, *reversed(Trial.objects.bulk_create(trials))):
         MetricSeries.objects.create(job=job, trial=trial, attempt=1, name="loss")
-    assert [series["trial"] for series in curves.read(job)] == [None, *range(1, 11)]
+    assert [series["trial"] for series in curves.read_series(job)] == [None, *range(1, 11)]
 
 
 def test_a_log_line_written_during_a_read_of_the_newest_comes_after_its_cursor(
@@ -178,21 +178,21 @@ def test_a_log_line_written_during_a_read_of_the_newest_comes_after_its_cursor(
     with connection.execute_wrapper(write_after_first_read):
         newest = event_log.newest_logs(job)
     assert [line["line"] for line in newest.items] == ["before"]
-    following = event_log.logs(job, after=newest.cursor)
+    following = event_log.read_logs(job, after=newest.cursor)
     assert [line["line"] for line in following.items] == ["during"]
 
 
 def test_a_slice_of_events_ends_before_it_grows_too_large(
     job: Job, attempt: Attempt, worker: PretendWorker
 ) -> None:
-    start = event_log.head([job.pk])[job.pk]
+    start = event_log.newest_cursors([job.pk])[job.pk]
     rows = event_log.POINTS_PER_SLICE // 4
     for event in range(6):
         worker.report(attempt, table(event * rows, rows, "a", "b"))
-    first = event_log.read(job.pk, after=start)
-    rest = event_log.read(job.pk, after=first.cursor, limit=2)
+    first = event_log.read_events(job.pk, after=start)
+    rest = event_log.read_events(job.pk, after=first.cursor, limit=2)
     assert [len(first.items), len(rest.items)] == [2, 2]
-    assert event_log.read(job.pk, after=rest.cursor).cursor == start + 6
+    assert event_log.read_events(job.pk, after=rest.cursor).cursor == start + 6
 
 
 def test_columns_read_back_as_they_were_and_so_do_those_of_older_releases() -> None:
@@ -207,7 +207,7 @@ def test_buckets_show_the_last_value_and_the_extremes(
     xs = tuple(float(x) for x in range(10))
     values = (5.0, 1.0, None, 9.0, 2.0, None, None, None, None, None)
     worker.report(attempt, contract.Points(time=1.0, names=("loss",), at=xs, times=xs, values=(values,)))
-    (series,) = curves.read(job, max_points=2)
+    (series,) = curves.read_series(job, max_points=2)
     assert series["total_points"] == 10
     assert series["points"] == [[4, 2.0, 1.0, 9.0, 4], [9, None, None, None, 9]]
 
@@ -231,15 +231,15 @@ def test_a_curve_names_the_attempt_of_its_points_and_when_each_began(
 ) -> None:
     worker.report(attempt, timed(1, 100.0, 110.0, 120.0, 130.0, 140.0))
     begin = {"attempt": attempt.number, "x": 1.0, "time": 100.0}
-    (series,) = curves.read(job)
+    (series,) = curves.read_series(job)
     assert series["attempts"] == [begin]
     assert [point[4] for point in series["points"]] == [100, 110, 120, 130, 140]
     second = resume(attempt, worker)
     worker.report(second, timed(3, 500.0))
     resumed = {"attempt": second.number, "x": 3.0, "time": 500.0}
     lost = {"attempt": attempt.number, "x": 4.0, "time": 130.0}
-    (series,) = curves.read(job)
+    (series,) = curves.read_series(job)
     assert series["attempts"] == [begin, resumed, lost], "epochs 4 and 5 are not reached again"
     worker.report(second, timed(4, 510.0, 520.0, 530.0))
-    (series,) = curves.read(job, start=5.0, max_points=1)
+    (series,) = curves.read_series(job, start=5.0, max_points=1)
     assert series["attempts"] == [begin, resumed], "of the whole curve, before it is reduced"

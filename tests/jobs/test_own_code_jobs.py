@@ -180,13 +180,13 @@ def test_a_task_has_the_code_its_packages_and_the_settings(yard: Yard, code: Cod
 @pytest.mark.usefixtures("code")
 def test_a_job_shows_the_weakest_sandbox_that_its_attempts_had(yard: Yard) -> None:
     job = submitted(yard)
-    assert queries.detail(job).sandbox is None
+    assert queries.job_out(job).sandbox is None
     attempt = claimed(job, worker(Level.LANDLOCK))
     for level, network in ((Level.BUBBLEWRAP, False), (Level.LANDLOCK, True), (Level.BUBBLEWRAP, False)):
         sandboxes.record(attempt.pk, SandboxRecord(level=level, network=network, limits=LIMITS))
     job.refresh_from_db()
-    assert queries.detail(job).sandbox == {"level": "landlock", "network": True}
-    shown = queries.attempt(Attempt.objects.get(pk=attempt.pk))
+    assert queries.job_out(job).sandbox == {"level": "landlock", "network": True}
+    shown = queries.attempt_out(Attempt.objects.get(pk=attempt.pk))
     assert shown.sandbox["level"] == "bubblewrap"  # type: ignore[index]
 
 

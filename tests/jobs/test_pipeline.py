@@ -3,7 +3,7 @@ import pytest
 from jobs.actions.runs import attempt_end, control, pipeline, schedule
 from jobs.actions.search import trials
 from jobs.errors import BadInput, StaleState
-from jobs.kinds import planned
+from jobs.kinds import planned_steps
 from jobs.kinds.train.actions import TrainActions
 from jobs.models import Job
 from jobs.spec.experiment import ExperimentSpec
@@ -178,8 +178,8 @@ def test_a_configuration_outside_the_space_is_refused_with_its_name(yard: Yard) 
 
 def test_steps_are_known_before_they_exist() -> None:
     body = spec(search=SEARCH, after=AFTER | {"register": {"model": "m", "what": ["best", "ensemble"]}})
-    assert planned(body) == ["search", "train", "train", "ensemble", "quantize", "register", "register"]
-    assert planned(ExperimentSpec.model_validate(body.to_json() | {"after": {}})) == ["search"]
+    assert planned_steps(body) == ["search", "train", "train", "ensemble", "quantize", "register", "register"]
+    assert planned_steps(ExperimentSpec.model_validate(body.to_json() | {"after": {}})) == ["search"]
 
 
 def test_pausing_waits_for_the_checkpoint_and_resuming_continues_from_it(

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from jobs import clock
 from jobs.models import Job, Worker
 from jobs.prepared import Parameter, PreparedQuery
-from jobs.queries.runs.devices import with_needs
+from jobs.queries.runs.devices import jobs_with_needs
 from jobs.states import WAITING
 from tests.architecture.sources import imports, modules
 from tests.jobs.yard import PretendWorker, Yard
@@ -80,7 +80,9 @@ def test_times_are_compared_in_the_database_s_own_form(yard: Yard) -> None:
 def test_rows_have_their_joins_annotations_and_deferred_columns(yard: Yard) -> None:
     job = yard.submit()
     query = PreparedQuery(
-        lambda: with_needs(Job.objects.filter(state__in=WAITING)).select_related("project").defer("error")
+        lambda: (
+            jobs_with_needs(Job.objects.filter(state__in=WAITING)).select_related("project").defer("error")
+        )
     )
     (found,) = query.rows()
     assert found == job

@@ -160,7 +160,7 @@ def test_events_of_many_writers_get_cursors_without_gap_in_the_order_readers_see
     def read() -> None:
         cursor = before
         while len(seen) < total and time.monotonic() < deadline:
-            found = event_log.read(job.pk, after=cursor)
+            found = event_log.read_events(job.pk, after=cursor)
             seen.extend(found.items)
             cursor = found.cursor
             if not found.items:
@@ -177,7 +177,7 @@ def test_events_of_many_writers_get_cursors_without_gap_in_the_order_readers_see
 
 
 def job_head(job: Job) -> int:
-    return event_log.head([job.pk])[job.pk]
+    return event_log.newest_cursors([job.pk])[job.pk]
 
 
 def test_a_renewal_and_the_reaper_never_both_have_an_attempt(yard: Yard, worker: PretendWorker) -> None:
@@ -209,7 +209,7 @@ def test_of_two_endings_of_an_attempt_one_counts(yard: Yard, worker: PretendWork
             lambda pk=attempt.pk: attempt_end.finish(pk, Outcome.LOST),
         )
         assert sum(end is None for end in ends) == 1, ends
-        finals = [e for e in event_log.read(attempt.job_id, after=0).items if e["type"] == "state"]
+        finals = [e for e in event_log.read_events(attempt.job_id, after=0).items if e["type"] == "state"]
         assert sum(event["state"] in ("completed", "lost") for event in finals) == 1
         Job.objects.all().update(state="stopped")
 
@@ -221,7 +221,7 @@ def test_one_batch_sent_by_many_is_written_once(yard: Yard, worker: PretendWorke
     batch = [contract.Metric(time=1.0, points=points)]
     send = lambda: attempts.record(attempt.pk, batch, spool_position=100, stored={})  # noqa: E731
     assert at_once(*[send] * THREADS) == [None] * THREADS
-    (series,) = metric_log.read(attempt.job, names=["loss"])
+    (series,) = metric_log.read_series(attempt.job, names=["loss"])
     assert [point[0] for point in series["points"]] == [1, 2, 3, 4, 5]
-    events_found = [e for e in event_log.read(attempt.job_id, after=0).items if e["type"] == "metric"]
+    events_found = [e for e in event_log.read_events(attempt.job_id, after=0).items if e["type"] == "metric"]
     assert len(events_found) == 1

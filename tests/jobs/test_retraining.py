@@ -9,7 +9,7 @@ from jobs.actions.search import trials
 from jobs.kinds.train.payload import TrainPayload, TrainResult
 from jobs.models import Job
 from jobs.queries.runs import jobs as job_queries
-from jobs.queries.search.retraining import chosen_epoch, objective_of, shortfall
+from jobs.queries.search.retraining import chosen_epoch, find_shortfall, objective_of
 from jobs.spec.sections.fit import FitSpec
 from tests.factories import SEARCH, make_dataset, make_experiment, make_job, make_trials
 from tests.markup import text_of
@@ -57,14 +57,14 @@ def result(validation: tuple[float, float, float], test: tuple[float, float, flo
 def test_clearly_worse_means_that_the_intervals_do_not_overlap(
     training: Job, validation: Any, test: Any, part: str | None
 ) -> None:
-    found = shortfall(training, TrainResult.model_validate(result(validation, test)))
+    found = find_shortfall(training, TrainResult.model_validate(result(validation, test)))
     assert (found.part if found else None) == part
 
 
 def test_a_wide_spread_over_executions_widens_the_range(search: Job, training: Job) -> None:
     search.trials.filter(number=4).update(std=0.1)
     worse = TrainResult.model_validate(result((0.90, 0.94, 0.98), (0.70, 0.75, 0.80)))
-    assert shortfall(training, worse) is None
+    assert find_shortfall(training, worse) is None
 
 
 def test_the_warning_is_on_the_job_its_root_and_in_the_results_with_the_next_step(
@@ -73,7 +73,7 @@ def test_the_warning_is_on_the_job_its_root_and_in_the_results_with_the_next_ste
     assert results.apply(training, result((0.90, 0.94, 0.98), (0.40, 0.48, 0.56))) is None
     for job in (training, search):
         job = Job.objects.get(pk=job.pk)
-        [warning] = job_queries.detail(job).results["warnings"]
+        [warning] = job_queries.job_out(job).results["warnings"]
         assert (warning["code"], warning["job"]) == ("worse_than_trial", training.pk)
         text = text_of(browser_of(people.owner).get(f"/jobs/{job.pk}"))
         assert (f"{training.label.capitalize()} :" in text) is (job.pk == search.pk)

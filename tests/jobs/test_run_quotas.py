@@ -61,7 +61,7 @@ def test_attempts_share_the_events_of_their_project_by_slots(yard: Yard, elsewhe
     run_quotas.share_events(small.pk, 300)
     assert run_quotas.share_events(large.pk, 900) == 600
     assert run_quotas.share_events(other.pk, 5000) == 1000, "another project has a quota of its own"
-    assert quotas.shown(yard.project).events.used == 1200
+    assert quotas.quotas_out(yard.project).events.used == 1200
     attempt_end.finish(small.pk, Outcome.COMPLETED)
     assert run_quotas.share_events(large.pk, 900) == 900
 
@@ -91,9 +91,9 @@ def test_the_stored_bytes_of_events_and_points_count_exactly_also_after_a_compac
             attempt, table(step * 50, 50, "loss", "accuracy"), contract.Log(time=1.0, line="x" * 99)
         )
         assert Job.objects.get(pk=attempt.job_id).event_bytes == stored_bytes()
-    before = disk_use.of_project(yard.project.pk)
+    before = disk_use.bytes_of_project(yard.project.pk)
     Job.objects.filter(pk=attempt.job_id).update(event_bytes=F("event_bytes") + 5)
-    assert disk_use.of_project(yard.project.pk) == before + 5
+    assert disk_use.bytes_of_project(yard.project.pk) == before + 5
 
 
 def test_the_upgrade_counts_the_events_that_are_there(yard: Yard, worker: PretendWorker) -> None:
@@ -141,12 +141,14 @@ def test_checkpoints_above_the_disk_quota_are_refused_in_their_project_alone(
 ) -> None:
     attempt = placed(yard, worker)
     other = placed(yard, worker, project=elsewhere)
-    Project.objects.filter(pk=yard.project.pk).update(max_bytes=disk_use.of_project(yard.project.pk) + 10_000)
+    Project.objects.filter(pk=yard.project.pk).update(
+        max_bytes=disk_use.bytes_of_project(yard.project.pk) + 10_000
+    )
     worker.report(attempt, checkpoint(1, 4000))
-    disk_use.forget()
+    disk_use.forget_recent_bytes()
     run_quotas.require_within_disk(attempt.pk)
     worker.report(attempt, checkpoint(2, 9000))
-    disk_use.forget()
+    disk_use.forget_recent_bytes()
     with pytest.raises(QuotaReached, match="Files and events of project"):
         run_quotas.require_within_disk(attempt.pk)
     worker.report(other, checkpoint(1, 90_000))
@@ -157,10 +159,12 @@ def test_checkpoints_that_nothing_resumes_from_are_removed_before_a_run_is_refus
     yard: Yard, worker: PretendWorker
 ) -> None:
     attempt = placed(yard, worker)
-    Project.objects.filter(pk=yard.project.pk).update(max_bytes=disk_use.of_project(yard.project.pk) + 10_000)
+    Project.objects.filter(pk=yard.project.pk).update(
+        max_bytes=disk_use.bytes_of_project(yard.project.pk) + 10_000
+    )
     for step in range(1, 6):
         worker.report(attempt, checkpoint(step, 4000))
-    disk_use.forget()
+    disk_use.forget_recent_bytes()
     run_quotas.require_within_disk(attempt.pk)
     assert list(Checkpoint.objects.kept().order_by("step").values_list("step", flat=True)) == [4, 5]
 
@@ -177,7 +181,7 @@ def test_a_run_that_was_ended_for_the_quota_fails_and_can_be_retried_once_there_
     assert (job.state, job.error) == ("failed", error)
     Project.objects.filter(pk=yard.project.pk).update(max_bytes=8000)
     job.project.refresh_from_db()
-    disk_use.forget()
+    disk_use.forget_recent_bytes()
     with pytest.raises(QuotaReached):
         control.retry(job, by=yard.owner)
     Project.objects.filter(pk=yard.project.pk).update(max_bytes=None)

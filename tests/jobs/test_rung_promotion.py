@@ -128,7 +128,7 @@ def test_hyperband_runs_its_brackets_and_records_each_decision(yard: Yard, climb
     assert Counter(d.saw["promoted"] for d in decisions) == {True: 3, False: 6}
     assert all(d.saw["promoted"] == (d.value <= d.saw["cutoff"]) for d in decisions)
     trained = sum(Execution.objects.filter(trial__job=job).values_list("epochs", flat=True))
-    assert progress.of_job(job).total == trained == outcomes.search_of(job).epochs_planned(9)
+    assert progress.progress_of_job(job).total == trained == outcomes.search_of(job).epochs_planned(9)
 
 
 def test_asha_ends_with_every_trial_decided(yard: Yard, climber: Climber) -> None:
@@ -259,7 +259,7 @@ def test_the_remaining_time_counts_the_epochs_of_later_rungs(yard: Yard, climber
     job, trial = at_first_rung(yard, climber)
     Trial.objects.filter(pk=trial.pk).update(started=clock.seconds_from_now(-2), finished=clock.now())
     Trial.objects.filter(state="running").update(state="queued", started=None)
-    now = progress.of_job(Job.objects.get(pk=job.pk))
+    now = progress.progress_of_job(Job.objects.get(pk=job.pk))
     planned = outcomes.search_of(job).epochs_planned(9)
     assert (now.done, now.total, now.unit) == (1, planned, "epochs")
     assert now.eta_seconds == pytest.approx((planned - 1) * 2 / 4, rel=0.05)
@@ -351,7 +351,7 @@ def test_the_score_of_a_continued_trial_does_not_count_for_a_rung(yard: Yard, cl
 def test_a_trial_at_a_rung_is_shown_as_waiting_for_the_others(yard: Yard, climber: Climber) -> None:
     job, trial = at_first_rung(yard, climber)
     with CaptureQueriesContext(connection) as asked:
-        assert waiting.reasons(job)[trial.number] == waiting.AT_RUNG
+        assert waiting.waiting_reasons(job)[trial.number] == waiting.AT_RUNG
     assert not [query["sql"] for query in asked if '"values"' in query["sql"]], (
         "a poll of thousands asks this"
     )
@@ -364,12 +364,12 @@ def test_neither_a_continued_trial_nor_a_removed_bracket_distorts_the_remaining_
     job, trial = at_first_rung(yard, climber)
     Trial.objects.filter(pk=trial.pk).update(started=clock.seconds_from_now(-2), finished=clock.now())
     Trial.objects.filter(state="running").update(state="queued", started=None)
-    before = progress.of_job(Job.objects.get(pk=job.pk)).eta_seconds
+    before = progress.progress_of_job(Job.objects.get(pk=job.pk)).eta_seconds
     long = {"state": "completed", "started": clock.seconds_from_now(-9000), "finished": clock.now()}
     Trial.objects.filter(pk=job.trials.get(number=2).pk).update(until=900, epochs=9, **long)
-    assert progress.of_job(Job.objects.get(pk=job.pk)).eta_seconds == pytest.approx(before, rel=0.05)
+    assert progress.progress_of_job(Job.objects.get(pk=job.pk)).eta_seconds == pytest.approx(before, rel=0.05)
     Trial.objects.filter(pk=trial.pk).update(bracket=7, rung=7)
-    assert progress.of_job(Job.objects.get(pk=job.pk)).eta_seconds is not None
+    assert progress.progress_of_job(Job.objects.get(pk=job.pk)).eta_seconds is not None
 
 
 @pytest.mark.parametrize("algorithm", ["hyperband", "asha"])

@@ -37,10 +37,10 @@ def running(yard: Yard) -> Job:
 
 
 def test_tables_and_rest_show_the_epoch_of_a_running_trial(running: Job) -> None:
-    read = trial_columns.read(running)
+    read = trial_columns.read_columns(running)
     assert (read["epochs"][0], read["executions"][0]) == (2, 0)
     assert read["under_way"] == {"1": {"1": {"epochs": 2, "of": 3}}}
-    first, second = shown.trial(running.trials.get(number=1), best=None).executions
+    first, second = shown.trial_out(running.trials.get(number=1), best=None).executions
     assert (first.epochs, first.of_epochs) == (2, 3)
     assert (second.epochs, second.of_epochs) == (0, None)
 
@@ -81,21 +81,21 @@ def test_an_execution_that_ends_early_keeps_the_epochs_of_its_checkpoint(
 
 def test_the_progress_does_not_fall_when_a_search_is_paused_and_resumed(yard: Yard, running: Job) -> None:
     attempt = running.attempts.get()
-    before = progress.of_job(running).fraction
+    before = progress.progress_of_job(running).fraction
     control.pause(running, by=yard.owner)
     events_of(attempt, checkpoint(2))
     attempt_end.finish(attempt.pk, Outcome.PAUSED)
     pipeline.advance_all()
     paused = Job.objects.get(pk=running.pk)
     assert paused.state == "paused"
-    assert progress.of_job(paused).fraction == before > 0
+    assert progress.progress_of_job(paused).fraction == before > 0
     control.resume(paused, by=yard.owner)
     pipeline.advance_all()
     resumed = Job.objects.get(pk=running.pk)
-    assert progress.of_job(resumed).fraction == before
+    assert progress.progress_of_job(resumed).fraction == before
     control.stop(resumed, by=yard.owner)
     stopped = Job.objects.get(pk=running.pk)
-    assert (stopped.state, progress.of_job(stopped).fraction) == ("stopped", before)
+    assert (stopped.state, progress.progress_of_job(stopped).fraction) == ("stopped", before)
 
 
 def test_a_retried_execution_without_a_checkpoint_begins_at_zero(yard: Yard, running: Job) -> None:
@@ -109,6 +109,6 @@ def test_a_retried_execution_without_a_checkpoint_begins_at_zero(yard: Yard, run
 
 
 def test_running_executions_count_by_their_epochs(running: Job) -> None:
-    now = progress.of_job(running)
+    now = progress.progress_of_job(running)
     assert (now.done, now.total) == (0, 8)
     assert now.fraction == pytest.approx(2 / 3 / 8)

@@ -69,22 +69,22 @@ def test_an_error_reported_during_a_pass_is_not_overwritten_by_it(
 
 def test_a_job_that_no_scheduler_has_seen_shows_how_to_start_one(yard: Yard) -> None:
     job = yard.submit()
-    assert jobs.detail(job).why_waiting.endswith("manage.py scheduler")
+    assert jobs.job_out(job).why_waiting.endswith("manage.py scheduler")
     leases.hold(SCHEDULER_LEASE, "here", seconds=60)
-    assert jobs.detail(job).why_waiting == jobs.NOT_PLACED
+    assert jobs.job_out(job).why_waiting == jobs.NOT_PLACED
 
 
 def test_the_place_in_the_queue_is_by_priority_and_age(yard: Yard) -> None:
     submitted = [yard.submit(), yard.submit(), yard.submit(resources={"priority": 90})]
-    places = [queue.place_of(job) for job in submitted]
+    places = [queue.queue_position(job) for job in submitted]
     assert places == [2, 3, 1]
     assert [
-        entry.place for job in submitted for entry in queue.waiting(yard.owner) if entry.job == job
+        entry.place for job in submitted for entry in queue.waiting_jobs(yard.owner) if entry.job == job
     ] == places
     PretendWorker(slots=4)
     schedule.place()
     submitted[0].refresh_from_db()
-    assert queue.place_of(submitted[0]) is None
+    assert queue.queue_position(submitted[0]) is None
 
 
 def test_a_pass_without_waiting_rows_costs_two_statements(
@@ -226,7 +226,7 @@ def test_the_trials_of_a_search_on_gpus_run_on_workers_with_gpus(yard: Yard) -> 
     Worker.objects.filter(name="gpu").update(state=Worker.State.DRAINING)
     schedule.place()
     job.refresh_from_db()
-    assert set(waiting.reasons(job).values()) == {
+    assert set(waiting.waiting_reasons(job).values()) == {
         "No worker of pool default has a GPU; the Workers page shows why a worker uses no GPU."
     }
     Worker.objects.filter(name="gpu").update(state=Worker.State.UP)
@@ -253,7 +253,7 @@ def test_a_project_at_its_disk_quota_starts_nothing_and_stops_no_other(yard: Yar
         job=job, attempt=1, artifact=Artifact.objects.create(digest="9" * 64, bytes=200), role="log", name="l"
     )
     Job.objects.update(event_bytes=1)
-    disk_use.forget()
+    disk_use.forget_recent_bytes()
     worker = PretendWorker(slots=4)
     assert f"Files and events of project {project} use 202 bytes of its 100 bytes of disk." in waits(job)
     assert [a.job_id for a in worker.claim_all()] == [elsewhere.pk]

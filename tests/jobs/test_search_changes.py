@@ -43,7 +43,7 @@ def test_a_revised_search_has_a_new_revision_with_its_budget(yard: Yard, worker:
     assert old is not None and (new.number, new.reason, new.created_by) == (2, "dear enough", yard.owner)
     assert new.experiment == old.experiment and new.digest == new.spec.digest() != old.digest
     assert new.spec.search is not None and new.spec.search.max_trials == 2
-    (revised,) = [event for event in events.read(job.pk, after=0).items if event["type"] == "revised"]
+    (revised,) = [event for event in events.read_events(job.pk, after=0).items if event["type"] == "revised"]
     assert revised["revision"] == 2 and "Trials, at most: 2, previously 4" in revised["changes"]
     row = AuditEvent.objects.get(action="job.revise")
     assert (row.actor, row.detail["before"], row.detail["revision"]) == (yard.owner, 1, 2)

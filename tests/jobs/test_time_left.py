@@ -112,7 +112,7 @@ class Replay:
         for kind, spans in recording.steps.items():
             for ordinal, span in enumerate(spans, start=1):
                 self._step(kind, ordinal, span, second)
-        return progress.of_job(root)
+        return progress.progress_of_job(root)
 
     def _moment(self, second: float) -> dt.datetime:
         return self.submitted + dt.timedelta(seconds=second)
@@ -189,7 +189,7 @@ def test_a_running_step_counts_by_its_own_progress(replay: Replay) -> None:
     quantize.progress = {"done": 2, "total": 4, "time": replay._moment(39.9).timestamp()}
     quantize.save()
     root = Job.objects.get(pk=replay.root.pk)
-    assert progress.of_job(root).fraction == pytest.approx((12 + 4 + 2 / 4) / (12 + STEPS))
+    assert progress.progress_of_job(root).fraction == pytest.approx((12 + 4 + 2 / 4) / (12 + STEPS))
 
 
 @pytest.mark.parametrize("replay", [1.0], indirect=True)
@@ -204,7 +204,7 @@ def test_the_time_left_of_the_last_step_counts_down_and_then_is_unknown(
     for second in (45.25, 45.3, 46.0, 60.0):
         moment = replay._moment(second)
         monkeypatch.setattr(clock, "estimate", lambda moment=moment: moment)
-        left.append(progress.of_job(Job.objects.get(pk=replay.root.pk)).eta_seconds)
+        left.append(progress.progress_of_job(Job.objects.get(pk=replay.root.pk)).eta_seconds)
     assert left[0] is not None and left[1] is not None and left[0] > left[1]
     assert left[2:] == [None, None]
 
@@ -232,7 +232,7 @@ def test_a_paused_job_has_no_remaining_time_and_keeps_its_fraction(replay: Repla
     before = replay.at(23.0)
     assert before.eta_seconds is not None
     replay.root.state = "paused"
-    shown = progress.of_job(replay.root)
+    shown = progress.progress_of_job(replay.root)
     assert (shown.eta_seconds, shown.fraction) == (None, before.fraction)
     assert shown.fraction > 0
 
@@ -245,7 +245,7 @@ def test_a_slow_trial_does_not_increase_the_remaining_time(
     replay = Replay(yard, slow, monkeypatch, after={})
     assert replay.left_at(57.0) == pytest.approx(3.0, rel=0.1)
     monkeypatch.setattr(clock, "estimate", lambda: replay._moment(70.0))
-    left = progress.of_job(replay.root).eta_seconds
+    left = progress.progress_of_job(replay.root).eta_seconds
     assert left is not None and 0 < left < 1
 
 
@@ -275,7 +275,7 @@ class Underway:
         job = Job.objects.get(pk=self.job.pk)
         now = job.attempts.latest("number").claimed + dt.timedelta(seconds=seconds)
         self.monkeypatch.setattr(clock, "estimate", lambda: now)
-        return progress.of_job(job).eta_seconds
+        return progress.progress_of_job(job).eta_seconds
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def join(yard: Yard, name: str) -> User:
 
 async def wait_for_subscription(broker: "redis.Redis") -> None:
     """Wait until this process has subscribed. A hint before that is lost, until the check each minute."""
-    channel = hints.channel("access")
+    channel = hints.channel_name("access")
     async with asyncio.timeout(60):
         while not broker.pubsub_numsub(channel)[0][1]:
             await asyncio.sleep(0.01)

@@ -212,7 +212,7 @@ def test_a_line_of_the_log_can_be_compared(caplog: pytest.LogCaptureFixture, as_
     settings = logging_settings(as_json=as_json)["formatters"]
     formatter = next(iter(settings.values()))
     made = formatter["()"](**{name: value for name, value in formatter.items() if name != "()"})
-    (anchor,) = audit_anchors.read(made.format(caplog.records[-1]), "the log")
+    (anchor,) = audit_anchors.read_anchors(made.format(caplog.records[-1]), "the log")
     assert (anchor.number, anchor.hash) == (event.number, AuditEvent.objects.get().hash)
 
 

@@ -39,13 +39,13 @@ def test_commands_are_shown_as_a_terminal_needs_them(monkeypatch: pytest.MonkeyP
     program._start.cache_clear()
     monkeypatch.setattr(program, "ROOT", tmp_path)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
-    assert program.command("up --port 0") == ".venv/bin/python manage.py up --port 0"
+    assert program.command_line("up --port 0") == ".venv/bin/python manage.py up --port 0"
     program._start.cache_clear()
     monkeypatch.setattr(sys, "prefix", "/opt/trainyard")
-    assert program.command("up") == "python manage.py up"
+    assert program.command_line("up") == "python manage.py up"
     program._start.cache_clear()
     monkeypatch.setattr(program, "IS_CHECKOUT", False)
-    assert program.command("up") == "trainyard up"
+    assert program.command_line("up") == "trainyard up"
     program._start.cache_clear()
 
 

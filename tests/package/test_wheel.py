@@ -118,7 +118,7 @@ def test_the_wheel_has_every_file_of_the_program(wheel: Path) -> None:
 
 
 def test_its_commands_and_version_are_those_of_the_program(trainyard: Path, folder: Path) -> None:
-    assert run(trainyard, folder, "version") == f"{program.version()}\n"
+    assert run(trainyard, folder, "version") == f"{program.program_version()}\n"
     assert not (folder / ".trainyard").exists()
     assert run(trainyard, folder, "up", "--help").startswith("usage: trainyard up ")
 
@@ -131,7 +131,7 @@ def test_pages_help_and_static_files_are_found(trainyard: Path, folder: Path, ur
         for address in re.findall(r'(?:src|href)="(/static/[^"]+)"', login.text):
             assert browser.get(address).status_code == 200, address
         document = browser.get("/api/v1/openapi.json").json()
-        assert document["info"]["version"] == program.version()
+        assert document["info"]["version"] == program.program_version()
         link = run(trainyard, folder, "adduser", "ada", "--admin").strip()
         entered = browser.get(link)
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', entered.text)
@@ -139,7 +139,7 @@ def test_pages_help_and_static_files_are_found(trainyard: Path, folder: Path, ur
         assert browser.post(entered.url, data={"csrfmiddlewaretoken": token[1]}).status_code == 200
         help_page = browser.get("/docs/guide/1-first-search")
         assert help_page.status_code == 200
-        assert f'<footer class="ty-foot">Trainyard {program.version()}</footer>' in help_page.text
+        assert f'<footer class="ty-foot">Trainyard {program.program_version()}</footer>' in help_page.text
 
 
 def test_the_main_path_runs_to_its_end(trainyard: Path, tmp_path: Path) -> None:

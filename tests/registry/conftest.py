@@ -63,7 +63,7 @@ def see(user: User, path: str, **query: Any) -> Any:
 def in_inbox(promotion: PromotionRequest, user: User) -> bool:
     """Return whether `user` may decide a request; the number in the navigation must agree with the inbox."""
     listed = list(home.approvals_to_decide(user))
-    assert home.approvals_waiting(user) == len(listed)
+    assert home.count_approvals_to_decide(user) == len(listed)
     return promotion in listed
 
 

@@ -11,7 +11,7 @@ from jobs import audit_chain, signing
 from jobs.actions.registry import releases
 from jobs.messages.release import Release, SignedRelease
 from jobs.models import AuditEvent, AuditHead, ReleaseRecord
-from jobs.queries.audit.audit_verification import ChainState, verify
+from jobs.queries.audit.audit_verification import ChainState, verify_chain
 from tests.registry.conftest import Yard
 from workers.serving.releases.verification import ReleaseRefused, ReleaseVerifier
 
@@ -58,7 +58,7 @@ def drop_the_last_row_knowing_the_key() -> None:
 def test_a_release_names_its_own_row_of_the_chain(published: ReleaseRecord) -> None:
     row = AuditEvent.objects.get(action="release.promote")
     assert published.body["release"]["audit"] == {"number": row.number, "hash": row.hash}
-    assert verify().holds
+    assert verify_chain().holds
 
 
 def test_the_signature_covers_the_anchor(published: ReleaseRecord) -> None:
@@ -77,14 +77,14 @@ def test_an_earlier_release_without_an_anchor_still_verifies(published: ReleaseR
     assert verifier().verify(signed) == Release.model_validate(earlier_release()["release"])
     assert signed.model_dump(mode="json") == earlier_release(), "earlier prediction servers read it too"
     ReleaseRecord.objects.update(body=earlier_release())
-    assert verify().holds
+    assert verify_chain().holds
 
 
 def test_a_release_shows_rows_that_were_dropped_with_the_key(published: ReleaseRecord) -> None:
     number = AuditEvent.objects.get(action="release.promote").number
     while AuditEvent.objects.filter(action="release.promote").exists():
         drop_the_last_row_knowing_the_key()
-    found = verify()
+    found = verify_chain()
     assert found.state == ChainState.TRUNCATED
     assert found.missing is not None
     assert found.missing[1] == number
@@ -103,7 +103,7 @@ def test_a_changed_release_is_found(published: ReleaseRecord, change: str) -> No
     else:
         body = {}
     ReleaseRecord.objects.update(body=body)
-    found = verify()
+    found = verify_chain()
     assert found.state == ChainState.RELEASE_CHANGED
     assert "release 1 of digits" in found.message
 
@@ -111,16 +111,16 @@ def test_a_changed_release_is_found(published: ReleaseRecord, change: str) -> No
 def test_a_release_of_an_earlier_signing_key_is_compared_too(published: ReleaseRecord) -> None:
     signing.private_key_file().unlink()
     signing.private_key_file().with_suffix(".pub").unlink()
-    assert verify().holds
+    assert verify_chain().holds
     while AuditEvent.objects.filter(action="release.promote").exists():
         drop_the_last_row_knowing_the_key()
-    assert verify().state == ChainState.TRUNCATED
+    assert verify_chain().state == ChainState.TRUNCATED
 
 
 def test_a_changed_row_is_named_before_a_changed_release(published: ReleaseRecord) -> None:
     ReleaseRecord.objects.update(body={})
     AuditEvent.objects.filter(number=1).update(target="model:other")
-    assert verify().state == ChainState.CHANGED
+    assert verify_chain().state == ChainState.CHANGED
 
 
 def test_each_release_has_the_anchor_of_its_time(yard: Yard) -> None:
@@ -129,4 +129,4 @@ def test_each_release_has_the_anchor_of_its_time(yard: Yard) -> None:
     releases.rollback(yard.endpoint, reason="bad", by=yard.approver)
     anchors = [record.body["release"]["audit"]["number"] for record in ReleaseRecord.objects.order_by("pk")]
     assert anchors == sorted(set(anchors))
-    assert verify().holds
+    assert verify_chain().holds

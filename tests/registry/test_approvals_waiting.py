@@ -32,7 +32,7 @@ def test_it_counts_what_the_inbox_lists(
     user = people[name]
     assert home.approvals_to_decide(user).count() == WAITING[name]
     with django_assert_num_queries(2):
-        assert home.approvals_waiting(user) == WAITING[name]
+        assert home.count_approvals_to_decide(user) == WAITING[name]
 
 
 def test_without_a_pending_request_one_short_query_is_enough(
@@ -40,28 +40,32 @@ def test_without_a_pending_request_one_short_query_is_enough(
 ) -> None:
     PromotionRequest.objects.update(state="rejected")
     with django_assert_num_queries(1) as asked:
-        assert home.approvals_waiting(people["approver"]) == 0
+        assert home.count_approvals_to_decide(people["approver"]) == 0
     assert "JOIN" not in asked.captured_queries[0]["sql"]
 
 
 def test_it_follows_the_roles_and_the_requests(people: dict[str, User], yard: Yard) -> None:
     Membership.objects.filter(user=yard.approver).update(role=Role.VIEWER)
-    assert home.approvals_waiting(yard.approver) == 0
+    assert home.count_approvals_to_decide(yard.approver) == 0
     Membership.objects.filter(user=yard.viewer).update(role=Role.APPROVER)
-    assert home.approvals_waiting(yard.viewer) == 3
+    assert home.count_approvals_to_decide(yard.viewer) == 3
     PromotionRequest.objects.filter(requested_by=yard.owner).update(single_person=True)
-    assert home.approvals_waiting(yard.owner) == 3
+    assert home.count_approvals_to_decide(yard.owner) == 3
     PromotionRequest.objects.filter(requested_by=yard.member).update(state="rejected")
-    assert home.approvals_waiting(yard.viewer) == 1
+    assert home.count_approvals_to_decide(yard.viewer) == 1
 
 
 def test_a_login_link_counts_nothing_of_the_person_who_made_it(people: dict[str, User], yard: Yard) -> None:
     user = yard.approver
     user.login_issuers = frozenset({yard.member.pk})
-    assert home.approvals_waiting(user) == home.approvals_to_decide(user).count() == 1
+    assert home.count_approvals_to_decide(user) == home.approvals_to_decide(user).count() == 1
 
 
 def test_an_account_that_was_switched_off_has_none(people: dict[str, User]) -> None:
     for name in ("owner", "root"):
         people[name].is_active = False
-        assert home.approvals_waiting(people[name]) == home.approvals_to_decide(people[name]).count() == 0
+        assert (
+            home.count_approvals_to_decide(people[name])
+            == home.approvals_to_decide(people[name]).count()
+            == 0
+        )

@@ -29,26 +29,26 @@ def test_who_logs_in_by_a_link_of_the_requester_is_not_named(yard: Yard) -> None
     invited = people.add_person("invited", by=root)
     yard.project.memberships.create(user=invited, role=Role.APPROVER)
     promotion = promotions.request(yard.version(), stage="staging", by=root)
-    assert "invited" in deciders.who_could(promotion)
+    assert "invited" in deciders.describe_deciders(promotion)
     link = people.create_login_link(invited, by=root)
     people.use_login_link(link.rsplit("/", 1)[-1])
-    assert "invited" not in deciders.who_could(promotion)
+    assert "invited" not in deciders.describe_deciders(promotion)
     people.use_login_link(people.create_login_link(invited, by=None).rsplit("/", 1)[-1])
-    assert "invited" in deciders.who_could(promotion)
+    assert "invited" in deciders.describe_deciders(promotion)
     # A password counts instead of the links.
     User.objects.filter(pk=invited.pk).update(password="x")
-    assert "invited" not in deciders.who_could(promotion)
+    assert "invited" not in deciders.describe_deciders(promotion)
 
 
 def test_who_made_the_version_is_not_named(yard: Yard) -> None:
-    assert "owner" not in deciders.who_could(yard.request(yard.version(by=yard.owner)))
+    assert "owner" not in deciders.describe_deciders(yard.request(yard.version(by=yard.owner)))
 
 
 def test_an_administrator_of_the_installation_is_named_without_a_membership(yard: Yard) -> None:
     promotion = yard.request()
     User.objects.create_superuser("aroot", password="x")
     User.objects.create_superuser("gone", password="x", is_active=False)
-    named = deciders.who_could(promotion)
+    named = deciders.describe_deciders(promotion)
     assert ("aroot" in named, "gone" in named) == (True, False)
 
 
@@ -60,11 +60,11 @@ def test_the_queries_do_not_grow_with_the_members(
         person = User.objects.create(username=f"a{number:02}", password="x")
         yard.project.memberships.create(user=person, role=Role.MEMBER if number < 40 else Role.APPROVER)
     with django_assert_max_num_queries(70):
-        assert deciders.who_could(promotion).startswith("a40, ")
+        assert deciders.describe_deciders(promotion).startswith("a40, ")
 
 
 def test_many_names_are_counted(yard: Yard) -> None:
     for number in range(6):
         person = User.objects.create(username=f"a{number}", password="x")
         yard.project.memberships.create(user=person, role=Role.APPROVER)
-    assert deciders.who_could(yard.request()) == "a0, a1, a2, a3 or others could decide it."
+    assert deciders.describe_deciders(yard.request()) == "a0, a1, a2, a3 or others could decide it."

@@ -20,7 +20,7 @@ LOOSE = GateRules(tolerance=0.5)
 @pytest.mark.parametrize("who", ["approver", "owner"])
 def test_approvers_and_admins_change_the_gates(yard: Yard, who: str) -> None:
     gate_rules.change(yard.model, LOOSE, by=getattr(yard, who))
-    assert queries.rules_of(queries.current(yard.model)) == LOOSE
+    assert queries.rules_of(queries.current_revision(yard.model)) == LOOSE
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_each_change_is_a_revision_with_an_audit_row_that_has_the_difference(yar
     gate_rules.change(yard.model, LOOSE, comment=" a pilot ", by=yard.approver)
     floors = (Floor(metric="roc_auc", limit=0.7),)
     gate_rules.change(yard.model, GateRules(metric="roc_auc", floors=floors), by=yard.second_approver)
-    newest, first = queries.history(yard.model)
+    newest, first = queries.gates_history(yard.model)
     assert (newest.revision, newest.changed_by) == (2, "second-approver")
     assert newest.differences == [
         "metric: the objective → roc_auc", "tolerance: 0.5 → 0.01", "floor:roc_auc: added, limit 0.7",
@@ -56,7 +56,7 @@ def test_a_change_of_rules_that_were_read_before_another_change_is_refused(yard:
     gate_rules.change(yard.model, LOOSE, seen=0, by=yard.approver)
     with pytest.raises(StaleState, match="revision 1, not 0"):
         gate_rules.change(yard.model, GateRules(tolerance=0.2), seen=0, by=yard.second_approver)
-    assert queries.current(yard.model).rules == LOOSE  # type: ignore[union-attr]
+    assert queries.current_revision(yard.model).rules == LOOSE  # type: ignore[union-attr]
 
 
 def test_an_open_request_keeps_the_rules_it_was_made_under_even_when_its_gates_run_again(yard: Yard) -> None:
@@ -67,8 +67,8 @@ def test_an_open_request_keeps_the_rules_it_was_made_under_even_when_its_gates_r
     with pytest.raises(StaleState, match="are running again"):
         promotions.approve(waiting, by=yard.approver)
     waiting.refresh_from_db()
-    assert queries.number_of(waiting.gate_revision) == 1
-    assert queries.number_of(yard.request().gate_revision) == 2
+    assert queries.revision_number(waiting.gate_revision) == 1
+    assert queries.revision_number(yard.request().gate_revision) == 2
 
 
 def own_change(yard: Yard) -> PromotionRequest:

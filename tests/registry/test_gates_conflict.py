@@ -14,4 +14,4 @@ def test_after_a_conflict_the_gates_can_be_saved_over_the_revision_that_is_shown
     assert (refused.status_code, "saved revision 1" in " ".join(text.split())) == (409, True)
     assert 'name="revision" value="1"' in text
     assert browser.post("/models/digits/gates", form | {"revision": "1"}).status_code == 303
-    assert queries.rules_of(queries.current(yard.model)).tolerance == 0.02
+    assert queries.rules_of(queries.current_revision(yard.model)).tolerance == 0.02

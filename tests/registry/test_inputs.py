@@ -52,7 +52,7 @@ def trained(yard: Yard, *, size: int = 4, described: dict[str, Any] = ROOMS, **r
 
 
 def names(version: ModelVersion) -> list[str]:
-    return [position.name for position in vector_inputs.positions(version)]
+    return [position.name for position in vector_inputs.vector_positions(version)]
 
 
 def shown(yard: Yard, tab: str) -> str:
@@ -96,7 +96,8 @@ def test_arrays_of_numbers_are_named_by_their_items(yard: Yard) -> None:
     described = {**ROOMS, "features": ["p"], "inputs": ["p_0", "p_1"], "preview": [{"p": [3, 4]}]}
     version = trained(yard, size=2, described=described)
     assert names(version) == ["p_0", "p_1"]
-    assert [position.value_in({"p": [3, 4]}) for position in vector_inputs.positions(version)] == [3, 4]
+    positions = vector_inputs.vector_positions(version)
+    assert [position.value_in({"p": [3, 4]}) for position in positions] == [3, 4]
 
 
 def test_a_row_is_encoded_as_the_engine_encodes_it(yard: Yard) -> None:
@@ -111,7 +112,8 @@ def test_a_row_is_encoded_as_the_engine_encodes_it(yard: Yard) -> None:
     described = make_profile(table, encoded)
     version = trained(yard, size=encoded.x.shape[1], described=described.model_dump(mode="json"))
     made = [
-        [position.value_in(row) for position in vector_inputs.positions(version)] for row in described.preview
+        [position.value_in(row) for position in vector_inputs.vector_positions(version)]
+        for row in described.preview
     ]
     np.testing.assert_array_equal(np.array(made, np.float32), encoded.x)
 

@@ -216,7 +216,7 @@ def test_code_that_a_version_names_is_not_deleted(yard: Yard, trainer: User) -> 
         deletions.delete(code, by=yard.owner)
     assert [each.why for each in refused.value.referrers] == ["cannot be loaded without it"]
     kept = set(code.files.values_list("artifact", flat=True))
-    assert not kept & set(references.unreferenced().values_list("pk", flat=True))
+    assert not kept & set(references.unreferenced_artifacts().values_list("pk", flat=True))
 
     Job.objects.all().delete()
     deletion = deletions.delete(version, by=yard.owner)

@@ -8,7 +8,7 @@ from jobs.errors import BadInput, Conflict, Forbidden, GatesOpen, NotFound, Stal
 from jobs.kinds.gate.payload import GateResult
 from jobs.messages.release import ReplicaReport, SignedRelease
 from jobs.models import AuditEvent, PromotionRequest, ReleaseRecord, User
-from jobs.queries.audit.audit_verification import verify
+from jobs.queries.audit.audit_verification import verify_chain
 from jobs.store import store
 from tests.registry.conftest import BAD_GATES, GOOD_GATES, OPEN_GATES, Yard, judge
 
@@ -67,7 +67,7 @@ def test_approval_releases_the_version(yard: Yard) -> None:
     assert (promotion.state, promotion.generation) == (State.APPROVED, 1)
     assert (endpoint.production, endpoint.generation) == (promotion.version, 1)
     assert ReleaseRecord.objects.get().promotion == promotion
-    assert verify().holds
+    assert verify_chain().holds
 
 
 @pytest.mark.parametrize("who", ["member", "viewer"])

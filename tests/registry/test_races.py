@@ -16,7 +16,7 @@ from jobs.actions.registry import promotions, releases
 from jobs.errors import Conflict, StaleState
 from jobs.messages.release import SignedRelease
 from jobs.models import Decision, PromotionRequest, ReleaseRecord
-from jobs.queries.audit.audit_verification import verify
+from jobs.queries.audit.audit_verification import verify_chain
 from tests.registry.conftest import Yard, make_yard
 
 ROUNDS = 50
@@ -70,7 +70,7 @@ def test_of_two_approvers_one_wins_fifty_times(yard: Yard) -> None:
     assert ends == {("stale_state", "won"): ROUNDS}
     generations = list(ReleaseRecord.objects.order_by("pk").values_list("generation", flat=True))
     assert generations == list(range(1, ROUNDS + 1))
-    assert verify().holds
+    assert verify_chain().holds
 
 
 def test_an_approval_and_a_withdrawal_do_not_both_happen(yard: Yard) -> None:
@@ -86,7 +86,7 @@ def test_an_approval_and_a_withdrawal_do_not_both_happen(yard: Yard) -> None:
         assert sorted(result) == ["stale_state", "won"]
         released = yard.endpoint.generation - before
         assert (waiting.state, released) in (("approved", 1), ("withdrawn", 0))
-    assert verify().holds
+    assert verify_chain().holds
 
 
 def test_a_rollback_and_an_approval_give_one_order_of_generations(yard: Yard) -> None:
@@ -106,7 +106,7 @@ def test_a_rollback_and_an_approval_give_one_order_of_generations(yard: Yard) ->
         assert yard.endpoint.production == newest.version
         if result[0] == "stale_state":
             promotions.withdraw(fresh(waiting), by=yard.member)
-    assert verify().holds
+    assert verify_chain().holds
 
 
 def test_two_promotions_to_one_endpoint_do_not_overtake_each_other(yard: Yard) -> None:

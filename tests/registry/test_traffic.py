@@ -132,7 +132,7 @@ def test_figures_merge_replicas_and_versions(yard: Yard) -> None:
     send(yard, interval(ago(20), 1, counts(97, milliseconds=10, rows=40, batches={0: 10}, waiting=3)))
     slow = counts(3, milliseconds=500, errors={400: 5, 503: 1})
     send(yard, interval(ago(20), 2, slow), replica="there")
-    answer = queries.of_endpoint(yard.endpoint, "15m")
+    answer = queries.traffic_of_endpoint(yard.endpoint, "15m")
     assert (answer.step_seconds, len(answer.points), answer.end) == (10, 90, ago(3))
     total = answer.total
     assert (total.requests, total.failed, total.errors) == (106, 6, {"400": 5, "503": 1})
@@ -143,7 +143,7 @@ def test_figures_merge_replicas_and_versions(yard: Yard) -> None:
     (point,) = [point for point in answer.points if point.requests]
     assert (point.at, point.requests_per_second) == (ago(20), 10.6)
     assert {replica.name: replica.requests for replica in answer.replicas} == {"here": 97, "there": 9}
-    only = queries.of_endpoint(yard.endpoint, "15m", version=2).total
+    only = queries.traffic_of_endpoint(yard.endpoint, "15m", version=2).total
     assert (only.requests, only.p50_ms) == (9, pytest.approx(500, rel=0.02))
 
 
@@ -152,7 +152,7 @@ def test_every_range_has_every_request_of_its_time_once(yard: Yard, range_: str)
     for sequence, age in enumerate((20, 3000, 5 * 3600, 20 * 3600, 6 * 86_400, 29 * 86_400), start=1):
         send(yard, interval(ago(age), 1, counts(1)), sequence=sequence)
     traffic.fold()
-    answer = queries.of_endpoint(yard.endpoint, range_)
+    answer = queries.traffic_of_endpoint(yard.endpoint, range_)
     expected = 1 + list(queries.RANGES).index(range_)
     assert answer.total.requests == expected
     assert sum(point.requests for point in answer.points) == expected
@@ -164,10 +164,10 @@ def test_the_first_point_of_a_range_has_all_of_its_requests_just_after_the_hour(
 ) -> None:
     now = NOW.replace(second=1)
     set_clock(monkeypatch, now)
-    begin = queries.of_endpoint(yard.endpoint, range_).begin
+    begin = queries.traffic_of_endpoint(yard.endpoint, range_).begin
     send(yard, interval(begin, 1, counts(3)), sent=now)
     traffic.fold()
-    first = queries.of_endpoint(yard.endpoint, range_).points[0]
+    first = queries.traffic_of_endpoint(yard.endpoint, range_).points[0]
     assert (first.at, first.requests) == (begin, 3)
 
 

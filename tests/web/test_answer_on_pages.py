@@ -27,7 +27,7 @@ def test_the_home_page_has_the_best_score_of_all_trials(
 ) -> None:
     monkeypatch.setattr(home, "SPARK_POINTS", 1)
     search.trials.filter(number=1).update(score=0.99)
-    (running,) = home.home(people.owner).running
+    (running,) = home.home_page(people.owner).running
     assert running.best == 0.99
 
 

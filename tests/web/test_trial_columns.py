@@ -48,7 +48,7 @@ def browser(people: People) -> Client:
 
 
 def test_trials_are_columns_in_the_order_of_their_numbers(search: Job) -> None:
-    read = trial_columns.read(search)
+    read = trial_columns.read_columns(search)
     assert read["number"] == [1, 2, 3, 4]
     assert [read["states"][code] for code in read["state"]] == ["completed"] * 4
     assert read["values"]["units"] == [16, 32, 48, 64]
@@ -59,13 +59,13 @@ def test_trials_are_columns_in_the_order_of_their_numbers(search: Job) -> None:
 
 
 def test_after_a_cursor_only_changed_trials_are_returned(search: Job, people: People) -> None:
-    before = trial_columns.read(search)["cursor"]
-    assert trial_columns.read(search, after=before)["number"] == []
+    before = trial_columns.read_columns(search)["cursor"]
+    assert trial_columns.read_columns(search, after=before)["number"] == []
     values = {"units": 64, "learning_rate": 0.001, "optimizer": "adam"}
     trials.queue_by_hand(search, values, by=people.owner)
     move_trial(search.trials.get(number=2), "queued")
     search.refresh_from_db()
-    again = trial_columns.read(search, after=before)
+    again = trial_columns.read_columns(search, after=before)
     assert (again["number"], again["whole"], again["total"]) == ([2, 5], False, 5)
 
 
@@ -74,19 +74,19 @@ def test_a_trial_is_returned_that_ended_after_events_with_many_points(
 ) -> None:
     monkeypatch.setattr(event_log, "POINTS_PER_SLICE", 3)
     search.trials.filter(number=3).update(state="running")
-    before = trial_columns.read(search)["cursor"]
+    before = trial_columns.read_columns(search)["cursor"]
     many = {"points": [["loss", x, 0.5, 1.0] for x in range(4)]}
     events.append(search.pk, [events.event("metric", search, **many)] * 2)
     move_trial(search.trials.get(number=3), "completed")
     search.refresh_from_db()
-    assert trial_columns.read(search, after=before)["number"] == [3]
+    assert trial_columns.read_columns(search, after=before)["number"] == [3]
 
 
 def test_an_old_cursor_returns_all_trials(search: Job) -> None:
-    before = trial_columns.read(search)["cursor"]
+    before = trial_columns.read_columns(search)["cursor"]
     events.append(search.pk, [events.event("progress", search)] * (trial_columns.EVENTS_BEHIND + 1))
     search.refresh_from_db()
-    assert trial_columns.read(search, after=before)["whole"]
+    assert trial_columns.read_columns(search, after=before)["whole"]
 
 
 def test_the_number_of_queries_does_not_depend_on_the_number_of_trials(
@@ -137,7 +137,7 @@ def test_attempts_that_overlap_on_a_worker_have_lanes_of_their_own(search: Job) 
     third.save(update_fields=["worker"])
     first.outcome, first.ended = "lost", timezone.now() + timedelta(seconds=5)
     first.save(update_fields=["outcome", "ended"])
-    read = timeline.read(search, now=timezone.now() + timedelta(seconds=9))
+    read = timeline.read_timeline(search, now=timezone.now() + timedelta(seconds=9))
     assert read["workers"] == ["annex", "box"]
     assert (read["trial"], read["worker"], read["lane"]) == ([1, 2, 3], [1, 1, 0], [0, 1, 0])
     assert read["outcome"] == ["lost", "", ""]
@@ -156,7 +156,7 @@ def test_the_trials_of_one_attempt_follow_each_other_in_its_lane(search: Job) ->
     for trial in (done, second, waiting):
         trial.started = None if trial is waiting else begin
         trial.save(update_fields=["started", "finished", "state"])
-    read = timeline.read(search, now=begin + timedelta(seconds=9))
+    read = timeline.read_timeline(search, now=begin + timedelta(seconds=9))
     lengths = [round(end - start) for start, end in zip(read["start"], read["end"], strict=True)]
     assert (read["trial"], read["lane"], lengths) == ([1, 2, 3], [0, 0, 0], [4, 3, 2])
     assert read["outcome"] == ["pruned", "completed", ""]
@@ -182,7 +182,7 @@ def test_greater_numbers_are_scaled_to_greater_numbers(sampling: Any) -> None:
 
 def test_the_request_for_importance_has_the_direction_and_the_choices(people: People) -> None:
     job = seed_search(people.project, by=people.owner, trials=12)
-    request = importance.request(job)
+    request = importance.analysis_request(job)
     assert request.direction == "max"
     assert request.choices == {"optimizer": ("adam", "rmsprop", "sgd")}
 
@@ -196,7 +196,7 @@ def test_importance_needs_ten_completed_trials(search: Job, browser: Client) -> 
 def test_importance_counts_pruned_trials_and_knows_whether_the_search_is_over(search: Job) -> None:
     search.trials.filter(number__gt=1).update(state="pruned")
     search.state = "completed"
-    said = importance.shown(search)
+    said = importance.importance_out(search)
     assert (said.completed, said.pruned, said.over) == (1, 3, True)
     assert not Analysis.objects.exists()
 
@@ -207,9 +207,9 @@ def test_a_result_has_the_number_of_its_trials(search: Job, monkeypatch: Any) ->
     assert claimed is not None
     assert analyses.claim(search, Analysis.Kind.IMPORTANCE) is None, "two compute at a time"
     analyses.finish(claimed, trials=4, result={"used": 4})
-    assert importance.shown(search).state == "fresh"
+    assert importance.importance_out(search).state == "fresh"
     move_trial(search.trials.get(number=3), "queued")
-    stale = importance.shown(search)
+    stale = importance.importance_out(search)
     assert (stale.state, stale.trials, stale.completed) == ("stale", 4, 3)
 
 
@@ -222,7 +222,7 @@ def test_a_result_of_an_earlier_release_is_computed_again(search: Job, monkeypat
         trials=4,
         result={"used": 4, "trees": 64, "explained": 0.9, "importances": [entry]},
     )
-    said = importance.shown(search)
+    said = importance.importance_out(search)
     assert (said.state, said.result, said.trials) == ("missing", None, 0)
 
 
@@ -274,6 +274,6 @@ def test_downloaded_curves_contain_repeated_epochs_once(search: Job, browser: Cl
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@A1", "\t=1", "\r=1"])
 def test_only_texts_are_escaped_against_formulas(text: str) -> None:
-    assert exports.cell(text) == f"'{text}"
-    assert exports.cell(-1.5) == -1.5
-    assert exports.cell("adam") == "adam"
+    assert exports.csv_cell(text) == f"'{text}"
+    assert exports.csv_cell(-1.5) == -1.5
+    assert exports.csv_cell("adam") == "adam"

@@ -60,7 +60,9 @@ def test_a_trial_is_retrained_as_an_experiment_of_its_own(
 def test_a_queued_trial_shows_why_it_waits(browser: Client, search: Job) -> None:
     browser.post(f"/jobs/{search.pk}/trials/1/again")
     for path in (f"/jobs/{search.pk}", f"/jobs/{search.pk}/trials/3"):
-        assert f"start one with: {program.command('worker --pool default')}" in text_of(browser.get(path))
+        assert f"start one with: {program.command_line('worker --pool default')}" in text_of(
+            browser.get(path)
+        )
     make_attempt(search, make_worker(slots=1), trial=search.trials.get(number=1))
     assert "Needed: 1 of the 1 slot of pool default; 0 free now." in browser.get(path).content.decode()
 

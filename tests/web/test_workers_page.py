@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from jobs.messages.warm_processes import Warm
 from jobs.models import Worker
-from jobs.queries.runs.workers import kept_warm
+from jobs.queries.runs.workers import warm_processes
 from tests import factories
 from tests.markup import text_of
 from tests.people import People, browser_of
@@ -47,7 +47,7 @@ def test_a_standby_is_shown_with_environment_state_and_memory(browser: Client) -
 @pytest.mark.parametrize("rows", [[], ["nonsense"], [{"kind": "oven"}]])
 def test_a_worker_without_warm_processes_shows_so(browser: Client, rows: list[Any]) -> None:
     row = worker(*rows)
-    assert kept_warm(row) == []
+    assert warm_processes(row) == []
     assert "No standby process" in browser.get(f"/workers/{row.pk}").content.decode()
 
 

@@ -120,7 +120,7 @@ def build() -> Api:
     """Return the API with every resource mounted."""
     api = Api(
         title="Trainyard",
-        version=program.version(),
+        version=program.program_version(),
         description=openapi.DESCRIPTION,
         urls_namespace="api",
         auth=[Credentials()],

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from jobs import clock
 from jobs.actions.people import people, tokens
-from jobs.queries.people.people import accounts
+from jobs.queries.people.people import people_accounts
 
 TRAINER, APPROVER = "ada", "grace"
 TOKEN_LIFETIME = timedelta(days=7)
@@ -23,7 +23,7 @@ class DemoPerson:
 
 def create_demo_person(name: str) -> DemoPerson:
     """Return a demo user with a new token; create the user if needed."""
-    user = accounts().filter(username=name).first() or people.add_person(name, by=None)
+    user = people_accounts().filter(username=name).first() or people.add_person(name, by=None)
     _, token = tokens.create(
         user, by=user, scopes=SCOPES[name], name="demo", expires=clock.now() + TOKEN_LIFETIME
     )
@@ -32,5 +32,5 @@ def create_demo_person(name: str) -> DemoPerson:
 
 def demo_login_link(name: str, page: str) -> str:
     """Return the path of a new link that logs a demo user in once and opens `page`."""
-    user = accounts().get(username=name)
+    user = people_accounts().get(username=name)
     return f"{people.create_login_link(user, by=None)}?{urlencode({'next': page}, safe='/')}"

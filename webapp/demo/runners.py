@@ -58,7 +58,7 @@ def kill_runner(job: Job, *, by: User) -> KilledRunner:
 
 def _kill_one(job: Job) -> KilledRunner | None:
     """Kill the runner of a training that has a checkpoint; return None if there is none now."""
-    for training in resumable.of_job(job):
+    for training in resumable.resumable_trainings(job):
         runner = _runner(training.attempt)
         # It may have ended by itself.
         with suppress(ProcessLookupError):

@@ -159,7 +159,7 @@ async def _require_upload(part: Part) -> None:
         NotFound: it was deleted since the view allowed the part. Then its file is deleted too.
     """
     if not await _in_thread(lambda: resumable_uploads.extend(part.key)):
-        await asyncio.to_thread(upload_files.forget, part.key)
+        await asyncio.to_thread(upload_files.delete_file, part.key)
         raise NotFound("The upload was deleted, or has expired.")
 
 

@@ -5,7 +5,7 @@ The last places are for people who are logged in and for tokens, and `/healthz` 
 
 from collections import Counter
 
-from jobs.client_addresses import network_of
+from jobs.client_addresses import client_network
 from webapp.http_errors import Throttled, Unavailable
 from webapp.limits.callers import find_caller
 from webapp.limits.refusals import Application, Message, Receive, Scope, Send, refuse
@@ -29,7 +29,7 @@ class LimitRequests:
             await self._application(scope, receive, send)
             return
         # Behind a trusted proxy, the address that the proxy reports.
-        address = network_of((scope.get("client") or ("",))[0])
+        address = client_network((scope.get("client") or ("",))[0])
         self._by_address[address] += 1
         is_counted = True
 

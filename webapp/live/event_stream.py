@@ -12,7 +12,7 @@ from jobs.actions.people import tokens
 from jobs.errors import TrainyardError
 from jobs.models import Job, User
 from jobs.queries.people.people import active_user
-from jobs.queries.people.sessions import is_open
+from jobs.queries.people.sessions import is_open_session
 from jobs.queries.runs.events import Slice
 from webapp.live.hub import hub
 
@@ -91,7 +91,7 @@ def _require_valid(reader: Reader) -> User:
         raise TrainyardError("This account is closed.", code="unauthenticated")
     if reader.token_id is not None and not tokens.still_reads(reader.token_id):
         raise TrainyardError("This token was revoked or has expired.", code="unauthenticated")
-    if reader.session is not None and not is_open(reader.session, user):
+    if reader.session is not None and not is_open_session(reader.session, user):
         raise TrainyardError("This session has ended.", code="unauthenticated")
     # As on all pages; tokens keep reading.
     if reader.session is not None and access.lacks_second_factor(user):

@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 
 from jobs import hints
 from jobs.queries.runs import events
-from jobs.queries.runs.codec import Event, weight
+from jobs.queries.runs.codec import Event, event_weight
 
 log = logging.getLogger(__name__)
 
@@ -51,17 +51,17 @@ class WatchedJob:
     def add(self, items: list[Event]) -> None:
         """Append new events and evict the oldest."""
         self.ring.extend(items)
-        self.points += sum(map(weight, items))
+        self.points += sum(map(event_weight, items))
         while len(self.ring) > RING_EVENTS or self.points > RING_POINTS:
             oldest = self.ring.popleft()
             self.start = int(oldest["cursor"])
-            self.points -= weight(oldest)
+            self.points -= event_weight(oldest)
 
     def after(self, cursor: int, limit: int) -> list[Event] | None:
         """Return the events after `cursor`; None if the ring no longer contains them all."""
         if cursor < self.start:
             return None
-        return events.bounded((event for event in self.ring if event["cursor"] > cursor), limit)
+        return events.bounded_events((event for event in self.ring if event["cursor"] > cursor), limit)
 
 
 class Hub:
@@ -183,7 +183,7 @@ class Hub:
             try:
                 client = redis.Redis.from_url(settings.TRAINYARD_REDIS_URL)
                 async with client, client.pubsub(ignore_subscribe_messages=True) as pubsub:
-                    await pubsub.subscribe(hints.channel("events"), hints.channel("access"))
+                    await pubsub.subscribe(hints.channel_name("events"), hints.channel_name("access"))
                     # Hints of the time without a subscription are lost: all readers check their access.
                     self._subscriptions += 1
                     await self._notify_all()
@@ -199,7 +199,7 @@ class Hub:
         except (ValueError, TypeError):
             log.warning("an invalid hint was received: %r", data[:80])
             return
-        if channel == hints.channel("events"):
+        if channel == hints.channel_name("events"):
             if hint.get("root") in self._watched:
                 self._hinted.set()
             return
@@ -217,8 +217,8 @@ class Hub:
                 watched.changed.notify_all()
 
 
-_heads: Callable[[list[int]], Awaitable[dict[int, int]]] = database_sync_to_async(events.head)
-_read: Callable[..., Awaitable[events.Slice]] = database_sync_to_async(events.read)
+_heads: Callable[[list[int]], Awaitable[dict[int, int]]] = database_sync_to_async(events.newest_cursors)
+_read: Callable[..., Awaitable[events.Slice]] = database_sync_to_async(events.read_events)
 
 # One for each loop, because conditions and tasks belong to the loop that created them.
 _hubs: dict[asyncio.AbstractEventLoop, Hub] = {}

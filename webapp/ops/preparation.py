@@ -15,7 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 from jobs.actions.people.people import add_person, create_login_link
 from jobs.actions.people.tokens import service_token
 from jobs.messages.sandbox import INSTALL_BUBBLEWRAP, Level
-from jobs.queries.people.people import accounts
+from jobs.queries.people.people import people_accounts
 from jobs.signing import public_key_file
 from webapp.ops import new_database
 from webapp.ops.backup import copy_sqlite, dump_postgres
@@ -114,7 +114,7 @@ def _login_lines(web_url: str) -> list[str]:
     # A demo creates people of its own and prints their links.
     if settings.TRAINYARD_DEMO:
         return []
-    people = accounts().filter(is_active=True)
+    people = people_accounts().filter(is_active=True)
     if people.exclude(last_login=None).exists():
         return []
     first = people.filter(is_superuser=True).order_by("pk").first()

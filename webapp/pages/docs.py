@@ -42,7 +42,7 @@ RENAMED = {
 
 def folder() -> Path:
     """Return the folder of the documents."""
-    return program.folder("docs")
+    return program.resource_folder("docs")
 
 
 def documents() -> dict[str, Path]:

@@ -11,7 +11,7 @@ from webapp.pages.shortcuts import Request, page, render
 @page
 def home(request: Request) -> HttpResponse:
     """Show pending approvals, running and finished jobs, and the load of the workers."""
-    context = {"home": query.home(request.user), "pools": workers.pools(request.user)}
+    context = {"home": query.home_page(request.user), "pools": workers.pools_with_workers(request.user)}
     return render(request, "home.html", context, partial="live")
 
 

@@ -6,7 +6,7 @@ from django.http import HttpResponse, JsonResponse
 from django.urls import NoReverseMatch, path, reverse
 
 from jobs.queries.site_search import Hit
-from jobs.queries.site_search import search as find
+from jobs.queries.site_search import search_by_text as find
 from webapp.pages.shortcuts import Request, page
 
 # Of the query, in characters.

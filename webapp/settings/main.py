@@ -65,7 +65,7 @@ ASGI_APPLICATION = "webapp.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [program.folder("templates")],
+        "DIRS": [program.resource_folder("templates")],
         "APP_DIRS": True,
         "OPTIONS": {
             "builtins": [

@@ -366,13 +366,13 @@ def text_input(
 @register.simple_tag
 def program_version() -> str:
     """Show the version of this program."""
-    return program.version()
+    return program.program_version()
 
 
 @register.simple_tag
 def shell_command(*words: str) -> str:
     """Show the line that runs a command of this program in a terminal."""
-    return program.command(" ".join(words))
+    return program.command_line(" ".join(words))
 
 
 @register.simple_tag

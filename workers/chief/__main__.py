@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from django.conf import settings as django_settings
 
     from jobs.errors import TrainyardError
-    from jobs.queries.search.external_search import environment
+    from jobs.queries.search.external_search import chief_environment
     from jobs.spec.formats.reading import FormatError
     from workers.chief.search_setup import find_or_create_search
     from workers.chief.server import PortInUse, serve
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 folder=Path(django_settings.TRAINYARD_HOME) / "chiefs" / str(search.job_id),
                 ready=lambda port: show(
                     f"Search {search.job_id} {'starts' if search.is_new else 'resumes'}. For each script, "
-                    "with its own id:\n" + "\n".join(environment(settings.host, port))
+                    "with its own id:\n" + "\n".join(chief_environment(settings.host, port))
                 ),
             )
         )

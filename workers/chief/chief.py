@@ -13,7 +13,7 @@ from jobs.errors import StaleFence, StaleState
 from jobs.messages.event_cost import MESSAGE_COST
 from jobs.models import Job, Trial
 from jobs.queries.search import script_reports as queries
-from jobs.queries.search.external_search import external
+from jobs.queries.search.external_search import external_payload
 from jobs.states import FINAL, TRIAL_FINAL
 from workers.chief import conversion, protocol
 from workers.chief.connection_tracker import Address, ConnectionTracker, open_connections
@@ -89,7 +89,7 @@ class Chief:
     async def get_space(self, request: Any, peer: str) -> Any:
         """Return the search space as far as it is known."""
         del request, peer
-        search = await self.db(lambda: external(Job.objects.get(pk=self.job_id)).search)
+        search = await self.db(lambda: external_payload(Job.objects.get(pk=self.job_id)).search)
         known = conversion.hyperparameters(search.space, {})
         return protocol.message("GetSpaceResponse")(hyperparameters=known)
 
@@ -152,7 +152,7 @@ class Chief:
         async with self._quota.turn(peer, MESSAGE_COST + len(metrics)):
             await self.db(lambda: script_reports.update(self.job_id, name, metrics, step))
         self._connections.record_call(name.attempt, peer)
-        trial = await self.db(lambda: queries.find(self.job_id, name))
+        trial = await self.db(lambda: queries.find_trial(self.job_id, name))
         return protocol.message("UpdateTrialResponse")(trial=await self._trial(trial, name))
 
     async def end_trial(self, request: Any, peer: str) -> Any:
@@ -182,20 +182,20 @@ class Chief:
         """Return a trial with the metrics that were reported under this name."""
         del peer
         name = queries.parse_name(request.trial_id)
-        trial = await self.db(lambda: queries.find(self.job_id, name))
+        trial = await self.db(lambda: queries.find_trial(self.job_id, name))
         return protocol.message("GetTrialResponse")(trial=await self._trial(trial, name))
 
     async def get_best_trials(self, request: Any, peer: str) -> Any:
         """Return the best trials, each named by its last attempt: scripts name their files by it."""
         del peer
-        best = await self.db(lambda: queries.best(self.job_id, request.num_trials))
+        best = await self.db(lambda: queries.best_reported_trials(self.job_id, request.num_trials))
         named = [(trial, queries.TrialName(trial.number, trial.attempt)) for trial in best]
         return protocol.message("GetBestTrialsResponse")(trials=[await self._trial(*each) for each in named])
 
     async def _trial(self, trial: Trial, name: queries.TrialName) -> Any:
         def read() -> Any:
-            search = external(Job.objects.get(pk=self.job_id)).search
-            observed = queries.reported(self.job_id, name)
+            search = external_payload(Job.objects.get(pk=self.job_id)).search
+            observed = queries.reported_values(self.job_id, name)
             # The trial may have ended under another attempt. For this one it has not, so the script
             # continues.
             ended = trial.state in TRIAL_FINAL and trial.attempt == name.attempt
@@ -206,7 +206,7 @@ class Chief:
                 values_by_name=trial.values,
                 reported=observed,
                 maximized=[search.metric] if search.direction == "max" else [],
-                best=queries.best_of(observed, search) if ended else None,
+                best=queries.best_score(observed, search) if ended else None,
             )
 
         return await self.db(read)

@@ -62,7 +62,7 @@ def read_settings(arguments: Sequence[str] | None) -> Settings:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=program.command("chief"),
+        prog=program.command_line("chief"),
         description="Implements the chief of KerasTuner's distributed mode: unmodified scripts run the "
         "trials of one search. An open search of the same project and name is resumed.",
     )

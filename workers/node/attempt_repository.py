@@ -82,7 +82,7 @@ class DatabaseAttemptRepository:
 
     async def curves(self, search: int, *, known: Collection[int]) -> Mapping[int, Sequence[Curve]]:
         return await self._inputs.call(
-            lambda: learning_curves.newly_ended(search, known=known), timeout=CALL_TIMEOUT_SECONDS
+            lambda: learning_curves.newly_ended_curves(search, known=known), timeout=CALL_TIMEOUT_SECONDS
         )
 
     async def store_file(self, attempt: int, path: Path) -> StoredArtifact:

@@ -283,7 +283,7 @@ class Membership:
         return info
 
     def _send_canary(self, token: str) -> bool:
-        # `queue.canary` hides that the broker is down, so a connection of its own tests it first.
+        # `queue.send_canary` hides that the broker is down, so a connection of its own tests it first.
         client = redis.Redis.from_url(
             django_settings.TRAINYARD_REDIS_URL, socket_timeout=2, socket_connect_timeout=2
         )
@@ -293,7 +293,7 @@ class Membership:
             return False
         finally:
             client.close()
-        queue.canary(self.worker_id, token)
+        queue.send_canary(self.worker_id, token)
         return True
 
 

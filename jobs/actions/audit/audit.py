@@ -63,7 +63,7 @@ def record(
 
 def log_anchor() -> None:
     """Write the number and the hash of the last row to the log, which may be kept on another machine."""
-    log.info("audit anchor %s", audit_anchors.current().model_dump_json())
+    log.info("audit anchor %s", audit_anchors.current_anchor().model_dump_json())
 
 
 def name_of(row: Model) -> str:
@@ -89,7 +89,7 @@ def seal(reason: str, *, by: User | None) -> Verification:
     """
     with transaction.atomic():
         # Before the head is locked, which creates it if it was deleted.
-        found = audit_verification.verify()
+        found = audit_verification.verify_chain()
         if found.holds:
             raise Conflict("The audit chain is valid. There is nothing to seal.")
         head = _locked_head()
@@ -99,7 +99,7 @@ def seal(reason: str, *, by: User | None) -> Verification:
             message=found.message,
             rows=digest.rows,
             digest=digest.hex(),
-            releases=audit_anchors.newest_release(),
+            releases=audit_anchors.newest_release_id(),
             accepted=True,
             reason=reason,
         )

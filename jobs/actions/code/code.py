@@ -64,7 +64,7 @@ def store_files(project: Project, files: Sequence[CheckedFile], found: CodeFound
     contents = [sha256_of(file.place) for file in files]
     wanted = [Artifact(digest=stored.digest, bytes=stored.bytes) for stored in contents]
     # Versions of one model share most of their files.
-    quotas.require_room_on_disk(project, disk_use.added_by(wanted, project.pk))
+    quotas.require_room_on_disk(project, disk_use.bytes_added_by(wanted, project.pk))
     for file, stored in zip(files, contents, strict=True):
         store().put(file.place, size=stored.bytes)
     pairs = tuple(zip(files, contents, strict=True))

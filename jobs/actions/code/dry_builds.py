@@ -93,8 +93,8 @@ def is_ready(root: Job) -> bool:
     profile = version.profile if version is not None else None
     if version is None or profile is None:
         raise Conflict(f"the dataset version that job {root.pk} reads does not exist")
-    payload = dry_builds.payload_for(spec, version, profile)
-    found = dry_builds.built(revision.experiment.project, payload)
+    payload = dry_builds.dry_build_payload(spec, version, profile)
+    found = dry_builds.build_result(revision.experiment.project, payload)
     if found is None:
         _build_first(root, payload)
         return False

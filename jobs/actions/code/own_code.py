@@ -43,7 +43,7 @@ def require_present(project: Project, spec: ExperimentSpec) -> None:
     Raises:
         BadSpec: it does not have it.
     """
-    if found := code_checks.problems(project, spec):
+    if found := code_checks.code_problems(project, spec):
         raise BadSpec(found[0].message, [Problem(f"/spec{each.pointer}", each.message) for each in found])
 
 
@@ -86,7 +86,7 @@ def of_row(version: CodeVersion, exact: PackageSet | None = None) -> OwnCode:
     requirements = () if packages is None else tuple(packages.requirements)
     recorded = package_sets.NOTHING
     if requirements and exact is None:
-        recorded = package_sets.recorded_for(version)
+        recorded = package_sets.recorded_packages(version)
     return OwnCode(
         digest=version.digest,
         files=tuple(

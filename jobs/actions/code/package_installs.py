@@ -45,14 +45,14 @@ def request(version: CodeVersion, *, by: User, use: str = "", pool: str = "defau
         raise Conflict(f"{version} asks for no packages.", code="no_packages")
     for_engine = _use_of(version, use) == "models"
     _check_pool(pool)
-    if problems := environments.problems_of(version):
+    if problems := environments.requirement_problems(version):
         raise BadInput(problems[0], [Problem("/code", each) for each in problems])
     digest = digest_of(packages.requirements)
     payload = InstallPayload(code=version.digest, requirements=digest, for_engine=for_engine)
     with transaction.atomic():
         # Locked, so that of two requests at the same time the second finds the job of the first.
         quotas.locked(project)
-        rows = package_installs.open_jobs(version, for_engine=for_engine).filter(pool=pool)
+        rows = package_installs.open_installations(version, for_engine=for_engine).filter(pool=pool)
         if (job := rows.first()) is not None:
             return job
         quotas.require_room_for_job(project)

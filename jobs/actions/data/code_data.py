@@ -70,12 +70,12 @@ def request(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: 
         raise BadInput(problem, [Problem("/entry", problem)])
     if (taken := _why_taken(version, payload.dataset)) is not None:
         raise BadInput(taken, [Problem("/dataset", taken)])
-    if (known := code_data.known(version, payload, ended=not again)) is not None:
+    if (known := code_data.newest_equal_job(version, payload, ended=not again)) is not None:
         return known
     with transaction.atomic():
         # Locked, so that of two requests at the same time the second finds the job of the first.
         quotas.locked(project)
-        if (known := code_data.known(version, payload, ended=not again)) is not None:
+        if (known := code_data.newest_equal_job(version, payload, ended=not again)) is not None:
             return known
         quotas.require_room_for_job(project)
         job = submit.queue(

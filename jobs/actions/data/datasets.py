@@ -217,7 +217,7 @@ def together(files: Sequence[StoredUpload]) -> StoredUpload:
         raise _bad_file("images come in one archive: put the folders of all files into one zip or tar")
     for other in others:
         if other.source != first.source:
-            here, there = map(upload_formats.label_of, (first.source, other.source))
+            here, there = map(upload_formats.format_label, (first.source, other.source))
             formats = f"{there} data, and {first.name!r} has {here} data"
             raise _bad_file(f"{other.name!r} has {formats}; the files of a version have one format")
     return replace(first, further=tuple((other.artifact, other.name) for other in others))
@@ -257,7 +257,7 @@ def store_upload(upload: Upload, project: Project | None) -> StoredUpload:
     """
     if project is not None:
         quotas.require_room_on_disk(project, upload.path.stat().st_size)
-    source = upload_formats.source_of(upload.path, upload.name)
+    source = upload_formats.format_of_upload(upload.path, upload.name)
     if upload.sha256 and (found := sha256_of(upload.path).digest) != upload.sha256.lower():
         message = f"the received file has sha256 {found}, not {upload.sha256.lower()}"
         raise BadInput(message, [Problem("/sha256", message)])

@@ -20,7 +20,7 @@ def checked(project: Project, request: FetchRequest) -> Address:
     try:
         address = addresses.parse(request.url.strip())
         refusals.require_allowed(address)
-        upload_formats.source_named(request.file_name or address.name)
+        upload_formats.format_by_name(request.file_name or address.name)
     except BadAddress as error:
         raise _bad("/url", str(error)) from error
     except FetchFailed as error:

@@ -189,8 +189,8 @@ def reserve(claimed: Claimed, size: int) -> None:
         if row is None:
             raise NotHeld
         project = quotas.locked(_project_of(row))
-        quota, used = limits_of(project).bytes, disk_use.of_project(project.pk)
-        others = disk_use.being_received(project.pk) - row.reserved
+        quota, used = limits_of(project).bytes, disk_use.bytes_of_project(project.pk)
+        others = disk_use.bytes_being_received(project.pk) - row.reserved
         if used + others + size > quota:
             raise QuotaReached(disk_sentence(project, used + others, quota, adding=size))
         if not _own(claimed).update(reserved=size):
@@ -215,7 +215,9 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
     if row is None:
         raise NotHeld
     version, project = row.version, _project_of(row)
-    source = upload_formats.source_of(store().path(stored.digest), str(version.request.get("file", "")))
+    source = upload_formats.format_of_upload(
+        store().path(stored.digest), str(version.request.get("file", ""))
+    )
     with transaction.atomic():
         quotas.locked(project)
         done = _own(claimed).update(

@@ -22,7 +22,7 @@ from jobs.actions.storage import artifacts
 from jobs.errors import BadInput, DiskFull
 from jobs.models import Project, ResumableUpload, User
 from jobs.queries.data.resumable_uploads import bytes_to_come
-from jobs.queries.people.quotas import size_text
+from jobs.queries.people.quotas import format_bytes
 from jobs.spec.problems import Problem
 from jobs.store import StoredFile, store
 
@@ -50,7 +50,7 @@ def begin(project: Project, *, name: str, length: int, by: User) -> ResumableUpl
     access.require(by, project, access.Action.WRITE)
     # An archive may have any name, and is known once it is there.
     if Path(name).suffix:
-        upload_formats.source_named(name)
+        upload_formats.format_by_name(name)
     collect()
     _require_space(length)
     with transaction.atomic():
@@ -76,9 +76,9 @@ def _require_space(length: int) -> None:
     least = settings.TRAINYARD_MIN_FREE_BYTES
     if length > free - least:
         raise DiskFull(
-            f"The disk of the server has room for {size_text(max(free - least, 0))} of uploads, and this "
-            f"file has {size_text(length)}. Send it later, or ask the operator to free disk space "
-            f"({size_text(least)} stay free: TRAINYARD_MIN_FREE_BYTES)."
+            f"The disk of the server has room for {format_bytes(max(free - least, 0))} of uploads, and this "
+            f"file has {format_bytes(length)}. Send it later, or ask the operator to free disk space "
+            f"({format_bytes(least)} stay free: TRAINYARD_MIN_FREE_BYTES)."
         )
 
 
@@ -100,7 +100,7 @@ def terminate(upload: ResumableUpload) -> None:
     Raises:
         Locked: another request writes or uses its file, whose space would not be free.
     """
-    with upload_files.locked(upload.pk):
+    with upload_files.locked_file(upload.pk):
         end_used(upload)
 
 
@@ -110,7 +110,7 @@ def end_used(upload: ResumableUpload) -> None:
         ResumableUpload.objects.filter(pk=upload.pk).delete()
         if upload.reservation_id is not None:
             uploads.release(upload.reservation_id)
-    upload_files.forget(upload.pk)
+    upload_files.delete_file(upload.pk)
 
 
 def store_received(upload: ResumableUpload, project: Project | None, sha256: str = "") -> StoredUpload:
@@ -139,11 +139,11 @@ def store_received(upload: ResumableUpload, project: Project | None, sha256: str
         moved = StoredFile(upload.sha256, upload.length)
         store().complete(moved)
         return _adopted(upload, moved)
-    if (size := upload_files.received(upload.pk)) != upload.length:
+    if (size := upload_files.received_bytes(upload.pk)) != upload.length:
         raise _refused(f"only {size:,} of the {upload.length:,} bytes of {upload.name!r} have been received")
     path = upload_files.path_of(upload.pk)
-    with upload_files.locked(upload.pk):
-        upload_formats.source_of(path, upload.name)
+    with upload_files.locked_file(upload.pk):
+        upload_formats.format_of_upload(path, upload.name)
         file = upload_files.digest_of(upload.pk)
         _require_digest(file.digest, sha256)
         ResumableUpload.objects.filter(pk=upload.pk).update(sha256=file.digest)
@@ -152,7 +152,7 @@ def store_received(upload: ResumableUpload, project: Project | None, sha256: str
 
 
 def _adopted(upload: ResumableUpload, file: StoredFile) -> StoredUpload:
-    source = upload_formats.source_of(store().path(file.digest), upload.name)
+    source = upload_formats.format_of_upload(store().path(file.digest), upload.name)
     artifact = artifacts.adopt(file)
     ResumableUpload.objects.filter(pk=upload.pk).update(artifact=artifact)
     return StoredUpload(artifact, source, upload.name)

@@ -42,7 +42,9 @@ def request(version: DatasetVersion, split: Split, *, by: User, project: Project
     access.require(by, home, access.Action.WRITE)
     chosen = _checked(version, split)
     # Two requests at the same time may compute it twice, with the same result.
-    if split_overviews.is_of_profile(version, chosen) or split_overviews.job_of(version, chosen, [home]):
+    if split_overviews.is_of_profile(version, chosen) or split_overviews.overview_job(
+        version, chosen, [home]
+    ):
         return
     with transaction.atomic():
         quotas.require_room_for_job(home)

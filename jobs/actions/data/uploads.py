@@ -11,7 +11,7 @@ from jobs import clock
 from jobs.actions.people import quotas
 from jobs.errors import QuotaReached
 from jobs.models import Project, UploadReservation
-from jobs.queries.people.quotas import RAISE, disk_sentence, limits_of, uploads_being_prepared
+from jobs.queries.people.quotas import RAISE, count_uploads_being_prepared, disk_sentence, limits_of
 from jobs.queries.storage import disk_use
 
 LEASE_SECONDS = 60.0
@@ -39,7 +39,7 @@ def reserve(project: Project, size: int, *, held: int | None = None, seconds: fl
         rows.filter(until__lt=clock.now()).delete()
         others = rows if held is None else rows.exclude(pk=held)
         received = others.aggregate(total=Sum("bytes"))["total"] or 0
-        _require_room(project, size, reserved=received + disk_use.being_fetched(project.pk))
+        _require_room(project, size, reserved=received + disk_use.bytes_being_fetched(project.pk))
         until = clock.seconds_from_now(seconds)
         if held is not None and rows.filter(pk=held).update(bytes=size, until=until):
             return held
@@ -48,7 +48,7 @@ def reserve(project: Project, size: int, *, held: int | None = None, seconds: fl
 
 
 def _require_room(project: Project, size: int, *, reserved: int) -> None:
-    quota, used = limits_of(project).bytes, disk_use.of_project(project.pk)
+    quota, used = limits_of(project).bytes, disk_use.bytes_of_project(project.pk)
     if used + reserved + size > quota:
         raise QuotaReached(disk_sentence(project, used + reserved, quota, adding=size))
 
@@ -64,7 +64,7 @@ def require_fewer(project: Project, received: int = 0) -> None:
         QuotaReached: it has as many as it may have.
     """
     quota = limits_of(project).uploads
-    used = received + uploads_being_prepared(project)
+    used = received + count_uploads_being_prepared(project)
     if used >= quota:
         raise QuotaReached(
             f"Project {project} has {used:,} uploads that are received or prepared, and its quota is "

@@ -40,7 +40,7 @@ def create(
     """
     access.require(by, project, WRITE)
     _check_draft(draft)
-    frozen = plan.require_valid(project, spec, by=by) if draft is None else None
+    frozen = plan.require_valid_spec(project, spec, by=by) if draft is None else None
     with transaction.atomic():
         deletions.require_present(project)
         experiment = Experiment.objects.create(
@@ -87,7 +87,7 @@ def change(
     """
     access.require(by, experiment.project, WRITE)
     _check_draft(draft)
-    frozen = plan.require_valid(experiment.project, spec, by=by) if spec is not None else None
+    frozen = plan.require_valid_spec(experiment.project, spec, by=by) if spec is not None else None
     fields = _checked_fields(name, tags, notes)
     if spec is not None or draft is not None:
         # A draft that equals the newest revision is not kept: pages would mark the experiment as a draft.
@@ -189,7 +189,7 @@ def submit(experiment: Experiment, *, by: User) -> Job:
         if newest is None:
             raise BadInput(f"{experiment.name} has no spec yet", [Problem("/spec", "nothing to submit")])
         # A revision that older rules accepted may be invalid now, and its data may have changed.
-        plan.require_valid(experiment.project, newest.spec_json, by=by)
+        plan.require_valid_spec(experiment.project, newest.spec_json, by=by)
         return submitting.submit(newest, by=by)
 
 

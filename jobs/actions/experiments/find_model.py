@@ -67,7 +67,7 @@ def find_model(
     if profile is None:
         message = f"{slug} v{version.number} is {version.state}; choose a version that is ready"
         raise BadInput(message, [Problem("/version", message)])
-    room = workers.row_memory(RESOURCES)
+    room = workers.row_memory_of_pool(RESOURCES)
     spec = spec_for(slug, version.number, profile, budget, room)
     reasons = streamed_out(profile, room)
     name = name or names.free(names.search_of_templates(slug), newest_names(project))

@@ -46,7 +46,7 @@ def repeat_best(search: Job, *, by: User, executions: int | None = None) -> Job:
     if len(ranked) < 2:
         raise StaleState(f"search {search.pk} has fewer than two trials with a score and different values")
     if executions is None:
-        executions = answer.repeats(search, ranked) or answer.REPEATS
+        executions = answer.repeats_to_offer(search, ranked) or answer.REPEATS
     if not 2 <= executions <= MOST_EXECUTIONS:
         message = f"give 2 to {MOST_EXECUTIONS} executions, not {executions}"
         raise BadInput(message, [Problem("/executions", message)])

@@ -17,7 +17,7 @@ from django.utils.crypto import salted_hmac
 
 from jobs import clock
 from jobs.actions.audit import audit
-from jobs.client_addresses import network_of
+from jobs.client_addresses import client_network
 from jobs.errors import TooManyAttempts
 from jobs.models import LoginAttempts, LoginLink, Session, User
 
@@ -123,7 +123,7 @@ def attempt(step: Step, name: str, *, address: str) -> Iterator[CountedAttempt]:
     Raises:
         TooManyAttempts: the delay after earlier attempts has not passed. The secret must not be checked.
     """
-    address_key = _key("address", network_of(address)) if address else None
+    address_key = _key("address", client_network(address)) if address else None
     counted = CountedAttempt(_key(step, name.casefold()), address_key)
     counted.begin()
     try:

@@ -8,7 +8,7 @@ from jobs import access, hints
 from jobs.actions.audit import audit
 from jobs.errors import BadInput, StaleState
 from jobs.models import Project, User
-from jobs.queries.people.quotas import HIGHEST, column_of, revision_of
+from jobs.queries.people.quotas import HIGHEST, quota_column, quotas_revision
 from jobs.spec.problems import Problem
 
 
@@ -38,13 +38,13 @@ def change(
         raise BadInput("A quota is out of range.", found)
     with transaction.atomic():
         current = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-        if seen is not None and seen != revision_of(current):
+        if seen is not None and seen != quotas_revision(current):
             raise StaleState(f"The quotas of {project} were changed meanwhile: read them again.")
         changes = {
-            name: value for name, value in wanted.items() if getattr(current, column_of(name)) != value
+            name: value for name, value in wanted.items() if getattr(current, quota_column(name)) != value
         }
         if changes:
-            columns = {column_of(name): value for name, value in changes.items()}
+            columns = {quota_column(name): value for name, value in changes.items()}
             Project.objects.filter(pk=project.pk).update(**columns)
             audit.record("project.quotas", project, by=by, project=project, **changes)
             hints.send("schedule", project=project.pk)

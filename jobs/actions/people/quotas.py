@@ -4,9 +4,9 @@ from jobs.errors import QuotaReached
 from jobs.models import Artifact, Attempt, Project
 from jobs.queries.people.quotas import (
     RAISE,
+    count_unfinished_jobs,
     disk_sentence,
     limits_of,
-    unfinished_jobs,
     why_disk_is_full,
 )
 from jobs.queries.storage import disk_use
@@ -22,7 +22,7 @@ def require_room_for_job(project: Project) -> None:
     """
     project = locked(project)
     quota = limits_of(project).jobs
-    used = unfinished_jobs(project)
+    used = count_unfinished_jobs(project)
     if used >= quota:
         raise QuotaReached(
             f"Project {project} has {used:,} unfinished jobs, and its quota is {quota:,}. "
@@ -42,8 +42,8 @@ def require_room_for_artifact(project: Project, *artifacts: Artifact) -> None:
         QuotaReached: its files would exceed the disk quota.
     """
     project = locked(project)
-    quota, used = limits_of(project).bytes, disk_use.of_project(project.pk)
-    adding = disk_use.added_by(artifacts, project.pk)
+    quota, used = limits_of(project).bytes, disk_use.bytes_of_project(project.pk)
+    adding = disk_use.bytes_added_by(artifacts, project.pk)
     if used + adding > quota:
         raise QuotaReached(disk_sentence(project, used, quota, adding=adding))
 
@@ -56,7 +56,7 @@ def require_room_on_disk(project: Project, adding: int) -> None:
     Raises:
         QuotaReached: it does not fit.
     """
-    quota, used = limits_of(project).bytes, disk_use.recently(project.pk)
+    quota, used = limits_of(project).bytes, disk_use.recent_bytes(project.pk)
     if used + adding > quota:
         raise QuotaReached(disk_sentence(project, used, quota, adding=adding))
 

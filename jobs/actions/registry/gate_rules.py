@@ -39,8 +39,8 @@ def change(
     with transaction.atomic():
         # The row of the model orders concurrent changes.
         RegisteredModel.objects.select_for_update(of=("self",), no_key=True).get(pk=model.pk)
-        newest = queries.current(model)
-        number = queries.number_of(newest)
+        newest = queries.current_revision(model)
+        number = queries.revision_number(newest)
         if seen is not None and seen != number:
             raise StaleState(
                 f"The gates of {model.name} are at revision {number}, not {seen}: read them again."
@@ -56,7 +56,7 @@ def _create(
     """Create the revision after the newest one, with its audit row."""
     revision = GateRevision.objects.create(
         model=model,
-        number=queries.number_of(newest) + 1,
+        number=queries.revision_number(newest) + 1,
         rules_json=rules.model_dump(mode="json"),
         comment=comment,
         created_by=by,
@@ -86,7 +86,7 @@ def _require_valid(model: RegisteredModel, rules: GateRules, comment: str, by: U
 
 def _check_metrics(model: RegisteredModel, rules: GateRules) -> None:
     """Refuse metrics that the newest version's predictions do not have; all fit if its data are unknown."""
-    task = versions.task(model)
+    task = versions.task_of_model(model)
     found = rules.problems(task) if task is not None else []
     if found:
         raise BadInput(

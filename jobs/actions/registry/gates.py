@@ -8,7 +8,7 @@ from jobs.errors import GatesOpen
 from jobs.kinds.gate.payload import GateResult
 from jobs.models import GateRevision, PromotionRequest
 from jobs.queries.registry import gate_rules
-from jobs.queries.registry.gates import Gate, not_evaluated
+from jobs.queries.registry.gates import Gate, unevaluated_gates
 from jobs.spec.problems import first
 
 AUTHORSHIP = "rules_written_by_others"
@@ -72,7 +72,7 @@ def require_accepted(gates: list[Gate], accept: Iterable[str]) -> list[str]:
     Raises:
         GatesOpen: a gate without a result was not accepted.
     """
-    opened = not_evaluated(gates)
+    opened = unevaluated_gates(gates)
     missing = sorted(set(opened) - set(accept))
     if missing:
         names = ", ".join(missing)

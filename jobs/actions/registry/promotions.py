@@ -20,8 +20,7 @@ from jobs.models import Decision, Endpoint, Job, ModelVersion, PromotionRequest,
 from jobs.queries.code.code import files_of
 from jobs.queries.registry import gate_rules
 from jobs.queries.registry.deciders import require_independent
-from jobs.queries.registry.gates import Gate
-from jobs.queries.registry.gates import read as read_gates
+from jobs.queries.registry.gates import Gate, read_gates
 from jobs.spec.problems import Problem
 from jobs.store import sha256_of, store
 
@@ -60,7 +59,7 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
             comment=comment.strip(),
             requested_by=by,
             single_person=single_person_rule.applies(version, by=by),
-            gate_revision=gate_rules.current(model),
+            gate_revision=gate_rules.current_revision(model),
             expires=clock.now() + LIFETIME,
         )
         promotion.requested_by_issuers.set(by.login_issuers)
@@ -72,7 +71,7 @@ def request(version: ModelVersion, *, stage: str, comment: str = "", by: User) -
             version=version.number,
             stage=stage,
             digest=version.identity,
-            gates_revision=gate_rules.number_of(promotion.gate_revision),
+            gates_revision=gate_rules.revision_number(promotion.gate_revision),
             single_person=promotion.single_person,
         )
     return promotion

@@ -270,7 +270,7 @@ def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> M
         lineage=lineage_of(artifact),
         source_job=job,
         code=_code_of(model.project, root),
-        packages=package_sets.of_training(job),
+        packages=package_sets.packages_of_training(job),
         created_by=root.created_by,
     )
 

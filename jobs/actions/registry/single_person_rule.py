@@ -11,7 +11,7 @@ from jobs import access, clock
 from jobs.actions.audit import audit
 from jobs.errors import Forbidden
 from jobs.models import ModelVersion, Project, PromotionRequest, User
-from jobs.queries.registry.authors import files_of, of_version
+from jobs.queries.registry.authors import author_ids, files_of
 
 
 def switch(project: Project, on: bool, *, by: User | None) -> Project:
@@ -72,4 +72,4 @@ def applies(version: ModelVersion, *, by: User) -> bool:
     switched_by = project.single_person_by_id
     if not project.single_person:
         return False
-    return switched_by is None or switched_by not in {by.pk, *by.login_issuers, *of_version(version)}
+    return switched_by is None or switched_by not in {by.pk, *by.login_issuers, *author_ids(version)}

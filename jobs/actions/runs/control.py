@@ -82,7 +82,7 @@ def _wake_workers(job: Job) -> None:
     """Notify the workers that hold attempts of a job or its steps, and the scheduler."""
     held = Attempt.objects.open().filter(job__in=_with_steps(job))
     for worker_id, attempt_id in held.values_list("worker_id", "pk"):
-        queue.wake(worker_id, attempt_id)
+        queue.wake_worker(worker_id, attempt_id)
     hints.send("schedule", job=job.pk)
 
 

@@ -87,7 +87,7 @@ def _halt(job: Job, *, pausing: bool) -> None:
     # A lost job may only be stopped after it was queued again.
     if job.state == JobState.LOST:
         move(job, JobState.RETRYING)
-    move(job, JobState.STOPPED, reason=reason, results_json=outcomes.results(job).to_json())
+    move(job, JobState.STOPPED, reason=reason, results_json=outcomes.results_of_root(job).to_json())
     results.report_stop(job)
 
 
@@ -136,7 +136,7 @@ def fail(root: Job, error: JobError) -> None:
             change_payload(root, failing=error)
             # Their workers renew the leases at once, and the answer is that the runners must stop.
             for worker_id, attempt_id in root.attempts.open().values_list("worker_id", "pk"):
-                queue.wake(worker_id, attempt_id)
+                queue.wake_worker(worker_id, attempt_id)
         return
     # Only a job that has started may fail.
     if root.state == JobState.PAUSED:
@@ -153,7 +153,7 @@ def _partial_results(root: Job) -> dict[str, Any]:
     try:
         # A savepoint: an error in a query must not undo the failure.
         with transaction.atomic():
-            return outcomes.results(root).to_json()
+            return outcomes.results_of_root(root).to_json()
     # The computation may be the reason why the root fails.
     except Exception:
         log.exception("the results of job %s could not be computed", root.pk)
@@ -191,7 +191,7 @@ def complete(root: Job) -> None:
     # A search needs no slot, so it may complete before it has started.
     if root.state in WAITING:
         move(root, JobState.STARTING)
-    move(root, JobState.COMPLETED, results_json=outcomes.results(root).to_json())
+    move(root, JobState.COMPLETED, results_json=outcomes.results_of_root(root).to_json())
 
 
 def advance_all() -> None:

@@ -75,8 +75,8 @@ def require_job_within_disk(job: Job, *, beside: int = 0) -> None:
     if project is None:
         return
     quota = limits_of(project).bytes
-    if disk_use.recently(project.pk) + beside <= quota:
+    if disk_use.recent_bytes(project.pk) + beside <= quota:
         return
     retention.thin_out(job)
-    if (used := disk_use.of_project(project.pk) + beside) > quota:
+    if (used := disk_use.bytes_of_project(project.pk) + beside) > quota:
         raise QuotaReached(disk_sentence(project, used, quota))

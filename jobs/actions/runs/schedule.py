@@ -25,14 +25,19 @@ from jobs.queries.code import installation, package_installs
 from jobs.queries.code.sandboxes import Minimum
 from jobs.queries.people import quotas
 from jobs.queries.runs import open_attempts
-from jobs.queries.runs.devices import fitting_workers, no_worker, why_none_fits, with_needs
+from jobs.queries.runs.devices import (
+    describe_missing_workers,
+    fitting_workers,
+    jobs_with_needs,
+    why_none_fits,
+)
 from jobs.queries.search import batches
 from jobs.queries.search.waiting import (
     BUILDING_FIRST,
     CHOOSING_FAILED,
     CHOOSING_TRIALS,
-    at_limit,
-    slots_of,
+    format_slots,
+    limit_reason,
 )
 from jobs.states import OPEN, WAITING, Desired, JobState
 
@@ -103,13 +108,13 @@ def place() -> int:
     """Place as many candidates as possible and record why the others wait; return how many were placed."""
     # Used slots are read before waiting rows. The slot of an attempt that ends in between is then free in the
     # next pass. In the other order, waiting trials would overtake those that the attempt releases.
-    taken = open_attempts.read()
+    taken = open_attempts.count_open_attempts()
     jobs = _waiting_jobs()
     # An idle installation runs only these two queries, twice a second.
     if not jobs:
         return 0
     pools, used, running = _pools(taken.slots_of_worker), taken.slots_of_project, taken.of_search
-    installing = cache(package_installs.running)
+    installing = cache(package_installs.running_installations)
     waiting = sorted([*_candidates(jobs), *_next_batches(jobs, pools)], key=Candidate.order)
     placed = 0
     for candidate in waiting:
@@ -197,7 +202,7 @@ def _waiting_jobs() -> list[Job]:
     # The states are compared first, by their index: few jobs are unfinished.
     rows = Job.objects.filter(state__in=PLACEABLE, desired=Desired.RUNNING)
     rows = rows.filter(Q(state__in=WAITING) | Q(Exists(own_trials), revision__isnull=False))
-    return list(with_needs(rows).select_related("project").defer(*UNREAD))
+    return list(jobs_with_needs(rows).select_related("project").defer(*UNREAD))
 
 
 def _candidates(jobs: Iterable[Job]) -> list[Candidate]:
@@ -220,7 +225,7 @@ def _next_batches(jobs: Iterable[Job], pools: dict[str, LivePool]) -> Iterator[C
         with suppress(ValueError):
             concurrency = pools[search.pool].concurrency(search)
             concurrency = min(concurrency, _parallel(search) or concurrency)
-        for batch in batched(trials[pk], batches.size(search, len(trials[pk]), concurrency)):
+        for batch in batched(trials[pk], batches.batch_size(search, len(trials[pk]), concurrency)):
             yield Candidate(search, batch)
 
 
@@ -250,16 +255,16 @@ def _why_waiting(
         return _no_worker(job.pool, pool)
     if not suitable:
         return why_none_fits(job, [worker.row for worker in pool.workers])
-    if (reason := package_installs.why_waiting(job, installing)) is not None:
+    if (reason := package_installs.describe_wait(job, installing)) is not None:
         return reason
     if (reason := _why_at_quota(job, used)) is not None:
         return reason
     if candidate.trials and (limit := _parallel(job)) is not None and running[job.pk] >= limit:
-        return at_limit(limit)
+        return limit_reason(limit)
     if _freest(suitable, job.slots) is not None:
         return None
     if (first := suitable[0].blocked_by) is not None and all(worker.blocked_by for worker in suitable):
-        return f"Job {first.pk} is ahead of it and waits for {slots_of(first.slots)}."
+        return f"Job {first.pk} is ahead of it and waits for {format_slots(first.slots)}."
     return _no_room(job, suitable)
 
 
@@ -268,7 +273,7 @@ def _why_at_quota(job: Job, used: dict[int | None, int]) -> str | None:
         return None
     quota = job.project.max_slots
     if quota is not None and used[job.project_id] + job.slots > quota:
-        return f"Project {job.project} uses {used[job.project_id]} of its {slots_of(quota)}."
+        return f"Project {job.project} uses {used[job.project_id]} of its {format_slots(quota)}."
     return quotas.why_disk_is_full(job.project)
 
 
@@ -282,7 +287,7 @@ def _freest(workers: list[LiveWorker], needed: int) -> LiveWorker | None:
 def _no_worker(name: str, pool: LivePool) -> str:
     if pool.draining:
         return f"All workers of pool {name} are draining; enable one on the Workers page."
-    return no_worker(name)
+    return describe_missing_workers(name)
 
 
 def _no_room(job: Job, suitable: list[LiveWorker]) -> str:
@@ -295,7 +300,7 @@ def _no_room(job: Job, suitable: list[LiveWorker]) -> str:
     free = max(worker.free for worker in suitable if worker.blocked_by is None)
     for worker in suitable:
         worker.blocked_by = worker.blocked_by or job
-    return f"It needs {job.slots} of the {slots_of(total)} of pool {job.pool}; {max(free, 0)} free now."
+    return f"It needs {job.slots} of the {format_slots(total)} of pool {job.pool}; {max(free, 0)} free now."
 
 
 def _parallel(job: Job) -> int | None:
@@ -319,7 +324,7 @@ def _assign(candidate: Candidate, worker: Worker) -> bool:
             root = Job.objects.get(pk=job.root_id_or_self)
             if root.state in WAITING:
                 move(root, JobState.STARTING)
-            queue.wake(worker.pk, attempt.pk)
+            queue.wake_worker(worker.pk, attempt.pk)
     # Its state changed, or its project was deleted, since it was read.
     except (StaleState, ObjectDoesNotExist, IntegrityError):
         return False

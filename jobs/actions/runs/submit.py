@@ -12,7 +12,7 @@ from jobs.actions.runs import events
 from jobs.actions.runs.kind_actions import actions_of
 from jobs.actions.storage import deletions
 from jobs.errors import BadSpec, Conflict, StaleState
-from jobs.kinds import KINDS, planned
+from jobs.kinds import KINDS, planned_steps
 from jobs.kinds.base import Facts, Payload
 from jobs.kinds.chosen_ensemble.facts import CHOSEN_ENSEMBLE
 from jobs.kinds.chosen_ensemble.payload import ChosenEnsemblePayload
@@ -60,7 +60,7 @@ def submit(revision: Revision, *, by: User) -> Job:
     with transaction.atomic():
         quotas.require_room_for_job(experiment.project)
         # The version is stored in the payload: the spec may leave it open, and newer ones may follow.
-        facts = KINDS[planned(spec)[0]]
+        facts = KINDS[planned_steps(spec)[0]]
         job = queue(
             facts,
             facts.payload(dataset_version=None if version is None else version.pk),
@@ -96,7 +96,7 @@ def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion 
     data = spec.data
     if data is None:
         return None
-    dataset = outcomes.dataset_in(revision.experiment.project, data.dataset)
+    dataset = outcomes.find_dataset(revision.experiment.project, data.dataset)
     if dataset is None:
         raise BadSpec(
             f"this project has no dataset {data.dataset!r}",
@@ -134,7 +134,7 @@ def _require_kept(job: Job) -> None:
     Raises:
         StaleState: something is deleted.
     """
-    source = base_versions.source_of(job.revision.spec) if job.revision is not None else None
+    source = base_versions.pinned_version(job.revision.spec) if job.revision is not None else None
     kept = () if source is None else (source.model, source)
     deletions.require_present(job.project, job.experiment, *kept)
     pk = job.payload.dataset_version

@@ -47,7 +47,7 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
 
 def base_model_of(spec: ExperimentSpec) -> BaseModelFile | None:
     """Return the file of the version whose weights a training starts from; None for new weights."""
-    version = base_versions.source_of(spec)
+    version = base_versions.pinned_version(spec)
     if version is None:
         return None
     return BaseModelFile(

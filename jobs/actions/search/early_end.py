@@ -14,5 +14,5 @@ def begin(root: Job, *, reason: str) -> None:
     change_payload(root, finishing=True)
     events.append(root.pk, [events.event("state", root, state=root.state, reason=reason)])
     for worker_id, attempt_id in root.attempts.open().values_list("worker_id", "pk"):
-        queue.wake(worker_id, attempt_id)
+        queue.wake_worker(worker_id, attempt_id)
     hints.send("schedule", job=root.pk)

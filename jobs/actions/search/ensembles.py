@@ -48,7 +48,7 @@ def _require_members(trials: Sequence[Trial]) -> None:
     """Refuse trials without a usable score, and trials with the same values."""
     first: dict[str, Trial] = {}
     for trial in trials:
-        if reason := queries.ineligibility(trial):
+        if reason := queries.ineligibility_reason(trial):
             raise _refusal(reason)
         other = first.setdefault(trial.values_digest, trial)
         if other is not trial:

@@ -30,7 +30,7 @@ from jobs.kinds.external_search.rows import external_searches
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job, Lease, Project, Trial, User, Worker
 from jobs.models.attempt import AttemptQuerySet
-from jobs.queries.search.external_search import command, external
+from jobs.queries.search.external_search import chief_command, external_payload
 from jobs.spec.space.search_space import Values
 from jobs.states import FINAL, WAITING, AttemptState, Desired, JobState, Outcome
 
@@ -139,7 +139,7 @@ def wait_for_chief(root: Job) -> None:
     """Mark a search without a chief and without open attempts as waiting for a chief."""
     if has_chief(root) or open_attempts(root).exists():
         return
-    why = f"Its chief has ended. Start it again: {command(root)}"[:500]
+    why = f"Its chief has ended. Start it again: {chief_command(root)}"[:500]
     if root.state in (JobState.STARTING, JobState.RUNNING):
         move(root, JobState.RETRYING, why_waiting=why)
     elif root.state in WAITING and root.why_waiting != why:
@@ -165,7 +165,7 @@ def _renew(root: Job, attempts: Collection[int]) -> None:
 
 def lease_end(root: Job) -> datetime:
     """Return the end of the lease of a script that has just sent a message."""
-    return clock.now() + timedelta(seconds=external(root).search.lease_seconds)
+    return clock.now() + timedelta(seconds=external_payload(root).search.lease_seconds)
 
 
 def claim_trial(job_id: int, script: str, *, host: str = "") -> HeldTrial | NoTrial:
@@ -237,9 +237,9 @@ def _discovery_trial(root: Job) -> Trial | None:
 
     A KerasTuner script reports its hyperparameters when a trial ends, never before.
     """
-    settings = external(root).search
+    settings = external_payload(root).search
     made = root.trials.filter(source="algorithm")
-    if settings.space or made.count() >= settings.max_trials or external(root).exhausted:
+    if settings.space or made.count() >= settings.max_trials or external_payload(root).exhausted:
         return None
     if made.unfinished().exists():
         return None
@@ -273,9 +273,9 @@ def _hold(root: Job, worker: Worker, trial: Trial) -> HeldTrial:
 
 def _answer_without_trial(root: Job) -> NoTrial:
     """Return the answer to a script if no trial waits. Trials of other scripts may be queued again later."""
-    settings = external(root).search
+    settings = external_payload(root).search
     made = root.trials.filter(source="algorithm").count()
-    if settings.space and made < settings.planned() and not external(root).exhausted:
+    if settings.space and made < settings.planned() and not external_payload(root).exhausted:
         return NoTrial.SUGGEST
     # `pipeline` ends the search once all its trials are final.
     return NoTrial.WAIT
@@ -293,7 +293,7 @@ def suggestion_request(job_id: int) -> SuggestionRequest | None:
     root = Job.objects.get(pk=job_id)
     if _answer_without_trial(root) is not NoTrial.SUGGEST or root.trials.waiting().exists():
         return None
-    settings = external(root).search
+    settings = external_payload(root).search
     rows = list(root.trials.order_by("number").values("number", "state", "values", "score", "source"))
     trials = [row | {"values": with_defaults(settings.space, row["values"])} for row in rows]
     search = settings.algorithm_spec().model_dump(mode="json", by_alias=True, exclude_none=True)

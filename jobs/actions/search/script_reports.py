@@ -17,8 +17,8 @@ from jobs.errors import BadInput, NotFound, StaleFence
 from jobs.kinds.external_search.payload import ExternalSearch, with_defaults
 from jobs.messages import events as contract
 from jobs.models import Attempt, Job, Trial
-from jobs.queries.search.external_search import external
-from jobs.queries.search.script_reports import TrialName, best_of, find, reported
+from jobs.queries.search.external_search import external_payload
+from jobs.queries.search.script_reports import TrialName, best_score, find_trial, reported_values
 from jobs.spec.formats import keras_tuner
 from jobs.spec.formats.reading import FormatError, Item, format_error
 from jobs.spec.problems import first
@@ -71,7 +71,7 @@ def _locked_attempt(job_id: int, name: TrialName) -> tuple[Job, Attempt]:
 
 
 def _check(root: Job, metrics: Mapping[str, float], step: int) -> None:
-    metric = external(root).search.metric
+    metric = external_payload(root).search.metric
     if metric not in metrics:
         names = ", ".join(sorted(metrics))[:300] or "none"
         raise BadInput(f"the objective {metric!r} is not among the reported metrics: {names}")
@@ -112,13 +112,13 @@ def end(
             extend_space(root, space, trial=name.trial)
         except FormatError as error:
             refused = error
-        trial = find(job_id, name)
+        trial = find_trial(job_id, name)
         if refused is None:
-            _record_values(trial, external(root).search, values)
+            _record_values(trial, external_payload(root).search, values)
         last = _final_events(root, name, done=done, refused=refused)
         events.append(job_id, *runner_events.record(attempt, last, {}))
         # A script without hyperparameters has nothing to vary: one trial is enough.
-        if done and not external(root).search.space and refused is None:
+        if done and not external_payload(root).search.space and refused is None:
             change_payload(root, exhausted=True)
         attempt_end.finish(attempt.pk, Outcome.COMPLETED)
     # Raised after the commit, so that the trial's failure is kept.
@@ -131,8 +131,8 @@ def _final_events(
 ) -> list[contract.RunnerEvent]:
     """Return the events of the end of a trial."""
     now, trial = time.time(), name.trial
-    observed = reported(root.pk, name)
-    best = best_of(observed, external(root).search)
+    observed = reported_values(root.pk, name)
+    best = best_score(observed, external_payload(root).search)
     error = None
     if refused is not None:
         error = contract.TrialError(
@@ -144,7 +144,7 @@ def _final_events(
         )
         error = contract.TrialError(code="script_failed", message=message)
     elif best is None:
-        message = f"no finite value of {external(root).search.metric!r} was reported"
+        message = f"no finite value of {external_payload(root).search.metric!r} was reported"
         error = contract.TrialError(code="no_score", message=message)
     if error is not None or best is None:
         return [contract.TrialDone(time=now, trial=trial, state="failed", error=error)]
@@ -184,7 +184,7 @@ def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) 
     Raises:
         FormatError: no space is known yet, and this one cannot be converted.
     """
-    known = external(root).search
+    known = external_payload(root).search
     names = {parameter.name for parameter in known.space}
     new = [entry for entry in space["space"] if entry["config"]["name"] not in names]
     if not new:

@@ -77,7 +77,7 @@ def _trials_to_create(root: Job, search: SearchSpec) -> int:
     """
     concurrency = _concurrency(root, search)
     if not search.info.needs_results and (per_attempt := batches.trials_in_target(root)) is not None:
-        wanted, waiting = concurrency * per_attempt, trial_totals.waiting(root)
+        wanted, waiting = concurrency * per_attempt, trial_totals.count_waiting(root)
         return wanted - waiting if 2 * waiting <= wanted else 0
     # Paused trials of a running search wait at a rung and use no slot.
     return concurrency - root.trials.exclude(state__in=[*TRIAL_FINAL, TrialState.PAUSED]).count()
@@ -103,7 +103,7 @@ def _wanted(root: Job, search: SearchSpec) -> int:
     wanted = _trials_to_create(root, search)
     if search.info.has_rungs:
         return wanted
-    return min(wanted, outcomes.trials_planned(root) - trial_totals.suggested(root))
+    return min(wanted, outcomes.trials_planned(root) - trial_totals.count_suggested(root))
 
 
 def is_over(root: Job, search: SearchSpec) -> bool:
@@ -115,7 +115,7 @@ def is_over(root: Job, search: SearchSpec) -> bool:
             return True
         # A trial that was run again may still wait for a decision at the end of its rung.
         return not any(trial.waits_at_rung for trial in root.trials.filter(state=TrialState.PAUSED))
-    made = trial_totals.suggested(root)
+    made = trial_totals.count_suggested(root)
     # With rungs, promotions follow after the last new trial; then only the algorithm knows when it is over.
     return not search.info.has_rungs and made >= outcomes.trials_planned(root)
 
@@ -195,7 +195,7 @@ def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
         "search": search.model_dump(mode="json", by_alias=True, exclude_none=True),
         "epochs": root.revision.spec.fit.epochs if root.revision is not None else 1,
         "count": wanted,
-        "trials": [*warm_start.trials(root, search), *trials],
+        "trials": [*warm_start.warm_start_trials(root, search), *trials],
     }
 
 

@@ -143,11 +143,11 @@ class _Run:
 
     def _rows(self) -> None:
         """Delete the rows without a reference, each with its file."""
-        rows = references.unreferenced().values_list("pk", "bytes", "stored")
+        rows = references.unreferenced_artifacts().values_list("pk", "bytes", "stored")
         old = {digest: size for digest, size, stored in rows if stored < self.limit}
         self.found.waiting = len(rows) - len(old)
         self.found.waiting_bytes = sum(size for _, size, _ in rows) - sum(old.values())
-        for digest in references.mentioned(old):
+        for digest in references.mentioned_digests(old):
             del old[digest]
         for digest, size in self._each(old.items()):
             if self.dry or self._delete(digest):
@@ -160,7 +160,7 @@ class _Run:
             # Locked, so that no transaction can begin to refer to it; then the conditions are checked again.
             if Artifact.objects.select_for_update().filter(pk=digest).first() is None:
                 return False
-            row = references.unreferenced(stored_before=self.limit).filter(pk=digest)
+            row = references.unreferenced_artifacts(stored_before=self.limit).filter(pk=digest)
             if not row.exists() or not Artifact.objects.filter(pk=digest).delete()[0]:
                 return False
         store().discard(digest, stored_before=self.before)

@@ -53,7 +53,7 @@ def delete(row: Deletable, *, by: User) -> Deletion:
         raise Conflict("Bundled data cannot be deleted.")
     with transaction.atomic():
         _lock(row, project)
-        preview = queries.preview(row)
+        preview = queries.preview_out(row)
         if preview.referrers:
             raise InUse(preview.label, preview.referrers)
         now = clock.now()

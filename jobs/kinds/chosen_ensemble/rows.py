@@ -14,5 +14,5 @@ def ensembles_of(search: int) -> Q:
 
 
 def ensembles_of_any(searches: Collection[int]) -> Q:
-    """Find the ensembles of chosen trials of one of these searches."""
+    """Find the ensembles of trials chosen from these searches."""
     return of_kind(CHOSEN_ENSEMBLE, search__in=searches)

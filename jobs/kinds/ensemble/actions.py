@@ -28,7 +28,7 @@ class EnsembleActions(KindActions[EnsemblePayload, EnsembleResult]):
             spec=spec,
             ensemble=spec.after.ensemble or Ensemble(),
             dataset=dataset_of(job),
-            members=tuple(_member(rows[pk], objective) for pk in members),
+            members=tuple(_member_input(rows[pk], objective) for pk in members),
         )
 
     def children(self, root: Job, spec: ExperimentSpec) -> list[Job]:
@@ -40,7 +40,7 @@ class EnsembleActions(KindActions[EnsemblePayload, EnsembleResult]):
         return [submit.child(root, ENSEMBLE, 1, title="Ensemble", payload=payload)]
 
 
-def _member(training: Job, objective: Objective) -> Member:
+def _member_input(training: Job, objective: Objective) -> Member:
     return Member(
         name=member_name(training.pk),
         title=training.title,

@@ -34,8 +34,8 @@ class ExternalSearchActions(KindActions[ExternalSearchPayload, RootResult]):
             return True
         if payload.finishing:
             return False
-        made = root.trials.filter(source="algorithm").count()
-        return made < payload.search.planned() and not payload.exhausted
+        created = root.trials.filter(source="algorithm").count()
+        return created < payload.search.planned() and not payload.exhausted
 
 
 register(EXTERNAL_SEARCH.name, ExternalSearchActions())

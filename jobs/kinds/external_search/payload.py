@@ -88,14 +88,14 @@ class ExternalSearch(Frozen):
         finite = ALGORITHMS[self.algorithm].enumerates_grid and self.space
         return min(self.max_trials, grid_size(self.space)) if finite else self.max_trials
 
-    def extended(self, found: Iterable[Parameter]) -> Self:
-        """Return a copy whose space has the new hyperparameters; known ones keep their definition.
+    def extended(self, reported: Iterable[Parameter]) -> Self:
+        """Return a copy whose space has the new hyperparameters. Known ones keep their definition.
 
         Raises:
             pydantic.ValidationError: they contradict the known ones.
         """
-        known = {parameter.name for parameter in self.space}
-        new = tuple(parameter for parameter in found if parameter.name not in known)
+        names_in_space = {parameter.name for parameter in self.space}
+        new = tuple(parameter for parameter in reported if parameter.name not in names_in_space)
         if not new:
             return self
         names = tuple(parameter.name for parameter in new)

@@ -39,10 +39,10 @@ class GateActions(KindActions[GatePayload, GateResult]):
             **{**common, "code": None},
             models=tuple(
                 ModelWithCode(
-                    name=name, file=_file_of(each), code=own_code.of_row(each.needed_code, each.packages)
+                    name=name, file=_file_of(row), code=own_code.of_row(row.needed_code, row.packages)
                 )
-                for name, each in named
-                if each is not None and each.needed_code is not None
+                for name, row in named
+                if row is not None and row.needed_code is not None
             ),
             challenger=_file_of(version),
             challenger_digest=version.artifact_id,

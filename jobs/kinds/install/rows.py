@@ -6,7 +6,7 @@ from jobs.kinds.install.facts import INSTALL
 from jobs.kinds.rows import of_kind
 
 
-def installations() -> Q:
+def all_installations() -> Q:
     """Find all installations."""
     return of_kind(INSTALL)
 

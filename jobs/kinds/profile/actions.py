@@ -20,7 +20,7 @@ class ProfileActions(KindActions[ProfilePayload, ProfileResult]):
     """The profile makes a dataset version ready, or failed."""
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> ProfileTask:
-        """Return the task: the upload and its request without the origin of the file, which is for people."""
+        """Return the task: the upload and its request, without the file's origin."""
         versions = DatasetVersion.objects.select_related("upload")
         version = versions.get(pk=_version_of(attempt.job))
         path = str(store().path(version.upload.digest)) if version.upload is not None else None

@@ -48,7 +48,7 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         version = ModelVersion.objects.select_related("code").filter(pk=_version_of(job)).first()
         is_alone = job.payload_as(RegisterPayload).without_code
         if version is None or version.code is None or result.needs_code or is_alone:
-            registration.mark_validated(_version_of(job), result, packages=package_sets.of_job(job))
+            registration.mark_validated(_version_of(job), result, packages=package_sets.packages_of_job(job))
         elif version.state != ModelVersion.State.CANDIDATE:
             _validate_without_code(job, version)
 
@@ -60,10 +60,10 @@ class RegisterActions(KindActions[RegisterPayload, RegisterResult]):
         """Register the models of the root as versions, and return the jobs that validate them."""
         if spec.after.register_ is None:
             return []
-        made = list(root.children.filter(kind=REGISTER.name).order_by("ordinal"))
+        validations = list(root.children.filter(kind=REGISTER.name).order_by("ordinal"))
         # Every pass asks for the jobs. Without this check, each would look for the models again.
-        if len(made) >= len(set(spec.after.register_.what)):
-            return made
+        if len(validations) >= len(set(spec.after.register_.what)):
+            return validations
         return [
             submit.child(
                 root,

@@ -41,14 +41,14 @@ class RegisterResult(Result):
 
     @field_validator("signature")
     @classmethod
-    def _check_signature(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _check_signature(cls, signature: dict[str, Any] | None) -> dict[str, Any] | None:
         # A process that has executed code of users may report anything.
         try:
-            if given:
-                Signature.model_validate(given)
+            if signature:
+                Signature.model_validate(signature)
         except ValidationError:
             raise ValueError("the signature is not that of a model") from None
-        return given
+        return signature
 
 
 class RegisterTask(Task):

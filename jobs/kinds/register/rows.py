@@ -6,7 +6,7 @@ from jobs.kinds.register.facts import REGISTER
 from jobs.kinds.rows import of_kind
 
 
-def validations() -> Q:
+def all_validations() -> Q:
     """Find all validations."""
     return of_kind(REGISTER)
 

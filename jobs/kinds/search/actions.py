@@ -24,13 +24,13 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
 
     def build_task(self, attempt: Attempt, common: dict[str, Any]) -> TrialTask:
         """Return the task: the trials of the attempt, each with its unfinished executions."""
-        kept = Checkpoint.objects.kept().order_by("-pk")
+        checkpoints = Checkpoint.objects.kept().order_by("-pk")
         trials = (
             attempt.trials.exclude(state__in=TRIAL_FINAL)
             .order_by("number")
             .prefetch_related(
                 Prefetch("executions", Execution.objects.incomplete().order_by("number"), to_attr="todo"),
-                Prefetch("checkpoints", kept, to_attr="kept"),
+                Prefetch("checkpoints", checkpoints, to_attr="kept"),
             )
         )
         spec = spec_of(attempt.job)
@@ -40,8 +40,8 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
             spec=spec,
             objective=outcomes.objective_of(attempt.job),
             dataset=dataset_if_any(attempt.job),
-            trials=tuple(_plan(trial, spec, top) for trial in trials),
-            curves=learning_curves.of_search(attempt.job),
+            trials=tuple(_trial_plan(trial, spec, top) for trial in trials),
+            curves=learning_curves.curves_of_search(attempt.job),
         )
 
     def advance(self, root: Job) -> None:
@@ -85,7 +85,7 @@ def _is_time_over(root: Job) -> bool:
 
 
 # `trial` is a Trial. Its type is Any because mypy does not know the attributes that `Prefetch` adds.
-def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
+def _trial_plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
     """Return the plan of a trial with its open executions as `todo` and its checkpoints as `kept`.
 
     The trial waits at the end of each rung except the highest, which ends at epoch `top`.

@@ -36,9 +36,9 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
 
     def on_done(self, job: Job, result: TrainResult) -> None:
         """Warn if the model is clearly worse than the trial whose values it has."""
-        found = retraining.shortfall(job, result)
-        if found is not None:
-            code, message = "worse_than_trial", _sentence(found, result)
+        shortfall = retraining.find_shortfall(job, result)
+        if shortfall is not None:
+            code, message = "worse_than_trial", _describe_shortfall(shortfall, result)
             job_warnings.add(job.pk, code=code, message=message)
             events.append(job.root_id_or_self, [events.event("warning", job, code=code, message=message)])
 
@@ -51,16 +51,16 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         """Return a training of each of the best trials, or of each chosen trial."""
         if root.kind == TRAIN.name or not spec.after.has_steps():
             return []
-        made = list(root.children.filter(kind=TRAIN.name).order_by("ordinal"))
+        trainings = list(root.children.filter(kind=TRAIN.name).order_by("ordinal"))
         # Every pass asks for the jobs, but the trials are ranked only once.
-        if made:
-            return made
-        chosen: Sequence[ChosenTrial]
+        if trainings:
+            return trainings
+        members: Sequence[ChosenTrial]
         if isinstance(root.payload, ChosenEnsemblePayload):
-            chosen = root.payload.chosen
+            members = root.payload.chosen
         else:
             best = outcomes.best_trials(root, limit=spec.after.retrain.top if spec.after.retrain else 1)
-            chosen = [ChosenTrial(trial=trial.number, values=trial.values) for trial in best]
+            members = [ChosenTrial(trial=trial.number, values=trial.values) for trial in best]
         return [
             submit.child(
                 root,
@@ -70,7 +70,7 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
                 payload=TrainPayload(trial=member.trial, values=member.values),
                 slots=root.slots,
             )
-            for rank, member in enumerate(chosen, start=1)
+            for rank, member in enumerate(members, start=1)
         ]
 
     def clone(self, job: Job, *, by: User) -> Job:
@@ -78,26 +78,27 @@ class TrainActions(KindActions[TrainPayload, TrainResult]):
         return submit.resubmit(job, by=by)
 
 
-def _sentence(found: Shortfall, result: TrainResult) -> str:
+def _describe_shortfall(shortfall: Shortfall, result: TrainResult) -> str:
     """Return the difference from the trial with its numbers, and the next step."""
-    measured, trial, metric = found.measured, found.trial, found.measured.metric
-    interval = f"95 % interval {_number(measured.low)} to {_number(measured.high)}"
+    measured, trial, metric = shortfall.measured, shortfall.trial, shortfall.measured.metric
+    interval = f"95 % interval {_format_number(measured.low)} to {_format_number(measured.high)}"
     name = metric.removeprefix("val_")
     return (
-        f"Clearly worse than its trial: on {measured.rows:,} {found.part} rows {name} is "
-        f"{_number(measured.value)} ({interval}), but trial {trial.number} reached "
-        f"{_number(trial.score)} ± {_number(found.range)} on validation rows. {_next_step(found, result)}"
+        f"Clearly worse than its trial: on {measured.rows:,} {shortfall.part} rows {name} is "
+        f"{_format_number(measured.value)} ({interval}), but trial {trial.number} reached "
+        f"{_format_number(trial.score)} ± {_format_number(shortfall.range)} on validation rows. "
+        f"{_next_step(shortfall, result)}"
     )
 
 
-def _next_step(found: Shortfall, result: TrainResult) -> str:
-    choice, metric = result.choice, found.measured.metric
+def _next_step(shortfall: Shortfall, result: TrainResult) -> str:
+    choice, metric = result.choice, shortfall.measured.metric
     if choice is not None and choice.metric != metric:
         return (
             f"Its epoch was chosen by {choice.metric}: leave after.retrain.monitor empty to choose it by "
             f"{metric}, and retrain the trial."
         )
-    if found.part == "validation":
+    if shortfall.part == "validation":
         return (
             "The training did not repeat the trial's result: retrain it with another fit.seed, or raise "
             "after.retrain.patience. If it stays worse, the trial was lucky: choose the next best one."
@@ -109,7 +110,7 @@ def _next_step(found: Shortfall, result: TrainResult) -> str:
     )
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4g}"
 
 

@@ -9,7 +9,7 @@ from jobs.queries.audit.audit_verification import Verification
 
 
 def visible_events(user: User) -> QuerySet[AuditEvent]:
-    """Return the rows of `user`'s actions and of the projects that they manage; all for administrators."""
+    """Return the rows of `user`'s actions and managed projects. Administrators see all."""
     rows = AuditEvent.objects.select_related("actor", "project")
     if user.is_superuser and user.is_active:
         return rows
@@ -17,12 +17,12 @@ def visible_events(user: User) -> QuerySet[AuditEvent]:
 
 
 def project_events(user: User) -> QuerySet[AuditEvent]:
-    """Return the rows of all projects of `user`; all rows for administrators."""
+    """Return the rows of all projects of `user`. Administrators see all."""
     rows = AuditEvent.objects.select_related("actor", "project")
     return rows if user.is_superuser else rows.filter(project__in=access.projects_of(user))
 
 
-def filtered(
+def filter_events(
     rows: QuerySet[AuditEvent], *, actor: str = "", action: str = "", target: str = ""
 ) -> QuerySet[AuditEvent]:
     """Return the rows that match; `action` and `target` are prefixes. Empty values do not filter."""
@@ -35,7 +35,7 @@ def filtered(
     return rows
 
 
-def shown_event(event: AuditEvent) -> AuditEventOut:
+def event_out(event: AuditEvent) -> AuditEventOut:
     """Return the API representation of a row."""
     return AuditEventOut(
         id=event.pk,
@@ -51,14 +51,15 @@ def shown_event(event: AuditEvent) -> AuditEventOut:
     )
 
 
-def shown_verification(found: Verification) -> VerifiedOut:
+def verification_out(verification: Verification) -> VerifiedOut:
     """Return the API representation of a verification."""
+    missing = verification.missing
     return VerifiedOut(
-        holds=found.holds,
-        state=found.state.value,
-        message=found.message,
-        broken=found.row,
-        missing=MissingOut(first=found.missing[0], last=found.missing[1]) if found.missing else None,
-        count=found.rows,
-        notes=list(found.notes),
+        holds=verification.holds,
+        state=verification.state.value,
+        message=verification.message,
+        broken=verification.row,
+        missing=MissingOut(first=missing[0], last=missing[1]) if missing else None,
+        count=verification.rows,
+        notes=list(verification.notes),
     )

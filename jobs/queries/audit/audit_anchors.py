@@ -25,23 +25,23 @@ class ReleaseChanged(ValueError):
     """A stored release is not the one that was signed."""
 
 
-def current() -> AuditAnchor:
+def current_anchor() -> AuditAnchor:
     """Return the number and the hash of the last row, according to the head."""
     head = AuditHead.objects.filter(pk=HEAD_ID).first()
     return AuditAnchor(number=head.number, hash=head.hash) if head else AuditAnchor(number=0, hash=GENESIS)
 
 
-def read(text: str, source: str) -> list[Anchor]:
-    """Return the anchors in a file: one that was printed, a manifest of a backup, or lines of a log."""
-    return [Anchor(found.number, found.hash, source) for found in anchors_in(text)]
+def read_anchors(text: str, source: str) -> list[Anchor]:
+    """Return the anchors in a printed file, a backup's manifest, or the lines of a log."""
+    return [Anchor(anchor.number, anchor.hash, source) for anchor in anchors_in(text)]
 
 
-def newest_release() -> int:
+def newest_release_id() -> int:
     """Return the id of the newest release; 0 if there is none."""
     return ReleaseRecord.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
-def of_releases(*, after: int) -> Iterator[Anchor]:
+def anchors_of_releases(*, after: int) -> Iterator[Anchor]:
     """Yield the anchors of the releases whose ids are greater than `after`.
 
     Raises:

@@ -74,7 +74,7 @@ class Sealed(Frozen):
     reason: str
 
 
-def verify(anchors: Iterable[Anchor] = ()) -> Verification:
+def verify_chain(anchors: Iterable[Anchor] = ()) -> Verification:
     """Verify the chain from its beginning, against its head, all signed releases and `anchors`.
 
     The first problem is returned. Rows may be appended meanwhile.
@@ -84,8 +84,10 @@ def verify(anchors: Iterable[Anchor] = ()) -> Verification:
         verifier.read_anchors_of_releases()
     except ReleaseChanged as error:
         # Wrong rows are reported first, because they explain more than a release does.
-        found = verifier.verify()
-        return replace(found, state=ChainState.RELEASE_CHANGED, message=str(error)) if found.holds else found
+        verification = verifier.verify()
+        if not verification.holds:
+            return verification
+        return replace(verification, state=ChainState.RELEASE_CHANGED, message=str(error))
     return verifier.verify()
 
 
@@ -126,7 +128,7 @@ class _Verifier:
         Raises:
             ReleaseChanged: a release does not match its signature.
         """
-        for anchor in audit_anchors.of_releases(after=self._sealed.releases if self._sealed else 0):
+        for anchor in audit_anchors.anchors_of_releases(after=self._sealed.releases if self._sealed else 0):
             self._anchors[anchor.number].append(anchor)
 
     def verify(self) -> Verification:
@@ -141,7 +143,7 @@ class _Verifier:
 
     def _has_other_key(self) -> bool:
         """Return whether the secret key was replaced: the head names another one, and the rows prove it."""
-        head = _head()
+        head = _read_head()
         if head is None or head.key == audit_chain.key_id():
             return False
         first = self._seal or AuditEvent.objects.order_by("number").first()
@@ -151,7 +153,7 @@ class _Verifier:
         while True:
             newer = AuditEvent.objects.filter(number__gt=self._number).order_by("number")
             yield from newer.iterator(chunk_size=CHUNK)
-            self._head = _head()
+            self._head = _read_head()
             # The head may already name rows that were appended after the last row was read.
             if not AuditEvent.objects.filter(number__gt=self._number).exists():
                 return
@@ -233,7 +235,7 @@ class _Verifier:
 
     def _check_last_rows(self) -> None:
         """Compare the last row with the highest number that the head or an anchor names."""
-        named = [(anchor.number, anchor.source) for found in self._anchors.values() for anchor in found]
+        named = [(anchor.number, anchor.source) for anchors in self._anchors.values() for anchor in anchors]
         if self._head is not None and (self._with_other_key or audit_chain.is_authentic(self._head)):
             named.append((self._head.number, "the head"))
         number, source = max(named, default=(0, ""))
@@ -287,5 +289,5 @@ class _Verifier:
         return Verification(ChainState.UNVERIFIED, message, self._rows, row=self._sealed.row)
 
 
-def _head() -> AuditHead | None:
+def _read_head() -> AuditHead | None:
     return AuditHead.objects.filter(pk=HEAD_ID).first()

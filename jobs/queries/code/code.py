@@ -22,7 +22,9 @@ MOST_OFFERED = 100
 """Versions that a form offers."""
 
 
-def listed(user: User, project: Project | None = None, *, name: str = "") -> QuerySet[CodeVersion]:
+def versions_with_file_counts(
+    user: User, project: Project | None = None, *, name: str = ""
+) -> QuerySet[CodeVersion]:
     """Return the versions that `user` may see, with the number of their files.
 
     Args:
@@ -38,18 +40,18 @@ def listed(user: User, project: Project | None = None, *, name: str = "") -> Que
     return rows.annotate(file_count=Count("files"))
 
 
-def newest(project: Project, limit: int) -> QuerySet[CodeVersion]:
+def newest_versions(project: Project, limit: int) -> QuerySet[CodeVersion]:
     """Return the newest versions of a project with their findings."""
     return CodeVersion.objects.filter(project=project).order_by("-pk")[:limit]
 
 
-def of_same_name(version: CodeVersion) -> QuerySet[CodeVersion]:
-    """Return the versions of a project that have the name of a version, newest first, itself included."""
+def versions_of_same_name(version: CodeVersion) -> QuerySet[CodeVersion]:
+    """Return a version's namesakes in its project, newest first, itself included."""
     rows = CodeVersion.objects.filter(project=version.project, name=version.name)
     return rows.select_related("created_by").defer("found_json").order_by("-pk")
 
 
-def others(version: CodeVersion) -> QuerySet[CodeVersion]:
+def other_versions(version: CodeVersion) -> QuerySet[CodeVersion]:
     """Return the other versions of the project, newest first."""
     rows = CodeVersion.objects.filter(project=version.project).exclude(pk=version.pk)
     return rows.select_related("project", "created_by").defer("found_json").order_by("-pk")
@@ -60,8 +62,8 @@ def files_of(version: CodeVersion) -> list[CodeFile]:
     return sorted(version.files.select_related("artifact"), key=lambda file: file.path)
 
 
-def chosen_file(version: CodeVersion, files: Sequence[CodeFile], named: str | None) -> CodeFile:
-    """Return a file by its path; without one that of the first entry, else the first Python file.
+def choose_file(version: CodeVersion, files: Sequence[CodeFile], named: str | None) -> CodeFile:
+    """Return a file by its path. Without one, that of the first entry, else the first Python file.
 
     Raises:
         NotFound: the version has no such file.
@@ -71,41 +73,41 @@ def chosen_file(version: CodeVersion, files: Sequence[CodeFile], named: str | No
         if named not in by_path:
             raise NotFound(f"{version} has no file {named[:100]!r}.")
         return by_path[named]
-    wanted = [entry.path for entry in version.found.entries]
+    paths = [entry.path for entry in version.found.entries]
     # Every version has a Python file.
-    wanted += [path for path in by_path if path.endswith(".py")]
-    return next(by_path[path] for path in wanted if path in by_path)
+    paths += [path for path in by_path if path.endswith(".py")]
+    return next(by_path[path] for path in paths if path in by_path)
 
 
-def compared_by_default(version: CodeVersion) -> CodeVersion:
-    """Return the version before one with the same name, else the one before it, else the newest other.
+def default_comparison(version: CodeVersion) -> CodeVersion:
+    """Return the version to compare with: the previous of its name, else the previous, else the newest.
 
     Raises:
         Conflict: the project has no other version.
     """
-    rows = others(version)
+    rows = other_versions(version)
     before = rows.filter(pk__lt=version.pk)
-    found = before.filter(name=version.name).first() or before.first() or rows.first()
-    if found is None:
+    other = before.filter(name=version.name).first() or before.first() or rows.first()
+    if other is None:
         raise Conflict(f"{version.project.slug} has no other version of code to compare with.")
-    return found
+    return other
 
 
-def of_draft(project: Project, digest: object) -> CodeVersion:
-    """Return the version that the draft of an experiment names, else the newest one to choose instead.
+def version_of_draft(project: Project, digest: object) -> CodeVersion:
+    """Return the version that an experiment's draft names, else the newest one.
 
     Raises:
         NotFound: the project has no code any more.
     """
     rows = CodeVersion.objects.filter(project=project).order_by("-pk")
-    found = rows.filter(digest=str(digest)).first() or rows.first()
-    if found is None:
+    version = rows.filter(digest=str(digest)).first() or rows.first()
+    if version is None:
         raise NotFound(f"{project.slug} has no code any more: upload it first.")
-    return found
+    return version
 
 
-def offered(version: CodeVersion) -> list[CodeVersion]:
-    """Return the newest versions of a project, from which a form can choose, among them the given one."""
+def versions_to_choose(version: CodeVersion) -> list[CodeVersion]:
+    """Return a form's choices: the newest versions of a project and the given one."""
     rows = CodeVersion.objects.filter(project=version.project).defer("found_json").order_by("-pk")
     newest = list(rows[:MOST_OFFERED])
     return newest if version in newest else [*newest, version]
@@ -120,7 +122,7 @@ class Pair(NamedTuple):
 
 
 def different_files(old: CodeVersion, new: CodeVersion) -> tuple[list[Pair], int]:
-    """Return the files that differ between two versions, and the number of those that are equal."""
+    """Return the files that differ between two versions, and the number of equal files."""
     before = {file.path: file for file in files_of(old)}
     after = {file.path: file for file in files_of(new)}
     pairs = [Pair(path, before.get(path), after.get(path)) for path in sorted({*before, *after})]
@@ -132,25 +134,25 @@ def _digest(file: CodeFile | None) -> str | None:
     return None if file is None else file.artifact_id
 
 
-def summary(version: CodeVersion) -> CodeSummaryOut:
-    """Return a version of a list in the form of the API."""
-    return CodeSummaryOut(**_shown(version))
+def version_summary(version: CodeVersion) -> CodeSummaryOut:
+    """Return the API representation of a version in a list."""
+    return CodeSummaryOut(**_version_fields(version))
 
 
-def shown(version: CodeVersion) -> CodeVersionOut:
-    """Return a version in the form of the API."""
-    found = version.found
+def version_out(version: CodeVersion) -> CodeVersionOut:
+    """Return the API representation of a version."""
+    findings = version.found
     return CodeVersionOut(
-        **_shown(version),
-        python=found.python,
-        found=found.entries,
-        unreadable=found.problems,
-        requirements=found.packages,
-        left_out=found.left_out,
+        **_version_fields(version),
+        python=findings.python,
+        found=findings.entries,
+        unreadable=findings.problems,
+        requirements=findings.packages,
+        left_out=findings.left_out,
     )
 
 
-def _shown(version: CodeVersion) -> dict[str, object]:
+def _version_fields(version: CodeVersion) -> dict[str, object]:
     # A list counts them with its own query.
     count = getattr(version, "file_count", None)
     return {
@@ -167,19 +169,19 @@ def _shown(version: CodeVersion) -> dict[str, object]:
     }
 
 
-def shown_files(version: CodeVersion) -> CodeFilesOut:
-    """Return the files of a version in the form of the API."""
-    return CodeFilesOut(items=[CodeFileOut(**_file(file)) for file in files_of(version)])
+def files_out(version: CodeVersion) -> CodeFilesOut:
+    """Return the API representation of a version's files."""
+    return CodeFilesOut(items=[CodeFileOut(**_file_out(file)) for file in files_of(version)])
 
 
-def shown_text(version: CodeVersion, named: str | None) -> CodeTextOut:
-    """Return a file with its text; without a name, the one that the page of the version shows first.
+def text_out(version: CodeVersion, named: str | None) -> CodeTextOut:
+    """Return a file with its text. Without a name, it is the version page's first file.
 
     Raises:
         NotFound: the version has no such file.
         Conflict: it is not text, or larger than is shown.
     """
-    file = chosen_file(version, files_of(version), named)
+    file = choose_file(version, files_of(version), named)
     path = file.path
     if file.lines is None:
         raise Conflict(
@@ -189,10 +191,10 @@ def shown_text(version: CodeVersion, named: str | None) -> CodeTextOut:
         message = f"{path!r} has more than {MAX_SHOWN_BYTES:,} bytes: get the artifact {file.artifact_id}."
         raise Conflict(message, code="too_large_to_show")
     text = store().path(file.artifact_id).read_bytes().decode("utf-8-sig")
-    return CodeTextOut(**_file(file), text=text)
+    return CodeTextOut(**_file_out(file), text=text)
 
 
-def _file(file: CodeFile) -> dict[str, object]:
+def _file_out(file: CodeFile) -> dict[str, object]:
     return {
         "path": file.path,
         "bytes": file.artifact.bytes,

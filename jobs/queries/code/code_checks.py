@@ -7,7 +7,7 @@ from jobs.spec.problems import Problem
 from jobs.spec.sections.script_model import MODULE, ScriptModel
 
 
-def problems(project: Project, spec: ExperimentSpec) -> list[Problem]:
+def code_problems(project: Project, spec: ExperimentSpec) -> list[Problem]:
     """Return why the code of a spec cannot run in a project, with pointers into the spec."""
     digest = spec.model.code_digest
     if digest is None:
@@ -17,10 +17,10 @@ def problems(project: Project, spec: ExperimentSpec) -> list[Problem]:
         return [
             Problem("/model/digest", f"{project.slug} has no code {digest[:8]}; upload it, or name another")
         ]
-    return _of_script(version, spec.model) if isinstance(spec.model, ScriptModel) else []
+    return _script_problems(version, spec.model) if isinstance(spec.model, ScriptModel) else []
 
 
-def _of_script(version: CodeVersion, script: ScriptModel) -> list[Problem]:
+def _script_problems(version: CodeVersion, script: ScriptModel) -> list[Problem]:
     paths = version.files.values_list("path", flat=True)
     if script.entry.startswith(MODULE):
         top = script.entry.removeprefix(MODULE).partition(".")[0]

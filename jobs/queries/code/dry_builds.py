@@ -42,7 +42,7 @@ class DryBuild(NamedTuple):
     built: BuiltModel | None
 
 
-def of_job(job: Job) -> DryBuild | None:
+def dry_build_of_job(job: Job) -> DryBuild | None:
     """Return the dry build of a job; None for jobs of other kinds."""
     if not isinstance(payload := job.payload, DryBuildPayload):
         return None
@@ -50,11 +50,11 @@ def of_job(job: Job) -> DryBuild | None:
     code = codes.select_related("project").first()
     versions = DatasetVersion.objects.filter(pk=payload.dataset_version or 0, dataset__deletion=None)
     version = versions.select_related("dataset__project").defer("profile_json").first()
-    return DryBuild(payload, code, version, result_of(job) if job.state == JobState.COMPLETED else None)
+    return DryBuild(payload, code, version, result_of_job(job) if job.state == JobState.COMPLETED else None)
 
 
 def model_problems(project: Project, model: CodeModel) -> Iterator[Problem]:
-    """Yield what prevents a version of code from building a model, as far as its findings show it."""
+    """Yield the problems that prevent code from building a model, as far as its findings show them."""
     version = CodeVersion.objects.filter(project=project, digest=model.digest).first()
     # `code_checks` reports it.
     if version is None:
@@ -76,34 +76,35 @@ def _why_no_entry(
     if named:
         paths = " or ".join(f"{entry.path}:{entry.name}" for entry in named)
         return f"{version} has several entries named {model.name}: use {paths}"
-    known = ", ".join(dict.fromkeys(entry.name for entry in entries))
-    has = f"it has {known}" if known else "it has none: a function build_model(hp) or a HyperModel class"
+    available = ", ".join(dict.fromkeys(entry.name for entry in entries))
+    advice = "it has none: a function build_model(hp) or a HyperModel class"
+    has = f"it has {available}" if available else advice
     return f"{version} has no entry {model.entry!r} that builds a model; {has}"
 
 
 def _argument_problems(model: CodeModel, entry: CodeEntry) -> Iterator[Problem]:
     # A function is called with the hyperparameters alone.
     arguments = entry.arguments if entry.kind == "hypermodel" else []
-    known = {argument.name: argument for argument in arguments if not argument.name.startswith("*")}
+    by_name = {argument.name: argument for argument in arguments if not argument.name.startswith("*")}
     takes_any = any(argument.name.startswith("**") for argument in arguments) or entry.more_arguments
     for name in model.args:
-        if name not in known and not takes_any:
-            near = near_names(name, known)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; it takes {', '.join(known) or 'none'}"
+        if name not in by_name and not takes_any:
+            near = near_names(name, by_name)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; it takes {', '.join(by_name) or 'none'}"
             yield Problem(f"/model/args/{escaped(name)}", f"{model.name} has no argument {name!r}{hint}")
-    for name, argument in known.items():
+    for name, argument in by_name.items():
         if argument.default is None and name not in model.args:
             yield Problem("/model/args", f"{model.name} needs the argument {name!r}")
 
 
-def fields_of(entry: CodeEntry) -> list[CodeArgument]:
+def fields_of_entry(entry: CodeEntry) -> list[CodeArgument]:
     """Return the arguments of an entry that a form asks for."""
     if entry.kind != "hypermodel":
         return []
     return [argument for argument in entry.arguments if not argument.name.startswith("*")]
 
 
-def payload_for(spec: ExperimentSpec, version: DatasetVersion, profile: Profile) -> DryBuildPayload:
+def dry_build_payload(spec: ExperimentSpec, version: DatasetVersion, profile: Profile) -> DryBuildPayload:
     """Return the dry build that an experiment with own code needs.
 
     Raises:
@@ -134,14 +135,14 @@ def jobs_of(project: Project, payload: DryBuildPayload) -> JobQuerySet:
     return Job.objects.filter(dry_builds_of(payload.key), project=project).order_by("-pk")
 
 
-def built(project: Project, payload: DryBuildPayload) -> BuiltModel | None:
+def build_result(project: Project, payload: DryBuildPayload) -> BuiltModel | None:
     """Return the result of a dry build; None if none is completed."""
     row = jobs_of(project, payload).filter(state=JobState.COMPLETED).first()
-    return None if row is None else result_of(row)
+    return None if row is None else result_of_job(row)
 
 
-def failures(project: Project, payload: DryBuildPayload) -> list[Problem]:
-    """Return the cause if the last dry build has failed; a person may have it done again."""
+def failure_problems(project: Project, payload: DryBuildPayload) -> list[Problem]:
+    """Return the cause if the last dry build has failed. A person may repeat it."""
     job = jobs_of(project, payload).first()
     if job is None or job.state != JobState.FAILED:
         return []
@@ -151,8 +152,8 @@ def failures(project: Project, payload: DryBuildPayload) -> list[Problem]:
     return [Problem("/model/entry", message, job.pk)]
 
 
-def built_of(job: Job) -> BuiltModel | None:
-    """Return the model that the code of a job builds; None for another model, or if it is not known."""
+def built_model(job: Job) -> BuiltModel | None:
+    """Return the model that a job's code builds. None for other models, or if it is unknown."""
     spec = job.revision.spec if job.revision is not None else None
     if spec is None or job.project is None or not isinstance(spec.model, CodeModel):
         return None
@@ -160,39 +161,39 @@ def built_of(job: Job) -> BuiltModel | None:
     profile = version.profile if version is not None else None
     if version is None or profile is None:
         return None
-    return built(job.project, payload_for(spec, version, profile))
+    return build_result(job.project, dry_build_payload(spec, version, profile))
 
 
-def declared_of(search: Job) -> Space:
-    """Return the space that the code of a search declares; empty for a search of another model."""
+def declared_space(search: Job) -> Space:
+    """Return the space that a search's code declares. Empty for other models."""
     spec = search.revision.spec if search.revision is not None else None
     if spec is None or spec.search is None or not isinstance(spec.model, CodeModel):
         return ()
-    if (found := built_of(search)) is not None:
-        return found.space
+    if (model := built_model(search)) is not None:
+        return model.space
     return tuple(row for row in spec.search.space if spec.model.info.fit_field(row.name) is None)
 
 
-def result_of(job: Job) -> BuiltModel:
+def result_of_job(job: Job) -> BuiltModel:
     """Return the result of a completed dry build."""
     return DryBuildResult.model_validate(job.results_json).built
 
 
-def shown(project: Project, payload: DryBuildPayload) -> DryBuildOut:
-    """Return a dry build in the form of the API: a completed one, else an open one, else the last."""
+def dry_build_out(project: Project, payload: DryBuildPayload) -> DryBuildOut:
+    """Return the API representation of a dry build: a completed one, else an open one, else the last."""
     rows = jobs_of(project, payload)
     job = (
         rows.filter(state=JobState.COMPLETED).first() or rows.exclude(state__in=FINAL).first() or rows.first()
     )
     if job is None:
         return DryBuildOut(state=NONE, job=None, built=None, unused={}, error=None, why_waiting="")
-    found = result_of(job) if job.state == JobState.COMPLETED else None
+    result = result_of_job(job) if job.state == JobState.COMPLETED else None
     error = cause_of(job.error)
     return DryBuildOut(
         state=job.state,
         job=job.pk,
-        built=found,
-        unused=dict(found.unused) if found is not None else {},
+        built=result,
+        unused=dict(result.unused) if result is not None else {},
         error=error,
         why_waiting=job.why_waiting if job.state in WAITING else "",
     )

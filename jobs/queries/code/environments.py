@@ -18,7 +18,7 @@ MOST = 20
 MOST_ON_WORKER = 100
 
 
-def of_code(version: CodeVersion) -> QuerySet[PackageEnvironment]:
+def environments_of_code(version: CodeVersion) -> QuerySet[PackageEnvironment]:
     """Return the environments that were built for the requirements of a version, the newest first."""
     packages = version.found.packages
     if packages is None or not packages.requirements:
@@ -27,11 +27,11 @@ def of_code(version: CodeVersion) -> QuerySet[PackageEnvironment]:
     return rows.select_related("worker").order_by("-started", "-pk")[:MOST]
 
 
-def problems_of(version: CodeVersion) -> list[str]:
+def requirement_problems(version: CodeVersion) -> list[str]:
     """Return why requirements of a version cannot be installed by any worker."""
-    found = version.found
+    findings = version.found
     problems = []
-    for line in found.packages.requirements if found.packages is not None else ():
+    for line in findings.packages.requirements if findings.packages is not None else ():
         try:
             parsed(line)
         except BadRequirement as error:
@@ -39,7 +39,7 @@ def problems_of(version: CodeVersion) -> list[str]:
     return problems
 
 
-def on_worker(worker: Worker) -> QuerySet[PackageEnvironment]:
+def environments_on_worker(worker: Worker) -> QuerySet[PackageEnvironment]:
     """Return the built environments that a worker can use, the last used first."""
     place = worker.info.get("environments")
     rows = PackageEnvironment.objects.filter(place=place if isinstance(place, str) else "")
@@ -48,26 +48,26 @@ def on_worker(worker: Worker) -> QuerySet[PackageEnvironment]:
 
 
 def total_bytes(rows: Iterable[PackageEnvironment]) -> int:
-    """Return the size of environments together."""
+    """Sum the sizes of environments."""
     return sum(row.bytes or 0 for row in rows)
 
 
-def shown(version: CodeVersion) -> EnvironmentsOut:
-    """Return the environments of a version in the form of the API."""
+def environments_out(version: CodeVersion) -> EnvironmentsOut:
+    """Return the API representation of a version's environments."""
     packages = version.found.packages
     resolution = package_sets.resolution_of(version)
     rows = package_sets.rows_of(resolution) if resolution is not None else []
     return EnvironmentsOut(
         requirements=[] if packages is None else packages.requirements,
-        recorded=[_recorded(row) for row in rows],
+        recorded=[_recorded_packages(row) for row in rows],
         resolved_again=None if resolution is None else resolution.changed,
-        installing=package_installs.open_jobs(version).values_list("pk", flat=True).first(),
-        problems=problems_of(version),
-        items=[_shown(row) for row in of_code(version)],
+        installing=package_installs.open_installations(version).values_list("pk", flat=True).first(),
+        problems=requirement_problems(version),
+        items=[_environment_out(row) for row in environments_of_code(version)],
     )
 
 
-def _recorded(row: RecordedPackages) -> RecordedPackagesOut:
+def _recorded_packages(row: RecordedPackages) -> RecordedPackagesOut:
     return RecordedPackagesOut(
         digest=row.packages_id,
         python=row.python,
@@ -77,7 +77,7 @@ def _recorded(row: RecordedPackages) -> RecordedPackagesOut:
     )
 
 
-def _shown(row: PackageEnvironment) -> EnvironmentOut:
+def _environment_out(row: PackageEnvironment) -> EnvironmentOut:
     return EnvironmentOut(
         digest=row.digest,
         state=row.state,

@@ -9,19 +9,19 @@ KEY = 1
 """The primary key of the only row."""
 
 
-def current() -> InstallationSettings:
+def current_settings() -> InstallationSettings:
     """Return the settings. Without a row they have their defaults."""
     return InstallationSettings.objects.filter(pk=KEY).first() or InstallationSettings(pk=KEY)
 
 
 def sandbox_minimum() -> Level:
     """Return the weakest level of sandbox at which code of users may run."""
-    return present_level(current().sandbox_minimum)
+    return present_level(current_settings().sandbox_minimum)
 
 
 def has_former_minimum() -> bool:
-    """Return whether the minimum was set to a level of earlier releases, which counts as another one."""
-    return current().sandbox_minimum == FORMER_LEVEL
+    """Return whether the minimum is a level of earlier releases. It counts as another one."""
+    return current_settings().sandbox_minimum == FORMER_LEVEL
 
 
 def projects_with_network() -> QuerySet[Project]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from jobs.kinds.install.payload import InstallPayload
-from jobs.kinds.install.rows import installations, installations_of
+from jobs.kinds.install.rows import all_installations, installations_of
 from jobs.models import CodeVersion, Job
 from jobs.models.job import JobQuerySet
 from jobs.queries.code import sandboxes
@@ -40,7 +40,7 @@ type ByPackages = Mapping[Installing, int]
 """The jobs that install packages now."""
 
 
-def of_job(job: Job) -> Installation | None:
+def install_of_job(job: Job) -> Installation | None:
     """Return the packages that a job installs; None for jobs of other kinds."""
     if not isinstance(payload := job.payload, InstallPayload):
         return None
@@ -54,7 +54,7 @@ def uses_of(version: CodeVersion) -> tuple[str, ...]:
     return (*uses, "scripts") if "script" in kinds else uses or ("models",)
 
 
-def open_jobs(version: CodeVersion, **fields: bool) -> JobQuerySet:
+def open_installations(version: CodeVersion, **fields: bool) -> JobQuerySet:
     """Return the unfinished installations of the packages that a version asks for.
 
     Args:
@@ -67,30 +67,30 @@ def open_jobs(version: CodeVersion, **fields: bool) -> JobQuerySet:
     return rows.exclude(state__in=FINAL)
 
 
-def running() -> ByPackages:
+def running_installations() -> ByPackages:
     """Return the packages that workers install now."""
-    found = {}
-    for job in Job.objects.filter(installations(), state__in=_WORKING):
+    jobs = {}
+    for job in Job.objects.filter(all_installations(), state__in=_WORKING):
         payload = job.payload_as(InstallPayload)
-        found[Installing(job.pool, job.project_id, payload.requirements, payload.for_engine)] = job.pk
-    return found
+        jobs[Installing(job.pool, job.project_id, payload.requirements, payload.for_engine)] = job.pk
+    return jobs
 
 
-def why_waiting(job: Job, installing: Callable[[], ByPackages] = running) -> str | None:
-    """Return that a job waits for the installation of its packages, as a sentence; None if it does not.
+def describe_wait(job: Job, installing: Callable[[], ByPackages] = running_installations) -> str | None:
+    """Return a sentence if a job waits for the installation of its packages, else None.
 
     Args:
         job: of any kind.
         installing: returns the packages that workers install; asked only for jobs with code.
     """
-    if not sandboxes.needs_sandbox(job) or not (found := installing()):
+    if not sandboxes.needs_sandbox(job) or not (jobs := installing()):
         return None
-    if all((each.pool, each.project) != (job.pool, job.project_id) for each in found):
+    if all((key.pool, key.project) != (job.pool, job.project_id) for key in jobs):
         return None
     requirements = _requirements_of(job)
     if requirements is None:
         return None
-    other = found.get(Installing(job.pool, job.project_id, requirements, _needs_engine(job)))
+    other = jobs.get(Installing(job.pool, job.project_id, requirements, _needs_engine(job)))
     return None if other in (None, job.pk) else f"Its packages are being installed by job {other}."
 
 

@@ -47,7 +47,7 @@ class PackageChange(NamedTuple):
 
 
 def resolution_of(version: CodeVersion) -> PackageResolution | None:
-    """Return the resolution of the requirements of a version; None if nothing is recorded for them."""
+    """Return the resolution of a version's requirements. None if nothing is recorded for them."""
     packages = version.found.packages
     if packages is None or not packages.requirements:
         return None
@@ -56,7 +56,7 @@ def resolution_of(version: CodeVersion) -> PackageResolution | None:
     return rows.filter(project=version.project_id, requirements_digest=digest).first()
 
 
-def recorded_for(version: CodeVersion) -> Recorded:
+def recorded_packages(version: CodeVersion) -> Recorded:
     """Return the packages with which environments of a version are built."""
     resolution = resolution_of(version)
     if resolution is None:
@@ -69,50 +69,52 @@ def rows_of(resolution: PackageResolution) -> list[RecordedPackages]:
     return list(resolution.recorded.select_related("packages").order_by("for_engine", "python", "platform"))
 
 
-def of_job(job: Job) -> PackageSet | None:
+def packages_of_job(job: Job) -> PackageSet | None:
     """Return the packages that the last attempt of a job had; None if it had none."""
     attempts = Attempt.objects.filter(job=job, packages__isnull=False).select_related("packages")
     last = attempts.order_by("-number").first()
     return None if last is None else last.packages
 
 
-def of_training(job: Job) -> PackageSet | None:
+def packages_of_training(job: Job) -> PackageSet | None:
     """Return the packages with which a model was trained, if it is loaded with the same.
 
     A script has packages of its own, beside those of the process that loads its model.
     """
     if job.revision is None or job.revision.spec.model.info.trains_itself:
         return None
-    return of_job(job)
+    return packages_of_job(job)
 
 
 def packages_of(version: ModelVersion | None) -> tuple[InstalledPackage, ...]:
-    """Return the packages that a version needs to be loaded; none if it needs no code or they are unknown."""
+    """Return the packages that a version needs to be loaded. Empty without code, or if unknown."""
     if version is None or not version.needs_code or version.packages is None:
         return ()
     return version.packages.packages
 
 
-def are_known(version: ModelVersion) -> bool:
+def has_known_packages(version: ModelVersion) -> bool:
     """Return whether the packages of a version are known. Earlier releases recorded none."""
     return version.packages_id is not None or not (version.needs_code and version.requirements_digest)
 
 
 def changes_since(before: ModelVersion | None, after: ModelVersion) -> list[PackageChange]:
     """Return the packages that differ between two versions; none where those of one are unknown."""
-    if before is None or not (are_known(before) and are_known(after)):
+    if before is None or not (has_known_packages(before) and has_known_packages(after)):
         return []
-    return changes(packages_of(before), packages_of(after))
+    return package_changes(packages_of(before), packages_of(after))
 
 
-def changes(before: Iterable[InstalledPackage], after: Iterable[InstalledPackage]) -> list[PackageChange]:
+def package_changes(
+    before: Iterable[InstalledPackage], after: Iterable[InstalledPackage]
+) -> list[PackageChange]:
     """Return the packages that differ between two sets, sorted by name."""
-    old, new = ({each.name: each for each in packages} for packages in (before, after))
-    found = []
+    old, new = ({package.name: package for package in packages} for packages in (before, after))
+    changes = []
     for name in sorted(old.keys() | new.keys()):
         mine, theirs = new.get(name), old.get(name)
         if mine == theirs:
             continue
         versions = theirs.version if theirs else "", mine.version if mine else ""
-        found.append(PackageChange(name, *versions, files=versions[0] == versions[1]))
-    return found
+        changes.append(PackageChange(name, *versions, files=versions[0] == versions[1]))
+    return changes

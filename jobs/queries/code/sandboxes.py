@@ -34,7 +34,7 @@ type Minimum = Callable[[], Level]
 """Returns the installation's minimum. It is only asked for jobs with code of users."""
 
 
-def with_models(jobs: QuerySet[Job]) -> QuerySet[Job]:
+def jobs_with_models(jobs: QuerySet[Job]) -> QuerySet[Job]:
     """Return the jobs with the models of their specs, so that `needs_sandbox` reads no whole spec."""
     return jobs.annotate(model_json=KeyTransform("model", "revision__spec_json"))
 
@@ -79,32 +79,34 @@ def may_run_spec(user: User, experiment: Experiment) -> bool:
 
 
 def levels_of(worker: Worker) -> list[LevelState]:
-    """Return the levels of a worker, the strongest first; none while it has not found them."""
+    """Return the levels of a worker, the strongest first. Empty until it has probed them."""
     return [LevelState.model_validate(state) for state in worker.info.get("sandbox", ())]
 
 
-def offering[W: Worker](
+def workers_offering[W: Worker](
     job: Job, workers: Sequence[W], minimum: Minimum = installation.sandbox_minimum
 ) -> Sequence[W]:
-    """Return those of the workers whose sandboxes are strong enough for a job: all for one without code."""
+    """Return the workers with a sandbox strong enough for a job. Without code, all of them are."""
     if not workers or not needs_sandbox(job):
         return workers
-    wanted = minimum()
-    return [worker for worker in workers if choose_level(levels_of(worker), wanted) is not None]
+    weakest = minimum()
+    return [worker for worker in workers if choose_level(levels_of(worker), weakest) is not None]
 
 
 def why_none_offers(workers: Iterable[Worker]) -> str:
     """Return why none of these workers may run code of users, as a sentence."""
-    wanted = installation.sandbox_minimum()
-    reasons = "; ".join(f"worker {worker.name}: {_reason(worker, wanted)}" for worker in workers)
-    return f"It runs code of users, which needs the sandbox {wanted} or a stronger one. {reasons}"[:499] + "."
+    weakest = installation.sandbox_minimum()
+    reasons = "; ".join(f"worker {worker.name}: {_describe_refusal(worker, weakest)}" for worker in workers)
+    return (
+        f"It runs code of users, which needs the sandbox {weakest} or a stronger one. {reasons}"[:499] + "."
+    )
 
 
-def _reason(worker: Worker, wanted: Level) -> str:
+def _describe_refusal(worker: Worker, weakest: Level) -> str:
     states = levels_of(worker)
     if not states:
         return "it is still finding out which sandboxes it offers"
-    missing = (f"no {state.level} ({state.reason})" for state in states if state.reaches(wanted))
+    missing = (f"no {state.level} ({state.reason})" for state in states if state.reaches(weakest))
     return ", ".join(missing)[:_MAX_REASONS]
 
 
@@ -116,12 +118,12 @@ class Shown(NamedTuple):
     network: bool
 
 
-def shown(job: Job) -> Shown | None:
-    """Return the weakest sandbox that a job's code of users had; None if it had none yet, or has no code."""
+def sandbox_of_job(job: Job) -> Shown | None:
+    """Return the weakest sandbox in which a job's code ran. None without one yet, or without code."""
     if job.sandbox_json is None:
         return None
-    found = SandboxOut.model_validate(job.sandbox_json)
-    return Shown(found.level, LEVELS[present_level(found.level)].summary, found.network)
+    sandbox = SandboxOut.model_validate(job.sandbox_json)
+    return Shown(sandbox.level, LEVELS[present_level(sandbox.level)].summary, sandbox.network)
 
 
 class Offer(NamedTuple):
@@ -132,7 +134,8 @@ class Offer(NamedTuple):
     states: list[LevelState]
 
 
-def offers() -> list[Offer]:
-    """Return the sandboxes that the workers that accept work offer."""
-    found = ((worker, levels_of(worker)) for worker in Worker.objects.live().order_by("name", "pk"))
-    return [Offer(worker, choose_level(states, Level.PROCESS), states) for worker, states in found]
+def sandbox_offers() -> list[Offer]:
+    """Return the sandboxes that live workers offer."""
+    workers = Worker.objects.live().order_by("name", "pk")
+    levels = ((worker, levels_of(worker)) for worker in workers)
+    return [Offer(worker, choose_level(states, Level.PROCESS), states) for worker, states in levels]

@@ -31,9 +31,9 @@ def entry_names(version: CodeVersion) -> list[str]:
     return [entry.name if names.count(entry.name) == 1 else f"{entry.path}:{entry.name}" for entry in entries]
 
 
-def problem_of_entry(version: CodeVersion, wanted: str) -> str | None:
-    """Return why a version has no function to load data of this name; None if it has one."""
-    path, _, name = wanted.rpartition(":")
+def problem_of_entry(version: CodeVersion, entry_name: str) -> str | None:
+    """Return why a version has no data function of this name. None if it has one."""
+    path, _, name = entry_name.rpartition(":")
     entries = entries_of(version)
     named = [entry for entry in entries if entry.name == name and path in ("", entry.path)]
     if len(named) > 1:
@@ -41,10 +41,11 @@ def problem_of_entry(version: CodeVersion, wanted: str) -> str | None:
             f"{version} has several functions {name}: use {' or '.join(f'{e.path}:{e.name}' for e in named)}"
         )
     if not named:
-        known = ", ".join(f"{entry.path}:{entry.name}" for entry in entries)
-        has = f"it has {known}" if known else "write one: load_data(split), which returns x and y of a part"
-        return f"{version} has no function {wanted!r} that loads data; {has}"
-    return f"{wanted} cannot load data: {named[0].note}" if named[0].note else None
+        available = ", ".join(f"{entry.path}:{entry.name}" for entry in entries)
+        advice = "write one: load_data(split), which returns x and y of a part"
+        has = f"it has {available}" if available else advice
+        return f"{version} has no function {entry_name!r} that loads data; {has}"
+    return f"{entry_name} cannot load data: {named[0].note}" if named[0].note else None
 
 
 def jobs_of(version: CodeVersion) -> JobQuerySet:
@@ -53,42 +54,45 @@ def jobs_of(version: CodeVersion) -> JobQuerySet:
     return rows.select_related("created_by").order_by("-pk")
 
 
-def known(version: CodeVersion, payload: CodeDataPayload, *, ended: bool) -> Job | None:
-    """Return the newest job that loads the same: an open one, or with `ended` one that has ended.
+def newest_equal_job(version: CodeVersion, payload: CodeDataPayload, *, ended: bool) -> Job | None:
+    """Return the newest job with an equal request: an open one, or with `ended` an ended one.
 
     One whose data were deleted does not count.
     """
-    same = [job for job in jobs_of(version) if _asked(job) == payload]
-    if (is_open := next((job for job in same if job.state not in FINAL), None)) is not None or not ended:
-        return is_open
-    made = made_by(same)
-    return next((job for job in same if job.pk in made or _made(job) is None), None)
+    equal_jobs = [job for job in jobs_of(version) if _request_of(job) == payload]
+    open_job = next((job for job in equal_jobs if job.state not in FINAL), None)
+    if open_job is not None or not ended:
+        return open_job
+    loaded = loaded_versions(equal_jobs)
+    return next((job for job in equal_jobs if job.pk in loaded or _loaded_key(job) is None), None)
 
 
-def _asked(job: Job) -> CodeDataPayload:
+def _request_of(job: Job) -> CodeDataPayload:
     """Return the request of a job, without what happened since."""
     return CodeDataPayload.model_validate(
         job.payload_as(CodeDataPayload).model_dump(include={"code", "entry", "dataset", "prediction"})
     )
 
 
-def _made(job: Job) -> int | None:
+def _loaded_key(job: Job) -> int | None:
     return job.payload_as(CodeDataPayload).made
 
 
-def made_by(jobs: Iterable[Job]) -> Mapping[int, DatasetVersion]:
-    """Return the version that each job has made, by the job's key; those that were deleted are missing."""
-    keys = {job.pk: made for job in jobs if (made := _made(job)) is not None}
-    found = DatasetVersion.objects.filter(pk__in=keys.values(), dataset__deletion=None)
-    versions = found.select_related("dataset__project").defer("profile_json").in_bulk()
-    return {job: versions[made] for job, made in keys.items() if made in versions}
+def loaded_versions(jobs: Iterable[Job]) -> Mapping[int, DatasetVersion]:
+    """Return the version that each job has loaded, by job key. Deleted versions are missing."""
+    keys = {job.pk: key for job in jobs if (key := _loaded_key(job)) is not None}
+    visible = DatasetVersion.objects.filter(pk__in=keys.values(), dataset__deletion=None)
+    versions = visible.select_related("dataset__project").defer("profile_json").in_bulk()
+    return {job: versions[key] for job, key in keys.items() if key in versions}
 
 
 def newest_versions(project: Project) -> dict[str, DatasetVersion]:
-    """Return the newest version of a data set that each code of a project has loaded, by its digest."""
+    """Return the newest dataset version that each code of a project has loaded, by code digest."""
     jobs = Job.objects.filter(data_loads(), project=project).order_by("-pk")[:MOST_READ]
-    made = made_by(jobs)
-    return {job.payload_as(CodeDataPayload).code: made[job.pk] for job in reversed(jobs) if job.pk in made}
+    loaded = loaded_versions(jobs)
+    return {
+        job.payload_as(CodeDataPayload).code: loaded[job.pk] for job in reversed(jobs) if job.pk in loaded
+    }
 
 
 class Loading(NamedTuple):
@@ -99,27 +103,27 @@ class Loading(NamedTuple):
     version: DatasetVersion | None
 
 
-def of_job(job: Job) -> Loading | None:
+def code_data_of_job(job: Job) -> Loading | None:
     """Return the data that a job loads; None for jobs of other kinds."""
     if not isinstance(payload := job.payload, CodeDataPayload):
         return None
     code = CodeVersion.objects.filter(project=job.project, digest=payload.code).first()
-    return Loading(payload, code, made_by([job]).get(job.pk))
+    return Loading(payload, code, loaded_versions([job]).get(job.pk))
 
 
-def newest(version: CodeVersion) -> list[CodeDataOut]:
-    """Return the newest jobs that load data by a version of code in the form of the API."""
-    return shown(jobs_of(version)[:MOST_SHOWN])
+def newest_code_data(version: CodeVersion) -> list[CodeDataOut]:
+    """Return the API representation of the newest jobs that load data by a version of code."""
+    return code_data_out(jobs_of(version)[:MOST_SHOWN])
 
 
-def shown(jobs: Iterable[Job]) -> list[CodeDataOut]:
-    """Return jobs that load data in the form of the API."""
+def code_data_out(jobs: Iterable[Job]) -> list[CodeDataOut]:
+    """Return the API representation of jobs that load data."""
     rows = list(jobs)
-    made = made_by(rows)
-    return [_shown(job, made.get(job.pk)) for job in rows]
+    loaded = loaded_versions(rows)
+    return [_job_data_out(job, loaded.get(job.pk)) for job in rows]
 
 
-def _shown(job: Job, version: DatasetVersion | None) -> CodeDataOut:
+def _job_data_out(job: Job, version: DatasetVersion | None) -> CodeDataOut:
     payload = job.payload_as(CodeDataPayload)
     is_done = job.state == JobState.COMPLETED
     return CodeDataOut(
@@ -138,7 +142,7 @@ def _shown(job: Job, version: DatasetVersion | None) -> CodeDataOut:
 
 
 def code_of(version: DatasetVersion) -> CodeVersion | None:
-    """Return the code that has made a version of a data set; None for all others, or if it was deleted."""
+    """Return the code that loaded a dataset version. None for other data, or if it was deleted."""
     body = version.request.get("code")
     if body is None:
         return None

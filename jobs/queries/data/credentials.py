@@ -9,18 +9,18 @@ from jobs.models import Credential, Project
 from jobs.spec.data.credentials import LABELS
 
 
-def of_project(project: Project) -> QuerySet[Credential]:
+def credentials_of_project(project: Project) -> QuerySet[Credential]:
     """Return the credentials of a project by name."""
-    return of_projects([project])
+    return credentials_of_projects([project])
 
 
-def of_projects(projects: Iterable[Project]) -> QuerySet[Credential]:
+def credentials_of_projects(projects: Iterable[Project]) -> QuerySet[Credential]:
     """Return the credentials of several projects by name."""
     rows = Credential.objects.filter(project__in=list(projects)).defer("sealed")
     return rows.select_related("created_by").order_by("name", "pk")
 
 
-def shown_credential(row: Credential) -> CredentialOut:
+def credential_out(row: Credential) -> CredentialOut:
     """Return the API representation of a credential."""
     return CredentialOut(
         name=row.name,
@@ -31,7 +31,7 @@ def shown_credential(row: Credential) -> CredentialOut:
     )
 
 
-def label_of(row: Credential) -> str:
-    """Return what people read in a list: the name, the kind, and where it is used."""
+def credential_label(row: Credential) -> str:
+    """Return the label for lists: the name, the kind, and where it is used."""
     where = f", {row.place}" if row.place else ""
     return f"{row.name} ({LABELS.get(row.kind, row.kind)}{where})"

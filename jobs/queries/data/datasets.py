@@ -24,7 +24,7 @@ from jobs.kinds.profile.rows import profiles_of, profiles_of_any
 from jobs.messages.overview import Overview, Sample, SplitOverview
 from jobs.models import Dataset, DatasetVersion, Experiment, Fetch, Job, JobArtifact, Project, Revision, User
 from jobs.queries.data.causes import cause_of
-from jobs.queries.search.outcomes import dataset_in
+from jobs.queries.search.outcomes import find_dataset
 from jobs.spec.base import Frozen
 from jobs.spec.data.profile import Profile
 from jobs.spec.data.split_roles import is_stratified, named_part_rows, resolved
@@ -35,7 +35,9 @@ CACHED_SECONDS = 3600
 READY = DatasetVersion.State.READY
 
 
-def listed(user: User, project: Project | None = None, *, profiles: bool = False) -> QuerySet[Dataset]:
+def datasets_with_versions(
+    user: User, project: Project | None = None, *, profiles: bool = False
+) -> QuerySet[Dataset]:
     """Return the data sets that `user` may see, with their versions.
 
     Args:
@@ -55,9 +57,9 @@ def listed(user: User, project: Project | None = None, *, profiles: bool = False
     ).prefetch_related(Prefetch("versions", queryset=versions))
 
 
-def with_profile(project: Project, slug: str, number: int | None = None) -> DatasetVersion | None:
+def find_version(project: Project, slug: str, number: int | None = None) -> DatasetVersion | None:
     """Return the version that a spec refers to: the given number, or else the newest ready one."""
-    dataset = dataset_in(project, slug)
+    dataset = find_dataset(project, slug)
     if dataset is None:
         return None
     rows = dataset.versions.filter(number=number) if number else dataset.versions.filter(state=READY)
@@ -66,7 +68,7 @@ def with_profile(project: Project, slug: str, number: int | None = None) -> Data
 
 def is_being_read(project: Project, slug: str) -> bool:
     """Return whether a version of the data set may still become ready."""
-    dataset = dataset_in(project, slug)
+    dataset = find_dataset(project, slug)
     return dataset is not None and dataset.versions.filter(state=DatasetVersion.State.PREPARING).exists()
 
 
@@ -75,7 +77,7 @@ def profile_job(version: DatasetVersion) -> Job | None:
     return Job.objects.filter(profiles_of(version.pk)).order_by("-pk").first()
 
 
-def used_by(user: User, dataset: Dataset) -> QuerySet[Experiment]:
+def experiments_using(user: User, dataset: Dataset) -> QuerySet[Experiment]:
     """Return the visible experiments whose newest revision uses the data set."""
     newest = Revision.objects.filter(experiment=OuterRef("pk")).order_by("-number")
     slugs = newest.annotate(slug=KT("spec_json__data__dataset")).values("slug")
@@ -85,7 +87,7 @@ def used_by(user: User, dataset: Dataset) -> QuerySet[Experiment]:
     return rows.filter(data_slug=dataset.slug).select_related("project").order_by("-updated")
 
 
-def weight_of(job: Job) -> str:
+def weight_column(job: Job) -> str:
     """Return the column that weighs the rows of a job's data; empty if each row counts once."""
     if job.payload.dataset_version is None or not (job.facts.evaluates or job.facts.has_trials):
         return ""
@@ -105,7 +107,7 @@ class PartSizes(NamedTuple):
 
 
 def part_sizes(profile: Profile, split: Split) -> PartSizes:
-    """Return the rows of each part. Exact for random, stratified and named parts, approximate for others.
+    """Count the rows of each part. Exact for random, stratified and named parts, else approximate.
 
     A stratified split divides each class separately, as the engine does.
     """
@@ -113,19 +115,19 @@ def part_sizes(profile: Profile, split: Split) -> PartSizes:
         return PartSizes(*named)
     is_divided = is_stratified(resolved(split, profile), profile) and profile.class_counts
     groups = profile.class_counts if is_divided else (profile.rows,)
-    validation = sum(_share(rows, split.validation) for rows in groups)
-    test = sum(_share(rows, split.test) for rows in groups)
+    validation = sum(_share_of_part(rows, split.validation) for rows in groups)
+    test = sum(_share_of_part(rows, split.test) for rows in groups)
     return PartSizes(profile.rows - validation - test, validation, test)
 
 
-def _share(rows: int, fraction: float) -> int:
+def _share_of_part(rows: int, fraction: float) -> int:
     # The engine gives each part at least one row if there are enough for all three.
     return max(round(rows * fraction), 1 if rows >= 3 else 0)
 
 
-def shown_dataset(dataset: Dataset) -> DatasetOut:
+def dataset_out(dataset: Dataset) -> DatasetOut:
     """Return the API representation of a data set."""
-    # `listed` has prefetched the versions: a sort or a filter in the database would query them again.
+    # The versions are prefetched: a sort or a filter in the database would query them again.
     versions = list(dataset.versions.all())
     newest = max(versions, key=lambda version: version.number, default=None)
     latest = newest and LatestVersionOut(
@@ -144,30 +146,31 @@ def shown_dataset(dataset: Dataset) -> DatasetOut:
     )
 
 
-def shown_version(version: DatasetVersion) -> DatasetVersionOut:
+def version_out(version: DatasetVersion) -> DatasetVersionOut:
     """Return the API representation of a version of a data set."""
-    return shown_versions([version])[0]
+    return versions_out([version])[0]
 
 
-def shown_versions(versions: Sequence[DatasetVersion]) -> list[DatasetVersionOut]:
+def versions_out(versions: Sequence[DatasetVersion]) -> list[DatasetVersionOut]:
     """Return the API representation of versions, with one query for the jobs that read them."""
-    read = profiles_of_any([version.pk for version in versions])
-    jobs = Job.objects.filter(read).only("kind", "payload_json")
+    profiles = profiles_of_any([version.pk for version in versions])
+    jobs = Job.objects.filter(profiles).only("kind", "payload_json")
     # In ascending order, so that the newest job of each version remains.
     job_of = {job.payload.dataset_version: job.pk for job in jobs.order_by("pk")}
     fetch_of = {
-        fetch.version_id: fetch for fetch in Fetch.objects.filter(version__in=[each.pk for each in versions])
+        fetch.version_id: fetch
+        for fetch in Fetch.objects.filter(version__in=[version.pk for version in versions])
     }
-    return [_shown_version(version, job_of.get(version.pk), fetch_of.get(version.pk)) for version in versions]
+    return [_version_out(version, job_of.get(version.pk), fetch_of.get(version.pk)) for version in versions]
 
 
-def fetch_of(version: DatasetVersion) -> FetchOut | None:
-    """Return how the file of a version comes from an address; None if it was uploaded or is bundled."""
+def fetch_out(version: DatasetVersion) -> FetchOut | None:
+    """Return the fetch of a version's file. None if the file was uploaded or is bundled."""
     row = Fetch.objects.filter(version=version).first()
-    return _shown_fetch(row) if row is not None else None
+    return _fetch_out(row) if row is not None else None
 
 
-def _shown_fetch(row: Fetch) -> FetchOut:
+def _fetch_out(row: Fetch) -> FetchOut:
     return FetchOut(
         url=row.shown,
         mode=row.mode,
@@ -190,7 +193,7 @@ def _seconds_left(row: Fetch) -> float | None:
     return max(0.0, round(elapsed * (row.total - row.received) / row.received, 1))
 
 
-def _shown_version(version: DatasetVersion, job: int | None, fetch: Fetch | None) -> DatasetVersionOut:
+def _version_out(version: DatasetVersion, job: int | None, fetch: Fetch | None) -> DatasetVersionOut:
     profile = version.profile
     return DatasetVersionOut(
         dataset=version.dataset.slug,
@@ -209,82 +212,82 @@ def _shown_version(version: DatasetVersion, job: int | None, fetch: Fetch | None
         ],
         error=cause_of(version.error),
         job=job,
-        fetch=_shown_fetch(fetch) if fetch is not None else None,
-        code=shown_code(version),
+        fetch=_fetch_out(fetch) if fetch is not None else None,
+        code=loader_code_out(version),
         created_by=version.created_by.username if version.created_by else None,
         created=version.created,
     )
 
 
-def shown_code(version: DatasetVersion) -> LoadedByOut | None:
+def loader_code_out(version: DatasetVersion) -> LoadedByOut | None:
     """Return the code that has loaded a version; None for all other data."""
     loaded = version.request.get("code")
     return LoadedByOut.model_validate(loaded) if loaded is not None else None
 
 
-def bad_rows(version: DatasetVersion) -> JobArtifact | None:
-    """Return the file with the rows that were left out when a version was read; None if there is none."""
-    return _artifact(version, "bad_rows")
+def bad_rows_file(version: DatasetVersion) -> JobArtifact | None:
+    """Return the file with the rows that a version left out. None if there is none."""
+    return _newest_artifact(version, "bad_rows")
 
 
-def thumbnails(version: DatasetVersion) -> JobArtifact | None:
-    """Return the file with the thumbnails of a version of images; None for all others."""
-    return _artifact(version, "thumbnails")
+def thumbnails_file(version: DatasetVersion) -> JobArtifact | None:
+    """Return the thumbnails file of an image data set's version. None for all others."""
+    return _newest_artifact(version, "thumbnails")
 
 
-def _artifact(version: DatasetVersion, role: str) -> JobArtifact | None:
+def _newest_artifact(version: DatasetVersion, role: str) -> JobArtifact | None:
     job = profile_job(version)
     if job is None:
         return None
     return job.artifacts.filter(role=role).select_related("artifact").order_by("pk").last()
 
 
-def overview(version: DatasetVersion) -> Overview | None:
-    """Return how the columns and parts of a version are related, as far as it is computed; None before.
+def read_overview(version: DatasetVersion) -> Overview | None:
+    """Return the overview of a version's columns and parts, as far as it is computed.
 
     Versions of earlier releases have none.
     """
     job = profile_job(version)
-    return most_complete(job, Overview) if job is not None else None
+    return most_complete_overview(job, Overview) if job is not None else None
 
 
-def most_complete[Found: SplitOverview](job: Job, kind: type[Found]) -> Found | None:
-    """Return the overview of a job that has most sections; None without one that can be read."""
-    found = (_parsed(row, kind) for row in job.artifacts.filter(role="overview").order_by("-pk"))
+def most_complete_overview[Found: SplitOverview](job: Job, kind: type[Found]) -> Found | None:
+    """Return a job's overview with the most sections. None without a readable one."""
+    overviews = (_parse_artifact(row, kind) for row in job.artifacts.filter(role="overview").order_by("-pk"))
     # An attempt whose worker was killed may have computed more than the newest has until now.
-    return min(filter(None, found), key=lambda each: len(each.pending), default=None)
+    return min(filter(None, overviews), key=lambda overview: len(overview.pending), default=None)
 
 
 def profile_of(version: DatasetVersion) -> Profile | None:
-    """Return the profile of a version, also while the rest of it is prepared; None before."""
+    """Return the profile of a version, also while it is being prepared. None before."""
     if version.profile is not None or version.state != DatasetVersion.State.PREPARING:
         return version.profile
-    return _described(version, "profile", Profile)
+    return _read_newest(version, "profile", Profile)
 
 
-def sample(version: DatasetVersion) -> Sample | None:
-    """Return the first rows of a version as they were read, of which a profile is still computed."""
+def read_sample(version: DatasetVersion) -> Sample | None:
+    """Return the first rows of a version whose profile is still being computed."""
     if version.state != DatasetVersion.State.PREPARING:
         return None
-    return _described(version, "sample", Sample)
+    return _read_newest(version, "sample", Sample)
 
 
-def _described[Described: Frozen](
+def _read_newest[Described: Frozen](
     version: DatasetVersion, role: str, kind: type[Described]
 ) -> Described | None:
-    """Return the newest file of a role, None without one. A runner wrote it, which has read a user's file."""
-    file = _artifact(version, role)
-    return None if file is None else _parsed(file, kind)
+    """Return the newest file of a role. None without one, or if the runner wrote an invalid one."""
+    file = _newest_artifact(version, role)
+    return None if file is None else _parse_artifact(file, kind)
 
 
-def _parsed[Described: Frozen](file: JobArtifact, kind: type[Described]) -> Described | None:
+def _parse_artifact[Described: Frozen](file: JobArtifact, kind: type[Described]) -> Described | None:
     try:
-        return kind.model_validate_json(content(file.artifact_id))
+        return kind.model_validate_json(read_content(file.artifact_id))
     except (NotFound, OSError, ValidationError):
         return None
 
 
-def content(digest: str) -> bytes:
+def read_content(digest: str) -> bytes:
     """Return the content of a stored file. It is immutable, so it is cached."""
     key = f"overview:{digest}"
     cached: bytes | None = cache.get(key)
@@ -294,19 +297,19 @@ def content(digest: str) -> bytes:
     return cached
 
 
-def preview(version: DatasetVersion) -> PreviewOut:
+def preview_out(version: DatasetVersion) -> PreviewOut:
     """Return the first rows of a version, as soon as a worker has read them."""
     profile = profile_of(version)
     if profile is None:
-        read = sample(version)
-        columns, rows = (list(read.columns), list(read.preview)) if read is not None else ([], [])
+        head = read_sample(version)
+        columns, rows = (list(head.columns), list(head.preview)) if head is not None else ([], [])
         return PreviewOut(state=version.state, columns=columns, rows=rows, thumbnails=None)
     names = [column.name for column in profile.columns if profile.images is None or column.type != "image"]
-    sheet = thumbnails(version) if profile.images is not None else None
+    sheet = thumbnails_file(version) if profile.images is not None else None
     digest = None if sheet is None else sheet.artifact.digest
     return PreviewOut(state=version.state, columns=names, rows=list(profile.preview), thumbnails=digest)
 
 
-def shown_overview(version: DatasetVersion) -> OverviewOut:
+def overview_out(version: DatasetVersion) -> OverviewOut:
     """Return the API representation of the overview of a version."""
-    return OverviewOut(state=version.state, overview=overview(version))
+    return OverviewOut(state=version.state, overview=read_overview(version))

@@ -9,38 +9,38 @@ from jobs.models import Project, ResumableUpload, User
 MOST_LISTED = 20
 
 
-def listed(user: User, project: Project | None) -> QuerySet[ResumableUpload]:
+def uploads_of_project(user: User, project: Project | None) -> QuerySet[ResumableUpload]:
     """Return the uploads that a user may continue or end."""
     rows = access.visible_uploads(user).select_related("project", "created_by")
     return rows if project is None else rows.filter(project=project)
 
 
-def listed_own(user: User) -> list[ResumableUploadOut]:
-    """Return the newest uploads that a user has begun and not used yet, also those of a refused form."""
-    rows = listed(user, None).filter(created_by=user).order_by("-created")
-    return [shown(upload) for upload in rows[:MOST_LISTED]]
+def unused_uploads(user: User) -> list[ResumableUploadOut]:
+    """Return a user's newest unused uploads, also those of a refused form."""
+    rows = uploads_of_project(user, None).filter(created_by=user).order_by("-created")
+    return [upload_out(upload) for upload in rows[:MOST_LISTED]]
 
 
-def offset_of(upload: ResumableUpload) -> int:
+def received_bytes(upload: ResumableUpload) -> int:
     """Return the number of bytes that have been received."""
-    return upload.length if is_moved(upload) else upload_files.received(upload.pk)
+    return upload.length if is_moved(upload) else upload_files.received_bytes(upload.pk)
 
 
 def is_moved(upload: ResumableUpload) -> bool:
-    """Return whether the file was moved to the store, which may not have all of it in object storage yet."""
+    """Return whether the file was moved to the store. Its copy to object storage may not be complete."""
     if upload.artifact_id is not None:
         return True
     return bool(upload.sha256) and not upload_files.path_of(upload.pk).exists()
 
 
-def shown(upload: ResumableUpload) -> ResumableUploadOut:
-    """Return the answer of an upload."""
+def upload_out(upload: ResumableUpload) -> ResumableUploadOut:
+    """Return the API representation of an upload."""
     return ResumableUploadOut(
         id=upload.pk,
         project=upload.project.slug,
         file=upload.name,
         length=upload.length,
-        offset=offset_of(upload),
+        offset=received_bytes(upload),
         created_by=upload.created_by.username,
         created=upload.created,
         expires=upload.until,
@@ -48,6 +48,6 @@ def shown(upload: ResumableUpload) -> ResumableUploadOut:
 
 
 def bytes_to_come() -> int:
-    """Return the bytes of all uploads that have not arrived yet."""
+    """Sum the bytes that all uploads have yet to send."""
     rows = ResumableUpload.objects.filter(artifact=None)
-    return sum(max(0, upload.length - offset_of(upload)) for upload in rows)
+    return sum(max(0, upload.length - received_bytes(upload)) for upload in rows)

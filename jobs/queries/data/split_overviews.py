@@ -22,13 +22,13 @@ ENDED_WITHOUT = (JobState.FAILED, JobState.STOPPED)
 """States of jobs after which the overview can be requested again."""
 
 
-def of_split(
+def overview_of_split(
     version: DatasetVersion,
     split: Split,
     *,
     reader: User,
     homes: Collection[Project],
-    known: Overview | None = None,
+    version_overview: Overview | None = None,
 ) -> SplitOverviewOut:
     """Return the overview of a split as far as it is computed.
 
@@ -40,65 +40,74 @@ def of_split(
         split: may leave the column to the roles.
         reader: the acting user.
         homes: the reader's projects, of which unfinished and failed jobs count.
-        known: the overview of the version, if the caller has read it.
+        version_overview: the overview of the version, if the caller has read it.
     """
     profile = version.profile
-    chosen = canonical(split, profile) if profile is not None else split
+    canonical_split = canonical(split, profile) if profile is not None else split
     # Pages request the parts every two seconds while a job compares them, and the overview may be large.
-    job = job_of(version, chosen, homes)
-    if job is None and (found := _of_profile(version, chosen, known)) is not None:
-        return _without_job(chosen, JobState.COMPLETED, found)
-    job = job or _ended_without(version, chosen, homes)
+    job = overview_job(version, canonical_split, homes)
+    if (
+        job is None
+        and (overview := _overview_of_version(version, canonical_split, version_overview)) is not None
+    ):
+        return _overview_without_job(canonical_split, JobState.COMPLETED, overview)
+    job = job or _ended_job(version, canonical_split, homes)
     if job is None:
-        return _without_job(chosen, NONE)
+        return _overview_without_job(canonical_split, NONE)
     is_visible = access.visible_jobs(reader).filter(pk=job.pk).exists()
     return SplitOverviewOut(
-        split=chosen,
+        split=canonical_split,
         state=job.state,
         job=job.pk if is_visible else None,
-        overview=_computed(job),
+        overview=_computed_overview(job),
         error=cause_of(job.error) if is_visible else None,
         why_waiting=job.why_waiting if is_visible and job.state in WAITING else "",
     )
 
 
-def job_of(version: DatasetVersion, split: Split, homes: Collection[Project]) -> Job | None:
-    """Return the job that has computed a canonical split, or will do so; None if there is none.
+def overview_job(version: DatasetVersion, split: Split, homes: Collection[Project]) -> Job | None:
+    """Return the job that computes or has computed a canonical split. None if there is none.
 
     Projects share finished jobs only: a job that waits in another project may wait for its quota, and its
     members may stop it. A finished job counts only if its file can be read: it may be lost, or of a release
     with other fields.
     """
     usable = Q(state=JobState.COMPLETED) | Q(project__in=homes)
-    rows = _jobs(version, split).filter(usable).exclude(state__in=ENDED_WITHOUT)
-    return next((job for job in rows if job.state != JobState.COMPLETED or _computed(job) is not None), None)
+    rows = _jobs_of_split(version, split).filter(usable).exclude(state__in=ENDED_WITHOUT)
+    return next(
+        (job for job in rows if job.state != JobState.COMPLETED or _computed_overview(job) is not None), None
+    )
 
 
 def is_of_profile(version: DatasetVersion, split: Split) -> bool:
     """Return whether the overview of the version itself has a canonical split."""
-    return _of_profile(version, split, None) is not None
+    return _overview_of_version(version, split, None) is not None
 
 
-def _without_job(split: Split, state: str, found: SplitOverview | None = None) -> SplitOverviewOut:
-    return SplitOverviewOut(split=split, state=state, job=None, overview=found, error=None, why_waiting="")
+def _overview_without_job(
+    split: Split, state: str, overview: SplitOverview | None = None
+) -> SplitOverviewOut:
+    return SplitOverviewOut(split=split, state=state, job=None, overview=overview, error=None, why_waiting="")
 
 
-def _jobs(version: DatasetVersion, split: Split) -> JobQuerySet:
+def _jobs_of_split(version: DatasetVersion, split: Split) -> JobQuerySet:
     """Return the jobs of a canonical split, newest first."""
     return Job.objects.filter(overviews_of_split(version.pk, key_of(split))).order_by("-pk")
 
 
-def _ended_without(version: DatasetVersion, split: Split, homes: Collection[Project]) -> Job | None:
-    return _jobs(version, split).filter(project__in=homes, state__in=ENDED_WITHOUT).first()
+def _ended_job(version: DatasetVersion, split: Split, homes: Collection[Project]) -> Job | None:
+    return _jobs_of_split(version, split).filter(project__in=homes, state__in=ENDED_WITHOUT).first()
 
 
-def _of_profile(version: DatasetVersion, split: Split, known: Overview | None) -> SplitOverview | None:
+def _overview_of_version(
+    version: DatasetVersion, split: Split, version_overview: Overview | None
+) -> SplitOverview | None:
     profile = version.profile
-    found = known or (datasets.overview(version) if profile is not None else None)
-    if found is None or profile is None or canonical(found.split, profile) != split:
+    overview = version_overview or (datasets.read_overview(version) if profile is not None else None)
+    if overview is None or profile is None or canonical(overview.split, profile) != split:
         return None
-    return SplitOverview(**{name: getattr(found, name) for name in SplitOverview.model_fields})
+    return SplitOverview(**{name: getattr(overview, name) for name in SplitOverview.model_fields})
 
 
-def _computed(job: Job) -> SplitOverview | None:
-    return datasets.most_complete(job, SplitOverview)
+def _computed_overview(job: Job) -> SplitOverview | None:
+    return datasets.most_complete_overview(job, SplitOverview)

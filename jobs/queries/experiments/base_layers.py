@@ -13,19 +13,19 @@ def layers_of(summary: ModelSummary) -> tuple[tuple[BaseLayer, ...], tuple[str, 
         # Of an earlier release, or of a very large model: only the layers of the model itself.
         flat = tuple(
             BaseLayer(
-                path=each.name, kind=each.kind, output_shape=each.output_shape, parameters=each.parameters,
-                trainable=each.parameters, types=tuple(each.dtypes),
+                path=layer.name, kind=layer.kind, output_shape=layer.output_shape,
+                parameters=layer.parameters, trainable=layer.parameters, types=tuple(layer.dtypes),
             )
-            for each in summary.layers
+            for layer in summary.layers
         )  # fmt: skip
         return flat, (), None
-    ordered = list(_in_order(graph))
-    layers = tuple(_layer(node) for node in ordered)
+    ordered = list(_iterate_layers(graph))
+    layers = tuple(_base_layer(node) for node in ordered)
     last = BaseVersion("", None, layers=layers).head
-    return layers, tuple(node.path for node in graph if node.is_model), _features(graph, ordered, last)
+    return layers, tuple(node.path for node in graph if node.is_model), _head_features(graph, ordered, last)
 
 
-def _in_order(graph: tuple[GraphNode, ...]) -> Iterator[GraphNode]:
+def _iterate_layers(graph: tuple[GraphNode, ...]) -> Iterator[GraphNode]:
     """Yield the layers of a graph, those of a model inside in its place."""
     children: dict[int | None, list[int]] = {}
     for index, node in enumerate(graph):
@@ -41,18 +41,18 @@ def _in_order(graph: tuple[GraphNode, ...]) -> Iterator[GraphNode]:
             yield node
 
 
-def _layer(node: GraphNode) -> BaseLayer:
+def _base_layer(node: GraphNode) -> BaseLayer:
     return BaseLayer(
         path=node.path,
         kind=node.kind,
         output_shape=node.output_shapes[0] if node.output_shapes else None,
         parameters=node.parameters,
-        trainable=node.trainable or _trainable_again(node),
+        trainable=node.trainable or _estimate_trainable(node),
         types=node.dtypes,
     )
 
 
-def _trainable_again(node: GraphNode) -> int:
+def _estimate_trainable(node: GraphNode) -> int:
     """Estimate the trainable parameters of a layer that an earlier fine-tuning has frozen."""
     if node.kind in STATISTICS:
         return 0
@@ -60,7 +60,7 @@ def _trainable_again(node: GraphNode) -> int:
     return node.parameters // 2 if node.kind == "BatchNormalization" else node.parameters
 
 
-def _features(graph: tuple[GraphNode, ...], ordered: list[GraphNode], last: int | None) -> int | None:
+def _head_features(graph: tuple[GraphNode, ...], ordered: list[GraphNode], last: int | None) -> int | None:
     if last is None or len(ordered[last].inputs) != 1:
         return None
     source = graph[ordered[last].inputs[0]]

@@ -16,10 +16,10 @@ from jobs.spec.sections.version_model import VersionModel
 from jobs.spec.signature import Signature
 
 
-def find(
+def find_base_version(
     project: Project, spec: ExperimentSpec, by: User | None
 ) -> tuple[ModelVersion | None, list[Problem]]:
-    """Return the version that a spec starts from, or the reason why there is none; neither for other models.
+    """Return the version that a spec starts from, or problems. Other models have neither.
 
     Args:
         project: of the experiment.
@@ -29,19 +29,19 @@ def find(
     model = spec.model
     if not isinstance(model, VersionModel):
         return None, []
-    rows = access.visible_versions(by) if by is not None else _of_project(project)
+    rows = access.visible_versions(by) if by is not None else _versions_of_project(project)
     named = rows.filter(model__name=model.model).select_related("model", "source_job__revision")
     if not named.exists():
         return None, [Problem("/model/model", f"there is no registered model {model.model!r} with a version")]
     if model.alias is not None:
         version = named.filter(aliases__name=model.alias).first()
-        pointer, wanted = "/model/alias", f"alias {model.alias!r}"
+        pointer, description = "/model/alias", f"alias {model.alias!r}"
     else:
         version = named.filter(number=model.number or 0).first()
-        pointer, wanted = "/model/number", f"version {model.number}"
+        pointer, description = "/model/number", f"version {model.number}"
     if version is None:
         numbers = ", ".join(map(str, named.order_by("-number").values_list("number", flat=True)[:10]))
-        return None, [Problem(pointer, f"{model.model} has no {wanted}; its versions are {numbers}")]
+        return None, [Problem(pointer, f"{model.model} has no {description}; its versions are {numbers}")]
     if version.state != ModelVersion.State.CANDIDATE:
         reason = (
             "is still being validated" if version.state == ModelVersion.State.VALIDATING else "is invalid"
@@ -57,24 +57,25 @@ def find(
     return version, []
 
 
-def _of_project(project: Project) -> QuerySet[ModelVersion]:
+def _versions_of_project(project: Project) -> QuerySet[ModelVersion]:
     return ModelVersion.objects.filter(model__project=project, model__deletion=None)
 
 
-def pinned(spec: ExperimentSpec, version: ModelVersion) -> ExperimentSpec:
-    """Return the spec with the number and the digest of the version that it starts from."""
+def pin_version(spec: ExperimentSpec, version: ModelVersion) -> ExperimentSpec:
+    """Return a spec that pins its version by number and digest."""
     if not isinstance(spec.model, VersionModel):
         return spec
     return spec.model_copy(update={"model": spec.model.pinned(version.number, version.artifact_id)})
 
 
-def described(version: ModelVersion) -> BaseVersion:
-    """Return the properties of a version that are known before its file is opened."""
+def describe_base(version: ModelVersion) -> BaseVersion:
+    """Return a version's properties without opening its file."""
     try:
         signature = Signature.model_validate(version.signature)
     except ValidationError:
         signature = None
-    layers, models, features = layers_of(found) if (found := summary(version)) is not None else ((), (), None)
+    summary = model_summary(version)
+    layers, models, features = layers_of(summary) if summary is not None else ((), (), None)
     return BaseVersion(
         name=f"{version.model.name}/{version.number}",
         signature=signature,
@@ -86,16 +87,16 @@ def described(version: ModelVersion) -> BaseVersion:
     )
 
 
-def summary(version: ModelVersion) -> ModelSummary | None:
-    """Return the report about the layers of a version; None if it has none that can be read."""
-    for stored in model_reports.of_version(version, ["summary"]):
-        if isinstance(report := model_reports.read(stored), ModelSummary):
+def model_summary(version: ModelVersion) -> ModelSummary | None:
+    """Return a version's report about its layers. None without a readable one."""
+    for stored in model_reports.reports_of_version(version, ["summary"]):
+        if isinstance(report := model_reports.read_report(stored), ModelSummary):
             return report
     return None
 
 
-def source_of(spec: ExperimentSpec) -> ModelVersion | None:
-    """Return the version that a pinned spec starts from; None for other models, or if it was purged."""
+def pinned_version(spec: ExperimentSpec) -> ModelVersion | None:
+    """Return the version that a pinned spec starts from. None for other models, or if it was purged."""
     model = spec.model
     if not isinstance(model, VersionModel) or model.digest is None:
         return None
@@ -105,7 +106,7 @@ def source_of(spec: ExperimentSpec) -> ModelVersion | None:
     return rows.select_related("model__project").first()
 
 
-def trained_from(version: ModelVersion, by: User) -> QuerySet[ModelVersion]:
+def versions_trained_from(version: ModelVersion, by: User) -> QuerySet[ModelVersion]:
     """Return the visible versions that were trained further from a version, the newest first."""
     rows = access.visible_versions(by).filter(
         lineage__fine_tuned_from__model=version.model.name, lineage__fine_tuned_from__number=version.number

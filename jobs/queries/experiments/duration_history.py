@@ -19,8 +19,8 @@ ENOUGH = 3
 """With this many trials of its own, an experiment is estimated from them alone."""
 
 
-def history(project: Project, spec: ExperimentSpec, experiment: Experiment | None) -> History | None:
-    """Return the durations of completed trials with the same data set and model, or the same script.
+def past_durations(project: Project, spec: ExperimentSpec, experiment: Experiment | None) -> History | None:
+    """Return the durations of completed trials with equal data and model, or an equal script.
 
     They are those of the experiment if it has enough, else those of the whole project; None without any.
     """
@@ -28,27 +28,30 @@ def history(project: Project, spec: ExperimentSpec, experiment: Experiment | Non
         job__project=project,
         state=TrialState.COMPLETED,
         restarts=0,  # the duration of a restarted trial includes the time that it waited
-        **{f"job__revision__spec_json__{path}": value for path, value in _alike(project, spec).items()},
+        **{
+            f"job__revision__spec_json__{path}": value
+            for path, value in _similar_values(project, spec).items()
+        },
     )
     where = "this project" if spec.data is None else "this project on this data set"
     # The slice lets the database stop counting at `ENOUGH`.
     if experiment is not None and alike.filter(job__experiment=experiment)[:ENOUGH].count() == ENOUGH:
         alike, where = alike.filter(job__experiment=experiment), "this experiment"
-    seconds, trainings = _seconds_per_epoch(alike), _trainings(alike)
+    seconds, trainings = _seconds_per_epoch(alike), _trainings_of(alike)
     return History(trainings, median(seconds), where) if seconds and trainings else None
 
 
-def _alike(project: Project, spec: ExperimentSpec) -> dict[str, Any]:
-    """Return values of a spec by their path, which the spec of an earlier training must have as well."""
+def _similar_values(project: Project, spec: ExperimentSpec) -> dict[str, Any]:
+    """Return the values, by path, that the spec of an earlier training must share."""
     named_by = spec.model.named_by
-    found: dict[str, Any] = {f"model__{named_by}": getattr(spec.model, named_by)}
+    values: dict[str, Any] = {f"model__{named_by}": getattr(spec.model, named_by)}
     if isinstance(spec.model, CodeModel | ScriptModel):
         # Entries of different code have the same names. A new version of the same code is alike.
         names = project.code.filter(digest=spec.model.digest).values("name")
-        found["model__digest__in"] = list(
+        values["model__digest__in"] = list(
             project.code.filter(name__in=names).values_list("digest", flat=True)
         )
-    return found if spec.data is None else {**found, "data__dataset": spec.data.dataset}
+    return values if spec.data is None else {**values, "data__dataset": spec.data.dataset}
 
 
 def _seconds_per_epoch(trials: QuerySet[Trial]) -> list[float]:
@@ -61,7 +64,7 @@ def _seconds_per_epoch(trials: QuerySet[Trial]) -> list[float]:
     ]
 
 
-def _trainings(trials: QuerySet[Trial]) -> list[PastTraining]:
+def _trainings_of(trials: QuerySet[Trial]) -> list[PastTraining]:
     rows = (
         Execution.objects.filter(trial__in=trials, state=TrialState.COMPLETED, epochs__gt=0)
         .order_by("-pk")

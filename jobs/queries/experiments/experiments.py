@@ -18,7 +18,7 @@ NEWEST_NAMES = 1000
 SORTS = {"name": "name", "created": "created", "updated": "updated", "state": "last_state", "id": "pk"}
 
 
-def listed(
+def experiments_with_state(
     user: User,
     *,
     project: Project | None = None,
@@ -28,7 +28,7 @@ def listed(
     state: str = "",
     author: str = "",
 ) -> QuerySet[Experiment]:
-    """Return the experiments that `user` may see, with the state of the last job and the revision number.
+    """Return the experiments that `user` may see, with last job state and revision number.
 
     Args:
         user: the reader.
@@ -64,7 +64,7 @@ def listed(
     return rows
 
 
-def best_of(experiments: Iterable[Experiment]) -> dict[int, BestOut]:
+def best_scores(experiments: Iterable[Experiment]) -> dict[int, BestOut]:
     """Return the best score of each experiment's newest search that has one, in two queries."""
     scored = (
         Trial.objects.scored()
@@ -73,19 +73,19 @@ def best_of(experiments: Iterable[Experiment]) -> dict[int, BestOut]:
         .annotate(lowest=Min("score"), highest=Max("score"))
     )
     scores = {row["job"]: row for row in scored}
-    found: dict[int, BestOut] = {}
+    best: dict[int, BestOut] = {}
     # In ascending order, so that a newer search replaces an older one of the same experiment.
     for job in Job.objects.filter(pk__in=scores).select_related("revision").order_by("pk"):
         objective = objective_of(job)
         score = scores[job.pk]["highest" if objective.direction == "max" else "lowest"]
         if job.experiment_id is not None:
-            found[job.experiment_id] = BestOut(
+            best[job.experiment_id] = BestOut(
                 job=job.pk, metric=objective.metric, direction=objective.direction, score=score
             )
-    return found
+    return best
 
 
-def shown_experiments(experiments: Sequence[Experiment]) -> list[ExperimentOut]:
+def experiments_out(experiments: Sequence[Experiment]) -> list[ExperimentOut]:
     """Return the API representation of experiments, with one query for each kind of related row."""
     newer = Revision.objects.filter(experiment=OuterRef("experiment"), number__gt=OuterRef("number"))
     newest = Revision.objects.filter(~Exists(newer), experiment__in=experiments)
@@ -93,19 +93,21 @@ def shown_experiments(experiments: Sequence[Experiment]) -> list[ExperimentOut]:
     # In ascending order, so that the newest job of each experiment remains.
     roots = Job.objects.roots().filter(experiment__in=experiments).only("experiment", "state").order_by("pk")
     job_of = {job.experiment_id: job for job in roots}
-    best = best_of(experiments)
+    best = best_scores(experiments)
     return [
-        _shown(experiment, revision_of.get(experiment.pk), job_of.get(experiment.pk), best.get(experiment.pk))
+        _experiment_out(
+            experiment, revision_of.get(experiment.pk), job_of.get(experiment.pk), best.get(experiment.pk)
+        )
         for experiment in experiments
     ]
 
 
-def shown_experiment(experiment: Experiment) -> ExperimentOut:
+def experiment_out(experiment: Experiment) -> ExperimentOut:
     """Return the API representation of an experiment."""
-    return shown_experiments([experiment])[0]
+    return experiments_out([experiment])[0]
 
 
-def _shown(
+def _experiment_out(
     experiment: Experiment, newest: Revision | None, job: Job | None, best: BestOut | None
 ) -> ExperimentOut:
     return ExperimentOut(
@@ -129,7 +131,7 @@ def _shown(
     )
 
 
-def shown_revision(revision: Revision) -> RevisionOut:
+def revision_out(revision: Revision) -> RevisionOut:
     """Return the API representation of a revision."""
     return RevisionOut(
         number=revision.number,
@@ -166,7 +168,7 @@ def root_jobs(experiment: Experiment) -> QuerySet[Job]:
 
 
 def best_trials(experiment: Experiment, limit: int = 5) -> list[Trial]:
-    """Return the best trials of all jobs whose objective has the same metric as the newest search."""
+    """Return the best trials of all jobs with the newest search's metric."""
     newest = next((job for job in root_jobs(experiment) if job.revision and job.revision.spec.search), None)
     if newest is None:
         return []
@@ -214,19 +216,21 @@ def last_change(experiment: Experiment) -> AuditEvent | None:
     return rows.select_related("actor").order_by("-pk").first()
 
 
-def revisions(experiment: Experiment) -> list[RevisionWithChanges]:
+def revisions_with_differences(experiment: Experiment) -> list[RevisionWithChanges]:
     """Return all revisions, newest first, each with its differences to the previous one."""
     rows = list(experiment.revisions.select_related("created_by").order_by("number"))
     pairs = zip([None, *rows], rows, strict=False)
     return [
-        RevisionWithChanges(row, differences(before.spec_json, row.spec_json) if before is not None else [])
+        RevisionWithChanges(
+            row, spec_differences(before.spec_json, row.spec_json) if before is not None else []
+        )
         for before, row in pairs
     ][::-1]
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+def spec_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
     """List the differences of two specs by dotted path. Rows of a search space are identified by name."""
-    flat_before, flat_after = dict(_flat(before)), dict(_flat(after))
+    flat_before, flat_after = dict(_flatten_spec(before)), dict(_flatten_spec(after))
     paths = list(dict.fromkeys([*flat_before, *flat_after]))
     return [
         Difference(path, flat_before.get(path), flat_after.get(path))
@@ -235,13 +239,13 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
     ]
 
 
-def _flat(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
+def _flatten_spec(value: Any, path: str = "") -> Iterable[tuple[str, Any]]:
     """Yield the dotted path and the value of each leaf of a spec."""
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _flat(item, f"{path}.{key}" if path else key)
+            yield from _flatten_spec(item, f"{path}.{key}" if path else key)
     elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
         for i, item in enumerate(value):
-            yield from _flat(item, f"{path}[{item.get('name', i)}]")
+            yield from _flatten_spec(item, f"{path}[{item.get('name', i)}]")
     else:
         yield path, value

@@ -7,13 +7,13 @@ from django.db.models import Sum
 from pydantic import ValidationError
 
 from jobs.errors import BadSpec
-from jobs.kinds import planned
+from jobs.kinds import planned_steps
 from jobs.models import Attempt, DatasetVersion, Experiment, Job, Project, User, Worker
 from jobs.queries.code import code_checks, dry_builds
 from jobs.queries.data import datasets
 from jobs.queries.experiments import base_versions, duration_history, warm_start
 from jobs.queries.runs.devices import fitting_workers, why_none_fits
-from jobs.queries.search.outcomes import dataset_in
+from jobs.queries.search.outcomes import find_dataset
 from jobs.spec.checks import (
     data as data_checks,
 )
@@ -58,7 +58,7 @@ class Validation(NamedTuple):
         return not self.problems
 
 
-def validate(
+def validate_spec(
     project: Project,
     body: Any,
     *,
@@ -80,27 +80,27 @@ def validate(
         pinned in it.
     """
     if (too_long := spec_sizes.text_problem(body)) is not None:
-        return Validation(None, _reported([too_long]))
+        return Validation(None, _with_prefix([too_long]))
     try:
         spec = ExperimentSpec.model_validate(body)
     except ValidationError as error:
         return Validation(None, problems(error, body, PREFIX))
     if too_large := list(spec_sizes.problems(spec)):
-        return Validation(spec, _reported(too_large))
-    version, of_data = _data(project, spec)
-    source, of_source = base_versions.find(project, spec, by)
+        return Validation(spec, _with_prefix(too_large))
+    version, of_data = _find_data(project, spec)
+    source, of_source = base_versions.find_base_version(project, spec, by)
     base = None
     if source is not None:
-        spec, base = base_versions.pinned(spec, source), base_versions.described(source)
-    spec, of_settings, built = _checked(project, spec, version, base)
+        spec, base = base_versions.pin_version(spec, source), base_versions.describe_base(source)
+    spec, of_settings, built = _check_settings(project, spec, version, base)
     # A refused pattern is reported for the spec alone, and with the variables of its model.
-    found = list(dict.fromkeys([*of_data, *of_source, *of_settings]))
-    now = situation(project, spec, experiment) if with_plan else None
+    all_problems = list(dict.fromkeys([*of_data, *of_source, *of_settings]))
+    now = plan_situation(project, spec, experiment) if with_plan else None
     profile = version.profile if version is not None else None
     plan = None
     if now is not None:
-        plan = planning.make_plan(spec, profile, now, planned(spec), base, built)
-    return Validation(spec, _reported(found), plan)
+        plan = planning.make_plan(spec, profile, now, planned_steps(spec), base, built)
+    return Validation(spec, _with_prefix(all_problems), plan)
 
 
 class _Checked(NamedTuple):
@@ -111,67 +111,67 @@ class _Checked(NamedTuple):
     built: BuiltModel | None = None
 
 
-def _checked(
+def _check_settings(
     project: Project, spec: ExperimentSpec, version: DatasetVersion | None, base: BaseVersion | None
 ) -> _Checked:
-    """Check the settings of a spec, and complete the space of one with own code."""
+    """Check the settings of a spec. The space of one with own code is completed."""
     profile = version.profile if version is not None else None
-    found, built = [*code_checks.problems(project, spec), *spec_checks.problems(spec)], None
+    spec_problems, built = [*code_checks.code_problems(project, spec), *spec_checks.problems(spec)], None
     if isinstance(spec.model, CodeModel):
-        found = found or list(data_checks.value_problems(spec))
-        of_code = _of_code(project, spec, spec.model, version)
-        found, built = [*found, *of_code.problems], of_code.built
+        spec_problems = spec_problems or list(data_checks.value_problems(spec))
+        of_code = _check_code(project, spec, spec.model, version)
+        spec_problems, built = [*spec_problems, *of_code.problems], of_code.built
         # The pointers of problems are those of the rows that were sent.
-        spec = spec if found else of_code.spec
-    found += warm_start.problems(project, spec.search)
-    found += device_checks.problems(spec)
+        spec = spec if spec_problems else of_code.spec
+    spec_problems += warm_start.warm_start_problems(project, spec.search)
+    spec_problems += device_checks.problems(spec)
     if profile is not None:
-        found += data_checks.problems(spec, profile)
+        spec_problems += data_checks.problems(spec, profile)
     if base is not None:
-        found += fine_tuning_checks.problems(spec, profile, base)
-    return _Checked(spec, found, built)
+        spec_problems += fine_tuning_checks.problems(spec, profile, base)
+    return _Checked(spec, spec_problems, built)
 
 
-def _of_code(
+def _check_code(
     project: Project, spec: ExperimentSpec, model: CodeModel, version: DatasetVersion | None
 ) -> _Checked:
-    found = list(dry_builds.model_problems(project, model))
+    spec_problems = list(dry_builds.model_problems(project, model))
     profile = version.profile if version is not None else None
-    if found or version is None or profile is None:
-        return _Checked(spec, found)
-    payload = dry_builds.payload_for(spec, version, profile)
-    built = dry_builds.built(project, payload)
+    if spec_problems or version is None or profile is None:
+        return _Checked(spec, spec_problems)
+    payload = dry_builds.dry_build_payload(spec, version, profile)
+    built = dry_builds.build_result(project, payload)
     if built is None:
-        return _Checked(spec, dry_builds.failures(project, payload))
-    found = list(dry_build.problems_of(spec, built))
-    return _Checked(spec if found else dry_build.completed(spec, built), found, built)
+        return _Checked(spec, dry_builds.failure_problems(project, payload))
+    spec_problems = list(dry_build.problems_of(spec, built))
+    return _Checked(spec if spec_problems else dry_build.completed(spec, built), spec_problems, built)
 
 
-def _reported(found: list[Problem]) -> list[Problem]:
-    return [each._replace(pointer=PREFIX + each.pointer) for each in found[:MAX_PROBLEMS]]
+def _with_prefix(spec_problems: list[Problem]) -> list[Problem]:
+    return [problem._replace(pointer=PREFIX + problem.pointer) for problem in spec_problems[:MAX_PROBLEMS]]
 
 
-def require_valid(project: Project, body: Any, *, by: User) -> ExperimentSpec:
+def require_valid_spec(project: Project, body: Any, *, by: User) -> ExperimentSpec:
     """Return the spec in a JSON body; a version that it starts from is pinned in it.
 
     Raises:
         BadSpec: the spec is invalid; names all problems.
     """
-    validation = validate(project, body, by=by, with_plan=False)
+    validation = validate_spec(project, body, by=by, with_plan=False)
     if validation.spec is None or validation.problems:
         first = validation.problems[0]
-        more = f" (and {len(validation.problems) - 1} more)" if len(validation.problems) > 1 else ""
-        raise BadSpec(f"{first.pointer}: {first.message}{more}", validation.problems)
+        others = f" (and {len(validation.problems) - 1} more)" if len(validation.problems) > 1 else ""
+        raise BadSpec(f"{first.pointer}: {first.message}{others}", validation.problems)
     return validation.spec
 
 
-def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None, list[Problem]]:
+def _find_data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None, list[Problem]]:
     if spec.data is None:
         return None, []
     slug, number = spec.data.dataset, spec.data.dataset_version
-    if dataset_in(project, slug) is None:
+    if find_dataset(project, slug) is None:
         return None, [Problem("/data/dataset", f"there is no data set {slug!r} in {project.slug}")]
-    version = datasets.with_profile(project, slug, number)
+    version = datasets.find_version(project, slug, number)
     if version is None and number is not None:
         return None, [Problem("/data/dataset_version", f"{slug} has no version {number}")]
     if version is None and not datasets.is_being_read(project, slug):
@@ -181,30 +181,30 @@ def _data(project: Project, spec: ExperimentSpec) -> tuple[DatasetVersion | None
     return version, []
 
 
-def situation(project: Project, spec: ExperimentSpec, experiment: Experiment | None = None) -> Situation:
+def plan_situation(project: Project, spec: ExperimentSpec, experiment: Experiment | None = None) -> Situation:
     """Return the slots and earlier durations that a plan depends on."""
     workers = list(Worker.objects.live(spec.resources.pool))
     held = Attempt.objects.open().filter(worker__in=workers)
-    taken = held.aggregate(taken=Sum("slots"))["taken"] or 0
+    busy = held.aggregate(taken=Sum("slots"))["taken"] or 0
     total = sum(worker.slots for worker in workers)
     return Situation(
-        max(total - taken, 0),
+        max(total - busy, 0),
         tuple(
             WorkerSize(worker.slots, worker.device_names, tuple(worker.info.get("no_gpu_in_sandbox", ())))
             for worker in workers
         ),
-        duration_history.history(project, spec, experiment),
+        duration_history.past_durations(project, spec, experiment),
     )
 
 
 def resource_warnings(job: Job) -> list[Problem]:
-    """Return why a job will wait although slots are free: no running worker of its pool can take it."""
+    """Return problems if no running worker of a job's pool can take it, even with free slots."""
     if job.state in FINAL:
         return []
     live = list(Worker.objects.live(job.pool))
-    found = unserved(job.pool, job.slots, max((worker.slots for worker in live), default=0))
-    if found is not None:
-        return [found]
+    problem = unserved(job.pool, job.slots, max((worker.slots for worker in live), default=0))
+    if problem is not None:
+        return [problem]
     # The scheduler reports an invalid spec.
     with suppress(ValueError):
         if not fitting_workers(job, live):

@@ -14,7 +14,7 @@ MAX_TRIALS = 2000
 """Only this many of the newest trials are used; no algorithm models more."""
 
 
-def problems(project: Project, search: SearchSpec | None) -> list[Problem]:
+def warm_start_problems(project: Project, search: SearchSpec | None) -> list[Problem]:
     """Return the problems of the warm start in a search's spec."""
     if search is None or search.warm_start is None:
         return []
@@ -27,14 +27,16 @@ def problems(project: Project, search: SearchSpec | None) -> list[Problem]:
         return [Problem(POINTER, f"there is no search {search.warm_start} in {project.slug}")]
     theirs = outcomes.search_of(job).ranked_by()
     if theirs != search.ranked_by():
-        found = ", ".join(f"{objective.metric} ({objective.direction})" for objective in theirs)
-        message = f"job {job.pk} has the objective {found}; scores of different objectives cannot be compared"
+        objectives = ", ".join(f"{objective.metric} ({objective.direction})" for objective in theirs)
+        message = (
+            f"job {job.pk} has the objective {objectives}; scores of different objectives cannot be compared"
+        )
         return [Problem(POINTER, message)]
     return []
 
 
-def trials(root: Job, search: SearchSpec) -> list[dict[str, Any]]:
-    """Return the completed trials of the earlier search that fit the space, for a suggestion request."""
+def warm_start_trials(root: Job, search: SearchSpec) -> list[dict[str, Any]]:
+    """Return the earlier search's completed trials that fit the space, for a suggestion request."""
     if search.warm_start is None or not search.info.learns_from_earlier:
         return []
     earlier = Job.objects.with_trials().filter(pk=search.warm_start, project=root.project).first()
@@ -52,11 +54,11 @@ def trials(root: Job, search: SearchSpec) -> list[dict[str, Any]]:
             "source": "earlier",
         }
         for trial in rows
-        if _fits(search, trial.values)
+        if _fits_space(search, trial.values)
     ]
 
 
-def _fits(search: SearchSpec, values: dict[str, Any]) -> bool:
+def _fits_space(search: SearchSpec, values: dict[str, Any]) -> bool:
     try:
         check_values(search.space, values)
     except ValueError:

@@ -13,7 +13,7 @@ from jobs.prepared import Parameter, PreparedQuery
 _ACTIVE = PreparedQuery(lambda: User.objects.filter(pk=Parameter("pk", BigIntegerField()), is_active=True))
 
 
-def accounts() -> QuerySet[User]:
+def people_accounts() -> QuerySet[User]:
     """Return the accounts of people, without service accounts."""
     return User.objects.filter(is_service=False)
 
@@ -21,8 +21,8 @@ def accounts() -> QuerySet[User]:
 def visible_accounts(user: User) -> QuerySet[User]:
     """Return all accounts for an administrator, else those of people who share a project with `user`."""
     if user.is_superuser:
-        return accounts()
-    return accounts().filter(memberships__project__in=access.projects_of(user)).distinct()
+        return people_accounts()
+    return people_accounts().filter(memberships__project__in=access.projects_of(user)).distinct()
 
 
 def get_account(username: str) -> User:
@@ -31,15 +31,15 @@ def get_account(username: str) -> User:
     Raises:
         NotFound: there is no such person.
     """
-    user = accounts().filter(username=username).first()
+    user = people_accounts().filter(username=username).first()
     if user is None:
         raise NotFound(f"There is no person {username!r}.")
     return user
 
 
 def issuers_of(user: User) -> list[User]:
-    """Return the people whose promotion requests the session of `user` cannot decide; see `login_issuers`."""
-    return list(accounts().filter(pk__in=user.login_issuers).order_by("username"))
+    """Return the login issuers of `user`. Their session cannot decide these people's requests."""
+    return list(people_accounts().filter(pk__in=user.login_issuers).order_by("username"))
 
 
 def active_user(user_id: int) -> User | None:
@@ -47,10 +47,10 @@ def active_user(user_id: int) -> User | None:
     return _ACTIVE.first(pk=user_id)
 
 
-def people() -> QuerySet[User]:
+def people_with_projects() -> QuerySet[User]:
     """Return the accounts of people with their projects and the last use of their tokens."""
     return (
-        accounts()
+        people_accounts()
         .prefetch_related(
             Prefetch("memberships", Membership.objects.filter(project__deletion=None)), "memberships__project"
         )
@@ -59,13 +59,13 @@ def people() -> QuerySet[User]:
     )
 
 
-def memberships(user: User) -> QuerySet[Membership]:
+def memberships_of(user: User) -> QuerySet[Membership]:
     """Return the memberships of `user`, ordered by the slug of the project."""
     rows = Membership.objects.filter(user=user, project__deletion=None)
     return rows.select_related("project").order_by("project__slug")
 
 
-def shown_person(user: User) -> PersonOut:
+def person_out(user: User) -> PersonOut:
     """Return the API representation of an account."""
     return PersonOut(
         user=user.username,
@@ -76,9 +76,9 @@ def shown_person(user: User) -> PersonOut:
     )
 
 
-def shown_caller(user: User, scopes: Iterable[str]) -> MeOut:
+def caller_out(user: User, scopes: Iterable[str]) -> MeOut:
     """Return the caller of the API with their projects and scopes."""
-    roles = memberships(user).values_list("project__slug", "role")
+    roles = memberships_of(user).values_list("project__slug", "role")
     return MeOut(
         user=user.username,
         admin=user.is_superuser,

@@ -22,7 +22,7 @@ class ProjectView:
     running: int
 
 
-def listed(user: User) -> list[ProjectView]:
+def projects_with_counts(user: User) -> list[ProjectView]:
     """Return the projects of `user` with the numbers of members, experiments and running jobs."""
     roles = dict(Membership.objects.filter(user=user).values_list("project", "role"))
     # By key: a condition on memberships would also be one of the members that are counted.
@@ -48,23 +48,23 @@ def listed(user: User) -> list[ProjectView]:
     ]
 
 
-def members(project: Project) -> QuerySet[Membership]:
+def members_of(project: Project) -> QuerySet[Membership]:
     """Return the members of a project, ordered by user name."""
     return project.memberships.select_related("user").order_by("user__username")
 
 
-def shown_project(project: Project, user: User) -> ProjectOut:
+def project_out(project: Project, user: User) -> ProjectOut:
     """Return the API representation of a project, with the role of `user` in it."""
-    return _shown(project, access.role_in(user, project))
+    return _project_out(project, access.role_in(user, project))
 
 
-def shown_projects(projects: Sequence[Project], user: User) -> list[ProjectOut]:
+def projects_out(projects: Sequence[Project], user: User) -> list[ProjectOut]:
     """Return the API representation of projects, with one query for the roles of `user` in them."""
     roles = access.roles_in(user, projects)
-    return [_shown(project, roles.get(project.pk)) for project in projects]
+    return [_project_out(project, roles.get(project.pk)) for project in projects]
 
 
-def _shown(project: Project, role: Role | None) -> ProjectOut:
+def _project_out(project: Project, role: Role | None) -> ProjectOut:
     return ProjectOut(
         slug=project.slug,
         name=project.name,
@@ -77,7 +77,7 @@ def _shown(project: Project, role: Role | None) -> ProjectOut:
     )
 
 
-def shown_member(membership: Membership) -> MemberOut:
+def member_out(membership: Membership) -> MemberOut:
     """Return the API representation of a membership."""
     return MemberOut(user=membership.user.username, role=membership.role)
 

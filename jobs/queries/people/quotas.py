@@ -42,8 +42,8 @@ class Limits:
     events: int
 
 
-def defaults() -> Limits:
-    """Return the installation's quotas for projects without quotas of their own."""
+def default_quotas() -> Limits:
+    """Return the installation's quotas. They apply to projects without their own."""
     return Limits(
         slots=None,
         bytes=settings.TRAINYARD_PROJECT_BYTES,
@@ -55,7 +55,7 @@ def defaults() -> Limits:
 
 def limits_of(project: Project) -> Limits:
     """Return the quotas that apply to a project."""
-    default = defaults()
+    default = default_quotas()
     return Limits(
         slots=project.max_slots,
         bytes=default.bytes if project.max_bytes is None else project.max_bytes,
@@ -65,28 +65,28 @@ def limits_of(project: Project) -> Limits:
     )
 
 
-def column_of(name: str) -> str:
+def quota_column(name: str) -> str:
     """Return the column in which the project's own quota of this name is stored."""
     return f"max_{name}"
 
 
-def own(project: Project) -> dict[str, int | None]:
+def own_quotas(project: Project) -> dict[str, int | None]:
     """Return the quotas that administrators set for a project, by name; None means the default."""
-    return {name: getattr(project, column_of(name)) for name in HIGHEST}
+    return {name: getattr(project, quota_column(name)) for name in HIGHEST}
 
 
-def revision_of(project: Project) -> str:
+def quotas_revision(project: Project) -> str:
     """Return a text that differs if the project's own quotas differ."""
-    return ".".join("-" if value is None else str(value) for value in own(project).values())
+    return ".".join("-" if value is None else str(value) for value in own_quotas(project).values())
 
 
-def unfinished_jobs(project: Project) -> int:
-    """Return how many jobs of a project have not ended, without steps of jobs."""
+def count_unfinished_jobs(project: Project) -> int:
+    """Count a project's unfinished jobs, without steps."""
     return Job.objects.filter(project=project).roots().unfinished().count()
 
 
-def uploads_being_prepared(project: Project) -> int:
-    """Return how many uploads of a project are stored, and wait for a worker that reads them."""
+def count_uploads_being_prepared(project: Project) -> int:
+    """Count a project's stored uploads that wait for a worker to read them."""
     data = DatasetVersion.objects.filter(
         dataset__project=project, dataset__deletion=None, state=DatasetVersion.State.PREPARING
     )
@@ -96,19 +96,19 @@ def uploads_being_prepared(project: Project) -> int:
     return data.count() + models.count()
 
 
-def shown(project: Project) -> QuotasOut:
+def quotas_out(project: Project) -> QuotasOut:
     """Return the quotas of a project and their use."""
     running = Attempt.objects.open().filter(job__project=project)
     sums = running.aggregate(slots=Sum("slots"), events=Sum("event_rate"))
     receiving = UploadReservation.objects.filter(project=project, until__gt=clock.estimate())
     used = {
         "slots": sums["slots"] or 0,
-        "bytes": disk_use.recently(project.pk) + disk_use.being_received(project.pk),
-        "jobs": unfinished_jobs(project),
-        "uploads": receiving.count() + uploads_being_prepared(project),
+        "bytes": disk_use.recent_bytes(project.pk) + disk_use.bytes_being_received(project.pk),
+        "jobs": count_unfinished_jobs(project),
+        "uploads": receiving.count() + count_uploads_being_prepared(project),
         "events": sums["events"] or 0,
     }
-    limits, default, set_here = limits_of(project), defaults(), own(project)
+    limits, default, set_here = limits_of(project), default_quotas(), own_quotas(project)
     return QuotasOut(
         **{
             name: QuotaOut(
@@ -123,23 +123,23 @@ def shown(project: Project) -> QuotasOut:
 
 
 def why_disk_is_full(project: Project) -> str | None:
-    """Return why a project can start nothing that writes files, as a sentence; None if it can."""
-    quota, used = limits_of(project).bytes, disk_use.recently(project.pk)
+    """Return a sentence if a project's disk quota is used up, else None."""
+    quota, used = limits_of(project).bytes, disk_use.recent_bytes(project.pk)
     return disk_sentence(project, used, quota) if used >= quota else None
 
 
 def disk_sentence(project: Project, used: int, quota: int, *, adding: int = 0) -> str:
-    """Return that a project has reached its disk quota, and the remedy."""
-    more = f", and this needs {size_text(adding)} more" if adding else ""
+    """Describe that a project has reached its disk quota, and the remedy."""
+    addition = f", and this needs {format_bytes(adding)} more" if adding else ""
     return (
-        f"Files and events of project {project} use {size_text(used)} of its {size_text(quota)} of disk"
-        f"{more}. Delete data, jobs or models, which frees space once they can no longer be restored, or "
+        f"Files and events of project {project} use {format_bytes(used)} of its {format_bytes(quota)} of disk"
+        f"{addition}. Delete data, jobs or models, which frees space once they can no longer be restored, or "
         f"{RAISE}."
     )
 
 
-def size_text(count: int) -> str:
-    """Return a number of bytes for people."""
+def format_bytes(count: int) -> str:
+    """Format a number of bytes."""
     size, power = float(count), 0
     while size >= 1000 and power < len(UNITS) - 1:
         size, power = size / 1000, power + 1

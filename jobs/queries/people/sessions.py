@@ -25,8 +25,8 @@ class SessionView:
     expires: datetime
 
 
-def is_open(key: str, user: User) -> bool:
-    """Return whether a session, by its stored key, is one of this user and has not ended."""
+def is_open_session(key: str, user: User) -> bool:
+    """Return whether the stored key is that of an open session of this user."""
     row = Session.objects.filter(pk=key, user=user, expire_date__gt=clock.estimate()).first()
     if row is None:
         return False
@@ -35,7 +35,7 @@ def is_open(key: str, user: User) -> bool:
     return constant_time_compare(proof, user.get_session_auth_hash())
 
 
-def of_user(user: User, current_key: str | None) -> list[SessionView]:
+def open_sessions(user: User, current_key: str | None) -> list[SessionView]:
     """Return the open sessions of a user, the current one first, then the newest.
 
     Args:
@@ -44,23 +44,23 @@ def of_user(user: User, current_key: str | None) -> list[SessionView]:
     """
     rows = Session.objects.filter(user=user, expire_date__gt=clock.estimate()).order_by("-expire_date")
     current = stored_key(current_key or "")
-    shown = [_shown(row, is_current=row.pk == current) for row in rows]
-    return sorted(shown, key=lambda each: not each.is_current)
+    views = [_session_view(row, is_current=row.pk == current) for row in rows]
+    return sorted(views, key=lambda view: not view.is_current)
 
 
-def _shown(row: Session, *, is_current: bool) -> SessionView:
+def _session_view(row: Session, *, is_current: bool) -> SessionView:
     login: dict[str, Any] = row.get_decoded().get("login", {})
     return SessionView(
         is_current=is_current,
         begun=parse_datetime(login["time"]) if "time" in login else None,
         how=login.get("how", ""),
         address=login.get("address", ""),
-        browser=_browser(login.get("agent", "")),
+        browser=_browser_name(login.get("agent", "")),
         expires=row.expire_date,
     )
 
 
-def _browser(agent: str) -> str:
+def _browser_name(agent: str) -> str:
     """Return the name of the browser and of the system in a User-Agent header."""
     # In this order: most browsers also name those that they are compatible with.
     browsers = {"Edg": "Edge", "OPR/": "Opera", "Firefox": "Firefox", "Chrom": "Chrome", "Safari": "Safari"}

@@ -9,18 +9,18 @@ from jobs.errors import Forbidden, NotFound
 from jobs.models import ApiToken, User
 
 
-def own(user: User) -> QuerySet[ApiToken]:
+def own_tokens(user: User) -> QuerySet[ApiToken]:
     """Return the tokens of `user`."""
     return ApiToken.objects.filter(user=user)
 
 
-def visible(user: User) -> QuerySet[ApiToken]:
+def visible_tokens(user: User) -> QuerySet[ApiToken]:
     """Return all tokens for an administrator, else those of `user`; newest first."""
-    rows = ApiToken.objects.all() if user.is_superuser else own(user)
+    rows = ApiToken.objects.all() if user.is_superuser else own_tokens(user)
     return rows.select_related("user").order_by("-created")
 
 
-def get(token_id: int) -> ApiToken:
+def get_token(token_id: int) -> ApiToken:
     """Return a token by id, of any user. `actions.tokens.revoke` checks the permission.
 
     Raises:
@@ -32,7 +32,7 @@ def get(token_id: int) -> ApiToken:
     return token
 
 
-def shown_token(token: ApiToken) -> TokenOut:
+def token_out(token: ApiToken) -> TokenOut:
     """Return the API representation of a token, without its secret."""
     return TokenOut(
         id=token.pk,
@@ -49,7 +49,7 @@ def shown_token(token: ApiToken) -> TokenOut:
 
 
 def serving_access(user: User, token: ApiToken | None) -> AccessOut:
-    """Return the endpoints that `user` may ask for predictions with `token`; with a session, if it is None.
+    """Return the endpoints that `user` may query with `token`, or with a session if it is None.
 
     Raises:
         Forbidden: the token is not for predictions, or no longer.
@@ -64,5 +64,5 @@ def serving_access(user: User, token: ApiToken | None) -> AccessOut:
             raise Forbidden("The token lacks the scope predict.", code="scope_missing")
         expires = min(until, expires or until)
         warning = f"this token asks for predictions until {until:%Y-%m-%d}: use one with the scope predict"
-    chosen = names if token.endpoints is None else names.filter(model__name__in=token.endpoints)
-    return AccessOut(endpoints=list(chosen), expires=expires, warning=warning)
+    served = names if token.endpoints is None else names.filter(model__name__in=token.endpoints)
+    return AccessOut(endpoints=list(served), expires=expires, warning=warning)

@@ -1,4 +1,4 @@
-"""Determines who made the file of a version: by a job, or by registering it.
+"""Finds the authors of a version's file: the people whose jobs made it or who registered it.
 
 The same file can be registered again, by another person and under another model. Its authors stay the same.
 A person may also have made it in the name of an account whose password they may know.
@@ -11,12 +11,14 @@ from django.db.models import Q, QuerySet
 from jobs.models import Artifact, JobArtifact, ModelVersion, User
 
 
-def of_version(version: ModelVersion) -> set[int]:
+def author_ids(version: ModelVersion) -> set[int]:
     """Return the ids of the people who made or registered the file of a version."""
-    made = JobArtifact.objects.filter(artifact=version.artifact_id).values_list("job__created_by", flat=True)
+    creators = JobArtifact.objects.filter(artifact=version.artifact_id).values_list(
+        "job__created_by", flat=True
+    )
     registered = ModelVersion.everything.filter(artifact=version.artifact_id)
-    found = {*made, *registered.values_list("created_by", flat=True)}
-    return {person for person in found if person is not None}
+    people = {*creators, *registered.values_list("created_by", flat=True)}
+    return {person for person in people if person is not None}
 
 
 def accounts_of(people: Collection[int]) -> QuerySet[User]:
@@ -27,5 +29,5 @@ def accounts_of(people: Collection[int]) -> QuerySet[User]:
 def files_of(people: Collection[int]) -> QuerySet[Artifact]:
     """Return the files that the accounts of these people made or registered."""
     accounts = accounts_of(people).values("pk")
-    made, registered = Q(uses__job__created_by__in=accounts), Q(versions__created_by__in=accounts)
-    return Artifact.objects.filter(made | registered)
+    created, registered = Q(uses__job__created_by__in=accounts), Q(versions__created_by__in=accounts)
+    return Artifact.objects.filter(created | registered)

@@ -15,14 +15,14 @@ from jobs.errors import Forbidden
 from jobs.models import LoginLink, Membership, PromotionRequest, User
 from jobs.queries.registry import authors as authorship
 
-SHOWN = 5
-MOST_CHECKED = 30
+MAX_NAMES = 5
+MAX_CHECKED = 30
 """People who are checked for a message: each takes some queries."""
-NOBODY = (
+NO_DECIDER = (
     "No member of {project} could decide it now. Add an independent person with the role approver in the "
     "settings of the project. Who logs in by a link from the page People cannot decide requests of the "
     "administrator who made that link. The operator can make a link without this limit: "
-    f"{program.command('adduser')}."
+    f"{program.command_line('adduser')}."
 )
 
 
@@ -34,14 +34,14 @@ def require_independent(promotion: PromotionRequest, user: User) -> None:
         Forbidden: `user` is not an approver, or not independent; the message names members who could decide.
     """
     try:
-        _check(promotion, user, authorship.of_version(promotion.version))
+        _require_decider(promotion, user, authorship.author_ids(promotion.version))
     except Forbidden as refusal:
         if refusal.code == access.SECOND_FACTOR:
             raise
-        raise Forbidden(f"{refusal.message} {who_could(promotion)}", code=refusal.code) from refusal
+        raise Forbidden(f"{refusal.message} {describe_deciders(promotion)}", code=refusal.code) from refusal
 
 
-def _check(promotion: PromotionRequest, user: User, authors: set[int]) -> None:
+def _require_decider(promotion: PromotionRequest, user: User, authors: set[int]) -> None:
     """Check it with a message about `user` alone; see `require_independent`."""
     project = promotion.model.project
     access.require(user, project, Action.APPROVE)
@@ -74,7 +74,7 @@ def _check(promotion: PromotionRequest, user: User, authors: set[int]) -> None:
 
 
 def _makers_of_both(promotion: PromotionRequest, user: User) -> list[str]:
-    """Return the names of other people who made login links of `user` and of the requester."""
+    """Name the other people who made login links for both `user` and the requester."""
     makers = promotion.requested_by_issuers.filter(pk__in=user.login_issuers)
     return list(makers.order_by("username").values_list("username", flat=True))
 
@@ -103,28 +103,28 @@ def decision_refusal(promotion: PromotionRequest, user: User) -> str | None:
     return None
 
 
-def who_could(promotion: PromotionRequest) -> str:
+def describe_deciders(promotion: PromotionRequest) -> str:
     """Return who could decide a request, or the next step if there is no such person."""
-    names = [user.username for user in islice(_deciders(promotion), SHOWN + 1)]
+    names = [user.username for user in islice(_possible_deciders(promotion), MAX_NAMES + 1)]
     if not names:
-        return NOBODY.format(project=promotion.model.project.slug)
-    shown = names if len(names) <= SHOWN else [*names[: SHOWN - 1], "others"]
-    listed = " or ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
-    return f"{listed} could decide it."
+        return NO_DECIDER.format(project=promotion.model.project.slug)
+    visible_names = names if len(names) <= MAX_NAMES else [*names[: MAX_NAMES - 1], "others"]
+    alternatives = " or ".join(filter(None, [", ".join(visible_names[:-1]), visible_names[-1]]))
+    return f"{alternatives} could decide it."
 
 
-def _deciders(promotion: PromotionRequest) -> Iterator[User]:
+def _possible_deciders(promotion: PromotionRequest) -> Iterator[User]:
     """Yield the approvers and administrators who could decide a request in their usual sessions, by name."""
-    project, authors = promotion.model.project, authorship.of_version(promotion.version)
+    project, authors = promotion.model.project, authorship.author_ids(promotion.version)
     approvers = Membership.objects.filter(project=project, role__in=access.roles_allowing(Action.APPROVE))
     people = User.objects.filter(Q(pk__in=approvers.values("user")) | Q(is_superuser=True))
     people = people.filter(is_active=True, is_service=False)
     if not promotion.single_person:
         people = people.exclude(pk__in=authors | {promotion.requested_by_id})
-    for user in people.order_by("username")[:MOST_CHECKED]:
+    for user in people.order_by("username")[:MAX_CHECKED]:
         user.login_issuers = usual_issuers(user)
         try:
-            _check(promotion, user, authors)
+            _require_decider(promotion, user, authors)
         except Forbidden:
             continue
         yield user

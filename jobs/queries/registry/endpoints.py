@@ -11,7 +11,7 @@ from jobs.answers.registry.endpoints import EndpointOut, ReplicaOut
 from jobs.messages.release import ReplicaReport
 from jobs.models import Endpoint, RegisteredModel, Replica
 from jobs.queries.registry import releases
-from jobs.queries.registry.versions import number_of
+from jobs.queries.registry.versions import version_number
 
 LIVE_WITHIN = timedelta(seconds=15)
 """A replica is live if its last report is not older."""
@@ -22,22 +22,22 @@ def endpoint_of(model: RegisteredModel) -> Endpoint:
     return Endpoint.objects.select_related("production", "staging", "previous").get(model=model)
 
 
-def shown_endpoint(endpoint: Endpoint) -> EndpointOut:
+def endpoint_out(endpoint: Endpoint) -> EndpointOut:
     """Return the API representation of an endpoint, with its replicas."""
     target = releases.rollback_target(endpoint)
     return EndpointOut(
         name=endpoint.model.name,
         model=endpoint.model.name,
         project=endpoint.model.project.slug,
-        production=number_of(endpoint.production),
-        previous=number_of(endpoint.previous),
-        staging=number_of(endpoint.staging),
+        production=version_number(endpoint.production),
+        previous=version_number(endpoint.previous),
+        staging=version_number(endpoint.staging),
         canary=None,
         shadow=None,
         down=endpoint.is_down,
         generation=endpoint.generation,
-        rollback_to=number_of(target) if endpoint.production_id else None,
-        replicas=[shown_replica(replica) for replica in replicas_of(endpoint)],
+        rollback_to=version_number(target) if endpoint.production_id else None,
+        replicas=[replica_out(replica) for replica in replicas_of(endpoint)],
     )
 
 
@@ -59,14 +59,14 @@ class ReplicaCount(NamedTuple):
 
 
 def replica_counts(endpoints: Iterable[Endpoint]) -> dict[int, ReplicaCount]:
-    """Count the live replicas of endpoints, by primary key; those without one are left out."""
+    """Count the live replicas by endpoint key. Endpoints without one are left out."""
     live = Replica.objects.filter(endpoint__in=list(endpoints), seen__gte=clock.estimate() - LIVE_WITHIN)
     is_current = Q(generation__gte=F("endpoint__generation"))
-    counted = live.values("endpoint").annotate(alive=Count("pk"), current=Count("pk", filter=is_current))
-    return {row["endpoint"]: ReplicaCount(row["alive"], row["current"]) for row in counted.order_by()}
+    counts = live.values("endpoint").annotate(alive=Count("pk"), current=Count("pk", filter=is_current))
+    return {row["endpoint"]: ReplicaCount(row["alive"], row["current"]) for row in counts.order_by()}
 
 
-def shown_replica(replica: Replica, now: datetime | None = None) -> ReplicaOut:
+def replica_out(replica: Replica, now: datetime | None = None) -> ReplicaOut:
     """Return the API representation of a replica: its last report, and whether it is live."""
     report = ReplicaReport.model_validate(replica.report)
     return ReplicaOut(

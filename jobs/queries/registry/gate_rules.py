@@ -6,13 +6,13 @@ from django.db.models import Max
 
 from jobs.answers.registry.gates import GatesOut
 from jobs.models import Decision, GateRevision, PromotionRequest, RegisteredModel
-from jobs.queries.registry.authors import accounts_of, of_version
+from jobs.queries.registry.authors import accounts_of, author_ids
 from jobs.spec.gates import GateRules
 
 NEWEST = 50
 
 
-def current(model: RegisteredModel) -> GateRevision | None:
+def current_revision(model: RegisteredModel) -> GateRevision | None:
     """Return the newest revision; None if the defaults apply."""
     return model.gate_revisions.select_related("created_by").order_by("-number").first()
 
@@ -22,30 +22,32 @@ def rules_of(revision: GateRevision | None) -> GateRules:
     return GateRules() if revision is None else revision.rules
 
 
-def number_of(revision: GateRevision | None) -> int:
+def revision_number(revision: GateRevision | None) -> int:
     """Return the number of a revision; 0 for the defaults."""
     return 0 if revision is None else revision.number
 
 
-def history(model: RegisteredModel) -> list[GatesOut]:
+def gates_history(model: RegisteredModel) -> list[GatesOut]:
     """Return the newest revisions, newest first, each with its differences from the one before."""
     rows = list(model.gate_revisions.select_related("created_by").order_by("-number")[: NEWEST + 1])
     earlier = [*rows[1:], None][: len(rows)]
-    return [_shown(model, row, before) for row, before in zip(rows, earlier, strict=True)][:NEWEST]
+    return [_revision_out(model, row, before) for row, before in zip(rows, earlier, strict=True)][:NEWEST]
 
 
-def shown(model: RegisteredModel) -> GatesOut:
+def gates_out(model: RegisteredModel) -> GatesOut:
     """Return the API representation of the newest revision."""
-    newest = current(model)
+    newest = current_revision(model)
     before = model.gate_revisions.filter(number=newest.number - 1).first() if newest is not None else None
-    return _shown(model, newest, before)
+    return _revision_out(model, newest, before)
 
 
-def _shown(model: RegisteredModel, revision: GateRevision | None, before: GateRevision | None) -> GatesOut:
+def _revision_out(
+    model: RegisteredModel, revision: GateRevision | None, before: GateRevision | None
+) -> GatesOut:
     rules = rules_of(revision)
     return GatesOut(
         model=model.name,
-        revision=number_of(revision),
+        revision=revision_number(revision),
         rules=rules,
         comment=revision.comment if revision is not None else "",
         differences=rules.differences(rules_of(before)),
@@ -55,7 +57,7 @@ def _shown(model: RegisteredModel, revision: GateRevision | None, before: GateRe
 
 
 def unreviewed_revisions(promotion: PromotionRequest) -> Sequence[GateRevision]:
-    """Return the revisions that the requester or a version's author wrote and no other person has judged.
+    """Return the revisions by the requester or an author that no other person has judged.
 
     Issuers of the requester's session count as the requester, and accounts that these people made as they
     themselves. A revision is judged once another person
@@ -63,7 +65,7 @@ def unreviewed_revisions(promotion: PromotionRequest) -> Sequence[GateRevision]:
     """
     if promotion.gate_revision is None:
         return []
-    people = {promotion.requested_by_id, *of_version(promotion.version)}
+    people = {promotion.requested_by_id, *author_ids(promotion.version)}
     people.update(promotion.requested_by_issuers.values_list("pk", flat=True))
     people.update(accounts_of(people).values_list("pk", flat=True))
     approvals = Decision.objects.filter(verdict="approve", promotion__model=promotion.model_id)

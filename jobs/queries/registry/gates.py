@@ -45,12 +45,12 @@ class Gate(BaseModel):
     alternatives: tuple[Alternative, ...] = ()
 
 
-def read(promotion: PromotionRequest) -> list[Gate]:
+def read_gates(promotion: PromotionRequest) -> list[Gate]:
     """Return the gates of a promotion request; none while they run."""
     return [Gate.model_validate(item) for item in promotion.gates]
 
 
-def not_evaluated(gates: list[Gate]) -> list[str]:
+def unevaluated_gates(gates: list[Gate]) -> list[str]:
     """Return the names of the gates that were not evaluated. An approver must accept each of them."""
     return [gate.name for gate in gates if gate.state == "not_evaluated"]
 

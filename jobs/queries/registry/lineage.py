@@ -27,7 +27,7 @@ def lineage_of(source: JobArtifact) -> dict[str, Any]:
         }
         model = revision.spec.model
         if model.code_digest is not None:
-            chain |= _code(job, model.code_digest)
+            chain |= _code_lineage(job, model.code_digest)
         if isinstance(model, VersionModel):
             chain["fine_tuned_from"] = {
                 "model": model.model,
@@ -35,16 +35,16 @@ def lineage_of(source: JobArtifact) -> dict[str, Any]:
                 "digest": model.digest,
                 "args": model.resolved().model_dump(mode="json"),
             }
-    return chain | _data(job.payload.dataset_version)
+    return chain | _data_lineage(job.payload.dataset_version)
 
 
-def _code(job: Job, digest: str) -> dict[str, Any]:
+def _code_lineage(job: Job, digest: str) -> dict[str, Any]:
     rows = CodeVersion.objects.filter(project=job.project_id, digest=digest)
     name = rows.values_list("name", flat=True).first()
     return {"code": digest} if name is None else {"code": digest, "code_name": name}
 
 
-def _data(version_id: int | None) -> dict[str, Any]:
+def _data_lineage(version_id: int | None) -> dict[str, Any]:
     if version_id is None:
         return {}
     version = DatasetVersion.objects.select_related("dataset").filter(pk=version_id).first()

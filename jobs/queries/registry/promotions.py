@@ -9,7 +9,7 @@ from jobs.queries.registry import gates
 from jobs.queries.runs import evaluations
 
 
-def for_lists(user: User) -> QuerySet[PromotionRequest]:
+def promotions_for_lists(user: User) -> QuerySet[PromotionRequest]:
     """Return the requests that `user` may see, with the related rows that lists need."""
     related = (
         "model__project",
@@ -27,27 +27,27 @@ def replaced_version(promotion: PromotionRequest) -> ModelVersion | None:
     return release.replaced if release else promotion.baseline_version
 
 
-def measured(promotion: PromotionRequest) -> dict[str, dict[str, float | None]]:
+def measured_metrics(promotion: PromotionRequest) -> dict[str, dict[str, float | None]]:
     """Return the test metrics that the gates have measured, of `challenger` and `champion`."""
     metrics = promotion.gate_job.results.metrics if promotion.gate_job is not None else {}
     return {
-        name: {key: evaluations.metric_value(value) for key, value in found.items()}
-        for name, found in metrics.items()
+        name: {key: evaluations.metric_value(value) for key, value in values.items()}
+        for name, values in metrics.items()
     }
 
 
 def evaluation_job(promotion: PromotionRequest) -> int | None:
-    """Return the job of the gates if it has evaluated the predictions of a version that needs code."""
+    """Return the gates' job if it has evaluated a version that needs code."""
     job = promotion.gate_job
     return job.pk if job is not None and job.artifacts.filter(role="evaluation").exists() else None
 
 
-def thread(promotion: PromotionRequest) -> QuerySet[Decision]:
+def decisions_of(promotion: PromotionRequest) -> QuerySet[Decision]:
     """Return the decisions and comments on a request, in order."""
     return promotion.decisions.select_related("user").order_by("pk")
 
 
-def shown(promotion: PromotionRequest) -> PromotionOut:
+def promotion_out(promotion: PromotionRequest) -> PromotionOut:
     """Return the API representation of a request."""
     # This costs no query for a row of a list, which has its decisions already.
     prefetch_related_objects([promotion], "decisions__user")
@@ -65,13 +65,14 @@ def shown(promotion: PromotionRequest) -> PromotionOut:
         single_person=promotion.single_person,
         baseline=promotion.baseline_version.number if promotion.baseline_version else None,
         gates=[
-            GateOut(**gate.model_dump(), next_step=gates.next_step(gate)) for gate in gates.read(promotion)
+            GateOut(**gate.model_dump(), next_step=gates.next_step(gate))
+            for gate in gates.read_gates(promotion)
         ],
         gates_revision=revision.number if revision is not None else 0,
         gates_changed_by=revision.created_by.username if revision is not None else None,
         gates_changed=revision.created if revision is not None else None,
         gate_job=promotion.gate_job_id,
-        decisions=[shown_decision(decision) for decision in decisions],
+        decisions=[decision_out(decision) for decision in decisions],
         generation=promotion.generation,
         expires=promotion.expires,
         created=promotion.created,
@@ -79,7 +80,7 @@ def shown(promotion: PromotionRequest) -> PromotionOut:
     )
 
 
-def shown_decision(decision: Decision) -> PromotionDecisionOut:
+def decision_out(decision: Decision) -> PromotionDecisionOut:
     """Return the API representation of a decision or comment."""
     return PromotionDecisionOut(
         user=decision.user.username,

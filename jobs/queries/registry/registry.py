@@ -29,20 +29,20 @@ from jobs.models import (
 )
 from jobs.queries.code import package_sets
 from jobs.queries.data.causes import cause_of
-from jobs.queries.registry.versions import number_of
+from jobs.queries.registry.versions import version_number
 from jobs.spec.plan import names
 
 
 def models_for_lists(user: User) -> QuerySet[RegisteredModel]:
     """Return the models that `user` may see, with the related rows that lists need."""
     related = ("project", "created_by", "endpoint__production", "endpoint__staging", "endpoint__previous")
-    kept = Q(versions__deletion=None)
-    counted = {
-        "version_count": Count("versions", filter=kept, distinct=True),
-        "newest_number": Max("versions__number", filter=kept),
+    is_kept = Q(versions__deletion=None)
+    annotations = {
+        "version_count": Count("versions", filter=is_kept, distinct=True),
+        "newest_number": Max("versions__number", filter=is_kept),
     }
     rows = access.visible_models(user).select_related(*related).prefetch_related("aliases__version")
-    return rows.annotate(**counted)
+    return rows.annotate(**annotations)
 
 
 def model_names(project: Project) -> list[str]:
@@ -50,7 +50,7 @@ def model_names(project: Project) -> list[str]:
     return list(project.models.order_by("name").values_list("name", flat=True))
 
 
-def is_taken(name: str) -> bool:
+def is_name_taken(name: str) -> bool:
     """Return whether a model of the installation has this name."""
     # A deleted one may be restored.
     return RegisteredModel.everything.filter(name=name).exists()
@@ -59,20 +59,20 @@ def is_taken(name: str) -> bool:
 def free_name(job: Job) -> str:
     """Derive a model name from the name of a job's experiment; empty if that name is taken."""
     name = _name_from(job)
-    return "" if is_taken(name) else name
+    return "" if is_name_taken(name) else name
 
 
 def model_name_for(job: Job) -> str:
-    """Return the name of the registered model that fits a job: of its spec, else of its experiment or data.
+    """Return the model name for a job: from its spec, else from its experiment or data.
 
     An experiment that has versions in a model of its project keeps that model. A retrained trial gets the
     name that fits its search. A name that a model of another project has gets the job's number.
     """
     job = _search_of(job) or job
-    wanted = job.revision.spec.after.register_ if job.revision is not None else None
-    if wanted is None and (known := _model_of(job)) is not None:
-        return known
-    name = wanted.model if wanted is not None else _name_from(job) or f"job-{job.pk}"
+    register = job.revision.spec.after.register_ if job.revision is not None else None
+    if register is None and (current_name := _model_of(job)) is not None:
+        return current_name
+    name = register.model if register is not None else _name_from(job) or f"job-{job.pk}"
     if RegisteredModel.everything.filter(name=name).exclude(project=job.project).exists():
         suffix = f"-{job.pk}"
         return f"{name[: 63 - len(suffix)]}{suffix}"
@@ -83,8 +83,10 @@ def _model_of(job: Job) -> str | None:
     """Return the name of the model that has the newest version of the job's experiment."""
     if job.experiment_id is None:
         return None
-    own = Q(source_job__experiment=job.experiment_id) | Q(source_job__root__experiment=job.experiment_id)
-    rows = ModelVersion.objects.filter(own, model__project=job.project_id, model__deletion=None)
+    from_experiment = Q(source_job__experiment=job.experiment_id) | Q(
+        source_job__root__experiment=job.experiment_id
+    )
+    rows = ModelVersion.objects.filter(from_experiment, model__project=job.project_id, model__deletion=None)
     return rows.order_by("-pk").values_list("model__name", flat=True).first()
 
 
@@ -107,10 +109,12 @@ def versions_of(model: RegisteredModel) -> QuerySet[ModelVersion]:
     return model.versions.select_related(*related).prefetch_related("aliases", "promotions")
 
 
-def single_person(version: ModelVersion) -> bool:
+def was_approved_by_single_person(version: ModelVersion) -> bool:
     """Return whether a request for the version was approved under the single-person rule."""
-    done = (PromotionRequest.State.APPROVED, PromotionRequest.State.RELEASED)
-    return any(each.single_person and each.state in done for each in version.promotions.all())
+    approved = (PromotionRequest.State.APPROVED, PromotionRequest.State.RELEASED)
+    return any(
+        promotion.single_person and promotion.state in approved for promotion in version.promotions.all()
+    )
 
 
 def stage_of(version: ModelVersion, endpoint: Endpoint) -> str | None:
@@ -123,7 +127,7 @@ def stage_of(version: ModelVersion, endpoint: Endpoint) -> str | None:
     return next((stage for stage, pk in places.items() if pk == version.pk), None)
 
 
-def shown_model(model: RegisteredModel) -> ModelOut:
+def model_out(model: RegisteredModel) -> ModelOut:
     """Return the API representation of a model."""
     endpoint = model.endpoint
     # This costs no query for a row of a list, which has its aliases already.
@@ -133,29 +137,29 @@ def shown_model(model: RegisteredModel) -> ModelOut:
         name=model.name,
         project=model.project.slug,
         description=model.description,
-        production=number_of(endpoint.production),
-        previous=number_of(endpoint.previous),
-        staging=number_of(endpoint.staging),
+        production=version_number(endpoint.production),
+        previous=version_number(endpoint.previous),
+        staging=version_number(endpoint.staging),
         generation=endpoint.generation,
         versions=model.versions.count() if count is None else count,
         aliases={alias.name: alias.version.number for alias in model.aliases.all()},
-        created_by=_name(model.created_by),
+        created_by=_user_name(model.created_by),
         created=model.created,
     )
 
 
-def shown_version(version: ModelVersion) -> VersionOut:
+def version_out(version: ModelVersion) -> VersionOut:
     """Return the API representation of a version."""
     return VersionOut(
         model=version.model.name,
         number=version.number,
         digest=version.artifact_id,
         identity=version.identity,
-        code=shown_code(version),
+        code=version_code_out(version),
         bytes=version.artifact.bytes,
         state=version.state,
         stage=stage_of(version, version.model.endpoint),
-        single_person=single_person(version),
+        single_person=was_approved_by_single_person(version),
         what=version.what,
         metrics=version.metrics,
         signature=cast(SignatureOut, version.signature),
@@ -165,12 +169,12 @@ def shown_version(version: ModelVersion) -> VersionOut:
         card=version.card,
         error=cause_of(version.error),
         job=version.source_job_id,
-        created_by=_name(version.created_by),
+        created_by=_user_name(version.created_by),
         created=version.created,
     )
 
 
-def shown_code(version: ModelVersion) -> VersionCodeOut | None:
+def version_code_out(version: ModelVersion) -> VersionCodeOut | None:
     """Return the API representation of the code of a version."""
     code = version.code
     if code is None:
@@ -186,34 +190,36 @@ def shown_code(version: ModelVersion) -> VersionCodeOut | None:
     )
 
 
-def shown_packages(version: ModelVersion, production: ModelVersion | None) -> VersionPackagesOut:
+def version_packages_out(version: ModelVersion, production: ModelVersion | None) -> VersionPackagesOut:
     """Return the API representation of the packages of a version, compared with those in production."""
     other = production if production is not None and production.pk != version.pk else None
-    if other is not None and not (package_sets.are_known(other) and package_sets.are_known(version)):
+    if other is not None and not (
+        package_sets.has_known_packages(other) and package_sets.has_known_packages(version)
+    ):
         other = None
     return VersionPackagesOut(
         digest=version.packages_id,
         packages=list(package_sets.packages_of(version)),
-        compared_with=number_of(other),
+        compared_with=version_number(other),
         changes=[
             PackageChangeOut(**change._asdict()) for change in package_sets.changes_since(other, version)
         ],
     )
 
 
-def shown_release(record: ReleaseRecord) -> ReleaseOut:
+def release_out(record: ReleaseRecord) -> ReleaseOut:
     """Return the API representation of a release."""
     return ReleaseOut(
         generation=record.generation,
         kind=record.kind,
-        version=number_of(record.version),
-        replaced=number_of(record.replaced),
+        version=version_number(record.version),
+        replaced=version_number(record.replaced),
         promotion=record.promotion_id,
         reason=record.reason,
-        by=_name(record.by),
+        by=_user_name(record.by),
         created=record.created,
     )
 
 
-def _name(user: User | None) -> str | None:
+def _user_name(user: User | None) -> str | None:
     return None if user is None else user.username

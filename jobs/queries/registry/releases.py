@@ -9,7 +9,7 @@ from jobs.models import Alias, Endpoint, ModelVersion, ReleaseRecord
 TO_PRODUCTION = ("promote", "rollback")
 
 
-def of_endpoint(endpoint: Endpoint) -> QuerySet[ReleaseRecord]:
+def releases_of_endpoint(endpoint: Endpoint) -> QuerySet[ReleaseRecord]:
     """Return the endpoint's releases, newest first."""
     related = ("version", "replaced", "by", "promotion__requested_by")
     return endpoint.releases.select_related(*related).order_by("-generation")
@@ -53,16 +53,16 @@ def served_aliases(
         served: versions of the release that is being made, which are approved.
         failed: the version from which that release rolls back.
     """
-    released = _last(endpoint, "version", ("promote", "stage"))
-    rolled_back = _last(endpoint, "replaced", ("rollback",))
+    released = _last_generations(endpoint, "version", ("promote", "stage"))
+    rolled_back = _last_generations(endpoint, "replaced", ("rollback",))
     approved = {key for key, last in released.items() if last > rolled_back.get(key, 0)}
     approved = (approved - ({failed.pk} if failed else set())) | {version.pk for version in served}
     rows = Alias.objects.filter(model=endpoint.model_id, version__in=approved)
     return {alias.name: alias.version for alias in rows.select_related("version__artifact").order_by("name")}
 
 
-def _last(endpoint: Endpoint, field: str, kinds: tuple[str, ...]) -> dict[int, int]:
-    """Return the last generation of these kinds that is about each version."""
+def _last_generations(endpoint: Endpoint, field: str, kinds: tuple[str, ...]) -> dict[int, int]:
+    """Return the last generation of these kinds for each version."""
     rows = endpoint.releases.filter(kind__in=kinds).exclude(**{field: None})
     return dict(rows.values_list(field).annotate(last=Max("generation")).values_list(field, "last"))
 

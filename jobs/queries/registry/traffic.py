@@ -53,8 +53,8 @@ class _Sum:
         self.versions.update(other.versions)
 
 
-def of_endpoint(endpoint: Endpoint, range_: str, *, version: int | None = None) -> TrafficOut:
-    """Return the requests to an endpoint in a time that ends now.
+def traffic_of_endpoint(endpoint: Endpoint, range_: str, *, version: int | None = None) -> TrafficOut:
+    """Return the traffic of an endpoint in the range that ends now.
 
     Args:
         endpoint: the endpoint.
@@ -65,7 +65,7 @@ def of_endpoint(endpoint: Endpoint, range_: str, *, version: int | None = None) 
     end = _last_complete()
     # Points begin at multiples of their length, so that they keep their counts while time passes.
     first = (end - seconds) // step * step
-    rows = _rows(endpoint, first, end)
+    rows = _counts_between(endpoint, first, end)
     if version is not None:
         rows = rows.filter(version=version)
     points: defaultdict[int, _Sum] = defaultdict(_Sum)
@@ -76,17 +76,19 @@ def of_endpoint(endpoint: Endpoint, range_: str, *, version: int | None = None) 
         total.merge(point)
     return TrafficOut(
         endpoint=endpoint.model.name,
-        begin=_time(first),
-        end=_time(end),
+        begin=_datetime_at(first),
+        end=_datetime_at(end),
         step_seconds=step,
-        since=_all(endpoint).aggregate(since=Min("start"))["since"],
-        total=TrafficFigures(**_figures(total, end - first)),
+        since=_all_counts(endpoint).aggregate(since=Min("start"))["since"],
+        total=TrafficFigures(**_traffic_figures(total, end - first)),
         points=[
-            TrafficPoint(at=_time(at), **_figures(points.get(at) or _Sum(), min(step, end - at)))
+            TrafficPoint(
+                at=_datetime_at(at), **_traffic_figures(points.get(at) or _Sum(), min(step, end - at))
+            )
             for at in range(first, end, step)
         ],
-        served=served_versions(endpoint, since=_time(first)),
-        replicas=by_replica(endpoint),
+        served=served_versions(endpoint, since=_datetime_at(first)),
+        replicas=traffic_by_replica(endpoint),
     )
 
 
@@ -95,19 +97,19 @@ def _last_complete() -> int:
     return int(now // INTERVAL_SECONDS) * INTERVAL_SECONDS
 
 
-def _time(seconds: int) -> datetime:
+def _datetime_at(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _all(endpoint: Endpoint) -> QuerySet[TrafficCount]:
+def _all_counts(endpoint: Endpoint) -> QuerySet[TrafficCount]:
     return TrafficCount.objects.filter(replica__endpoint=endpoint)
 
 
-def _rows(endpoint: Endpoint, first: int, end: int) -> QuerySet[TrafficCount]:
-    return _all(endpoint).filter(start__gte=_time(first), start__lt=_time(end))
+def _counts_between(endpoint: Endpoint, first: int, end: int) -> QuerySet[TrafficCount]:
+    return _all_counts(endpoint).filter(start__gte=_datetime_at(first), start__lt=_datetime_at(end))
 
 
-def _figures(sums: _Sum, seconds: int) -> dict[str, object]:
+def _traffic_figures(sums: _Sum, seconds: int) -> dict[str, object]:
     tally = sums.tally
     requests, batches = tally.succeeded + tally.failed, sum(tally.batches.values())
     largest = percentile(tally.batches, 0.95)
@@ -118,9 +120,9 @@ def _figures(sums: _Sum, seconds: int) -> dict[str, object]:
         "errors": {str(status): count for status, count in sorted(tally.errors.items())},
         "versions": {str(version): count for version, count in sorted(sums.versions.items())},
         "requests_per_second": round(requests / seconds, 4) if seconds else 0.0,
-        "p50_ms": _milliseconds(tally, 0.5),
-        "p95_ms": _milliseconds(tally, 0.95),
-        "p99_ms": _milliseconds(tally, 0.99),
+        "p50_ms": _latency_ms(tally, 0.5),
+        "p95_ms": _latency_ms(tally, 0.95),
+        "p99_ms": _latency_ms(tally, 0.99),
         "batches": batches,
         "rows": tally.rows,
         "batch_mean": round(tally.rows / batches, 3) if batches else None,
@@ -129,21 +131,21 @@ def _figures(sums: _Sum, seconds: int) -> dict[str, object]:
     }
 
 
-def _milliseconds(tally: Tally, share: float) -> float | None:
+def _latency_ms(tally: Tally, share: float) -> float | None:
     microseconds = percentile(tally.latency, share)
     return None if microseconds is None else float(f"{microseconds / 1000:.4g}")
 
 
-def was_asked(endpoint: Endpoint) -> bool:
+def has_traffic(endpoint: Endpoint) -> bool:
     """Return whether any request to an endpoint is counted."""
-    return _all(endpoint).exists()
+    return _all_counts(endpoint).exists()
 
 
-def by_replica(endpoint: Endpoint) -> list[ReplicaTraffic]:
-    """Return the requests of the last complete minute by replica; replicas without requests are left out."""
+def traffic_by_replica(endpoint: Endpoint) -> list[ReplicaTraffic]:
+    """Count the last complete minute's requests by replica. Replicas without requests are left out."""
     end = _last_complete()
     seconds = int(RECENT.total_seconds())
-    rows = _rows(endpoint, end - seconds, end).values("replica__name")
+    rows = _counts_between(endpoint, end - seconds, end).values("replica__name")
     sums = rows.annotate(asked=Sum("requests"), refused=Sum("failed")).order_by("replica__name")
     return [
         ReplicaTraffic(
@@ -160,7 +162,9 @@ def recent_rates(endpoints: Iterable[Endpoint]) -> dict[int, tuple[float, float]
     """Return the requests per second and the share that failed in the last minute, by endpoint."""
     end, seconds = _last_complete(), int(RECENT.total_seconds())
     recent = TrafficCount.objects.filter(
-        replica__endpoint__in=list(endpoints), start__gte=_time(end - seconds), start__lt=_time(end)
+        replica__endpoint__in=list(endpoints),
+        start__gte=_datetime_at(end - seconds),
+        start__lt=_datetime_at(end),
     )
     sums = recent.values("replica__endpoint").annotate(asked=Sum("requests"), refused=Sum("failed"))
     return {
@@ -171,9 +175,9 @@ def recent_rates(endpoints: Iterable[Endpoint]) -> dict[int, tuple[float, float]
 
 
 def served_versions(endpoint: Endpoint, *, since: datetime) -> list[ServedVersion]:
-    """Return the times of the versions in production, oldest first; only those that ended after `since`."""
+    """Return when each version was in production, oldest first, without those that ended before `since`."""
     changes: list[ServedVersion] = []
-    for record in releases.of_endpoint(endpoint).order_by("generation"):
+    for record in releases.releases_of_endpoint(endpoint).order_by("generation"):
         production = record.body["release"]["production"]
         if changes and production == changes[-1].version:
             continue  # it changed staging only
@@ -188,5 +192,5 @@ def served_versions(endpoint: Endpoint, *, since: datetime) -> list[ServedVersio
                 reason=record.reason,
             )
         )
-    ended = [one.model_copy(update={"end": following.begin}) for one, following in pairwise(changes)]
-    return [one for one in [*ended, *changes[-1:]] if one.end is None or one.end > since]
+    ended = [period.model_copy(update={"end": following.begin}) for period, following in pairwise(changes)]
+    return [period for period in [*ended, *changes[-1:]] if period.end is None or period.end > since]

@@ -24,7 +24,7 @@ class Position(NamedTuple):
         return self.column if self.item is None else f"{self.column}_{self.item}"
 
     def value_in(self, row: dict[str, Any]) -> float | None:
-        """Return the input value of a row of the data set; None if it is missing or not a number."""
+        """Return the input value of a data set's row. None if it is missing or not a number."""
         value = row.get(self.column)
         if self.word is not None:
             return None if value is None else float(value == self.word)
@@ -34,13 +34,13 @@ class Position(NamedTuple):
         return value + 0 if isinstance(value, int | float) else None
 
 
-def positions(version: ModelVersion) -> list[Position]:
+def vector_positions(version: ModelVersion) -> list[Position]:
     """Return the positions of the version's only vector input, in order; none if they are unknown.
 
     They are unknown for uploaded files, images and versions that take columns by name, and if the experiment
     uses a feature that is not a feature in the data set's profile.
     """
-    profile = versions.profile(version)
+    profile = versions.dataset_profile(version)
     if profile is None or profile.kind != "vector" or not version.signature:
         return []
     signature = Signature.model_validate(version.signature)
@@ -48,39 +48,39 @@ def positions(version: ModelVersion) -> list[Position]:
     if signature.columns:
         return []
     inputs = signature.inputs
-    found = _chosen(version, profile)
-    return found if len(inputs) == 1 and inputs[0].shape == (len(found),) else []
+    chosen = _chosen_positions(version, profile)
+    return chosen if len(inputs) == 1 and inputs[0].shape == (len(chosen),) else []
 
 
-def _chosen(version: ModelVersion, profile: Profile) -> list[Position]:
+def _chosen_positions(version: ModelVersion, profile: Profile) -> list[Position]:
     """Return the positions of the features that the experiment chose."""
-    known = dict(_by_feature(profile))
+    positions = dict(_positions_by_feature(profile))
     revision = version.source_job.revision if version.source_job else None
     data = revision.spec.data if revision else None
-    wanted = profile.features
+    names = profile.features
     if data is not None and data.features is not None:
-        wanted = data.features
+        names = data.features
     elif data is not None and data.target not in (None, profile.target):
         # Then the profile's target is a feature, and the profile does not describe its encoding.
         return []
-    if any(name not in known for name in wanted):
+    if any(name not in positions for name in names):
         return []
-    return [position for name in wanted for position in known[name]]
+    return [position for name in names for position in positions[name]]
 
 
-def _by_feature(profile: Profile) -> Iterator[tuple[str, list[Position]]]:
+def _positions_by_feature(profile: Profile) -> Iterator[tuple[str, list[Position]]]:
     """Yield each feature with its positions. Older profiles list only the features, not the inputs."""
-    left = list(profile.inputs or profile.features)
+    remaining = list(profile.inputs or profile.features)
     for feature in profile.features:
-        found = []
+        positions = []
         # A numeric column is one input of its own name, a text column one input `name=word` per word, and an
         # array column `name_0`, `name_1`, ….
-        if left[:1] == [feature]:
-            found.append(Position(left.pop(0)))
+        if remaining[:1] == [feature]:
+            positions.append(Position(remaining.pop(0)))
         else:
-            while left and left[0].startswith(f"{feature}="):
-                found.append(Position(feature, word=left.pop(0).removeprefix(f"{feature}=")))
-            while left and left[0] == f"{feature}_{len(found)}":
-                found.append(Position(feature, item=len(found)))
-                left.pop(0)
-        yield feature, found
+            while remaining and remaining[0].startswith(f"{feature}="):
+                positions.append(Position(feature, word=remaining.pop(0).removeprefix(f"{feature}=")))
+            while remaining and remaining[0] == f"{feature}_{len(positions)}":
+                positions.append(Position(feature, item=len(positions)))
+                remaining.pop(0)
+        yield feature, positions

@@ -38,10 +38,10 @@ class Link(NamedTuple):
     key: Any = None
 
 
-def figures(version: ModelVersion, part: str = "test") -> dict[str, float | None]:
+def metric_values(version: ModelVersion, part: str = "test") -> dict[str, float | None]:
     """Return the values of a version's metrics on one part of the data."""
-    found = version.metrics.get(part) or {}
-    return {name: evaluations.metric_value(metric) for name, metric in found.items()}
+    metrics = version.metrics.get(part) or {}
+    return {name: evaluations.metric_value(metric) for name, metric in metrics.items()}
 
 
 def measured_by_code(job: Job | None) -> bool:
@@ -53,19 +53,19 @@ def measured_by_code(job: Job | None) -> bool:
     return revision is not None and revision.spec.model.code_digest is not None
 
 
-def validation_figures(version: ModelVersion) -> dict[str, float | None]:
-    """Return the values on validation rows, also under the names that evaluations on test rows have."""
-    found = figures(version, "validation")
-    return {EVALUATED_AS.get(name, name): value for name, value in found.items()} | found
+def validation_metric_values(version: ModelVersion) -> dict[str, float | None]:
+    """Return the validation metrics, also under the names that test evaluations use."""
+    values = metric_values(version, "validation")
+    return {EVALUATED_AS.get(name, name): value for name, value in values.items()} | values
 
 
 def metric_names(versions: Iterable[ModelVersion]) -> list[str]:
     """Return the test metrics that are columns in a table of these versions, at most `MAX_COLUMNS`."""
-    names = dict.fromkeys(name for version in versions for name in figures(version))
+    names = dict.fromkeys(name for version in versions for name in metric_values(version))
     return list(names)[:MAX_COLUMNS]
 
 
-def files(version: ModelVersion) -> list[JobArtifact]:
+def source_artifacts(version: ModelVersion) -> list[JobArtifact]:
     """Return the artifacts of the job that made the version."""
     if version.source_job_id is None:
         return []
@@ -74,15 +74,15 @@ def files(version: ModelVersion) -> list[JobArtifact]:
 
 
 def is_foreign(version: ModelVersion) -> bool:
-    """Return whether the file of a version was written by a program from outside: an upload, or a script."""
+    """Return whether a version's file is an upload or was written by a script."""
     source = version.source_job
     if source is None:
         return True
     return source.revision is not None and source.revision.spec.model.info.trains_itself
 
 
-def about_variant(version: ModelVersion) -> str:
-    """Return which model of its job a single model is, as part of a sentence; empty for other variants."""
+def describe_variant(version: ModelVersion) -> str:
+    """Describe a single model among the models of its job. Empty for other variants."""
     source = version.source_job
     if version.what != "best" or source is None:
         return ""
@@ -98,12 +98,12 @@ def about_variant(version: ModelVersion) -> str:
 
 def validation_result(version: ModelVersion) -> RegisterResult | None:
     """Return the result of the version's newest completed validation; None without one."""
-    done = Job.objects.filter(validations_of(version.pk), state=JobState.COMPLETED).order_by("-pk").first()
-    return RegisterResult.model_validate(done.results_json) if done is not None else None
+    job = Job.objects.filter(validations_of(version.pk), state=JobState.COMPLETED).order_by("-pk").first()
+    return RegisterResult.model_validate(job.results_json) if job is not None else None
 
 
-def profile(version: ModelVersion) -> Profile | None:
-    """Return the profile of the data set that a version was trained on; None if it is unknown.
+def dataset_profile(version: ModelVersion) -> Profile | None:
+    """Return the profile of a version's training data. None if it is unknown.
 
     It is unknown for the model of a script, which may read other columns, or none of the data.
     """
@@ -113,7 +113,7 @@ def profile(version: ModelVersion) -> Profile | None:
     return data.profile if data else None
 
 
-def task(model: RegisteredModel) -> Task | None:
+def task_of_model(model: RegisteredModel) -> Task | None:
     """Return the kind of prediction of the model's newest version; None if its data are unknown."""
     version = model.versions.select_related("source_job__revision").order_by("-number").first()
     return task_of(version) if version is not None else None
@@ -121,7 +121,7 @@ def task(model: RegisteredModel) -> Task | None:
 
 def task_of(version: ModelVersion) -> Task | None:
     """Return the kind of prediction of a version; None if its data are unknown."""
-    data = profile(version)
+    data = dataset_profile(version)
     if version.source_job is None or data is None:
         return None
     revision = version.source_job.revision
@@ -130,36 +130,37 @@ def task_of(version: ModelVersion) -> Task | None:
 
 def target_of(version: ModelVersion) -> str:
     """Return the name of the column that a version predicts; empty if its data are unknown."""
-    data = profile(version)
+    data = dataset_profile(version)
     if version.source_job is None or data is None:
         return ""
     revision = version.source_job.revision
     return (revision.spec.required_data.target if revision is not None else None) or data.target
 
 
-def chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:
+def lineage_chain(version: ModelVersion, stages: Sequence[str] = ()) -> list[Link]:
     """Return the chain from data set to endpoint, as far as the lineage is known."""
-    known = version.lineage
+    lineage = version.lineage
     links = []
-    if "fine_tuned_from" in known:
-        links.append(_base_link(known["fine_tuned_from"]))
-    if "dataset" in known:
-        digest = str(known.get("dataset_digest", ""))[:12]
-        title = f"{known['dataset']} v{known.get('dataset_version')}"
-        links.append(Link("dataset", title, digest, (known["dataset"], known.get("dataset_version"))))
-    if "experiment" in known:
-        title = str(known.get("experiment_name", known["experiment"]))
-        links.append(Link("experiment", title, f"revision {known.get('revision')}", known["experiment"]))
-    if "job" in known:
-        trial = f", trial {known['trial']}" if "trial" in known else ""
-        title, detail = f"{known.get('kind', 'job')} {known['job']}", f"attempt {known.get('attempt')}{trial}"
-        links.append(Link("job", title, detail, known["job"]))
-    if "code" in known:
+    if "fine_tuned_from" in lineage:
+        links.append(_base_link(lineage["fine_tuned_from"]))
+    if "dataset" in lineage:
+        digest = str(lineage.get("dataset_digest", ""))[:12]
+        title = f"{lineage['dataset']} v{lineage.get('dataset_version')}"
+        links.append(Link("dataset", title, digest, (lineage["dataset"], lineage.get("dataset_version"))))
+    if "experiment" in lineage:
+        title = str(lineage.get("experiment_name", lineage["experiment"]))
+        links.append(Link("experiment", title, f"revision {lineage.get('revision')}", lineage["experiment"]))
+    if "job" in lineage:
+        trial = f", trial {lineage['trial']}" if "trial" in lineage else ""
+        title = f"{lineage.get('kind', 'job')} {lineage['job']}"
+        detail = f"attempt {lineage.get('attempt')}{trial}"
+        links.append(Link("job", title, detail, lineage["job"]))
+    if "code" in lineage:
         links.append(
-            Link("code", str(known.get("code_name", "code")), str(known["code"])[:12], known["code"])
+            Link("code", str(lineage.get("code_name", "code")), str(lineage["code"])[:12], lineage["code"])
         )
-    if "uploaded_by" in known:
-        links.append(Link("upload", "uploaded file", f"by {known['uploaded_by']}"))
+    if "uploaded_by" in lineage:
+        links.append(Link("upload", "uploaded file", f"by {lineage['uploaded_by']}"))
     links.append(Link("artifact", "model file", version.artifact_id[:12], version.artifact_id))
     links.append(Link("version", f"{version.model.name} v{version.number}", version.what or "version"))
     if stages:
@@ -176,38 +177,38 @@ def _base_link(source: dict[str, Any]) -> Link:
     return Link("fine-tuned from", f"{key[0]} v{key[1]}", detail + head, key)
 
 
-def newest(model: RegisteredModel) -> ModelVersion | None:
+def newest_version(model: RegisteredModel) -> ModelVersion | None:
     """Return the model's newest version."""
     return model.versions.order_by("-number").first()
 
 
-def by_artifact(user: User, digests: Collection[str]) -> dict[str, list[ModelVersion]]:
-    """Return the visible versions made of each artifact, by digest."""
-    found: dict[str, list[ModelVersion]] = defaultdict(list)
+def versions_by_artifact(user: User, digests: Collection[str]) -> dict[str, list[ModelVersion]]:
+    """Return the visible versions of these artifacts, by digest."""
+    versions: dict[str, list[ModelVersion]] = defaultdict(list)
     rows = access.visible_versions(user).filter(artifact__in=digests).select_related("model")
     for version in rows.order_by("model__name", "number"):
-        found[version.artifact_id].append(version)
-    return found
+        versions[version.artifact_id].append(version)
+    return versions
 
 
-def by_job(user: User, jobs: Collection[int]) -> dict[int, list[ModelVersion]]:
-    """Return the visible versions of the models that each of these jobs made, by its primary key."""
-    found: dict[int, list[ModelVersion]] = defaultdict(list)
+def versions_by_job(user: User, jobs: Collection[int]) -> dict[int, list[ModelVersion]]:
+    """Return the visible versions made by these jobs, by job key."""
+    versions: dict[int, list[ModelVersion]] = defaultdict(list)
     rows = access.visible_versions(user).filter(source_job__in=jobs).select_related("model")
     for version in rows.order_by("model__name", "number"):
-        found[version.source_job_id or 0].append(version)
-    return found
+        versions[version.source_job_id or 0].append(version)
+    return versions
 
 
-def never_requested(versions: Collection[ModelVersion]) -> list[ModelVersion]:
-    """Return the candidates among some versions whose promotion was never requested."""
+def unrequested_candidates(versions: Collection[ModelVersion]) -> list[ModelVersion]:
+    """Return the candidates whose promotion was never requested."""
     candidates = {version.pk for version in versions if version.state == ModelVersion.State.CANDIDATE}
-    asked = PromotionRequest.objects.filter(version__in=candidates).values_list("version", flat=True)
-    remaining = candidates.difference(asked)
+    requested = PromotionRequest.objects.filter(version__in=candidates).values_list("version", flat=True)
+    remaining = candidates.difference(requested)
     return [version for version in versions if version.pk in remaining]
 
 
-def validated_by(user: User, job: Job) -> ModelVersion | None:
+def validated_version(user: User, job: Job) -> ModelVersion | None:
     """Return the version that a job validates; None if it validates none that is visible."""
     if not isinstance(job.payload, RegisterPayload):
         return None
@@ -215,6 +216,6 @@ def validated_by(user: User, job: Job) -> ModelVersion | None:
     return rows.filter(pk=job.payload.version).first()
 
 
-def number_of(version: ModelVersion | None) -> int | None:
+def version_number(version: ModelVersion | None) -> int | None:
     """Return the number of a version, or None."""
     return None if version is None else version.number

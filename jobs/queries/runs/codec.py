@@ -60,7 +60,7 @@ def metric_event(points: Points) -> Event:
     return body | {"table": (points.names, points.at, points.times, points.values)}
 
 
-def weight(event: Event) -> int:
+def event_weight(event: Event) -> int:
     """Return the size of an event: its number of points, at least 1."""
     return len(event["points"]) or 1 if event["type"] == "metric" else 1
 

@@ -8,14 +8,14 @@ from django.db.models.fields.json import KeyTransform
 from jobs import program
 from jobs.models import Job, Worker
 from jobs.queries.code import installation, sandboxes
-from jobs.queries.code.sandboxes import Minimum, needs_sandbox, with_models
+from jobs.queries.code.sandboxes import Minimum, jobs_with_models, needs_sandbox
 from jobs.spec.checks.devices import describe_missing, lacks
 from jobs.spec.sections.mesh import MeshSpec
 
 
-def with_needs(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Return the jobs with the parts of their specs on which workers depend: no whole spec is read then."""
-    return with_models(jobs.annotate(mesh_json=KeyTransform("mesh", "revision__spec_json")))
+def jobs_with_needs(jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """Return the jobs with the parts of their specs that workers depend on. No whole spec is read."""
+    return jobs_with_models(jobs.annotate(mesh_json=KeyTransform("mesh", "revision__spec_json")))
 
 
 def mesh_of(job: Job) -> MeshSpec | None:
@@ -44,15 +44,15 @@ def fitting_workers(
 
     They have the slots, the devices and, for code of users, the sandbox for it.
     """
-    large = [worker for worker in _equipped(job, workers) if worker.slots >= job.slots]
-    return list(sandboxes.offering(job, large, minimum))
+    large = [worker for worker in _workers_with_devices(job, workers) if worker.slots >= job.slots]
+    return list(sandboxes.workers_offering(job, large, minimum))
 
 
 def why_none_fits(job: Job, live: list[Worker]) -> str:
     """Return why none of the workers of a job's pool can run it, as a sentence."""
     if not live:
-        return no_worker(job.pool)
-    mesh, equipped = mesh_of(job), _equipped(job, live)
+        return describe_missing_workers(job.pool)
+    mesh, equipped = mesh_of(job), _workers_with_devices(job, live)
     if mesh is not None and not equipped:
         reason = describe_missing(mesh, job.slots, job.pool, [worker.device_names for worker in live])
         return f"{reason}; the Workers page shows why a worker uses no GPU."
@@ -63,12 +63,12 @@ def why_none_fits(job: Job, live: list[Worker]) -> str:
     return f"It needs {job.slots} slots on one worker; the largest worker of {pool} has {largest}."
 
 
-def no_worker(pool: str) -> str:
-    """Return why jobs of a pool without workers wait; nothing follows the command, so it can be copied."""
-    return f"No worker runs in pool {pool}; start one with: {program.command(f'worker --pool {pool}')}"
+def describe_missing_workers(pool: str) -> str:
+    """Describe why jobs of a pool without workers wait. The command ends the text, to be copied."""
+    return f"No worker runs in pool {pool}; start one with: {program.command_line(f'worker --pool {pool}')}"
 
 
-def _equipped(job: Job, workers: Iterable[Worker]) -> list[Worker]:
-    """Return those of the workers that have the devices for a job. They may have too few slots."""
+def _workers_with_devices(job: Job, workers: Iterable[Worker]) -> list[Worker]:
+    """Return the workers with the devices for a job. They may have too few slots."""
     mesh = mesh_of(job)
     return [worker for worker in workers if not lacks(mesh, job.slots, worker.device_names)]

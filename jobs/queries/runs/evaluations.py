@@ -5,7 +5,7 @@ from typing import Any
 from jobs.models import Job
 
 
-def summary(job: Job) -> dict[str, Any] | None:
+def summarize_candidate(job: Job) -> dict[str, Any] | None:
     """Return the label and the test and validation metrics of a candidate; None without test metrics."""
     results = job.results
     if not results.metrics.get("test"):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from jobs.models import EventChunk, Job
-from jobs.queries.runs.codec import Event, unpack_events, weight
+from jobs.queries.runs.codec import Event, event_weight, unpack_events
 
 POINTS_PER_SLICE = 20_000
 """A slice ends after about this many metric points, because it must fit into one response."""
@@ -17,12 +17,12 @@ class Slice(NamedTuple):
     cursor: int
 
 
-def head(root_ids: list[int]) -> dict[int, int]:
+def newest_cursors(root_ids: list[int]) -> dict[int, int]:
     """Return the newest cursor of each root job."""
     return dict(Job.objects.filter(pk__in=root_ids).values_list("pk", "event_seq"))
 
 
-def read(root_id: int, *, after: int, limit: int = 500, job_id: int | None = None) -> Slice:
+def read_events(root_id: int, *, after: int, limit: int = 500, job_id: int | None = None) -> Slice:
     """Return events of a root job that come after a cursor.
 
     Args:
@@ -36,7 +36,7 @@ def read(root_id: int, *, after: int, limit: int = 500, job_id: int | None = Non
     # A few at a time, since a slice of large chunks ends early.
     stored = chunks.values_list("data", flat=True)[:limit].iterator(chunk_size=50)
     # The first chunk may begin before the cursor.
-    items = bounded((e for data in stored for e in unpack_events(data) if e["cursor"] > after), limit)
+    items = bounded_events((e for data in stored for e in unpack_events(data) if e["cursor"] > after), limit)
     # Before the filter, so that the next slice does not read the events of other jobs again.
     cursor = items[-1]["cursor"] if items else after
     if job_id is not None and job_id != root_id:
@@ -44,19 +44,19 @@ def read(root_id: int, *, after: int, limit: int = 500, job_id: int | None = Non
     return Slice(items, cursor)
 
 
-def bounded(events: Iterable[Event], limit: int) -> list[Event]:
+def bounded_events(events: Iterable[Event], limit: int) -> list[Event]:
     """Return at most `limit` of the first events, and none after the first `POINTS_PER_SLICE` points."""
-    found: list[Event] = []
+    bounded: list[Event] = []
     points = 0
     for event in events:
-        found.append(event)
-        points += weight(event)
-        if len(found) >= limit or points >= POINTS_PER_SLICE:
+        bounded.append(event)
+        points += event_weight(event)
+        if len(bounded) >= limit or points >= POINTS_PER_SLICE:
             break
-    return found
+    return bounded
 
 
-def logs(
+def read_logs(
     job: Job, *, after: int = 0, text: str = "", level: str = "", trial: int | None = None, limit: int = 200
 ) -> Slice:
     """Return log lines of a job after a cursor. Those of a root include its children's.
@@ -72,38 +72,38 @@ def logs(
     root_id = job.root_id_or_self
     # Chunks without log lines are not read: a search has a thousand times as many metric events.
     chunks = EventChunk.objects.filter(root_id=root_id, last__gt=after, has_logs=True).order_by("last")
-    found: list[Event] = []
+    lines: list[Event] = []
     cursor = after
     for data in chunks.values_list("data", flat=True).iterator(chunk_size=50):
         for event in unpack_events(data):
             if event["cursor"] <= after:
                 continue
-            if len(found) >= limit:
-                return Slice(found, cursor)
+            if len(lines) >= limit:
+                return Slice(lines, cursor)
             cursor = event["cursor"]
-            if _matches(event, job, text.casefold(), level, trial):
-                found.append(event)
-    return Slice(found, cursor)
+            if _matches_filters(event, job, text.casefold(), level, trial):
+                lines.append(event)
+    return Slice(lines, cursor)
 
 
 def newest_logs(
     job: Job, *, text: str = "", level: str = "", trial: int | None = None, limit: int = 200
 ) -> Slice:
-    """Return the newest log lines of a job, oldest first. The arguments are those of `logs`."""
+    """Return the newest log lines of a job, oldest first. The arguments are those of `read_logs`."""
     root_id = job.root_id_or_self
     head = Job.objects.values_list("event_seq", flat=True).get(pk=root_id)
     # Without the limit, a line written since `head` was read would come again after the cursor.
     chunks = EventChunk.objects.filter(root_id=root_id, has_logs=True, last__lte=head).order_by("-last")
-    found: list[Event] = []
+    lines: list[Event] = []
     for data in chunks.values_list("data", flat=True).iterator(chunk_size=50):
-        matching = [e for e in unpack_events(data) if _matches(e, job, text.casefold(), level, trial)]
-        found += reversed(matching)
-        if len(found) >= limit:
+        matching = [e for e in unpack_events(data) if _matches_filters(e, job, text.casefold(), level, trial)]
+        lines += reversed(matching)
+        if len(lines) >= limit:
             break
-    return Slice(found[:limit][::-1], head)
+    return Slice(lines[:limit][::-1], head)
 
 
-def _matches(event: dict[str, Any], job: Job, text: str, level: str, trial: int | None) -> bool:
+def _matches_filters(event: dict[str, Any], job: Job, text: str, level: str, trial: int | None) -> bool:
     return (
         event["type"] == "log"
         and (job.parent_id is None or event.get("job") == job.pk)

@@ -42,30 +42,30 @@ CHILD_FIELDS = (
 """The fields of children that steps, progress and results need. Others are large, such as tracebacks."""
 
 NOT_PLACED = "The scheduler has not processed the job yet."
-NO_SCHEDULER = f"No scheduler runs; start one with: {program.command('scheduler')}"
+NO_SCHEDULER = f"No scheduler runs; start one with: {program.command_line('scheduler')}"
 
 
-def for_lists(rows: JobQuerySet) -> JobQuerySet:
-    """Return the jobs with the related rows that `details` needs."""
+def jobs_for_lists(rows: JobQuerySet) -> JobQuerySet:
+    """Return the jobs with the related rows that `jobs_out` needs."""
     children = Prefetch("children", Job.objects.only(*CHILD_FIELDS))
     return rows.select_related("project", "experiment", "revision", "created_by").prefetch_related(children)
 
 
-def steps(root: Job) -> list[StepOut]:
+def steps_out(root: Job) -> list[StepOut]:
     """List the steps of a root job. Those that do not exist yet have `job` None."""
     if root.revision is None or root.parent_id is not None:
         return []
     children: dict[str, list[Job]] = defaultdict(list)
     for child in sorted(root.children.all(), key=lambda child: (child.kind, child.ordinal)):
         children[child.kind].append(child)
-    listed: list[StepOut] = []
+    steps: list[StepOut] = []
     for kind in steps_of(root):
         # The first step is the root itself; the others are its children, each the job of one step.
-        job = root if kind == root.kind and not listed else next(iter(children[kind]), None)
+        job = root if kind == root.kind and not steps else next(iter(children[kind]), None)
         if job is not None and job is not root:
             children[kind].remove(job)
         state = _own_state(root) if job is root else (job.state if job is not None else None)
-        listed.append(
+        steps.append(
             StepOut(
                 kind=KINDS[kind].public_name,
                 job=job.pk if job else None,
@@ -73,7 +73,7 @@ def steps(root: Job) -> list[StepOut]:
                 title=job.title if job else "",
             )
         )
-    return listed
+    return steps
 
 
 def _own_state(root: Job) -> str:
@@ -82,35 +82,39 @@ def _own_state(root: Job) -> str:
     return "completed" if task_is_done and root.state not in FINAL else root.state
 
 
-def detail(job: Job) -> JobOut:
-    """Return a job as the API and the pages show it."""
-    return details([job])[0]
+def job_out(job: Job) -> JobOut:
+    """Return the API representation of a job."""
+    return jobs_out([job])[0]
 
 
-def details(jobs: Sequence[Job]) -> list[JobOut]:
-    """Return jobs as the API and the pages show them, with one query for each kind of related row."""
+def jobs_out(jobs: Sequence[Job]) -> list[JobOut]:
+    """Return the API representation of jobs, with one query for each kind of related row."""
     prefetch_related_objects(jobs, "children")  # used by steps, progress and results
     shown_in: dict[int, list[int]] = defaultdict(list)  # job → the jobs whose results include its rows
     for job in jobs:
         for member in (job, *job.children.all()):
             shown_in[member.pk].append(job.pk)
-    made: dict[int, list[ArtifactOut]] = defaultdict(list)
-    for row in artifacts(shown_in):
+    artifacts_of: dict[int, list[ArtifactOut]] = defaultdict(list)
+    for row in newest_artifacts(shown_in):
         for pk in shown_in[row.job_id]:
-            made[pk].append(artifact(row))
+            artifacts_of[pk].append(artifact_out(row))
     registered: dict[int, list[MadeVersionOut]] = defaultdict(list)
     versions = ModelVersion.objects.filter(source_job__in=shown_in).order_by("pk")
-    for source, model, number, what in versions.values_list("source_job_id", "model__name", "number", "what"):
+    for source, model, number, variant in versions.values_list(
+        "source_job_id", "model__name", "number", "what"
+    ):
         for pk in shown_in[source]:
-            registered[pk].append({"model": model, "number": number, "what": what})
+            registered[pk].append({"model": model, "number": number, "what": variant})
     reasons = reasons_to_wait(jobs)
-    return [_detail(job, reasons[job.pk], made[job.pk], registered[job.pk]) for job in jobs]
+    return [_job_out(job, reasons[job.pk], artifacts_of[job.pk], registered[job.pk]) for job in jobs]
 
 
-def _detail(job: Job, why_waiting: str, made: list[ArtifactOut], registered: list[MadeVersionOut]) -> JobOut:
-    now = progress.of_job(job)
+def _job_out(
+    job: Job, why_waiting: str, job_artifacts: list[ArtifactOut], registered: list[MadeVersionOut]
+) -> JobOut:
+    now = progress.progress_of_job(job)
     # A search stores its results only when it ends; until then they are computed from its trials.
-    results = job.results_json or (outcomes.results(job).to_json() if job.facts.has_trials else {})
+    results = job.results_json or (outcomes.results_of_root(job).to_json() if job.facts.has_trials else {})
     warnings = [
         {**warning, "job": member.pk, "step": member.public_kind if member.pk == job.pk else member.label}
         for member in (job, *job.children.all())
@@ -127,7 +131,7 @@ def _detail(job: Job, why_waiting: str, made: list[ArtifactOut], registered: lis
         experiment=job.experiment_id,
         revision=job.revision.number if job.revision else None,
         parent=job.parent_id,
-        steps=steps(job),
+        steps=steps_out(job),
         progress=ProgressOut(
             done=now.done,
             total=now.total,
@@ -144,7 +148,9 @@ def _detail(job: Job, why_waiting: str, made: list[ArtifactOut], registered: lis
         priority=job.priority,
         pool=job.pool,
         slots=job.slots,
-        results=cast(ResultsOut, results | {"warnings": warnings, "artifacts": made, "versions": registered}),
+        results=cast(
+            ResultsOut, results | {"warnings": warnings, "artifacts": job_artifacts, "versions": registered}
+        ),
         sandbox=cast(SandboxOut | None, job.sandbox_json),
         error=cast(ErrorOut | None, job.error),
         created_by=job.created_by.username if job.created_by else None,
@@ -156,7 +162,7 @@ def _detail(job: Job, why_waiting: str, made: list[ArtifactOut], registered: lis
 
 
 def reasons_to_wait(jobs: Sequence[Job]) -> dict[int, str]:
-    """Return job id → why it waits, as a sentence; empty for a job that does not wait."""
+    """Return job id → why it waits, as a sentence. It is empty for a job that does not wait."""
     waiting = {job.pk: job.why_waiting for job in jobs if job.state in WAITING}
     if not all(waiting.values()):
         unknown = NOT_PLACED if scheduler_is_alive() else NO_SCHEDULER
@@ -164,15 +170,15 @@ def reasons_to_wait(jobs: Sequence[Job]) -> dict[int, str]:
     return {job.pk: waiting.get(job.pk, "") for job in jobs}
 
 
-def artifacts(jobs: Iterable[Job | int]) -> QuerySet[JobArtifact]:
-    """Return the artifacts of jobs. Only the newest attempt's artifact of each role and name is returned."""
-    same = {name: OuterRef(name) for name in ("job", "role", "name")}
-    newer = JobArtifact.objects.filter(**same, attempt__gt=OuterRef("attempt"))
+def newest_artifacts(jobs: Iterable[Job | int]) -> QuerySet[JobArtifact]:
+    """Return the artifacts of jobs. Of each role and name, only the newest attempt's counts."""
+    same_file = {name: OuterRef(name) for name in ("job", "role", "name")}
+    newer = JobArtifact.objects.filter(**same_file, attempt__gt=OuterRef("attempt"))
     rows = JobArtifact.objects.filter(~Exists(newer), job__in=jobs)
     return rows.select_related("artifact").order_by("pk")
 
 
-def artifact(row: JobArtifact) -> ArtifactOut:
+def artifact_out(row: JobArtifact) -> ArtifactOut:
     """Return the API representation of an artifact."""
     return {
         "digest": row.artifact_id,
@@ -184,20 +190,20 @@ def artifact(row: JobArtifact) -> ArtifactOut:
     }
 
 
-def checkpoints(job: Job) -> QuerySet[Checkpoint]:
+def kept_checkpoints(job: Job) -> QuerySet[Checkpoint]:
     """Return the kept checkpoints of a job and its children."""
     members = [job.pk, *job.children.values_list("pk", flat=True)]
     return Checkpoint.objects.kept().filter(job__in=members).select_related("trial")
 
 
-def attempts(job: Job) -> QuerySet[Attempt]:
+def attempts_with_trials(job: Job) -> QuerySet[Attempt]:
     """Return a job's attempts with their workers, and their trials in order."""
     return job.attempts.select_related("worker").prefetch_related(
         Prefetch("trials", Trial.objects.order_by("number").only("number"))
     )
 
 
-def attempt(row: Attempt) -> AttemptOut:
+def attempt_out(row: Attempt) -> AttemptOut:
     """Return the API representation of an attempt."""
     return AttemptOut(
         number=row.number,
@@ -215,7 +221,7 @@ def attempt(row: Attempt) -> AttemptOut:
     )
 
 
-def checkpoint(row: Checkpoint) -> CheckpointOut:
+def checkpoint_out(row: Checkpoint) -> CheckpointOut:
     """Return the API representation of a checkpoint."""
     return CheckpointOut(
         job=row.job_id,

@@ -29,7 +29,7 @@ NEWEST = 9
 """The duration of a later step is the median of this many of the newest jobs of its kind."""
 
 
-def fraction(root: Job, own: float) -> float:
+def completed_fraction(root: Job, task_fraction: float) -> float:
     """Return the completed fraction of a root job with its later steps.
 
     Each later step counts as much as one trial. The weights depend on no measured time, so that the fraction
@@ -37,16 +37,16 @@ def fraction(root: Job, own: float) -> float:
 
     Args:
         root: a job; one that is no root has no later steps.
-        own: the completed fraction of its own task.
+        task_fraction: the completed fraction of its own task.
     """
     if root.revision is None or root.parent_id is not None:
-        return own
+        return task_fraction
     later = [kind for kind in steps.steps_of(root) if kind != root.kind]
     if not later:
-        return own
+        return task_fraction
     weight = max(outcomes.trials_planned(root), 1) if root.facts.has_trials else int(bool(root.facts.engine))
-    done = sum(_fraction_of_step(child) for child in root.children.all() if child.kind in later)
-    return (own * weight + min(done, len(later))) / (weight + len(later))
+    completed = sum(_fraction_of_step(child) for child in root.children.all() if child.kind in later)
+    return (task_fraction * weight + min(completed, len(later))) / (weight + len(later))
 
 
 def _fraction_of_step(step: Job) -> float:
@@ -57,7 +57,7 @@ def _fraction_of_step(step: Job) -> float:
 
 
 def task_seconds_left(job: Job) -> float | None:
-    """Return the remaining seconds of a running task, at the speed that it has had since its start.
+    """Estimate the remaining seconds of a running task from its mean speed.
 
     None if it is unknown: nothing was reported yet, or the task takes longer than its last report suggested.
     """
@@ -66,11 +66,11 @@ def task_seconds_left(job: Job) -> float | None:
         return None
     reported = float(job.progress.get("time", 0))
     expected = (reported - job.started.timestamp()) / float(done) * float(total - done)
-    left = expected - max(clock.estimate().timestamp() - reported, 0.0)
-    return left if left > 0 else None
+    remaining = expected - max(clock.estimate().timestamp() - reported, 0.0)
+    return remaining if remaining > 0 else None
 
 
-def seconds_left(
+def later_seconds_left(
     root: Job, spec: ExperimentSpec, durations: TrialDurations | None, concurrency: int
 ) -> float | None:
     """Return the remaining seconds of a root's later steps; 0 without any.
@@ -78,14 +78,14 @@ def seconds_left(
     None if the last of them takes longer than usual: a number that stays the same would be wrong.
     """
     usual = {kind: starts for kind in PIPELINE if (starts := KINDS[kind].usual_starts) is not None}
-    found = [_retrainings(root, spec, durations, concurrency)]
-    found += [_steps(root, spec, kind, starts, concurrency) for kind, starts in usual.items()]
-    known = [seconds for seconds in found if seconds is not None]
-    left = sum(known)
-    return None if len(known) < len(found) and left == 0 else left
+    estimates = [_retraining_seconds(root, spec, durations, concurrency)]
+    estimates += [_step_seconds(root, spec, kind, starts, concurrency) for kind, starts in usual.items()]
+    estimated = [seconds for seconds in estimates if seconds is not None]
+    remaining = sum(estimated)
+    return None if len(estimated) < len(estimates) and remaining == 0 else remaining
 
 
-def _retrainings(
+def _retraining_seconds(
     root: Job, spec: ExperimentSpec, durations: TrialDurations | None, concurrency: int
 ) -> float | None:
     if spec.search is None or spec.after.retrain is None or durations is None:
@@ -94,46 +94,48 @@ def _retrainings(
     best = durations.best_epoch * RETRAIN_EPOCHS_FACTOR
     epochs = min(best + retrain.patience, retrain.epochs_cap) + best * retrain.epochs_factor
     trained = [child for child in root.children.all() if child.facts.trains]
-    return _remaining(trained, retrain.top, epochs * durations.seconds_per_epoch, concurrency)
+    return _remaining_seconds(trained, retrain.top, epochs * durations.seconds_per_epoch, concurrency)
 
 
-def _steps(root: Job, spec: ExperimentSpec, kind: str, starts: float, concurrency: int) -> float | None:
+def _step_seconds(
+    root: Job, spec: ExperimentSpec, kind: str, starts: float, concurrency: int
+) -> float | None:
     planned = KINDS[kind].planned(spec)
     begun = [child for child in root.children.all() if child.kind == kind]
     if planned <= sum(child.state in FINAL for child in begun):
         return 0.0
-    return _remaining(begun, planned, _usual_seconds(kind, starts, root), concurrency)
+    return _remaining_seconds(begun, planned, _usual_seconds(kind, starts, root), concurrency)
 
 
-def _remaining(begun: Iterable[Job], planned: int, each: float, concurrency: int) -> float | None:
-    """Return the remaining seconds of jobs that usually take `each`; None if they all are overdue.
+def _remaining_seconds(begun: Iterable[Job], planned: int, usual: float, concurrency: int) -> float | None:
+    """Estimate the remaining seconds of jobs that usually take `usual`. None if all are overdue.
 
     Args:
         begun: those that exist.
         planned: how many there will be.
-        each: their usual duration in seconds.
+        usual: their usual duration in seconds.
         concurrency: how many can run at the same time.
     """
     open_count = planned - sum(job.state in FINAL for job in begun)
     running = [job for job in begun if job.state == JobState.RUNNING and job.started is not None]
-    left = [seconds for job in running if (seconds := _left_of(job, each)) is not None]
+    seconds_left = [seconds for job in running if (seconds := _job_seconds_left(job, usual)) is not None]
     waiting = max(open_count - len(running), 0)
-    if running and not left and not waiting:
+    if running and not seconds_left and not waiting:
         return None
-    return (sum(left) + waiting * each) / max(min(concurrency, len(left) + waiting), 1)
+    return (sum(seconds_left) + waiting * usual) / max(min(concurrency, len(seconds_left) + waiting), 1)
 
 
-def _left_of(job: Job, usual: float) -> float | None:
-    """Return the remaining seconds of a running job: at its own speed, or else by its usual duration."""
+def _job_seconds_left(job: Job, usual: float) -> float | None:
+    """Estimate the remaining seconds of a running job: from its speed, else its usual duration."""
     share = _fraction_of_step(job)
-    if MEANINGFUL_SHARE <= share < 1 and (own := task_seconds_left(job)) is not None:
-        return own
+    if MEANINGFUL_SHARE <= share < 1 and (remaining := task_seconds_left(job)) is not None:
+        return remaining
     elapsed = (clock.estimate() - job.started).total_seconds() if job.started else 0.0
     return usual - elapsed if elapsed < usual else None
 
 
 def _usual_seconds(kind: str, starts: float, root: Job) -> float:
-    """Return the median duration of the latest completed jobs of a kind, or of `starts` runner starts."""
+    """Return a kind's median recent duration. Without one, that of `starts` runner starts."""
     latest = Job.objects.filter(
         kind=kind, state=JobState.COMPLETED, started__isnull=False, finished__isnull=False
     ).order_by("-finished")

@@ -21,21 +21,21 @@ class LostWork(NamedTuple):
     unit: str
 
 
-def of_pause(job: Job) -> LostWork | None:
-    """Return the work that a job loses if it is paused or stopped now; None if it continues afterwards."""
+def work_lost_by_pause(job: Job) -> LostWork | None:
+    """Return the work that pausing or stopping a job loses. None if the job can resume it."""
     if job.revision is None or not (job.facts.has_trials or job.facts.trains):
         return None
     is_script = job.revision.spec.model.info.trains_itself
-    if not is_script and not is_one_call(job):
+    if not is_script and not is_trained_by_one_call(job):
         return None
     unit = "step" if is_script else "epoch"
     if job.facts.has_trials:
-        running = running_executions.of_search(job)
-        return LostWork(len(running), sum(each.epochs for each in running.values()), unit)
+        running = running_executions.running_in_search(job)
+        return LostWork(len(running), sum(execution.epochs for execution in running.values()), unit)
     return LostWork(1, int(job.progress.get("done") or 0), unit)
 
 
-def is_one_call(job: Job) -> bool:
+def is_trained_by_one_call(job: Job) -> bool:
     """Return whether own code trains the models of a job by one call of a fit."""
-    found = dry_builds.built_of(job)
-    return found is not None and found.one_call
+    model = dry_builds.built_model(job)
+    return model is not None and model.one_call

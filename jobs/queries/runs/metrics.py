@@ -24,7 +24,7 @@ class _Key(NamedTuple):
     x: str
 
 
-def read(
+def read_series(
     job: Job,
     *,
     names: Sequence[str] = (),
@@ -70,15 +70,15 @@ def read(
         merged[key] += [_with_attempt(part, row.attempt) for part in chunks[row.pk]]
     # The series of a job have no trial; None cannot be compared.
     keys = sorted(merged, key=lambda key: key._replace(trial=key.trial or 0))
-    return [_series(key, merged[key], max_points, start, end) for key in keys]
+    return [_series_out(key, merged[key], max_points, start, end) for key in keys]
 
 
 def chunks_of(series: Sequence[int]) -> dict[int, list[Columns]]:
-    """Return the chunks of points of each series, in the order in which they were written."""
-    found: dict[int, list[Columns]] = defaultdict(list)
+    """Return the chunks of each series, in the order in which they were written."""
+    chunks: dict[int, list[Columns]] = defaultdict(list)
     for row in MetricChunk.objects.filter(series__in=series).order_by("pk").iterator(chunk_size=200):
-        found[row.series_id].append(unpack_columns(row.data))
-    return found
+        chunks[row.series_id].append(unpack_columns(row.data))
+    return chunks
 
 
 def _with_attempt(columns: Columns, attempt: int) -> Floats:
@@ -86,20 +86,20 @@ def _with_attempt(columns: Columns, attempt: int) -> Floats:
     return np.vstack([columns, np.full(columns.shape[1], attempt)])
 
 
-def _series(
+def _series_out(
     key: _Key, parts: list[Floats], max_points: int, start: float | None, end: float | None
 ) -> SeriesOut:
     columns = newest_at_each_x(np.concatenate(parts, axis=1)) if parts else np.empty((4, 0))
     total = columns.shape[1]
-    attempts = _attempts(columns)
+    attempts = _attempt_changes(columns)
     inside = (columns[0] >= (-np.inf if start is None else start)) & (
         columns[0] <= (np.inf if end is None else end)
     )
     columns = columns[:, inside]
     if columns.shape[1] > max_points:
-        points = _buckets(columns, max_points)
+        points = _reduce_points(columns, max_points)
     else:
-        xs, values, times = columns[0].tolist(), _numbers(columns[1]), columns[2].tolist()
+        xs, values, times = columns[0].tolist(), _finite_values(columns[1]), columns[2].tolist()
         points = [[x, v, v, v, time] for x, v, time in zip(xs, values, times, strict=True)]
     series = SeriesOut(
         name=key.name,
@@ -114,7 +114,7 @@ def _series(
     return series | {"nonfinite": True} if any(point[1] is None for point in points) else series
 
 
-def _attempts(columns: Floats) -> list[AttemptStartOut]:
+def _attempt_changes(columns: Floats) -> list[AttemptStartOut]:
     """Return where along x the attempt changes; one attempt may follow itself after a later one."""
     x, _, time, number = columns
     first = np.flatnonzero(np.diff(number, prepend=0.0))  # attempts are counted from 1
@@ -123,24 +123,31 @@ def _attempts(columns: Floats) -> list[AttemptStartOut]:
 
 
 def newest_at_each_x(columns: Floats) -> Floats:
-    """Return points in ascending order of x, their first column; of those with the same x, the last one."""
+    """Sort points by x, their first column. Of those with the same x, only the last remains."""
     # `np.unique` returns the first of equal values, which in reverse order is the last.
     backwards = columns[:, ::-1]
     _, first = np.unique(backwards[0], return_index=True)
     return backwards[:, first]
 
 
-def _numbers(column: Floats) -> list[float | None]:
+def _finite_values(column: Floats) -> list[float | None]:
     """Return the values of a column; None for those that are not finite."""
     return [value if math.isfinite(value) else None for value in column.tolist()]
 
 
-def _buckets(columns: Columns, count: int) -> list[list[float | None]]:
+def _reduce_points(columns: Columns, count: int) -> list[list[float | None]]:
     """Return one point for each of `count` parts of equal length: x, last value, minimum, maximum, time."""
     first = np.arange(count) * columns.shape[1] // count
     last = np.append(first[1:], columns.shape[1]) - 1
     # `fmin` and `fmax` ignore NaN unless all values of a part are NaN.
     low, high = np.fmin.reduceat(columns[1], first), np.fmax.reduceat(columns[1], first)
     x, value, time = columns[:3, last]
-    shown = zip(x.tolist(), _numbers(value), _numbers(low), _numbers(high), time.tolist(), strict=True)
-    return [list(point) for point in shown]
+    points = zip(
+        x.tolist(),
+        _finite_values(value),
+        _finite_values(low),
+        _finite_values(high),
+        time.tolist(),
+        strict=True,
+    )
+    return [list(point) for point in points]

@@ -42,44 +42,44 @@ class StoredReport(NamedTuple):
         return self.job.label
 
 
-def of_job(job: Job, roles: Sequence[str] = ROLES) -> list[StoredReport]:
-    """List the newest report of each role of a job and of each child, in the order of the steps."""
-    jobs = {each.pk: each for each in (job, *job.children.all())}
-    return _newest(JobArtifact.objects.filter(job__in=jobs, role__in=roles), jobs)
+def reports_of_job(job: Job, roles: Sequence[str] = ROLES) -> list[StoredReport]:
+    """List the newest report per role of a job and its children, in the order of the steps."""
+    jobs = {member.pk: member for member in (job, *job.children.all())}
+    return _newest_reports(JobArtifact.objects.filter(job__in=jobs, role__in=roles), jobs)
 
 
-def of_version(version: ModelVersion, roles: Sequence[str] = ROLES) -> list[StoredReport]:
-    """List the newest report of each role: of the job that made a version, or else of its validation.
+def reports_of_version(version: ModelVersion, roles: Sequence[str] = ROLES) -> list[StoredReport]:
+    """List a version's newest report per role: from its training, else from its validation.
 
     Its summary is that of its validation, if there is one: it can be made again for a version of an earlier
     release.
     """
     validations = list(Job.objects.filter(validations_of(version.pk)))
     jobs = {job.pk: job for job in (*validations, version.source_job) if job is not None}
-    found = _newest(JobArtifact.objects.filter(job__in=jobs, role__in=roles), jobs)
-    made = {each.role: each for each in found if each.job.pk == version.source_job_id}
-    summaries = {each.role: each for each in found if each.role == "summary"}
-    return list(({each.role: each for each in found} | made | summaries).values())
+    reports = _newest_reports(JobArtifact.objects.filter(job__in=jobs, role__in=roles), jobs)
+    training_reports = {report.role: report for report in reports if report.job.pk == version.source_job_id}
+    summaries = {report.role: report for report in reports if report.role == "summary"}
+    return list(({report.role: report for report in reports} | training_reports | summaries).values())
 
 
-def _newest(rows: Iterable[JobArtifact], jobs: dict[int, Job]) -> list[StoredReport]:
-    found: dict[tuple[int, int], StoredReport] = {}
+def _newest_reports(rows: Iterable[JobArtifact], jobs: dict[int, Job]) -> list[StoredReport]:
+    reports: dict[tuple[int, int], StoredReport] = {}
     # In ascending order, so that a later attempt's report replaces an earlier one's.
     for row in sorted(rows, key=lambda row: (row.attempt, row.pk)):
         if row.name.endswith(".json"):
             role = next(role for role in ROLES if role == row.role)
-            found[row.job_id, ROLES.index(role)] = StoredReport(jobs[row.job_id], role, row.artifact_id)
+            reports[row.job_id, ROLES.index(role)] = StoredReport(jobs[row.job_id], role, row.artifact_id)
     # Jobs are created in the order of their steps, so the order of ids is that of the steps.
-    return [found[key] for key in sorted(found)]
+    return [reports[key] for key in sorted(reports)]
 
 
-def read(stored: StoredReport) -> ModelReport | None:
+def read_report(stored: StoredReport) -> ModelReport | None:
     """Return a report; None if its file is missing, too large, or no such report.
 
     The file was written by a runner, which may have run a user's code.
     """
     try:
-        content = _content(stored.digest)
+        content = _read_content(stored.digest)
         if stored.role == "evaluation":
             return EVALUATION.validate_json(content)
         model = ModelSummary if stored.role == "summary" else KINDS[stored.job.kind].report
@@ -88,19 +88,19 @@ def read(stored: StoredReport) -> ModelReport | None:
         return None
 
 
-def members(stored: StoredReport) -> dict[str, Job]:
+def members_of_report(stored: StoredReport) -> dict[str, Job]:
     """Return the jobs that trained the members of an ensemble, by their names in its report."""
     payload = stored.job.payload
     pks = payload.members if isinstance(payload, EnsemblePayload) else ()
     return {member_name(job.pk): job for job in Job.objects.filter(pk__in=pks)}
 
 
-def findings(stored: Iterable[StoredReport]) -> list[tuple[StoredReport, str]]:
-    """Return what each report found, as one sentence; reports that cannot be read are left out."""
-    return [(each, verdict(report)) for each in stored if (report := read(each)) is not None]
+def report_findings(stored: Iterable[StoredReport]) -> list[tuple[StoredReport, str]]:
+    """Return each report's finding as one sentence. Unreadable reports are left out."""
+    return [(row, verdict(report)) for row in stored if (report := read_report(row)) is not None]
 
 
-def _content(digest: str) -> bytes:
+def _read_content(digest: str) -> bytes:
     """Return the content of a stored file. It is immutable, so it is cached."""
     key = f"report:{digest}"
     cached: bytes | None = cache.get(key)
@@ -114,17 +114,17 @@ def _content(digest: str) -> bytes:
     return cached
 
 
-def shown(stored: Iterable[StoredReport]) -> list[ModelReportOut]:
+def model_reports_out(stored: Iterable[StoredReport]) -> list[ModelReportOut]:
     """Return the API representation of the reports that can be read."""
     return [
         ModelReportOut(
-            job=each.job.pk,
-            label=each.label,
-            role=each.role,
-            digest=each.digest,
+            job=row.job.pk,
+            label=row.label,
+            role=row.role,
+            digest=row.digest,
             verdict=verdict(report),
             report=report,
         )
-        for each in stored
-        if (report := read(each)) is not None
+        for row in stored
+        if (report := read_report(row)) is not None
     ]

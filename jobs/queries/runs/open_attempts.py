@@ -23,14 +23,14 @@ class OpenAttempts(NamedTuple):
     of_search: dict[int, int]
 
 
-def read() -> OpenAttempts:
+def count_open_attempts() -> OpenAttempts:
     """Return the sums over the open attempts; a key without any has 0."""
-    found = OpenAttempts(defaultdict(int), defaultdict(int), defaultdict(int))
+    sums = OpenAttempts(defaultdict(int), defaultdict(int), defaultdict(int))
     rows = Attempt.objects.open().values_list("worker_id", "job_id", "job__project_id", "job__kind", "slots")
     for worker, job, project, kind, slots in rows:
-        found.slots_of_worker[worker] += slots
-        found.slots_of_project[project] += slots
+        sums.slots_of_worker[worker] += slots
+        sums.slots_of_project[project] += slots
         # A kind that this version does not know must not stop the placement of all other jobs.
         if kind in _WITH_TRIALS:
-            found.of_search[job] += 1
-    return found
+            sums.of_search[job] += 1
+    return sums

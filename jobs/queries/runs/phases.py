@@ -4,7 +4,7 @@ from jobs.messages.events import PhaseName
 from jobs.models import Job
 
 
-def of_search(search: Job) -> dict[int, PhaseName]:
+def phases_of_search(search: Job) -> dict[int, PhaseName]:
     """Return the phase of each running trial that has one, by the trial's number."""
     records = search.attempts.open().values_list("record", flat=True)
     phases = {phase["trial"]: phase["name"] for record in records if (phase := record.get("phase"))}

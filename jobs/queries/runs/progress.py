@@ -45,34 +45,38 @@ class Progress(NamedTuple):
     max_minutes: float | None = None
 
 
-def of_job(job: Job) -> Progress:
+def progress_of_job(job: Job) -> Progress:
     """Return the progress of a job of any kind."""
     if job.state == JobState.COMPLETED:
-        total, unit = _counted(job)[1:] if _counts_epochs(job) or job.payload.finishing else _planned(job)
+        total, unit = (
+            _count_units(job)[1:] if _counts_epochs(job) or job.payload.finishing else _planned_units(job)
+        )
         return Progress(total, total, unit, 1.0, 0.0)
-    done, total, unit = _counted(job)
+    done, total, unit = _count_units(job)
     is_open = job.state not in FINAL and job.started is not None
-    running = running_executions.of_search(job) if job.facts.has_trials and is_open else {}
+    running = running_executions.running_in_search(job) if job.facts.has_trials and is_open else {}
     eta = _seconds_left(job, total - done, running) if is_open and job.state != JobState.PAUSED else None
     begun = done
     if _counts_epochs(job):
-        begun = done = min(done + sum(each.epochs - each.stored_epochs for each in running.values()), total)
+        begun = done = min(
+            done + sum(execution.epochs - execution.stored_epochs for execution in running.values()), total
+        )
     elif job.facts.has_trials and job.started is not None:
         begun += running_executions.interrupted_fraction(job)
-        begun += sum(each.fraction for each in running.values())
-    own = min(begun / total, 1.0) if total else 0.0
+        begun += sum(execution.fraction for execution in running.values())
+    task_fraction = min(begun / total, 1.0) if total else 0.0
     if is_open and job.facts.has_trials:
-        own = max(own, search_time.fraction(job, clock.estimate()))
-    fraction = later_steps.fraction(job, own)
+        task_fraction = max(task_fraction, search_time.elapsed_fraction(job, clock.estimate()))
+    fraction = later_steps.completed_fraction(job, task_fraction)
     # Only a completed job is shown as 100 %: its last units may be done before its state changes.
     phase = job.progress.get("phase") if job.state == JobState.RUNNING else None
     limit = outcomes.search_of(job).time_limit if job.facts.has_trials and not job.payload.finishing else None
     return Progress(done, total, unit, min(fraction, 0.99), eta, phase, limit)
 
 
-def _counted(job: Job) -> tuple[float, float, str]:
+def _count_units(job: Job) -> tuple[float, float, str]:
     """Return the number of completed units, of all units, and the unit."""
-    total, unit = _planned(job)
+    total, unit = _planned_units(job)
     if not job.facts.has_trials:
         return job.progress.get("done", 0), total, unit
     executions = Execution.objects.filter(trial__job=job)
@@ -84,7 +88,7 @@ def _counted(job: Job) -> tuple[float, float, str]:
     return done, done if job.payload.finishing else total, unit
 
 
-def _planned(job: Job) -> tuple[float, str]:
+def _planned_units(job: Job) -> tuple[float, str]:
     """Return the number of units and the unit; for a search, without a query of its executions."""
     if not job.facts.has_trials:
         return job.progress.get("total", 0), job.progress.get("unit", "")
@@ -102,34 +106,34 @@ def _counts_epochs(job: Job) -> bool:
 
 
 def _seconds_left(job: Job, open_units: float, running: Running) -> float | None:
-    """Return the estimated remaining seconds of a job and of a root's later steps; None if unknown."""
+    """Estimate the remaining seconds of a job and its later steps. None if unknown."""
     if job.revision is None or job.parent_id is not None:
         return _own_seconds_left(job)
     # The number of attempts that the slots of the pool can run at the same time.
     concurrency = max(sum(worker.slots // job.slots for worker in live_workers(job)), 1)
     spec, search = steps.effective_spec(job), _measured_search(job)
-    durations = trial_durations.measure(search) if search is not None else None
+    durations = trial_durations.measure_durations(search) if search is not None else None
     if search is job:
-        own = _search_seconds_left(job, durations, open_units, running, concurrency)
+        seconds = _search_seconds_left(job, durations, open_units, running, concurrency)
         limit = search_time.seconds_left(job, clock.estimate())
-        own = own if limit is None or own is None else min(own, limit)
+        seconds = seconds if limit is None or seconds is None else min(seconds, limit)
     else:
-        own = _own_seconds_left(job)
-    if own is None:
+        seconds = _own_seconds_left(job)
+    if seconds is None:
         return None
-    later = later_steps.seconds_left(job, spec, durations, concurrency)
-    return None if later is None else own + later
+    later = later_steps.later_seconds_left(job, spec, durations, concurrency)
+    return None if later is None else seconds + later
 
 
 def _measured_search(job: Job) -> Job | None:
     """Return the search whose trials measure the duration of a training."""
-    if (chosen := job.payload.chosen_trials()) is not None:
-        return Job.objects.select_related("revision").filter(pk=chosen.search).first()
+    if (selection := job.payload.chosen_trials()) is not None:
+        return Job.objects.select_related("revision").filter(pk=selection.search).first()
     return job if job.facts.has_trials else None
 
 
 def _own_seconds_left(job: Job) -> float | None:
-    """Return the remaining seconds of a job's own task, at the speed that it has had since its start."""
+    """Estimate the remaining seconds of a job's own task from its mean speed."""
     return 0.0 if job.payload.task_done else later_steps.task_seconds_left(job)
 
 
@@ -148,16 +152,18 @@ def _search_seconds_left(
 
 
 def _seconds_done(job: Job, durations: TrialDurations, running: Running) -> float:
-    """Return the seconds of work that running trials have done on units that are not complete.
+    """Return the seconds that running trials have spent on incomplete units.
 
     If epochs are counted, these are the epochs that are not in their rows yet. Otherwise the larger of two
     estimates per trial is used: by its elapsed time (limited, because it may take longer) and by its epochs.
     """
     if _counts_epochs(job):
-        return durations.seconds_per_unit * sum(each.epochs - each.stored_epochs for each in running.values())
+        return durations.seconds_per_unit * sum(
+            execution.epochs - execution.stored_epochs for execution in running.values()
+        )
     fractions: dict[int, float] = defaultdict(float)
-    for (trial, _), each in running.items():
-        fractions[trial] += each.fraction
+    for (trial, _), execution in running.items():
+        fractions[trial] += execution.fraction
     ended = Count("executions", filter=Q(executions__state__in=(TrialState.COMPLETED, TrialState.PRUNED)))
     completed = dict(job.trials.running().annotate(ended=ended).values_list("pk", "ended"))
     executions, units = outcomes.search_of(job).trainings(), 0.0

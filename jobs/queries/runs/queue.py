@@ -39,38 +39,38 @@ class Entry:
     raise_to: int | None = None
 
 
-def waiting(user: User) -> list[Entry]:
+def waiting_jobs(user: User) -> list[Entry]:
     """Return the jobs that wait for slots, the next one first."""
     # The order in which the scheduler places them.
-    rows = _waiting().order_by("-priority", "queued", "pk")
-    return _entries(user, list(_with_people(rows)[:LIMIT]))
+    rows = _all_waiting().order_by("-priority", "queued", "pk")
+    return _entries_out(user, list(_with_people(rows)[:LIMIT]))
 
 
-def _waiting() -> QuerySet[Job]:
+def _all_waiting() -> QuerySet[Job]:
     return Job.objects.filter(state__in=WAITING)
 
 
-def place_of(job: Job) -> int | None:
-    """Return the position of a job in `waiting`, from 1; None if it does not wait."""
+def queue_position(job: Job) -> int | None:
+    """Return the position of a job in `waiting_jobs`, from 1. None if it does not wait."""
     if job.state not in WAITING or job.queued is None:
         return None
-    same = Q(priority=job.priority)
+    same_priority = Q(priority=job.priority)
     earlier = Q(queued__lt=job.queued) | Q(queued=job.queued, pk__lt=job.pk)
-    return 1 + _waiting().filter(Q(priority__gt=job.priority) | same & earlier).count()
+    return 1 + _all_waiting().filter(Q(priority__gt=job.priority) | same_priority & earlier).count()
 
 
-def holding(user: User) -> list[Entry]:
+def active_jobs(user: User) -> list[Entry]:
     """Return the active jobs: those that hold slots, and searches whose trials do."""
     rows = Job.objects.filter(state__in=ACTIVE).order_by("-priority", "started", "pk")
     # A hidden search that holds no slots itself is left out: its place in the list would be empty.
-    return [entry for entry in _entries(user, list(_with_people(rows)[:LIMIT])) if entry.job or entry.has]
+    return [entry for entry in _entries_out(user, list(_with_people(rows)[:LIMIT])) if entry.job or entry.has]
 
 
 def _with_people(rows: QuerySet[Job]) -> QuerySet[Job]:
     return rows.select_related("project", "created_by", "experiment", "parent")
 
 
-def _entries(user: User, jobs: list[Job]) -> list[Entry]:
+def _entries_out(user: User, jobs: list[Job]) -> list[Entry]:
     visible = visible_ids(user, jobs)
     held = dict(Attempt.objects.open().filter(job__in=jobs).values_list("job").annotate(total=Sum("slots")))
     reasons = reasons_to_wait([job for job in jobs if job.pk in visible])
@@ -91,8 +91,8 @@ def _entries(user: User, jobs: list[Job]) -> list[Entry]:
 
 
 def _overtaking_priority(jobs: list[Job], place: int) -> int | None:
-    """Return the lowest priority that overtakes the previous job; None at the top or at the limit."""
+    """Return the lowest priority that overtakes the previous job. None at the top or at the limit."""
     if place == 1:
         return None
-    wanted = jobs[place - 2].priority + 1
-    return wanted if wanted <= HIGHEST_PRIORITY else None
+    priority = jobs[place - 2].priority + 1
+    return priority if priority <= HIGHEST_PRIORITY else None

@@ -50,20 +50,20 @@ class Restart(NamedTuple):
     resumed: tuple[Resumption, ...] = ()
 
 
-def of_job(job: Job) -> list[Restart]:
+def restarts_of_job(job: Job) -> list[Restart]:
     """Return the newest lost attempts of a job, newest first."""
     lost = job.attempts.filter(outcome=Outcome.LOST).exclude(error__code__in=NEVER_RAN).order_by("-number")
     rows = lost.prefetch_related("trials")[:SHOWN]
-    return [_restart(row, job, sorted(row.trials.all(), key=lambda trial: trial.number)) for row in rows]
+    return [_restart_out(row, job, sorted(row.trials.all(), key=lambda trial: trial.number)) for row in rows]
 
 
-def of_trial(trial: Trial) -> list[Restart]:
+def restarts_of_trial(trial: Trial) -> list[Restart]:
     """Return the newest lost attempts of a trial, newest first."""
     lost = trial.attempts.filter(outcome=Outcome.LOST).exclude(error__code__in=NEVER_RAN)
-    return [_restart(row, trial.job, [trial]) for row in lost.order_by("-number")[:SHOWN]]
+    return [_restart_out(row, trial.job, [trial]) for row in lost.order_by("-number")[:SHOWN]]
 
 
-def _restart(attempt: Attempt, job: Job, trials: Sequence[Trial]) -> Restart:
+def _restart_out(attempt: Attempt, job: Job, trials: Sequence[Trial]) -> Restart:
     message = str((attempt.error or {}).get("message") or "its worker was lost").strip()
     cause = message[:1].upper() + message[1:] + ("" if message.endswith((".", "!", "?")) else ".")
     numbers = tuple(trial.number for trial in trials)
@@ -71,11 +71,13 @@ def _restart(attempt: Attempt, job: Job, trials: Sequence[Trial]) -> Restart:
     if trials:
         later = later.filter(trials__in=trials)
     following = later.order_by("number").first()
-    restarted = _restarted(following, job, trials)
-    return Restart(attempt.number, numbers, cause, restarted, attempt.ended, _resumed(following, numbers))
+    restarted = _restarted_trials(following, job, trials)
+    return Restart(
+        attempt.number, numbers, cause, restarted, attempt.ended, _resumed_trainings(following, numbers)
+    )
 
 
-def _resumed(following: Attempt | None, trials: Sequence[int]) -> tuple[Resumption, ...]:
+def _resumed_trainings(following: Attempt | None, trials: Sequence[int]) -> tuple[Resumption, ...]:
     """Return the trainings of these trials that the next attempt continued from a checkpoint."""
     rows = [] if following is None else following.record.get("resumed", [])
     return tuple(
@@ -89,18 +91,18 @@ def _name(row: ResumptionOut) -> str:
     return "" if row["trial"] is None else f"trial {row['trial']}, execution {row['execution']}"
 
 
-def _restarted(following: Attempt | None, job: Job, trials: Sequence[Trial]) -> str:
+def _restarted_trials(following: Attempt | None, job: Job, trials: Sequence[Trial]) -> str:
     # The record is written when its runner has begun.
     if following is not None and following.record:
         if (step := following.resumed_from) is None:
             return f"Attempt {following.number} began from the start."
-        return f"Attempt {following.number} resumed {_position(step, following, job, trials)}."
+        return f"Attempt {following.number} resumed {_describe_position(step, following, job, trials)}."
     over = trials[0].state in TRIAL_FINAL if len(trials) == 1 else job.state in FINAL
     return "" if over else "It will be restarted from its newest checkpoint."
 
 
-def _position(step: int, following: Attempt, job: Job, trials: Sequence[Trial]) -> str:
-    """Return the position of the checkpoint at `step` that the attempt `following` resumed from, in words."""
+def _describe_position(step: int, following: Attempt, job: Job, trials: Sequence[Trial]) -> str:
+    """Describe the checkpoint at `step` from which the attempt `following` resumed."""
     rows = Checkpoint.objects.filter(job=job, step=step, attempt__lt=following.number)
     if trials:
         rows = rows.filter(trial__in=trials)

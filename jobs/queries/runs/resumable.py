@@ -16,13 +16,13 @@ class ResumableTraining(NamedTuple):
     epoch: int
 
 
-def of_job(job: Job) -> list[ResumableTraining]:
-    """Return the running trainings of a job and its steps that have a checkpoint, newest attempt first."""
+def resumable_trainings(job: Job) -> list[ResumableTraining]:
+    """Return running trainings with a checkpoint, of a job and its steps, newest attempt first."""
     attempts = Attempt.objects.open().filter(Q(job=job) | Q(job__parent=job)).order_by("-number")
-    return [found for attempt in attempts if (found := _of_attempt(attempt)) is not None]
+    return [training for attempt in attempts if (training := _training_in_attempt(attempt)) is not None]
 
 
-def _of_attempt(attempt: Attempt) -> ResumableTraining | None:
+def _training_in_attempt(attempt: Attempt) -> ResumableTraining | None:
     """Return the training that runs in an attempt, if its newest checkpoint belongs to it."""
     written = Checkpoint.objects.kept().filter(job=attempt.job_id, attempt=attempt.number)
     newest = written.select_related("trial").order_by("-pk").first()

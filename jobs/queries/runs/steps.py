@@ -1,13 +1,13 @@
 """Lists the steps of a root job, before their jobs exist."""
 
 from jobs.errors import Conflict
-from jobs.kinds import PIPELINE, planned
+from jobs.kinds import PIPELINE, planned_steps
 from jobs.models import Job
 from jobs.spec.experiment import ExperimentSpec
 
 
 def effective_spec(root: Job) -> ExperimentSpec:
-    """Return the spec whose `after` lists the steps of a root: its revision's, as changed by its kind.
+    """Return the spec that lists a root's steps: its revision's, as changed by its kind.
 
     Raises:
         Conflict: the root does not come from an experiment.
@@ -21,5 +21,5 @@ def steps_of(root: Job) -> list[str]:
     """List the kinds of a root's steps, in order."""
     if not root.facts.first_step:
         return []
-    own = PIPELINE[PIPELINE.index(root.facts.first_step) :]
-    return [kind for kind in planned(effective_spec(root)) if kind in own]
+    own_steps = PIPELINE[PIPELINE.index(root.facts.first_step) :]
+    return [kind for kind in planned_steps(effective_spec(root)) if kind in own_steps]

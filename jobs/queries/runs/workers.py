@@ -46,7 +46,7 @@ class WorkerView:
     @property
     def warm(self) -> list[Warm]:
         """Return the worker's warm processes, as of its last heartbeat."""
-        return kept_warm(self.worker) if self.alive else []
+        return warm_processes(self.worker) if self.alive else []
 
     @property
     def warm_bytes(self) -> int:
@@ -77,33 +77,33 @@ class Pool:
         return sum(view.busy for view in self.workers)
 
 
-def kept_warm(worker: Worker) -> list[Warm]:
-    """Return the warm processes of a worker; none if it runs another release with another format."""
+def warm_processes(worker: Worker) -> list[Warm]:
+    """Return the warm processes of a worker. Empty if its release has another format."""
     try:
         return _WARM.validate_python(worker.info.get("warm", []))
     except ValidationError:
         return []
 
 
-def row_memory(resources: Resources) -> int:
-    """Return the largest size of a table's rows that every live worker of a pool keeps in memory in a run.
+def row_memory_of_pool(resources: Resources) -> int:
+    """Return the table size that every live worker of a pool keeps in memory, in bytes.
 
     Workers report it for one slot. Those of earlier releases do not: they have `ROW_MEMORY`.
     """
     workers = Worker.objects.live(resources.pool)
-    found = (worker.info.get("row_memory_bytes", ROW_MEMORY) for worker in workers)
-    return min((size for size in found if isinstance(size, int)), default=ROW_MEMORY)
+    sizes = (worker.info.get("row_memory_bytes", ROW_MEMORY) for worker in workers)
+    return min((size for size in sizes if isinstance(size, int)), default=ROW_MEMORY)
 
 
-def listed(*, pool: str | None = None, state: str | None = None) -> QuerySet[Worker]:
-    """Return the workers of a pool and in a state. Without a state, gone and lost workers are left out."""
+def workers_in_state(*, pool: str | None = None, state: str | None = None) -> QuerySet[Worker]:
+    """Return the workers of a pool in a state. Without a state, gone and lost ones are left out."""
     rows = Worker.objects.all() if pool is None else Worker.objects.filter(pool=pool)
     if state is not None:
         return rows.filter(state=state)
     return rows.exclude(state__in=(Worker.State.GONE, Worker.State.LOST))
 
 
-def get(worker_id: int) -> Worker:
+def get_worker(worker_id: int) -> Worker:
     """Return a worker by id.
 
     Raises:
@@ -116,26 +116,26 @@ def get(worker_id: int) -> Worker:
 
 
 def live_pools() -> list[str]:
-    """Return the names of the pools with a worker that accepts work; the default one if there is none."""
+    """Return the pools with a worker that accepts work. Without one, the default pool."""
     return sorted(set(Worker.objects.live().values_list("pool", flat=True))) or ["default"]
 
 
-def pools(user: User) -> list[Pool]:
+def pools_with_workers(user: User) -> list[Pool]:
     """Return the pools with their workers, except those that are gone or were restarted."""
-    found: dict[str, Pool] = {}
+    by_name: dict[str, Pool] = {}
     rows = list(Worker.objects.exclude(state=Worker.State.GONE).order_by("pool", "name", "pk"))
     rows = _without_restarted(rows)
     held = _held_slots(user, rows)
     now = clock.estimate()
     for worker in rows:
-        pool = found.setdefault(worker.pool, Pool(worker.pool))
+        pool = by_name.setdefault(worker.pool, Pool(worker.pool))
         alive = worker.lease_until > now and worker.state != Worker.State.LOST
-        pool.workers.append(WorkerView(worker, _slots(worker, held[worker.pk], alive), alive))
-    return list(found.values())
+        pool.workers.append(WorkerView(worker, _slots_of_worker(worker, held[worker.pk], alive), alive))
+    return list(by_name.values())
 
 
 def _without_restarted(rows: list[Worker]) -> list[Worker]:
-    """Leave out lost workers that were restarted: a restarted worker is a new row with the same name."""
+    """Leave out restarted lost workers. A restarted worker is a new row with the same name."""
     up = {worker.name for worker in rows if worker.state != Worker.State.LOST}
     latest = {worker.name: worker.pk for worker in rows}
     return [w for w in rows if w.state != Worker.State.LOST or (w.name not in up and latest[w.name] == w.pk)]
@@ -160,26 +160,26 @@ def _held_slots(user: User, workers: list[Worker]) -> dict[int, list[Slot]]:
     return held
 
 
-def _slots(worker: Worker, held: list[Slot], alive: bool) -> list[Slot]:
+def _slots_of_worker(worker: Worker, held: list[Slot], alive: bool) -> list[Slot]:
     if not alive:
         return [Slot("lost")] * worker.slots
     rest: SlotState = "draining" if worker.state == Worker.State.DRAINING else "free"
     return held + [Slot(rest)] * max(worker.slots - len(held), 0)
 
 
-def shown_worker(worker: Worker) -> WorkerOut:
+def worker_out(worker: Worker) -> WorkerOut:
     """Return the API representation of a worker."""
-    return shown_workers([worker])[0]
+    return workers_out([worker])[0]
 
 
-def shown_workers(workers: Sequence[Worker]) -> list[WorkerOut]:
+def workers_out(workers: Sequence[Worker]) -> list[WorkerOut]:
     """Return the API representation of workers, with one query for the slots that attempts hold."""
     held = Attempt.objects.open().filter(worker__in=workers)
     busy = dict(held.values_list("worker").annotate(total=Sum("slots")))
-    return [_shown_worker(worker, busy.get(worker.pk, 0)) for worker in workers]
+    return [_worker_out(worker, busy.get(worker.pk, 0)) for worker in workers]
 
 
-def _shown_worker(worker: Worker, slots_busy: int) -> WorkerOut:
+def _worker_out(worker: Worker, slots_busy: int) -> WorkerOut:
     info = {name: fact for name, fact in worker.info.items() if name != "warm"}
     return WorkerOut(
         id=worker.pk,
@@ -190,14 +190,14 @@ def _shown_worker(worker: Worker, slots_busy: int) -> WorkerOut:
         slots=worker.slots,
         slots_busy=slots_busy,
         devices=worker.devices,
-        warm=[_warm(process) for process in kept_warm(worker)],
+        warm=[_warm_process_out(process) for process in warm_processes(worker)],
         info=cast(WorkerInfoOut, info),
         started=worker.started,
         seen_until=worker.lease_until,
     )
 
 
-def _warm(process: Warm) -> WarmProcessOut:
+def _warm_process_out(process: Warm) -> WarmProcessOut:
     return WarmProcessOut(
         kind=process.kind,
         state=process.state,

@@ -23,7 +23,7 @@ REPEATS = 5
 """The number of further trainings that is offered if nothing is known about the spread."""
 
 
-def of_search(search: Job) -> AnswerOut:
+def answer_of_search(search: Job) -> AnswerOut:
     """Return the answer of a search; `over` is false while it may still change.
 
     Raises:
@@ -31,27 +31,27 @@ def of_search(search: Job) -> AnswerOut:
     """
     spec = outcomes.search_of(search)
     ranked = list(outcomes.best_trials(search, limit=2))
-    how = scoring.of_search(search)
+    how = scoring.scoring_of_search(search)
     best = ranked[0] if ranked else None
     at_edge = edges(spec.space, best.values) if best is not None else {}
     return AnswerOut(
         over=is_over(search),
         scoring=ScoringOut(metric=how.metric, direction=how.direction, rows=how.rows, text=how.text),
-        best=ranked_trial(best) if best is not None else None,
-        next=ranked_trial(ranked[1]) if len(ranked) > 1 else None,
-        lead=_lead(search, spec, ranked),
-        repeats=repeats(search, ranked),
-        smaller_range=_sentences(search, spec, best) if best is not None else [],
+        best=ranked_trial_out(best) if best is not None else None,
+        next=ranked_trial_out(ranked[1]) if len(ranked) > 1 else None,
+        lead=_lead_out(search, spec, ranked),
+        repeats=repeats_to_offer(search, ranked),
+        smaller_range=_describe_smaller_space(search, spec, best) if best is not None else [],
         at_edge=[*at_edge],
-        at_declared_edge=_declared(search, at_edge) if at_edge else [],
-        importance=importance.shown(search),
-        templates=templates_tried.of_search(search),
+        at_declared_edge=_declared_at_bound(search, at_edge) if at_edge else [],
+        importance=importance.importance_out(search),
+        templates=templates_tried.template_results(search),
     )
 
 
-def _declared(search: Job, at_edge: Mapping[str, float]) -> list[str]:
-    """Return those hyperparameters at a bound that the code declares, which no experiment can widen."""
-    declared = {parameter.name: parameter for parameter in dry_builds.declared_of(search)}
+def _declared_at_bound(search: Job, at_edge: Mapping[str, float]) -> list[str]:
+    """Return the hyperparameters at a bound that the code declares. No experiment can widen it."""
+    declared = {parameter.name: parameter for parameter in dry_builds.declared_space(search)}
     bounds = {
         name: (float(parameter.min), float(parameter.max))
         for name, parameter in declared.items()
@@ -67,7 +67,7 @@ def is_over(search: Job) -> bool:
     )
 
 
-def ranked_trial(trial: Trial) -> RankedTrialOut:
+def ranked_trial_out(trial: Trial) -> RankedTrialOut:
     """Return one of the best trials in the form of the API."""
     trainings = sum(row.score is not None for row in trial.executions.all())
     return RankedTrialOut(
@@ -80,31 +80,33 @@ def ranked_trial(trial: Trial) -> RankedTrialOut:
     )
 
 
-def _lead(search: Job, spec: SearchSpec, ranked: list[Trial]) -> LeadOut | None:
-    """Return the lead of the best trial over the next; None with several objectives or a single trial."""
+def _lead_out(search: Job, spec: SearchSpec, ranked: list[Trial]) -> LeadOut | None:
+    """Return the best trial's lead over the next. None with several objectives or a single trial."""
     if spec.objectives is not None or len(ranked) < 2:
         return None
-    found = _compared(search, spec, ranked)
-    if found is None:
+    comparison = _compare_best(search, spec, ranked)
+    if comparison is None:
         return None
-    return LeadOut(**found._asdict() | {"trainings": [*found.trainings]}, confidence=lead.CONFIDENCE)
+    return LeadOut(
+        **comparison._asdict() | {"trainings": [*comparison.trainings]}, confidence=lead.CONFIDENCE
+    )
 
 
-def _compared(search: Job, spec: SearchSpec, ranked: list[Trial]) -> lead.Lead | None:
-    best, other = (_scores(search, trial) for trial in ranked)
+def _compare_best(search: Job, spec: SearchSpec, ranked: list[Trial]) -> lead.Lead | None:
+    best, other = (_scores_of_values(search, trial) for trial in ranked)
     maximize = spec.objective.direction == "max"
     if not best or not other:
         return None
     if isinstance(spec.evaluation, KFold):
-        pair = [_by_fold(rows) for rows in (best, other)]
+        pair = [_mean_scores_by_fold(rows) for rows in (best, other)]
         if not pair[0].keys() & pair[1].keys():
             return None
-        return lead.of_folds(*pair, folds=spec.evaluation.folds, maximize=maximize)
-    return lead.of_samples(*([score for _, score in rows] for rows in (best, other)), maximize=maximize)
+        return lead.lead_of_folds(*pair, folds=spec.evaluation.folds, maximize=maximize)
+    return lead.lead_of_samples(*([score for _, score in rows] for rows in (best, other)), maximize=maximize)
 
 
-def _scores(search: Job, trial: Trial) -> list[tuple[lead.Fold, float]]:
-    """Return the scores of all trainings with a trial's values, each with its repeat and fold.
+def _scores_of_values(search: Job, trial: Trial) -> list[tuple[lead.Fold, float]]:
+    """Return the score, repeat and fold of every training with a trial's values.
 
     A trial that was queued again by hand has other seeds, so its trainings count too. Copied scores do not.
     """
@@ -118,29 +120,29 @@ def _scores(search: Job, trial: Trial) -> list[tuple[lead.Fold, float]]:
     if trial.state == TrialState.COMPLETED:
         # Scores after fewer epochs do not compare.
         rows = rows.filter(state=TrialState.COMPLETED)
-    found = rows.order_by("trial__number", "number").values_list("repeat", "fold", "score")
-    return [((repeat, fold or 0), score) for repeat, fold, score in found if score is not None]
+    scores = rows.order_by("trial__number", "number").values_list("repeat", "fold", "score")
+    return [((repeat, fold or 0), score) for repeat, fold, score in scores if score is not None]
 
 
-def _by_fold(rows: list[tuple[lead.Fold, float]]) -> Mapping[lead.Fold, float]:
-    found: dict[lead.Fold, list[float]] = defaultdict(list)
+def _mean_scores_by_fold(rows: list[tuple[lead.Fold, float]]) -> Mapping[lead.Fold, float]:
+    scores_by_fold: dict[lead.Fold, list[float]] = defaultdict(list)
     for fold, score in rows:
-        found[fold].append(score)
-    return {fold: fmean(scores) for fold, scores in found.items()}
+        scores_by_fold[fold].append(score)
+    return {fold: fmean(scores) for fold, scores in scores_by_fold.items()}
 
 
-def repeats(search: Job, ranked: list[Trial]) -> int | None:
-    """Return how many further trainings of the best two trials to offer; None if they would show nothing."""
+def repeats_to_offer(search: Job, ranked: list[Trial]) -> int | None:
+    """Return how many more trainings of the best two trials to offer. None if they would show nothing."""
     if search.revision is None or len(ranked) < 2:
         return None
     spec = outcomes.search_of(search)
-    found = _compared(search, spec, ranked) if spec.objectives is None else None
+    comparison = _compare_best(search, spec, ranked) if spec.objectives is None else None
     # A difference that no number of trainings of a trial would show is not worth any.
-    if found is None or (found.verdict == "unclear" and found.needed is None):
+    if comparison is None or (comparison.verdict == "unclear" and comparison.needed is None):
         return None
     folds = spec.evaluation.trainings()
-    wanted = max(REPEATS, found.needed or 0)
-    return max(-(-wanted // folds), 2)
+    trainings = max(REPEATS, comparison.needed or 0)
+    return max(-(-trainings // folds), 2)
 
 
 def smaller_space(search: Job, spec: SearchSpec, best: Trial) -> Space | None:
@@ -166,6 +168,6 @@ def _has_new_values(search: Job, space: Space) -> bool:
     return size > len({digest for digest, values in rows if contains(space, values)})
 
 
-def _sentences(search: Job, spec: SearchSpec, best: Trial) -> list[str]:
+def _describe_smaller_space(search: Job, spec: SearchSpec, best: Trial) -> list[str]:
     space = smaller_space(search, spec, best)
     return [] if space is None else describe(spec.space, space)

@@ -19,7 +19,7 @@ NEWEST = 9
 """The duration of the next trials is estimated from this many of the newest."""
 
 
-def _newest(search: Job) -> QuerySet[Trial, tuple[dt.datetime | None, dt.datetime | None]]:
+def _newest_times(search: Job) -> QuerySet[Trial, tuple[dt.datetime | None, dt.datetime | None]]:
     """Return when the newest trials of a search began and ended."""
     # A trial may be paused because it reached the end of its rung.
     ended = (TrialState.COMPLETED, TrialState.PRUNED, TrialState.PAUSED)
@@ -29,15 +29,15 @@ def _newest(search: Job) -> QuerySet[Trial, tuple[dt.datetime | None, dt.datetim
 
 def trials_in_target(search: Job) -> int | None:
     """Return how many trials take about `TARGET_SECONDS`; None while no trial has ended."""
-    seconds = [(end - start).total_seconds() for start, end in _newest(search) if start and end]
+    seconds = [(end - start).total_seconds() for start, end in _newest_times(search) if start and end]
     if not seconds:
         return None
     # Both times come from the runner's clock, so a duration may be 0.
     return max(1, min(MAX_TRIALS, int(TARGET_SECONDS / max(median_low(seconds), 1e-3))))
 
 
-def size(search: Job, waiting_trials: int, concurrency: int) -> int:
-    """Return how many trials the next attempt runs. Waiting trials are divided among all possible attempts.
+def batch_size(search: Job, waiting_trials: int, concurrency: int) -> int:
+    """Count the next attempt's trials. Waiting trials are divided among all possible attempts.
 
     Args:
         search: the search's job.

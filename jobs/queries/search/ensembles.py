@@ -21,7 +21,7 @@ class Candidate(NamedTuple):
     selected: bool
 
 
-def ineligibility(trial: Trial) -> str:
+def ineligibility_reason(trial: Trial) -> str:
     """Return the reason why a trial cannot be a member; empty if it can.
 
     A trial that failed after a rung, or when it was continued, still has its earlier score.
@@ -41,23 +41,23 @@ def takes_members(search: Job) -> bool:
 
 def can_join(trial: Trial) -> bool:
     """Return whether a trial can be a member of an ensemble."""
-    return not ineligibility(trial) and takes_members(trial.job)
+    return not ineligibility_reason(trial) and takes_members(trial.job)
 
 
-def candidates(trial: Trial) -> list[Candidate]:
+def ensemble_candidates(trial: Trial) -> list[Candidate]:
     """Return the trials that can be combined with `trial`: the best, then those of the newest ensemble.
 
     Trials with the same values are left out.
     """
     search = trial.job
     newest = Job.objects.filter(ensembles_of(search.pk)).only("kind", "payload_json").order_by("-pk").first()
-    chosen = newest.payload.chosen_trials() if newest is not None else None
-    members = set(chosen.numbers) if chosen is not None else set()
+    selection = newest.payload.chosen_trials() if newest is not None else None
+    members = set(selection.numbers) if selection is not None else set()
     # One more than needed, since `trial` itself may be among the best.
     best = outcomes.best_trials(search, limit=MAX_CANDIDATES + 1).exclude(values_digest=trial.values_digest)
     rows = list(best)[:MAX_CANDIDATES]
-    others = members - {row.number for row in rows}
-    earlier = search.trials.filter(number__in=others).exclude(values_digest=trial.values_digest)
-    rows += [row for row in earlier.order_by("number") if not ineligibility(row)]
+    unranked = members - {row.number for row in rows}
+    earlier = search.trials.filter(number__in=unranked).exclude(values_digest=trial.values_digest)
+    rows += [row for row in earlier.order_by("number") if not ineligibility_reason(row)]
     selected = members or {row.number for row in rows[:PRESELECTED]}
     return [Candidate(row, row.number in selected) for row in rows]

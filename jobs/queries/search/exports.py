@@ -22,7 +22,7 @@ FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 """Spreadsheets evaluate a cell that starts with one of these as a formula."""
 
 
-def cell(value: Any) -> Cell:
+def csv_cell(value: Any) -> Cell:
     """Return a value for a spreadsheet. A text that it would evaluate as a formula is quoted.
 
     >>> cell("=1+1"), cell(-1.5), cell(True)
@@ -36,15 +36,15 @@ def cell(value: Any) -> Cell:
     return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
 
 
-def lines(rows: Iterable[Iterable[Any]]) -> Iterator[bytes]:
+def csv_blocks(rows: Iterable[Iterable[Any]]) -> Iterator[bytes]:
     """Yield rows as CSV, in blocks of `BLOCK_SIZE`."""
-    for some in batched(rows, BLOCK_SIZE):
+    for block in batched(rows, BLOCK_SIZE):
         text = io.StringIO()
-        csv.writer(text).writerows([[cell(value) for value in row] for row in some])
+        csv.writer(text).writerows([[csv_cell(value) for value in row] for row in block])
         yield text.getvalue().encode()
 
 
-def trials(search: Job, numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
+def trial_rows(search: Job, numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
     """Yield a header, then one row per execution of each trial.
 
     Args:
@@ -59,8 +59,10 @@ def trials(search: Job, numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
     if numbers:
         rows = rows.filter(number__in=numbers)
     # The header names the metrics of all executions, so they are read before the first row.
-    found = Execution.objects.filter(trial__in=rows).values_list("metrics", flat=True)
-    metrics = sorted({name for kept in found.iterator(chunk_size=2000) for name in kept})
+    stored = Execution.objects.filter(trial__in=rows).values_list("metrics", flat=True)
+    metrics = sorted(
+        {name for execution_metrics in stored.iterator(chunk_size=2000) for name in execution_metrics}
+    )
     yield [
         *("trial", "state", "source", "score", "std", "started", "finished", "restarts", *names),
         *("execution", "execution_state", "execution_score", "best_epoch", "epochs", "seed", *metrics),
@@ -68,15 +70,15 @@ def trials(search: Job, numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
     executions = Prefetch("executions", Execution.objects.order_by("number"))
     for trial in rows.prefetch_related(executions).iterator(chunk_size=BLOCK_SIZE):
         times = [time and time.isoformat() for time in (trial.started, trial.finished)]
-        own = [trial.number, trial.state, trial.source, trial.score, trial.std, *times, trial.restarts]
-        own += [trial.values.get(name) for name in names]
+        cells = [trial.number, trial.state, trial.source, trial.score, trial.std, *times, trial.restarts]
+        cells += [trial.values.get(name) for name in names]
         for run in trial.executions.all():
             facts = [run.number, run.shown_state, run.score, run.best_epoch, run.epochs, run.seed]
-            yield [*own, *facts, *(run.metrics.get(name) for name in metrics)]
+            yield [*cells, *facts, *(run.metrics.get(name) for name in metrics)]
 
 
-def metrics(job: Job, names: Sequence[str] = (), numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
-    """Yield a header, then one row per point of each metric series of a job and its children, unreduced.
+def metric_rows(job: Job, names: Sequence[str] = (), numbers: Sequence[int] = ()) -> Iterator[list[Any]]:
+    """Yield a header, then one row per unreduced metric point of a job and its children.
 
     Args:
         job: the job.
@@ -93,11 +95,11 @@ def metrics(job: Job, names: Sequence[str] = (), numbers: Sequence[int] = ()) ->
     # Each attempt has series of its own; those that differ only in the attempt are one series of the export.
     keyed = rows.order_by(*order, "attempt").values_list("pk", *order)
     series_by_key = groupby(keyed.iterator(chunk_size=2000), key=lambda row: row[1:])
-    for some in batched(((key, [row[0] for row in group]) for key, group in series_by_key), BLOCK_SIZE):
-        chunks = chunks_of([pk for _, series in some for pk in series])
-        for (owner, trial, execution, name, x), series in some:
+    for block in batched(((key, [row[0] for row in group]) for key, group in series_by_key), BLOCK_SIZE):
+        chunks = chunks_of([pk for _, series in block for pk in series])
+        for (owner, trial, execution, name, x), series in block:
             parts = [part for pk in series for part in chunks[pk]]
             joined = np.concatenate(parts, axis=1) if parts else np.empty((3, 0))
             for at, value, time in newest_at_each_x(joined).T:
-                point = [float(each) if np.isfinite(each) else None for each in (at, value, time)]
+                point = [float(number) if np.isfinite(number) else None for number in (at, value, time)]
                 yield [owner, trial, execution or None, name, x, *point]

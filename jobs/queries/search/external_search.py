@@ -7,7 +7,7 @@ from jobs.kinds.external_search.payload import Address, ExternalSearchPayload
 from jobs.models import Job
 
 
-def external(root: Job) -> ExternalSearchPayload:
+def external_payload(root: Job) -> ExternalSearchPayload:
     """Return the payload of an external search.
 
     Raises:
@@ -16,15 +16,15 @@ def external(root: Job) -> ExternalSearchPayload:
     return root.payload_as(ExternalSearchPayload)
 
 
-def command(root: Job) -> str:
+def chief_command(root: Job) -> str:
     """Return the command that starts the chief of a search."""
-    address = external(root).address or Address()
+    address = external_payload(root).address or Address()
     words = ["chief", "--project", root.project.slug if root.project is not None else ""]
     words += ["--name", root.title, "--host", address.host, "--port", str(address.port)]
-    return program.command(shlex.join(words))
+    return program.command_line(shlex.join(words))
 
 
-def environment(host: str, port: int) -> list[str]:
+def chief_environment(host: str, port: int) -> list[str]:
     """Return the shell lines that connect a KerasTuner script to a chief."""
     # A chief that listens on all addresses is reachable at the loopback address.
     address = "127.0.0.1" if host in ("localhost", "0.0.0.0", "::") else host  # noqa: S104  shown, not bound
@@ -36,6 +36,6 @@ def environment(host: str, port: int) -> list[str]:
 
 
 def environment_of(root: Job) -> list[str]:
-    """Return the lines of `environment` for an external search whose chief has an address; else none."""
+    """Return the lines of `chief_environment`. None unless the chief of the search has an address."""
     address = root.payload.address if isinstance(root.payload, ExternalSearchPayload) else None
-    return environment(address.host, address.port) if address is not None else []
+    return chief_environment(address.host, address.port) if address is not None else []

@@ -25,13 +25,13 @@ SOURCE = (
 )
 
 
-def completed(search: Job) -> int:
+def count_scored_trials(search: Job) -> int:
     """Return the number of completed trials with a score."""
     return search.trials.scored().count()
 
 
-def shown(search: Job) -> ImportanceOut:
-    """Return the newest result, the number of trials it is based on, and whether it is current.
+def importance_out(search: Job) -> ImportanceOut:
+    """Return the newest importance, its number of trials, and whether it is current.
 
     Returns:
         The API representation of the result. `state` is `too_few` (fewer than `needs` completed trials),
@@ -43,13 +43,13 @@ def shown(search: Job) -> ImportanceOut:
         Conflict: the job is not a search.
     """
     objectives = outcomes.search_of(search).ranked_by()  # raises Conflict
-    now = completed(search)
+    now = count_scored_trials(search)
     row = search.analyses.filter(kind=Analysis.Kind.IMPORTANCE).first()
     if row is not None and "trees" in (row.result or {}):
         # The forest of earlier releases measured something else.
         row.result, row.trials = None, 0
     return ImportanceOut(
-        state=_state(now, row),
+        state=_analysis_state(now, row),
         needs=FEWEST_TRIALS,
         trials=row.trials if row is not None else 0,
         completed=now,
@@ -62,7 +62,7 @@ def shown(search: Job) -> ImportanceOut:
     )
 
 
-def _state(now: int, row: Analysis | None) -> ImportanceState:
+def _analysis_state(now: int, row: Analysis | None) -> ImportanceState:
     """Return the state of a stored analysis for a search with `now` completed trials."""
     if now < FEWEST_TRIALS:
         return "too_few"
@@ -76,14 +76,14 @@ def _state(now: int, row: Analysis | None) -> ImportanceState:
     return "missing" if row.result is None else "stale"
 
 
-def request(search: Job) -> ImportanceRequest:
+def analysis_request(search: Job) -> ImportanceRequest:
     """Return the request: every completed trial with its values scaled to 0 to 1.
 
     Raises:
         ValueError: fewer than `FEWEST_TRIALS` have a finite score, or no hyperparameter varies.
     """
     first, *further = outcomes.search_of(search).ranked_by()
-    rows = _scored(search, further)
+    rows = _scored_trials(search, further)
     space = outcomes.widest_space(search)
     columns = scaled_values(space, [values for values, _ in rows])
     by_objective = [*zip(*(scores for _, scores in rows), strict=True)] or [()]
@@ -104,37 +104,41 @@ def request(search: Job) -> ImportanceRequest:
     )
 
 
-def _scored(search: Job, further: Sequence[Objective]) -> list[tuple[dict[str, Value], tuple[float, ...]]]:
-    """Return the values and the scores of the trials whose objectives are all finite."""
-    others = outcomes.scores_of(search.trials.all(), further) if further else {}
+def _scored_trials(
+    search: Job, further: Sequence[Objective]
+) -> list[tuple[dict[str, Value], tuple[float, ...]]]:
+    """Return values and scores of the trials with finite objectives."""
+    further_scores = outcomes.scores_of(search.trials.all(), further) if further else {}
     rows = search.trials.scored().order_by("number").values_list("pk", "values", "score")
-    found = (
-        (values, (score, *others.get(pk, ())))
+    scored = (
+        (values, (score, *further_scores.get(pk, ())))
         for pk, values, score in rows
-        if score is not None and (not further or pk in others)
+        if score is not None and (not further or pk in further_scores)
     )
-    return [(values, scores) for values, scores in found if all(map(math.isfinite, scores))]
+    return [(values, scores) for values, scores in scored if all(map(math.isfinite, scores))]
 
 
 def scaled_values(space: Space, rows: Sequence[dict[str, Value]]) -> dict[str, list[float | None]]:
-    """Return the values of each hyperparameter, scaled to 0 to 1 by its sampling; None where it is inactive.
+    """Scale each hyperparameter's values to 0 to 1 by its sampling. Inactive ones are None.
 
     Greater numbers are closer to 1. Value number i of k choices is (i + 0.5) / k. Hyperparameters with a
     single value are left out.
     """
-    return {p.name: [_scaled(p, row.get(p.name)) for row in rows] for p in space if _varies(p)}
+    return {
+        p.name: [_scaled_value(p, row.get(p.name)) for row in rows] for p in space if _has_several_values(p)
+    }
 
 
-def _varies(parameter: Parameter) -> bool:
+def _has_several_values(parameter: Parameter) -> bool:
     if isinstance(parameter, IntParameter | FloatParameter):
         return parameter.min < parameter.max
     return len(parameter.grid()) > 1
 
 
-def _scaled(parameter: Parameter, value: Value | None) -> float | None:
+def _scaled_value(parameter: Parameter, value: Value | None) -> float | None:
     if not isinstance(parameter, IntParameter | FloatParameter):
-        known = list(parameter.grid())
-        return (known.index(value) + 0.5) / len(known) if value in known else None
+        choices = list(parameter.grid())
+        return (choices.index(value) + 0.5) / len(choices) if value in choices else None
     if value is None or isinstance(value, str):
         return None
     low, high = float(parameter.min), float(parameter.max)

@@ -47,7 +47,7 @@ class Lead(NamedTuple):
     needed: int | None
 
 
-def of_samples(best: Sequence[float], other: Sequence[float], *, maximize: bool) -> Lead:
+def lead_of_samples(best: Sequence[float], other: Sequence[float], *, maximize: bool) -> Lead:
     """Return the lead between trainings that are independent of each other.
 
     Args:
@@ -58,20 +58,22 @@ def of_samples(best: Sequence[float], other: Sequence[float], *, maximize: bool)
     sign = 1.0 if maximize else -1.0
     value = sign * (fmean(best) - fmean(other))
     counts = (len(best), len(other))
-    spread = [_variance(sample) for sample in (best, other)]
+    spread = [_sample_variance(sample) for sample in (best, other)]
     if None in spread or not any(spread):
         return Lead(value, None, None, "unknown", "welch", counts, None)
-    shares = [(found or 0.0) / count for found, count in zip(spread, counts, strict=True)]
+    shares = [(sample_variance or 0.0) / count for sample_variance, count in zip(spread, counts, strict=True)]
     error = sqrt(sum(shares))
     freedom = sum(shares) ** 2 / sum(
         share**2 / (count - 1) for share, count in zip(shares, counts, strict=True)
     )
-    total = sum(found or 0.0 for found in spread)
-    needed = _fewest(value, lambda n: (sqrt(total / n), 2.0 * n - 2.0))
-    return _judged(value, error, freedom, "welch", counts, needed)
+    total = sum(sample_variance or 0.0 for sample_variance in spread)
+    needed = _fewest_trainings(value, lambda n: (sqrt(total / n), 2.0 * n - 2.0))
+    return _judge_lead(value, error, freedom, "welch", counts, needed)
 
 
-def of_folds(best: Mapping[Fold, float], other: Mapping[Fold, float], *, folds: int, maximize: bool) -> Lead:
+def lead_of_folds(
+    best: Mapping[Fold, float], other: Mapping[Fold, float], *, folds: int, maximize: bool
+) -> Lead:
     """Return the lead between two cross-validations, from the folds that both have.
 
     Args:
@@ -89,45 +91,45 @@ def of_folds(best: Mapping[Fold, float], other: Mapping[Fold, float], *, folds: 
     sign = 1.0 if maximize else -1.0
     differences = [sign * (best[fold] - other[fold]) for fold in shared]
     value, count = fmean(differences), len(shared)
-    spread = _variance(differences, size=max(abs(best[fold]) for fold in shared))
+    spread = _sample_variance(differences, size=max(abs(best[fold]) for fold in shared))
     counts = (count, count)
     if not spread:
         return Lead(value, None, None, "unknown", "paired_folds", counts, None)
     overlap = 1 / (folds - 1)  # rows of the held-out fold per training row
-    needed = _fewest(value, lambda n: (sqrt(spread * (1 / n + overlap)), n - 1.0))
+    needed = _fewest_trainings(value, lambda n: (sqrt(spread * (1 / n + overlap)), n - 1.0))
     error = sqrt(spread * (1 / count + overlap))
-    return _judged(value, error, count - 1.0, "paired_folds", counts, needed)
+    return _judge_lead(value, error, count - 1.0, "paired_folds", counts, needed)
 
 
-def _variance(sample: Sequence[float], *, size: float = 0.0) -> float | None:
-    """Return the sample variance; None for a single value, and zero for a spread that is only rounding."""
+def _sample_variance(sample: Sequence[float], *, size: float = 0.0) -> float | None:
+    """Return the sample variance. None for a single value, zero for a spread that is only rounding."""
     if len(sample) < 2:
         return None
-    found = variance(sample)
+    sample_variance = variance(sample)
     size = max(size, *(abs(value) for value in sample))
-    return found if sqrt(found) > MIN_SPREAD * size else 0.0
+    return sample_variance if sqrt(sample_variance) > MIN_SPREAD * size else 0.0
 
 
-def _judged(
+def _judge_lead(
     value: float, error: float, freedom: float, method: Method, counts: tuple[int, int], needed: int | None
 ) -> Lead:
-    margin = _quantile(freedom) * error
+    margin = _student_t_quantile(freedom) * error
     verdict: Verdict = "clear" if value - margin > 0 else "unclear"
     return Lead(value, value - margin, value + margin, verdict, method, counts, needed)
 
 
-def _fewest(value: float, error_of: Callable[[int], tuple[float, float]]) -> int | None:
+def _fewest_trainings(value: float, error_of: Callable[[int], tuple[float, float]]) -> int | None:
     """Return the smallest number of trainings for which the interval would exclude zero."""
     if value <= 0:
         return None
     for count in range(2, MOST_TRAININGS + 1):
         error, freedom = error_of(count)
-        if _quantile(freedom) * error < value:
+        if _student_t_quantile(freedom) * error < value:
             return count
     return None
 
 
-def _quantile(freedom: float) -> float:
+def _student_t_quantile(freedom: float) -> float:
     """Return the two-sided quantile of Student's t distribution."""
     from scipy.special import stdtrit  # importing takes a third of a second, and few requests need it
 

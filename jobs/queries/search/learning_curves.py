@@ -15,15 +15,15 @@ MAX_TRIALS = 256
 """Only the newest trials are read. Their median is as good, and a task stays small."""
 
 
-def of_search(search: Job) -> tuple[Curve, ...]:
-    """Return the curves of the newest completed or pruned trials; none if the search has no pruner."""
+def curves_of_search(search: Job) -> tuple[Curve, ...]:
+    """Return the curves of the newest ended trials. Empty without a pruner."""
     if outcomes.search_of(search).pruner is None:
         return ()
-    return tuple(chain.from_iterable(newly_ended(search.pk, known=()).values()))
+    return tuple(chain.from_iterable(newly_ended_curves(search.pk, known=()).values()))
 
 
-def newly_ended(search: int, *, known: Collection[int]) -> dict[int, tuple[Curve, ...]]:
-    """Return the curves of those of the newest ended trials that are not known yet.
+def newly_ended_curves(search: int, *, known: Collection[int]) -> dict[int, tuple[Curve, ...]]:
+    """Return the curves of newly ended trials: those not in `known`.
 
     Args:
         search: the id of the search's job.
@@ -38,10 +38,10 @@ def newly_ended(search: int, *, known: Collection[int]) -> dict[int, tuple[Curve
     if not new:
         return {}
     rows = Execution.objects.filter(trial__in=list(new.values())).exclude(best=[]).order_by("trial", "number")
-    found: dict[int, tuple[Curve, ...]] = dict.fromkeys(new, ())
+    curves: dict[int, tuple[Curve, ...]] = dict.fromkeys(new, ())
     for trial, number, epochs, state, best in rows.values_list(
         "trial__number", "number", "epochs", "state", "best"
     ):
         over = state == TrialState.COMPLETED
-        found[trial] += (Curve(trial=trial, execution=number, epochs=epochs, over=over, best=best),)
-    return found
+        curves[trial] += (Curve(trial=trial, execution=number, epochs=epochs, over=over, best=best),)
+    return curves

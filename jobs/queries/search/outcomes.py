@@ -13,7 +13,7 @@ from jobs.kinds.base import Result
 from jobs.kinds.search.payload import SearchPayload
 from jobs.models import Dataset, Execution, Job, Project, Revision, Trial
 from jobs.queries.runs import evaluations
-from jobs.queries.search.pareto import fronts
+from jobs.queries.search.pareto import pareto_fronts
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.sections.search import Objective, SearchSpec
 from jobs.spec.space.search_space import Space
@@ -42,7 +42,7 @@ def objective_of(root: Job) -> Objective:
 
 
 def search_of(root: Job) -> SearchSpec:
-    """Return the search of a root job's spec; for an external search, with the space reported so far.
+    """Return the search of a root's spec. For an external search, its space is as reported so far.
 
     Raises:
         Conflict: the job is not a search.
@@ -67,7 +67,7 @@ def widest_space(root: Job) -> Space:
 
 
 def score_of(trial: Trial) -> tuple[float | None, float | None]:
-    """Return the mean and the standard deviation of the scores of a trial's executions; None without any."""
+    """Return mean and standard deviation of a trial's scores. None without any."""
     with connection.cursor() as cursor:
         cursor.execute(_SCORES, [trial.pk, *map(str, SCORED_STATES)])
         scores = [score for (score,) in cursor.fetchall()]
@@ -80,7 +80,7 @@ def trials_planned(root: Job) -> int:
 
 
 def top_rung(root: Job) -> int | None:
-    """Return the epoch at which the highest rung of a search ends; None if it has no rungs."""
+    """Return the epoch at which a search's highest rung ends. None without rungs."""
     search = search_of(root)
     if root.revision is None or not search.info.has_rungs:
         return None
@@ -104,25 +104,25 @@ def best_trials(root: Job, *, limit: int) -> QuerySet[Trial]:
     # A failed trial may have a score from before its failure.
     if not rows.exists():
         rows = scored.exclude(state=TrialState.FAILED)
-    several = _several_objectives(root)
-    if several is not None:
-        rows = _by_dominance(rows, several, limit)
+    objectives = _several_objectives(root)
+    if objectives is not None:
+        rows = _by_dominance(rows, objectives, limit)
     elif limit == 1:
         return rows[:1]  # a single trial needs no check for repeated values
-    chosen: list[int] = []
-    seen: set[str] = set()
+    keys: list[int] = []
+    digests: set[str] = set()
     # A few at a time: a search may have thousands of trials, and the first ones usually suffice.
     for pk, digest in rows.values_list("pk", "values_digest").iterator(chunk_size=100):
-        if len(chosen) == limit:
+        if len(keys) == limit:
             break
-        if digest not in seen:
-            seen.add(digest)
-            chosen.append(pk)
-    return rows.filter(pk__in=chosen)
+        if digest not in digests:
+            digests.add(digest)
+            keys.append(pk)
+    return rows.filter(pk__in=keys)
 
 
-def tied_with(root: Job, number: int) -> list[int]:
-    """Return the numbers of the trials that have the score of the best trial with other values, in order.
+def trials_tied_with(root: Job, number: int) -> list[int]:
+    """List the trials that reach the best trial's score with other values, by number.
 
     Args:
         root: a search with one objective; with several, trials are not compared by one score.
@@ -131,9 +131,9 @@ def tied_with(root: Job, number: int) -> list[int]:
     if _several_objectives(root) is not None:
         return []
     best = root.trials.get(number=number)
-    same = root.trials.filter(state=best.state, score=best.score).exclude(values_digest=best.values_digest)
+    tied = root.trials.filter(state=best.state, score=best.score).exclude(values_digest=best.values_digest)
     # Of repeated values, the first trial.
-    return sorted(dict(same.order_by("-number").values_list("values_digest", "number")).values())
+    return sorted(dict(tied.order_by("-number").values_list("values_digest", "number")).values())
 
 
 def _several_objectives(root: Job) -> tuple[Objective, ...] | None:
@@ -142,11 +142,11 @@ def _several_objectives(root: Job) -> tuple[Objective, ...] | None:
 
 
 def _by_dominance(rows: QuerySet[Trial], objectives: Sequence[Objective], limit: int) -> QuerySet[Trial]:
-    """Return the trials ordered by Pareto front, ten times as many as `limit`, because values may repeat."""
+    """Return trials by Pareto front: ten times `limit`, because values may repeat."""
     scores = scores_of(rows, objectives)
     keys = sorted(scores)
     costs = [tuple(o.cost(x) for o, x in zip(objectives, scores[pk], strict=True)) for pk in keys]
-    ordered = [keys[i] for front in fronts(costs, enough=10 * limit) for i in front][: 10 * limit]
+    ordered = [keys[i] for front in pareto_fronts(costs, enough=10 * limit) for i in front][: 10 * limit]
     # SQL cannot compute the fronts, so each trial's position in the order is part of the statement.
     position = Case(*(When(pk=pk, then=i) for i, pk in enumerate(ordered)), output_field=IntegerField())
     return rows.filter(pk__in=ordered).order_by(position) if ordered else rows.none()
@@ -174,21 +174,21 @@ def pareto_front(root: Job) -> ParetoFront:
     scores = scores_of(root.trials.all(), several)
     keys = sorted(scores)
     costs = [tuple(o.cost(x) for o, x in zip(several, scores[pk], strict=True)) for pk in keys]
-    first = next(iter(fronts(costs, enough=1)), [])
+    first = next(iter(pareto_fronts(costs, enough=1)), [])
     return ParetoFront(scores, tuple(o.metric for o in several), frozenset(keys[i] for i in first))
 
 
 def scores_of(rows: QuerySet[Trial], objectives: Sequence[Objective]) -> dict[int, tuple[float, ...]]:
-    """Return the scores of completed trials, one per objective: means over executions that measured all."""
-    done = Execution.objects.filter(trial__in=rows, trial__state=TrialState.COMPLETED)
+    """Return each completed trial's score per objective: the mean over its complete executions."""
+    executions = Execution.objects.filter(trial__in=rows, trial__state=TrialState.COMPLETED)
     measured: dict[int, list[list[float]]] = defaultdict(list)
-    for trial, metrics in done.values_list("trial_id", "metrics"):
+    for trial, metrics in executions.values_list("trial_id", "metrics"):
         figures = [metrics.get(objective.metric) for objective in objectives]
         if all(isinstance(figure, int | float) for figure in figures):
             measured[trial].append(figures)
     return {
-        trial: tuple(fmean(column) for column in zip(*found, strict=True))
-        for trial, found in measured.items()
+        trial: tuple(fmean(column) for column in zip(*rows_of_scores, strict=True))
+        for trial, rows_of_scores in measured.items()
     }
 
 
@@ -216,31 +216,31 @@ def best_single(root: Job) -> Job:
     return best
 
 
-def dataset_in(project: Project, slug: str) -> Dataset | None:
-    """Return the data set that a slug refers to in a project: its own, or else the bundled one."""
+def find_dataset(project: Project, slug: str) -> Dataset | None:
+    """Find a data set by slug in a project: its own, or else the bundled one."""
     # A project's own data set hides a bundled one with the same slug.
     own_or_bundled = Dataset.objects.filter(Q(project=project) | Q(project=None), slug=slug)
     return own_or_bundled.order_by(F("project").asc(nulls_last=True)).first()
 
 
-def results(root: Job) -> Result:
+def results_of_root(root: Job) -> Result:
     """Return the results of a root job, computed from its trials and children."""
     facts = root.facts
     if not facts.has_trials and not facts.first_step:
         return root.results
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if facts.has_trials and (best := best_trials(root, limit=1).values(*BEST_TRIAL_FIELDS).first()):
-        found["best_trial"] = best
-    if candidates := _candidates(root):
+        fields["best_trial"] = best
+    if candidates := _candidate_jobs(root):
         metrics = {name: job.results.metrics for name, job in candidates.items()}
-        found |= {"candidates": metrics, "metrics": metrics.get("ensemble") or metrics["best"]}
-    return root.results.with_fields(**found)
+        fields |= {"candidates": metrics, "metrics": metrics.get("ensemble") or metrics["best"]}
+    return root.results.with_fields(**fields)
 
 
-def _candidates(root: Job) -> dict[str, Job]:
-    """Return the jobs whose models are results of a root, by `Facts.candidate`; only the best training."""
-    done = [child for child in root.children.all() if child.state == JobState.COMPLETED]
-    found = {job.facts.candidate: job for job in done if job.facts.candidate}
-    if root.facts.trains or any(job.facts.trains for job in done):
-        found["best"] = best_single(root)
-    return found
+def _candidate_jobs(root: Job) -> dict[str, Job]:
+    """Return the jobs that made a root's candidate models. Of the trainings, only the best."""
+    completed = [child for child in root.children.all() if child.state == JobState.COMPLETED]
+    candidates = {job.facts.candidate: job for job in completed if job.facts.candidate}
+    if root.facts.trains or any(job.facts.trains for job in completed):
+        candidates["best"] = best_single(root)
+    return candidates

@@ -11,7 +11,7 @@ def dominates(a: Costs, b: Costs) -> bool:
     return a != b and all(x <= y for x, y in zip(a, b, strict=True))
 
 
-def fronts(costs: Sequence[Costs], enough: int) -> list[list[int]]:
+def pareto_fronts(costs: Sequence[Costs], enough: int) -> list[list[int]]:
     """Sort results into Pareto fronts: not dominated, dominated only by the first front, and so on.
 
     Args:
@@ -21,15 +21,15 @@ def fronts(costs: Sequence[Costs], enough: int) -> list[list[int]]:
     Returns:
         Indices into `costs`; within a front by the first objective, then the second, ….
     """
-    left = sorted(range(len(costs)), key=lambda i: (costs[i], i))
-    found: list[list[int]] = []
-    while left and sum(map(len, found)) < enough:
+    remaining = sorted(range(len(costs)), key=lambda i: (costs[i], i))
+    fronts: list[list[int]] = []
+    while remaining and sum(map(len, fronts)) < enough:
         front: list[int] = []
         dominated: list[int] = []
         # In sorted order, a result comes after all that dominate it, so one pass is enough.
-        for i in left:
+        for i in remaining:
             is_dominated = any(dominates(costs[j], costs[i]) for j in front)
             (dominated if is_dominated else front).append(i)
-        found.append(front)
-        left = dominated
-    return found
+        fronts.append(front)
+        remaining = dominated
+    return fronts

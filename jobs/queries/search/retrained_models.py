@@ -30,13 +30,13 @@ class BestRetrained(NamedTuple):
     registers: bool
 
 
-def best(root: Job) -> BestRetrained | None:
+def best_retrained(root: Job) -> BestRetrained | None:
     """Return the best single model of a root; None before all of its retrained trials have ended."""
     if root.facts.trains:
         return None
     trained = [child for child in root.children.all() if child.facts.trains]
-    done = [child for child in trained if child.state == JobState.COMPLETED]
-    if not done or any(child.state not in FINAL for child in trained):
+    completed = [child for child in trained if child.state == JobState.COMPLETED]
+    if not completed or any(child.state not in FINAL for child in trained):
         return None
     objective = outcomes.objective_of(root)
     job = outcomes.best_single(root)
@@ -47,19 +47,19 @@ def best(root: Job) -> BestRetrained | None:
         trial=trial,
         metric=objective.metric,
         score=outcomes.validation_score(job, objective),
-        of=len(done),
+        of=len(completed),
         differs=best_trial is not None and trial is not None and best_trial.number != trial,
         registers=_registers_best(root),
     )
 
 
 def _registers_best(root: Job) -> bool:
-    wanted = root.revision.spec.after.register_ if root.revision is not None else None
-    return wanted is not None and "best" in wanted.what
+    register = root.revision.spec.after.register_ if root.revision is not None else None
+    return register is not None and "best" in register.what
 
 
-def of_trial(search: Job, number: int) -> Job | None:
-    """Return the step of a search that retrains a trial; None if there is none or it did not complete."""
+def retrained_step(search: Job, number: int) -> Job | None:
+    """Return the completed step that retrains a trial. None if there is none."""
     ended_badly = (JobState.FAILED, JobState.STOPPED)
     for child in search.children.trainings().order_by("pk"):
         if child.payload_as(TrainPayload).trial == number and child.state not in ended_badly:

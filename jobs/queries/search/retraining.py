@@ -33,7 +33,7 @@ class Shortfall(NamedTuple):
     range: float
 
 
-def trial_of(job: Job) -> Trial | None:
+def repeated_trial(job: Job) -> Trial | None:
     """Return the trial that a training repeats; None if it repeats none or the trial is deleted."""
     payload = job.payload
     if not isinstance(payload, TrainPayload):
@@ -41,8 +41,8 @@ def trial_of(job: Job) -> Trial | None:
     if payload.source is not None:
         search, number = payload.source.search, payload.source.trial
     elif payload.trial is not None and job.parent is not None:
-        chosen = job.parent.payload.chosen_trials()
-        search, number = (chosen.search if chosen else job.parent.pk), payload.trial
+        selection = job.parent.payload.chosen_trials()
+        search, number = (selection.search if selection else job.parent.pk), payload.trial
     else:
         return None
     rows = Trial.objects.select_related("job__revision")
@@ -51,13 +51,13 @@ def trial_of(job: Job) -> Trial | None:
 
 def objective_of(job: Job) -> Objective:
     """Return the objective of a training: that of the search whose trial it repeats, else its root's."""
-    trial = trial_of(job)
+    trial = repeated_trial(job)
     return outcomes.objective_of(trial.job if trial is not None else job.parent or job)
 
 
-def shortfall(job: Job, result: TrainResult) -> Shortfall | None:
-    """Return how a retrained model is clearly worse than its trial; None if it is not, or is unknown."""
-    trial, validation = trial_of(job), result.measured.get("validation")
+def find_shortfall(job: Job, result: TrainResult) -> Shortfall | None:
+    """Return how a retrained model is clearly worse than its trial. None if it is not, or if unknown."""
+    trial, validation = repeated_trial(job), result.measured.get("validation")
     if trial is None or trial.score is None or validation is None:
         return None
     objective = outcomes.objective_of(trial.job)
@@ -119,6 +119,6 @@ def chosen_epoch(job: Job) -> ChosenEpoch | None:
         patience=patience,
         choice=result.choice,
         epochs=result.epochs if again else None,
-        trial=trial_of(job),
-        measured={str(part): found for part, found in result.measured.items()},
+        trial=repeated_trial(job),
+        measured={str(part): value for part, value in result.measured.items()},
     )

@@ -38,21 +38,21 @@ class RunningExecution(NamedTuple):
         return min(self.epochs / self.last_epoch, 1.0) if self.last_epoch else 0.0
 
 
-def of_search(search: Job) -> dict[Key, RunningExecution]:
+def running_in_search(search: Job) -> dict[Key, RunningExecution]:
     """Return the running executions of a search. This takes two queries for any number of trials."""
-    return of_trials(search, search.trials.running().values_list("pk", flat=True))
+    return running_in_trials(search, search.trials.running().values_list("pk", flat=True))
 
 
-def of_trials(search: Job, trials: Iterable[int]) -> dict[Key, RunningExecution]:
+def running_in_trials(search: Job, trials: Iterable[int]) -> dict[Key, RunningExecution]:
     """Return the running executions of these trials of a search."""
     running = Execution.objects.running().filter(trial__in=trials)
     rows = running.filter(trial__state=TrialState.RUNNING).select_related("trial").defer("metrics", "best")
-    found = list(rows)
-    if not found:
+    executions = list(rows)
+    if not executions:
         return {}
     # The last epochs that the newest attempts have reported.
     series = MetricSeries.objects.filter(
-        trial__in={row.trial_id for row in found}, attempt=F("trial__attempt"), x__in=PROGRESS_AXES
+        trial__in={row.trial_id for row in executions}, attempt=F("trial__attempt"), x__in=PROGRESS_AXES
     )
     newest = series.values_list("trial_id", "execution").annotate(epoch=Max("last_x"))
     reported = {(trial, execution): int(epoch or 0) for trial, execution, epoch in newest}
@@ -63,12 +63,12 @@ def of_trials(search: Job, trials: Iterable[int]) -> dict[Key, RunningExecution]
             stored_epochs=row.epochs,
             last_epoch=_last_epoch(row.trial, search),
         )
-        for row in found
+        for row in executions
     }
 
 
 def interrupted_fraction(search: Job) -> float:
-    """Return the sum of the completed fractions of executions that are paused, stopped or queued again."""
+    """Sum the completed fractions of interrupted executions: paused, stopped or queued again."""
     begun = Execution.objects.filter(trial__job=search, state__in=INTERRUPTED, epochs__gt=0)
     rows = begun.select_related("trial")
     last = [(row.epochs, _last_epoch(row.trial, search)) for row in rows.defer("metrics", "best")]
@@ -87,12 +87,12 @@ def current_starts(search: Job) -> dict[int, dt.datetime]:
 
 
 def _last_epoch(trial: Trial, search: Job) -> int | None:
-    """Return the last epoch that a trial can reach: of its continuation, its rung, its values or the spec."""
+    """Return a trial's last epoch: from its continuation, rung, values or the spec."""
     if trial.until is not None or trial.epochs is not None:
         return trial.until or trial.epochs
     if search.revision is None:
         return None
     spec = search.revision.spec
     prefix = spec.model.info.fit_prefix
-    chosen = None if prefix is None else trial.values.get(f"{prefix}epochs")
-    return chosen if isinstance(chosen, int) else spec.fit.epochs
+    epochs = None if prefix is None else trial.values.get(f"{prefix}epochs")
+    return epochs if isinstance(epochs, int) else spec.fit.epochs

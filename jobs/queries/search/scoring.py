@@ -30,7 +30,7 @@ class Scoring(NamedTuple):
         return f"{superlative} {self.metric} on {self.rows}{several}"
 
 
-def of_search(search: Job) -> Scoring:
+def scoring_of_search(search: Job) -> Scoring:
     """Return how the trials of a search are ranked.
 
     Raises:
@@ -38,10 +38,10 @@ def of_search(search: Job) -> Scoring:
     """
     objective = outcomes.objective_of(search)
     trainings = outcomes.search_of(search).trainings()
-    return Scoring(objective.metric, objective.direction, _rows(search), trainings)
+    return Scoring(objective.metric, objective.direction, _scored_rows(search), trainings)
 
 
-def _rows(search: Job) -> str:
+def _scored_rows(search: Job) -> str:
     if search.revision is None:
         return "the rows that the script chooses"
     spec = search.revision.spec
@@ -51,10 +51,12 @@ def _rows(search: Job) -> str:
     split = spec.data.split
     if spec.search is not None and spec.search.evaluation.kind == "k_fold":
         folds = f"{spec.search.evaluation.trainings()} held-out folds of the training and validation rows"
-        return folds if total is None else f"{folds}, about {_grouped(_used_in_folds(total, split))} in all"
+        return (
+            folds if total is None else f"{folds}, about {_group_digits(_used_in_folds(total, split))} in all"
+        )
     if total is None or not _is_share(split):
         return "the validation rows"
-    return f"about {_grouped(max(round(total * split.validation), 1))} validation rows"
+    return f"about {_group_digits(max(round(total * split.validation), 1))} validation rows"
 
 
 def _total_rows(search: Job) -> int | None:
@@ -73,5 +75,5 @@ def _is_share(split: Split) -> bool:
     return split.column is None
 
 
-def _grouped(count: int) -> str:
+def _group_digits(count: int) -> str:
     return f"{count:,}".replace(",", "\u202f")

@@ -39,7 +39,7 @@ def parse_name(text: str) -> TrialName:
     return TrialName(int(trial), int(attempt))
 
 
-def find(job_id: int, name: TrialName) -> Trial:
+def find_trial(job_id: int, name: TrialName) -> Trial:
     """Return a trial by number.
 
     Raises:
@@ -51,18 +51,18 @@ def find(job_id: int, name: TrialName) -> Trial:
     return trial
 
 
-def reported(job_id: int, name: TrialName) -> Reported:
+def reported_values(job_id: int, name: TrialName) -> Reported:
     """Return the values that were reported for a trial by the attempt in its name."""
     rows = MetricChunk.objects.filter(
         series__job_id=job_id, series__trial__number=name.trial, series__attempt=name.attempt
     )
-    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    values: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for metric, data in rows.order_by("pk").values_list("series__name", "data"):
         columns = unpack_columns(data)
-        for x, value in zip(columns[0].tolist(), columns[1].tolist(), strict=True):
+        for x, number in zip(columns[0].tolist(), columns[1].tolist(), strict=True):
             # Series count steps from 1, KerasTuner from 0.
-            found[metric][int(x) - 1].append(value)
-    return found
+            values[metric][int(x) - 1].append(number)
+    return values
 
 
 class Best(NamedTuple):
@@ -72,7 +72,7 @@ class Best(NamedTuple):
     step: int
 
 
-def best_of(observed: Reported, search: ExternalSearch) -> Best | None:
+def best_score(observed: Reported, search: ExternalSearch) -> Best | None:
     """Return the score as KerasTuner computes it: the mean at the best step; None without finite values."""
     sign = -1 if search.direction == "max" else 1
     means = {step: fmean(values) for step, values in observed.get(search.metric, {}).items()}
@@ -83,7 +83,7 @@ def best_of(observed: Reported, search: ExternalSearch) -> Best | None:
     return Best(sign * cost, step)
 
 
-def best(job_id: int, count: int) -> list[Trial]:
+def best_reported_trials(job_id: int, count: int) -> list[Trial]:
     """Return the best trials of a search, best first."""
     root = Job.objects.get(pk=job_id)
     # The count comes from a script, so it is bounded.

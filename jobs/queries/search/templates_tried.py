@@ -21,7 +21,7 @@ class _Tried(NamedTuple):
     seconds: float
 
 
-def of_search(search: Job) -> list[TemplateResultOut]:
+def template_results(search: Job) -> list[TemplateResultOut]:
     """Return the templates that a search tries, best first; an empty list if it tries one."""
     spec = outcomes.search_of(search)
     choice = next((parameter for parameter in spec.space if parameter.name == TEMPLATE), None)
@@ -29,28 +29,28 @@ def of_search(search: Job) -> list[TemplateResultOut]:
     if choice is None or not TEMPLATES.keys() >= {*choice.grid()}:
         return []
     rows: dict[str, list[_Tried]] = defaultdict(list)
-    found = search.trials.values_list(
+    trials = search.trials.values_list(
         "values", "number", "state", "source", "score", "started", "finished"
     ).order_by("number")
-    for values, number, state, source, score, started, finished in found:
+    for values, number, state, source, score, started, finished in trials:
         seconds = (finished - started).total_seconds() if started and finished else 0.0
         rows[str(values.get(TEMPLATE))].append(_Tried(number, state, source, score, seconds))
-    results = [_result(str(name), rows[str(name)], spec.objective) for name in choice.grid()]
-    return sorted(results, key=lambda result: _place(result, spec.objective))
+    results = [_template_result(str(name), rows[str(name)], spec.objective) for name in choice.grid()]
+    return sorted(results, key=lambda result: _sort_key(result, spec.objective))
 
 
-def _result(name: str, tried: Sequence[_Tried], objective: Objective) -> TemplateResultOut:
-    completed = [each for each in tried if each.state == TrialState.COMPLETED and each.score is not None]
-    best = min(completed, key=lambda each: _cost(each.score, objective), default=None)
-    first = next((each for each in tried if each.source == "start"), None)
+def _template_result(name: str, tried: Sequence[_Tried], objective: Objective) -> TemplateResultOut:
+    completed = [trial for trial in tried if trial.state == TrialState.COMPLETED and trial.score is not None]
+    best = min(completed, key=lambda trial: _cost(trial.score, objective), default=None)
+    first = next((trial for trial in tried if trial.source == "start"), None)
     return TemplateResultOut(
         template=name,
         label=TEMPLATES[name].label,
         trials=len(tried),
         completed=len(completed),
-        pruned=sum(each.state == TrialState.PRUNED for each in tried),
-        failed=sum(each.state == TrialState.FAILED for each in tried),
-        seconds=sum(each.seconds for each in tried),
+        pruned=sum(trial.state == TrialState.PRUNED for trial in tried),
+        failed=sum(trial.state == TrialState.FAILED for trial in tried),
+        seconds=sum(trial.seconds for trial in tried),
         best_trial=best.number if best is not None else None,
         best=best.score if best is not None else None,
         defaults=first.score if first in completed else None,
@@ -63,5 +63,5 @@ def _cost(score: float | None, objective: Objective) -> float:
     return float("inf") if score is None else objective.cost(score)
 
 
-def _place(result: TemplateResultOut, objective: Objective) -> tuple[float, str]:
+def _sort_key(result: TemplateResultOut, objective: Objective) -> tuple[float, str]:
     return _cost(result.best, objective), result.template

@@ -41,22 +41,22 @@ class _Row(NamedTuple):
     ended: float | None
 
 
-def read(search: Job, *, now: dt.datetime) -> dict[str, Any]:
+def read_timeline(search: Job, *, now: dt.datetime) -> dict[str, Any]:
     """Return the attempts of a search's trials. Running ones end at `now`.
 
     Returns:
         Columns `trial`, `attempt`, `worker` (an index into `workers`), `lane` (the row of that worker),
         `start`, `end` (seconds since 1970), `outcome` (empty while it runs), `resumed_from`.
     """
-    rows = _attempts(search)
+    rows = _read_attempts(search)
     names = Worker.objects.in_bulk({row.worker_id for row in rows})
     order = sorted(names, key=lambda pk: (names[pk].name, pk))  # a restarted worker has the same name
-    spans = [_span(row, now.timestamp()) for row in rows]
-    of_attempt = _trials(search)
+    spans = [_attempt_span(row, now.timestamp()) for row in rows]
+    of_attempt = _read_trials(search)
     bars = [
         bar
-        for row, span, lane in zip(rows, spans, lanes(spans), strict=True)
-        for bar in _bars(row, span, lane, of_attempt[row.pk])
+        for row, span, lane in zip(rows, spans, assign_lanes(spans), strict=True)
+        for bar in _trial_bars(row, span, lane, of_attempt[row.pk])
     ]
     columns = {name: [bar[at] for bar in bars] for at, name in enumerate(Bar._fields)}
     return columns | {
@@ -65,7 +65,7 @@ def read(search: Job, *, now: dt.datetime) -> dict[str, Any]:
     }
 
 
-def _attempts(search: Job) -> list[_Row]:
+def _read_attempts(search: Job) -> list[_Row]:
     facts = ("pk", "number", "worker_id", "outcome", "resumed_from")
     moments = map(as_text, ("assigned", "claimed", "ended"))
     rows = search.attempts.order_by("assigned", "pk").values_list(*facts, *moments)
@@ -78,10 +78,10 @@ def _with_seconds(rows: Iterable[tuple[Any, ...]], first: int) -> Iterator[tuple
     The times are the database's texts in UTC. Parsing them with Django takes twenty times as long.
     """
     columns = list(zip(*rows, strict=True))
-    return zip(*columns[:first], *map(_seconds, columns[first:]), strict=True)
+    return zip(*columns[:first], *map(_epoch_seconds, columns[first:]), strict=True)
 
 
-def _seconds(moments: Iterable[str | None]) -> list[float | None]:
+def _epoch_seconds(moments: Iterable[str | None]) -> list[float | None]:
     # PostgreSQL appends the offset `+00`, which NumPy does not parse.
     texts = ["NaT" if moment is None else moment.partition("+")[0] for moment in moments]
     micros = np.array(texts, dtype="datetime64[us]")
@@ -89,7 +89,7 @@ def _seconds(moments: Iterable[str | None]) -> list[float | None]:
     return [None if lacks else second for second, lacks in zip(seconds, np.isnat(micros), strict=True)]
 
 
-def _span(row: _Row, now: float) -> Span:
+def _attempt_span(row: _Row, now: float) -> Span:
     start = row.claimed or row.assigned
     return row.worker_id, start, max(start, row.ended or now)
 
@@ -104,7 +104,7 @@ class _AttemptTrial(NamedTuple):
     finished: float | None
 
 
-def _trials(search: Job) -> dict[int, list[_AttemptTrial]]:
+def _read_trials(search: Job) -> dict[int, list[_AttemptTrial]]:
     trials: dict[int, list[_AttemptTrial]] = defaultdict(list)
     facts = ("attempt_id", "trial__number", "trial__attempt", "trial__state")
     moments = map(as_text, ("trial__started", "trial__finished"))
@@ -114,7 +114,7 @@ def _trials(search: Job) -> dict[int, list[_AttemptTrial]]:
     return trials
 
 
-def _bars(row: _Row, span: Span, lane: int, trials: Sequence[_AttemptTrial]) -> Iterator[Bar]:
+def _trial_bars(row: _Row, span: Span, lane: int, trials: Sequence[_AttemptTrial]) -> Iterator[Bar]:
     """Yield the trials that an attempt started, in the order in which its runner trained them."""
     worker, begin, end = span
     started = [trial for trial in trials if trial.started is not None and trial.started <= end]
@@ -136,21 +136,21 @@ def _end_or_infinity(moment: float | None) -> float:
     return math.inf if moment is None else moment
 
 
-def lanes(spans: Sequence[Span]) -> list[int]:
+def assign_lanes(spans: Sequence[Span]) -> list[int]:
     """Return a lane for each span: the first lane of its worker without an overlapping span.
 
     >>> lanes([(1, 0.0, 5.0), (1, 2.0, 3.0), (1, 4.0, 6.0), (2, 0.0, 1.0)])
     [0, 1, 1, 0]
     """
     free_at: dict[int, list[float]] = defaultdict(list)
-    found = [0] * len(spans)
+    lanes = [0] * len(spans)
     for index in sorted(range(len(spans)), key=lambda i: spans[i][1]):
         worker, start, end = spans[index]
         ends = free_at[worker]
-        lane = next((i for i, free in enumerate(ends) if free <= start), len(ends))
-        if lane == len(ends):
+        free_lane = next((i for i, free in enumerate(ends) if free <= start), len(ends))
+        if free_lane == len(ends):
             ends.append(end)
         else:
-            ends[lane] = end
-        found[index] = lane
-    return found
+            ends[free_lane] = end
+        lanes[index] = free_lane
+    return lanes

@@ -30,19 +30,19 @@ STATES = [str(state) for state in TrialState]
 _FIELDS = ("number", "state", "score", "std", "source", "restarts", "started", "finished", "pk")
 
 
-def cursor(search: Job) -> str:
+def columns_cursor(search: Job) -> str:
     """Return a text that identifies the current state of a search's trials."""
     newest = search.trials.order_by("-number").values_list("number", flat=True).first() or 0
     return f"{search.event_seq}.{newest}"
 
 
-def version(search: Job) -> str:
+def columns_tag(search: Job) -> str:
     """Return the entity tag of the columns. It includes why trials wait, which changes without any event."""
-    reasons = " ".join(sorted(set(waiting.reasons(search).values())))
-    return f"{cursor(search)}.{zlib.crc32(reasons.encode())}"
+    reasons = " ".join(sorted(set(waiting.waiting_reasons(search).values())))
+    return f"{columns_cursor(search)}.{zlib.crc32(reasons.encode())}"
 
 
-def read(search: Job, *, after: str | None = None) -> Columns:
+def read_columns(search: Job, *, after: str | None = None) -> Columns:
     """Return the trials of a search in the order of their numbers, one list per column.
 
     Args:
@@ -59,14 +59,14 @@ def read(search: Job, *, after: str | None = None) -> Columns:
     """
     space = outcomes.widest_space(search)
     # The cursor is read before the rows: a change in between is then read twice rather than never.
-    head = cursor(search)
-    numbers = _changed(search, after) if after is not None else None
+    head = columns_cursor(search)
+    numbers = _changed_trials(search, after) if after is not None else None
     rows = search.trials.order_by("number")
     executions = Execution.objects.filter(trial__job=search)
     if numbers is not None:
         rows, executions = rows.filter(number__in=numbers), executions.filter(trial__number__in=numbers)
-    found = list(rows.values_list(*_FIELDS, as_text("values")))
-    running = running_executions.of_search(search)
+    trials = list(rows.values_list(*_FIELDS, as_text("values")))
+    running = running_executions.running_in_search(search)
     columns = {
         "cursor": head,
         "whole": numbers is None,
@@ -75,12 +75,12 @@ def read(search: Job, *, after: str | None = None) -> Columns:
         "objective": outcomes.objective_of(search).model_dump(),
         "objectives": [objective.model_dump() for objective in outcomes.search_of(search).ranked_by()],
         "states": STATES,
-        "space": [_shown_parameter(parameter) for parameter in space],
-        "waiting": waiting.reasons(search),
+        "space": [_parameter_out(parameter) for parameter in space],
+        "waiting": waiting.waiting_reasons(search),
         **_pareto_front_and_answers(search),
-        **_of_trials(found, space),
-        **_of_executions([row[_FIELDS.index("pk")] for row in found], executions, running),
-        "under_way": _under_way(running),
+        **_trial_fields(trials, space),
+        **_execution_columns([row[_FIELDS.index("pk")] for row in trials], executions, running),
+        "under_way": _running_epochs(running),
     }
     return columns | {"nonfinite": True} if _has_infinity(columns) else columns
 
@@ -95,35 +95,35 @@ def _has_infinity(columns: Columns) -> bool:
     return any(isinstance(column, np.ndarray) and bool(np.isinf(column).any()) for column in floats)
 
 
-def _of_trials(rows: Sequence[tuple[Any, ...]], space: Space) -> Columns:
+def _trial_fields(rows: Sequence[tuple[Any, ...]], space: Space) -> Columns:
     """Return the columns of the trials' own fields."""
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(len(_FIELDS) + 1)]
     number, state, score, std, source, restarts, started, finished, _, texts = columns
-    values = _loaded(texts)
+    values = _parse_documents(texts)
     return {
         "number": number,
         "state": [STATES.index(word) for word in state],
-        "score": _floats(score),
-        "std": _floats(std),
+        "score": _float_column(score),
+        "std": _float_column(std),
         "by_hand": [int(word == "hand") for word in source],
         "restarts": restarts,
-        "started": _times(started),
-        "finished": _times(finished),
-        "values": {parameter.name: _values(parameter, values) for parameter in space},
+        "started": _time_column(started),
+        "finished": _time_column(finished),
+        "values": {parameter.name: _value_column(parameter, values) for parameter in space},
     }
 
 
-def _under_way(
+def _running_epochs(
     running: Mapping[running_executions.Key, running_executions.RunningExecution],
 ) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = defaultdict(dict)
-    for (_, execution), each in sorted(running.items()):
-        found[str(each.trial)][str(execution)] = {"epochs": each.epochs, "of": each.last_epoch}
-    return found
+    epochs: dict[str, dict[str, Any]] = defaultdict(dict)
+    for (_, execution), row in sorted(running.items()):
+        epochs[str(row.trial)][str(execution)] = {"epochs": row.epochs, "of": row.last_epoch}
+    return epochs
 
 
 def _pareto_front_and_answers(search: Job) -> Columns:
-    """Return the trials on the Pareto front, and for each trial with copied scores the trial it copied."""
+    """Return the Pareto front, and the trial from which each copied score comes."""
     front = outcomes.pareto_front(search).members
     answers = search.trials.exclude(answered_by=None).values_list("number", "answered_by__number")
     return {
@@ -132,15 +132,15 @@ def _pareto_front_and_answers(search: Job) -> Columns:
     }
 
 
-def _changed(search: Job, after: str) -> set[int] | None:
-    """Return the numbers of the trials that may have changed since a cursor; None for all of them."""
+def _changed_trials(search: Job, after: str) -> set[int] | None:
+    """Return the trials that may have changed since a cursor, by number. None for all."""
     seq, newest = (int(part) for part in after.split("."))
     if not 0 <= search.event_seq - seq <= EVENTS_BEHIND:
         return None
     numbers: set[int] = set()
     # Usually one slice; more if it ends early because its events have many points.
     while seq < search.event_seq:
-        part = events.read(search.root_id_or_self, after=seq, limit=EVENTS_BEHIND)
+        part = events.read_events(search.root_id_or_self, after=seq, limit=EVENTS_BEHIND)
         numbers.update(event["trial"] for event in part.items if event.get("trial"))
         if part.cursor == seq:
             break  # no further event is stored
@@ -152,65 +152,67 @@ def _changed(search: Job, after: str) -> set[int] | None:
 
 
 def as_text(name: str) -> Cast:
-    """Return a column as stored text. Django parses one value at a time, which takes ten times as long."""
+    """Return a column as stored text. Django would parse value by value, ten times as slowly."""
     return Cast(name, TextField())
 
 
-def _loaded(texts: Sequence[str]) -> list[dict[str, Any]]:
+def _parse_documents(texts: Sequence[str]) -> list[dict[str, Any]]:
     """Parse many small documents at once, in a tenth of the time that one by one takes."""
-    found: list[dict[str, Any]] = orjson.loads(f"[{','.join(texts)}]")
-    return found
+    documents: list[dict[str, Any]] = orjson.loads(f"[{','.join(texts)}]")
+    return documents
 
 
-def _floats(values: Iterable[float | None]) -> NDArray[np.float32]:
+def _float_column(values: Iterable[float | None]) -> NDArray[np.float32]:
     """Return a column of floats in single precision, which takes half the characters in JSON."""
     # Values beyond the range of float32 become infinite, which is null in JSON.
     with np.errstate(over="ignore"):
         return np.array([np.nan if value is None else value for value in values], dtype=np.float32)
 
 
-def _times(moments: Iterable[dt.datetime | None]) -> list[float | None]:
+def _time_column(moments: Iterable[dt.datetime | None]) -> list[float | None]:
     # To tenths, because many trials take less than a second.
     return [None if moment is None else round(moment.timestamp(), 1) for moment in moments]
 
 
-def _shown_parameter(parameter: Parameter) -> dict[str, Any]:
+def _parameter_out(parameter: Parameter) -> dict[str, Any]:
     if isinstance(parameter, IntParameter | FloatParameter):
         span = {"min": parameter.min, "max": parameter.max, "sampling": parameter.sampling}
         return {"name": parameter.name, "kind": parameter.kind, **span}
     return {"name": parameter.name, "kind": parameter.kind, "values": list(parameter.grid())}
 
 
-def _values(parameter: Parameter, rows: Sequence[dict[str, Value]]) -> Column:
+def _value_column(parameter: Parameter, rows: Sequence[dict[str, Value]]) -> Column:
     column = [row.get(parameter.name) for row in rows]
     if isinstance(parameter, FloatParameter):
-        return _floats(value if isinstance(value, int | float) else None for value in column)
+        return _float_column(value if isinstance(value, int | float) else None for value in column)
     if isinstance(parameter, IntParameter):
         return column
-    known = list(parameter.grid())
-    return [known.index(value) if value in known else None for value in column]
+    choices = list(parameter.grid())
+    return [choices.index(value) if value in choices else None for value in column]
 
 
-def _of_executions(
+def _execution_columns(
     trials: Sequence[int],
     executions: Any,
     running: Mapping[running_executions.Key, running_executions.RunningExecution],
 ) -> dict[str, Any]:
-    """Return per trial the number of completed executions, their epochs, and the mean of each metric.
+    """Return completed executions, epochs and mean metrics per trial.
 
     `nonfinite` is there if an execution has a metric that was not finite, which is left out of the mean.
     """
     index_of = {pk: index for index, pk in enumerate(trials)}
-    done, epochs = [0] * len(trials), [0] * len(trials)
+    completed, epochs = [0] * len(trials), [0] * len(trials)
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(trials))
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(trials))
     is_finite = True
     rows = list(executions.values_list("trial_id", "state", "epochs", as_text("metrics")))
-    for (trial, state, trained, _), metrics in zip(rows, _loaded([row[3] for row in rows]), strict=True):
+    for (trial, state, trained, _), metrics in zip(
+        rows, _parse_documents([row[3] for row in rows]), strict=True
+    ):
         index = index_of.get(trial)
         if index is None:
             continue  # created after the trials were read
-        done[index] += state == TrialState.COMPLETED
+        completed[index] += state == TrialState.COMPLETED
         epochs[index] += trained
         for name, value in metrics.items():
             if isinstance(value, int | float) and math.isfinite(value):
@@ -219,14 +221,14 @@ def _of_executions(
             else:
                 is_finite = False
     # The row of a running execution is updated only at its end; its newer epochs come from its metrics.
-    for (trial, _), each in running.items():
+    for (trial, _), running_execution in running.items():
         if (index := index_of.get(trial)) is not None:
-            epochs[index] += each.epochs - each.stored_epochs
+            epochs[index] += running_execution.epochs - running_execution.stored_epochs
     means = {
-        name: _floats(
+        name: _float_column(
             total / count if count else None for total, count in zip(sums[name], counts[name], strict=True)
         )
         for name in sorted(sums)
     }
-    found: dict[str, Any] = {"executions": done, "epochs": epochs, "metrics": means}
-    return found if is_finite else found | {"nonfinite": True}
+    columns: dict[str, Any] = {"executions": completed, "epochs": epochs, "metrics": means}
+    return columns if is_finite else columns | {"nonfinite": True}

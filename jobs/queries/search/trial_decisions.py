@@ -55,24 +55,24 @@ class RungPosition(NamedTuple):
     ends: tuple[int, ...]
 
 
-def of_trial(trial: Trial) -> list[Decision]:
+def decisions_on_trial(trial: Trial) -> list[Decision]:
     """Return the decisions on a trial, oldest first."""
     # The decisions are prefetched: a sort in the database would query them again.
-    return [_read(row) for row in sorted(trial.decisions.all(), key=lambda row: row.pk)]
+    return [_decision_out(row) for row in sorted(trial.decisions.all(), key=lambda row: row.pk)]
 
 
-def _read(row: TrialDecision) -> Decision:
-    seen: dict[str, Any] = row.saw
+def _decision_out(row: TrialDecision) -> Decision:
+    inputs: dict[str, Any] = row.saw
     has_rungs = row.rule in ALGORITHMS and ALGORITHMS[row.rule].has_rungs  # some pruners have the same name
     return Decision(
         rule=row.rule,
         rung=row.rung if has_rungs else None,
         epoch=row.epoch,
         value=row.value,
-        threshold=seen.get("cutoff"),
-        of=seen.get("of"),
-        execution=seen.get("execution"),
-        promoted=bool(seen.get("promoted")),
+        threshold=inputs.get("cutoff"),
+        of=inputs.get("of"),
+        execution=inputs.get("execution"),
+        promoted=bool(inputs.get("promoted")),
         time=row.time,
     )
 

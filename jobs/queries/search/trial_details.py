@@ -13,28 +13,28 @@ MAX_CHECKPOINTS = 50
 """Only this many are read: each execution keeps several, and a trial may have many executions."""
 
 
-def metrics(trial: Trial, best: Trial | None) -> MetricComparison:
+def metric_comparisons(trial: Trial, best: Trial | None) -> MetricComparison:
     """Return each metric with its mean over the trial's executions and over the best trial's."""
-    means = _means(trial)
-    best_means = _means(best) if best is not None else {}
+    means = _mean_metrics(trial)
+    best_means = _mean_metrics(best) if best is not None else {}
     return [(name, means.get(name), best_means.get(name)) for name in sorted({*means, *best_means})]
 
 
-def _means(trial: Trial) -> dict[str, float]:
-    found: dict[str, list[float]] = {}
-    for measured in Execution.objects.filter(trial=trial).values_list("metrics", flat=True):
-        for name, value in measured.items():
+def _mean_metrics(trial: Trial) -> dict[str, float]:
+    values_by_name: dict[str, list[float]] = {}
+    for metrics in Execution.objects.filter(trial=trial).values_list("metrics", flat=True):
+        for name, value in metrics.items():
             if isinstance(value, int | float):
-                found.setdefault(name, []).append(value)
-    return {name: fmean(values) for name, values in found.items()}
+                values_by_name.setdefault(name, []).append(value)
+    return {name: fmean(values) for name, values in values_by_name.items()}
 
 
-def attempts(trial: Trial) -> QuerySet[Attempt]:
+def trial_attempts(trial: Trial) -> QuerySet[Attempt]:
     """Return the attempts of a trial, newest first."""
     return trial.attempts.select_related("worker").order_by("-number")
 
 
-def checkpoints(trial: Trial) -> list[Checkpoint]:
+def trial_checkpoints(trial: Trial) -> list[Checkpoint]:
     """Return the newest kept checkpoints of a trial, by execution."""
     newest = trial.checkpoints.kept().order_by("-pk")[:MAX_CHECKPOINTS]
     return sorted(newest, key=lambda row: (row.execution or 0, -row.step))

@@ -40,13 +40,13 @@ class TrialDurations(NamedTuple):
     concurrency: float
 
 
-def measure(search: Job) -> TrialDurations | None:
+def measure_durations(search: Job) -> TrialDurations | None:
     """Return the durations of a search's trials; None while nothing is known."""
-    return _of_ended_trials(search) or _of_first_trials(search)
+    return _ended_durations(search) or _running_durations(search)
 
 
-def _of_ended_trials(job: Job) -> TrialDurations | None:
-    """Return the mean durations of the latest trials with a score; None without any."""
+def _ended_durations(job: Job) -> TrialDurations | None:
+    """Return the mean durations of the latest scored trials. None without any."""
     ended = job.trials.filter(state__in=outcomes.SCORED_STATES, started__isnull=False, finished__isnull=False)
     # The duration of a continued trial was chosen by a user, so it does not apply to the others.
     timed = ended.filter(until=None).order_by("-finished")
@@ -60,7 +60,7 @@ def _of_ended_trials(job: Job) -> TrialDurations | None:
     if not latest or trained["epochs"] is None:
         return None
     seconds = sum(seconds_between(trial.started, trial.finished) for trial in latest)
-    concurrency = _concurrency(job, latest)
+    concurrency = _mean_concurrency(job, latest)
     per_trial = seconds / len(latest) / outcomes.search_of(job).trainings()
     if rungs := _epochs_of_rungs(job):
         # A trial's row has the start and end of its newest rung only.
@@ -69,8 +69,8 @@ def _of_ended_trials(job: Job) -> TrialDurations | None:
     return TrialDurations(per_trial, per_trial / trained["epochs"], trained["best"], concurrency)
 
 
-def _of_first_trials(job: Job) -> TrialDurations | None:
-    """Return the durations of running trials in their current attempts, while no trial has ended.
+def _running_durations(job: Job) -> TrialDurations | None:
+    """Estimate durations from running trials, while no trial has ended.
 
     None if a pruner or early stopping may end them at an unknown epoch.
     """
@@ -83,24 +83,24 @@ def _of_first_trials(job: Job) -> TrialDurations | None:
         return None
     seconds = sum(seconds_between(started[trial], clock.estimate()) for trial in epochs)
     # On average, half of the current epoch is done as well.
-    trained = sum(each + 0.5 for each in epochs.values())
+    trained = sum(count + 0.5 for count in epochs.values())
     whole, per_epoch = job.revision.spec.fit.epochs, seconds / trained
     per_unit = per_epoch if search.info.has_rungs else per_epoch * whole
     return TrialDurations(per_unit, per_epoch, whole, len(epochs))
 
 
 def _reported_epochs(trials: Iterable[int]) -> dict[int, int]:
-    """Return how many epochs the newest attempt has reported for each trial, over all its executions."""
+    """Sum the epochs that each trial's newest attempt has reported."""
     attempts = MetricSeries.objects.filter(trial__in=trials, attempt=F("trial__attempt"))
     reported = attempts.filter(x__in=PROGRESS_AXES)
     executions = reported.values_list("trial_id", "execution").annotate(epochs=Max("count"))
-    found: dict[int, int] = defaultdict(int)
+    total_epochs: dict[int, int] = defaultdict(int)
     for trial, _, epochs in executions:
-        found[trial] += epochs
-    return found
+        total_epochs[trial] += epochs
+    return total_epochs
 
 
-def _concurrency(job: Job, latest: Sequence[Trial]) -> float:
+def _mean_concurrency(job: Job, latest: Sequence[Trial]) -> float:
     """Return the mean number of running trials since the first of the latest started, while any ran.
 
     The number of slots is not enough: other jobs hold some, and one is empty while a trial is suggested.
@@ -131,7 +131,7 @@ def _epochs_in_rung(trial: Trial, rungs: list[list[int]]) -> int:
 
 
 def _epochs_of_rungs(job: Job) -> list[list[int]]:
-    """Return the number of epochs of each rung of each bracket; empty for a search without rungs."""
+    """Return the epochs of each bracket's rungs. Empty for a search without rungs."""
     search = outcomes.search_of(job)
     if job.revision is None or not search.info.has_rungs:
         return []

@@ -3,11 +3,11 @@
 from jobs.models import Job
 
 
-def waiting(search: Job) -> int:
+def count_waiting(search: Job) -> int:
     """Return how many queued trials belong to no open attempt."""
     return search.trials.waiting().count()
 
 
-def suggested(search: Job) -> int:
+def count_suggested(search: Job) -> int:
     """Return how many trials its algorithm has suggested, in any state."""
     return search.trials.filter(source="algorithm").count()

@@ -18,32 +18,32 @@ CHECKPOINT_FIELDS = ("trial", "execution", "step", "epoch", "bytes")
 
 
 def accepts_trials(search: Job) -> bool:
-    """Return whether a search accepts more trials: it has not ended and has no children that use its best."""
+    """Return whether a search accepts more trials: it runs, and no child uses its best."""
     return search.state not in FINAL and not search.payload.finishing and not search.children.exists()
 
 
-def trials(job: Job) -> QuerySet[Trial]:
+def trials_with_relations(job: Job) -> QuerySet[Trial]:
     """Return the trials of a search with their executions, decisions and checkpoints."""
     return job.trials.select_related("answered_by").prefetch_related(*_trial_relations())
 
 
 def _trial_relations() -> tuple["Prefetch[Any]", str, "Prefetch[Any]"]:
-    kept = Checkpoint.objects.kept().order_by("-pk").only(*CHECKPOINT_FIELDS)
+    checkpoints = Checkpoint.objects.kept().order_by("-pk").only(*CHECKPOINT_FIELDS)
     return (
         Prefetch("executions", Execution.objects.order_by("number")),
         "decisions",
-        Prefetch("checkpoints", kept, to_attr=KEPT_CHECKPOINTS),
+        Prefetch("checkpoints", checkpoints, to_attr=KEPT_CHECKPOINTS),
     )
 
 
-def trial(
+def trial_out(
     row: Trial,
     *,
     best: int | None,
     front: outcomes.ParetoFront | None = None,
     running: Mapping[running_executions.Key, running_executions.RunningExecution] | None = None,
 ) -> TrialOut:
-    """Return a trial as the API and the pages show it.
+    """Return the API representation of a trial.
 
     Args:
         row: the trial.
@@ -51,12 +51,14 @@ def trial(
         front: the Pareto front of its search; read from the database if None.
         running: the running executions of its search; read from the database if None.
     """
-    # This costs no query for a row of `trials`, which has its related rows already.
+    # This costs no query for a row of `trials_with_relations`, which has its related rows already.
     prefetch_related_objects([row], *_trial_relations())
     front = front if front is not None else outcomes.pareto_front(row.job)
     scores = front.scores.get(row.pk)
     if running is None:
-        running = running_executions.of_trials(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
+        running = (
+            running_executions.running_in_trials(row.job, [row.pk]) if row.state == TrialState.RUNNING else {}
+        )
     newest: Checkpoint | None = next(iter(getattr(row, KEPT_CHECKPOINTS)), None)
     return TrialOut(
         number=row.number,
@@ -72,9 +74,9 @@ def trial(
         restarts=row.restarts,
         bracket=row.bracket,
         rung=row.rung,
-        decisions=[DecisionOut(**decision._asdict()) for decision in trial_decisions.of_trial(row)],
+        decisions=[DecisionOut(**decision._asdict()) for decision in trial_decisions.decisions_on_trial(row)],
         error=cast(ErrorOut | None, row.error),
-        executions=[_execution(e, running.get((row.pk, e.number))) for e in row.executions.all()],
+        executions=[_execution_out(e, running.get((row.pk, e.number))) for e in row.executions.all()],
         checkpoint=newest
         and TrialCheckpointOut(
             execution=newest.execution, step=newest.step, epoch=newest.epoch, bytes=newest.bytes
@@ -84,7 +86,7 @@ def trial(
     )
 
 
-def _execution(row: Execution, running: running_executions.RunningExecution | None) -> ExecutionOut:
+def _execution_out(row: Execution, running: running_executions.RunningExecution | None) -> ExecutionOut:
     return ExecutionOut(
         execution=row.number,
         repeat=row.repeat,

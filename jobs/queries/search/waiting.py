@@ -24,7 +24,7 @@ FIELDS = ("number", "state", "restarts", "rung", "rungs", "until")
 """The fields that the reasons depend on. No others are read, since thousands of trials may wait."""
 
 
-def reasons(search: Job) -> dict[int, str]:
+def waiting_reasons(search: Job) -> dict[int, str]:
     """Return trial number → reason for the queued and paused trials of a search."""
     waiting = search.trials.filter(state__in=(TrialState.QUEUED, TrialState.PAUSED))
     rows = list(waiting.order_by("number").only(*FIELDS))
@@ -36,12 +36,12 @@ def reasons(search: Job) -> dict[int, str]:
     return {
         trial.number: NEXT
         if trial.state == TrialState.QUEUED and trial.number not in unassigned
-        else _reason(trial, shared, by_scheduler=shared != search.facts.trial_waits_for)
+        else _waiting_reason(trial, shared, by_scheduler=shared != search.facts.trial_waits_for)
         for trial in rows
     }
 
 
-def _reason(trial: Trial, shared: str, *, by_scheduler: bool) -> str:
+def _waiting_reason(trial: Trial, shared: str, *, by_scheduler: bool) -> str:
     if trial.waits_at_rung:
         return AT_RUNG
     if trial.state == TrialState.PAUSED:
@@ -64,12 +64,12 @@ def _shared_reason(search: Job) -> str:
     workers = {worker.pk: worker.slots for worker in fitting_workers(search, live)}
     if not workers:
         return why_none_fits(search, live)
-    if (reason := package_installs.why_waiting(search)) is not None:
+    if (reason := package_installs.describe_wait(search)) is not None:
         return reason
     running = search.trials.running().count()
     limit = outcomes.search_of(search).parallel_trials
     if limit is not None and running >= limit:
-        return at_limit(limit)
+        return limit_reason(limit)
     busy = dict(
         Attempt.objects.open().filter(worker__in=workers).values_list("worker").annotate(Sum("slots"))
     )
@@ -77,15 +77,15 @@ def _shared_reason(search: Job) -> str:
     free = max(slots - busy.get(worker, 0) for worker, slots in workers.items())
     if free < search.slots:
         total = sum(workers.values())
-        return f"Needed: {search.slots} of the {slots_of(total)} of pool {search.pool}; {free} free now."
+        return f"Needed: {search.slots} of the {format_slots(total)} of pool {search.pool}; {free} free now."
     return "A slot is free. The trial starts in a moment."
 
 
-def at_limit(limit: int) -> str:
+def limit_reason(limit: int) -> str:
     """Return the reason for a search that runs as many trials as its spec allows."""
     return f"The search runs at most {limit} trial{'' if limit == 1 else 's'} at a time, as set in its spec."
 
 
-def slots_of(count: int) -> str:
+def format_slots(count: int) -> str:
     """Return a number of slots with its noun, such as `1 slot`."""
     return f"{count} slot{'' if count == 1 else 's'}"

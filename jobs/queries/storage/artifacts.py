@@ -7,8 +7,8 @@ from jobs.errors import NotFound
 from jobs.models import Artifact, JobArtifact, ReleaseRecord, User
 
 
-def released(user: User, digest: str) -> Artifact:
-    """Return an artifact that was released with a model version: its file, or one of the code it needs.
+def released_artifact(user: User, digest: str) -> Artifact:
+    """Return an artifact that was released with a model version: its model or code file.
 
     Raises:
         NotFound: it was never released, or at no endpoint that the server of `user` serves.
@@ -20,8 +20,8 @@ def released(user: User, digest: str) -> Artifact:
     return Artifact.objects.get(pk=digest)
 
 
-def name_of(artifact: Artifact, user: User) -> str:
-    """Return the name of an artifact in a job that `user` may see; empty if there is none."""
+def artifact_name(artifact: Artifact, user: User) -> str:
+    """Return an artifact's name in a job that `user` may see. Empty without one."""
     visible = access.visible_jobs(user)
     use = JobArtifact.objects.filter(artifact=artifact, job__in=visible).order_by("pk").first()
     return use.name if use else ""

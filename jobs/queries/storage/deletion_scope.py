@@ -80,13 +80,13 @@ class Scope:
                 )
             case Experiment():
                 belongs = Q(experiment=row) | Q(root__experiment=row)
-                own = Experiment.objects.filter(pk=row.pk)
-                return empty.changed(experiments=own, jobs=Job.objects.filter(belongs))
+                experiments = Experiment.objects.filter(pk=row.pk)
+                return empty.changed(experiments=experiments, jobs=Job.objects.filter(belongs))
             case Job():
                 return empty.changed(jobs=Job.objects.filter(Q(pk=row.pk) | Q(parent=row) | Q(root=row)))
             case Dataset():
-                read = list(row.versions.values_list("pk", flat=True))
-                own_jobs = Job.objects.filter(profiles_of_any(read) | overviews_of_any(read))
+                versions = list(row.versions.values_list("pk", flat=True))
+                own_jobs = Job.objects.filter(profiles_of_any(versions) | overviews_of_any(versions))
                 return empty.changed(datasets=Dataset.objects.filter(pk=row.pk), jobs=own_jobs)
             case ModelVersion():
                 own_versions = ModelVersion.objects.filter(pk=row.pk)

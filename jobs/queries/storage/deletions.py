@@ -26,21 +26,21 @@ from jobs.models import (
     Project,
     User,
 )
-from jobs.queries.storage.deletion_referrers import referrers
+from jobs.queries.storage.deletion_referrers import find_referrers
 from jobs.queries.storage.deletion_scope import DELETION_KINDS, Deletable, Scope, artifacts_of
 
 RESTORABLE = timedelta(days=7)
 
 
 def project_of(row: Deletable) -> Project | None:
-    """Return the project of a row; None for bundled data and what belongs to them."""
+    """Return the project of a row. None for bundled data and their versions and files."""
     if isinstance(row, Project):
         return row
     return row.model.project if isinstance(row, ModelVersion) else row.project
 
 
 def owner_of(row: Deletable) -> User | None:
-    """Return who may delete the row beside the admins of its project: who created it, if anyone."""
+    """Return the row's creator, if any. They may delete it, like the admins of its project."""
     return row.created_by if isinstance(row, Experiment | Job | Dataset | CodeVersion) else None
 
 
@@ -49,49 +49,49 @@ def may_delete(user: User, row: Deletable) -> bool:
     return access.may_delete(user, project_of(row), owner=owner_of(row))
 
 
-def preview(row: Deletable) -> DeletionPreviewOut:
-    """Return the objects that a deletion would take away, and those that prevent it."""
+def preview_out(row: Deletable) -> DeletionPreviewOut:
+    """Return the objects that a deletion would delete, and those that prevent it."""
     scope = Scope.of(row)
-    artifacts, checkpoints = _total(scope.artifacts()), _total(scope.checkpoints)
+    artifacts, checkpoints = _total_bytes(scope.artifacts()), _total_bytes(scope.checkpoints)
     return DeletionPreviewOut(
         kind=cast(DeletionKind, str(DELETION_KINDS[type(row)])),
-        label=label_of(row),
-        lost=lost(scope),
+        label=row_label(row),
+        lost=count_lost(scope),
         bytes=artifacts + checkpoints,
-        frees=_total(scope.artifacts_only_here()) + checkpoints,
-        referrers=referrers(scope),
+        frees=_total_bytes(scope.artifacts_only_here()) + checkpoints,
+        referrers=find_referrers(scope),
         days=RESTORABLE.days,
     )
 
 
-def lost(scope: Scope) -> list[LostOut]:
+def count_lost(scope: Scope) -> list[LostOut]:
     """Count the rows and files of a scope; kinds without any are left out."""
     files = Artifact.objects.filter(pk__in=scope.job_artifacts.values("artifact"))
-    made = Artifact.objects.filter(pk__in=scope.versions.values("artifact"))
+    model_files = Artifact.objects.filter(pk__in=scope.versions.values("artifact"))
     no_versions, no_code = ModelVersion.objects.none(), CodeVersion.objects.none()
     data = Artifact.objects.filter(artifacts_of(scope.dataset_versions, no_versions, no_code))
     sources = Artifact.objects.filter(artifacts_of(DatasetVersion.objects.none(), no_versions, scope.code))
-    found = (
+    rows = (
         LostOut(what="experiments", count=scope.experiments.count()),
         LostOut(what="jobs", count=scope.jobs.roots().count()),
         LostOut(what="trials", count=scope.trials.count()),
         LostOut(what="data sets", count=scope.datasets.count()),
-        LostOut(what="dataset versions", count=scope.dataset_versions.count(), bytes=_total(data)),
-        LostOut(what="versions of code", count=scope.code.count(), bytes=_total(sources)),
+        LostOut(what="dataset versions", count=scope.dataset_versions.count(), bytes=_total_bytes(data)),
+        LostOut(what="versions of code", count=scope.code.count(), bytes=_total_bytes(sources)),
         LostOut(what="models", count=scope.models.count()),
-        LostOut(what="model versions", count=scope.versions.count(), bytes=_total(made)),
-        LostOut(what="files of jobs", count=files.count(), bytes=_total(files)),
-        LostOut(what="checkpoints", count=scope.checkpoints.count(), bytes=_total(scope.checkpoints)),
+        LostOut(what="model versions", count=scope.versions.count(), bytes=_total_bytes(model_files)),
+        LostOut(what="files of jobs", count=files.count(), bytes=_total_bytes(files)),
+        LostOut(what="checkpoints", count=scope.checkpoints.count(), bytes=_total_bytes(scope.checkpoints)),
     )
-    return [each for each in found if each.count]
+    return [row for row in rows if row.count]
 
 
-def _total(rows: QuerySet[Artifact] | QuerySet[Checkpoint]) -> int:
+def _total_bytes(rows: QuerySet[Artifact] | QuerySet[Checkpoint]) -> int:
     return rows.aggregate(total=Sum("bytes"))["total"] or 0
 
 
-def label_of(row: Deletable) -> str:
-    """Return what messages call the row."""
+def row_label(row: Deletable) -> str:
+    """Return the row's label in messages."""
     match row:
         case Project():
             return f"project {row.slug}"
@@ -107,15 +107,15 @@ def label_of(row: Deletable) -> str:
             return f"code {row}"
 
 
-def find(user: User, kind: Deletion.Kind, **path: str | int | None) -> int | None:
-    """Return the key of the row with these columns whose deletion `user` may undo; None without one.
+def find_deletion(user: User, kind: Deletion.Kind, **path: str | int | None) -> int | None:
+    """Return the key of a deleted row that `user` may restore. None without one.
 
     Raises:
         NotFound: several projects have such a row, and `path` does not name the project.
     """
-    model = next(model for model, known in DELETION_KINDS.items() if known == kind)
+    model = next(model for model, row_kind in DELETION_KINDS.items() if row_kind == kind)
     rows = model.everything.filter(  # type: ignore[attr-defined]
-        deletion__kind=kind, deletion__target=F("pk"), deletion__in=restorable(user), **path
+        deletion__kind=kind, deletion__target=F("pk"), deletion__in=restorable_deletions(user), **path
     )
     keys = list(rows.values_list("pk", flat=True)[:2])
     if len(keys) > 1:
@@ -123,14 +123,14 @@ def find(user: User, kind: Deletion.Kind, **path: str | int | None) -> int | Non
     return keys[0] if keys else None
 
 
-def restorable(user: User) -> QuerySet[Deletion]:
+def restorable_deletions(user: User) -> QuerySet[Deletion]:
     """Return the deletions that `user` may undo now, newest first."""
     rows = access.restorable_deletions(user).filter(until__gt=clock.estimate())
     return rows.select_related("project", "by").order_by("-pk")
 
 
-def shown_deletion(deletion: Deletion) -> DeletionOut:
-    """Return a deletion in the form of the API."""
+def deletion_out(deletion: Deletion) -> DeletionOut:
+    """Return the API representation of a deletion."""
     return DeletionOut(
         id=deletion.pk,
         kind=cast(DeletionKind, deletion.kind),
@@ -141,11 +141,11 @@ def shown_deletion(deletion: Deletion) -> DeletionOut:
         deleted_by=deletion.by.username,
         deleted=deletion.created,
         until=deletion.until,
-        restore=_address(deletion),
+        restore=_page_address(deletion),
     )
 
 
-def _address(deletion: Deletion) -> str:
+def _page_address(deletion: Deletion) -> str:
     slug = deletion.project.slug
     match deletion.kind:
         case Deletion.Kind.PROJECT:

@@ -35,39 +35,39 @@ _recent: dict[int, tuple[float, int]] = {}
 """The key of a project → the monotonic time of a read in seconds, and the bytes."""
 
 
-def of_project(project_id: int) -> int:
+def bytes_of_project(project_id: int) -> int:
     """Return the bytes of a project's files and events now."""
-    artifacts = Artifact.objects.filter(pk__in=_digests(project_id)).aggregate(total=Sum("bytes"))
-    kept = Checkpoint.objects.kept().filter(job__project=project_id).aggregate(total=Sum("bytes"))
+    artifacts = Artifact.objects.filter(pk__in=_digests_of_project(project_id)).aggregate(total=Sum("bytes"))
+    checkpoints = Checkpoint.objects.kept().filter(job__project=project_id).aggregate(total=Sum("bytes"))
     events = Job.everything.filter(project=project_id).aggregate(total=Sum("event_bytes"))
-    return (artifacts["total"] or 0) + (kept["total"] or 0) + (events["total"] or 0)
+    return (artifacts["total"] or 0) + (checkpoints["total"] or 0) + (events["total"] or 0)
 
 
-def being_received(project_id: int) -> int:
-    """Return the bytes of a project's uploads in progress, for which room is reserved."""
+def bytes_being_received(project_id: int) -> int:
+    """Return the bytes reserved for a project's uploads in progress."""
     rows = UploadReservation.objects.filter(project=project_id, until__gt=clock.estimate())
-    return (rows.aggregate(total=Sum("bytes"))["total"] or 0) + being_fetched(project_id)
+    return (rows.aggregate(total=Sum("bytes"))["total"] or 0) + bytes_being_fetched(project_id)
 
 
-def being_fetched(project_id: int) -> int:
-    """Return the bytes that are reserved for files of a project that are fetched from addresses."""
+def bytes_being_fetched(project_id: int) -> int:
+    """Return the bytes reserved for files that a project fetches from addresses."""
     rows = Fetch.objects.filter(version__dataset__project=project_id, state=Fetch.State.RUNNING)
     return rows.aggregate(total=Sum("reserved"))["total"] or 0
 
 
-def added_by(artifacts: Iterable[Artifact], project_id: int) -> int:
-    """Return how many bytes references to artifacts add to a project: none for those that it has already."""
+def bytes_added_by(artifacts: Iterable[Artifact], project_id: int) -> int:
+    """Return how many bytes new artifacts add to a project. Those that it has add none."""
     sizes = {artifact.pk: artifact.bytes for artifact in artifacts}
-    known = Artifact.objects.filter(pk__in=list(sizes)).filter(pk__in=_digests(project_id))
-    for digest in known.values_list("pk", flat=True):
+    present = Artifact.objects.filter(pk__in=list(sizes)).filter(pk__in=_digests_of_project(project_id))
+    for digest in present.values_list("pk", flat=True):
         del sizes[digest]
     return sum(sizes.values())
 
 
-def _digests(project_id: int) -> QuerySet[Any, Any]:
+def _digests_of_project(project_id: int) -> QuerySet[Any, Any]:
     data = DatasetVersion.objects.filter(dataset__project=project_id).order_by()
     further = FurtherFile.objects.filter(version__dataset__project=project_id).order_by()
-    made = ModelVersion.everything.filter(model__project=project_id).order_by()
+    models = ModelVersion.everything.filter(model__project=project_id).order_by()
     outputs = JobArtifact.objects.filter(job__project=project_id).order_by()
     code = CodeFile.objects.filter(version__project=project_id).order_by()
     return (
@@ -76,29 +76,29 @@ def _digests(project_id: int) -> QuerySet[Any, Any]:
         .union(
             data.exclude(table=None).values_list("table"),
             further.values_list("artifact"),
-            made.values_list("artifact"),
+            models.values_list("artifact"),
             outputs.values_list("artifact"),
             code.values_list("artifact"),
         )
     )
 
 
-def recently(project_id: int) -> int:
+def recent_bytes(project_id: int) -> int:
     """Return the bytes of a project's files and events now or up to `RECENT_SECONDS` ago."""
     now = time.monotonic()
     with _lock:
-        read, found = _recent.get(project_id, (-RECENT_SECONDS, 0))
-    if now - read < RECENT_SECONDS:
-        return found
-    found = of_project(project_id)
+        read_at, size = _recent.get(project_id, (-RECENT_SECONDS, 0))
+    if now - read_at < RECENT_SECONDS:
+        return size
+    size = bytes_of_project(project_id)
     with _lock:
         if len(_recent) >= MOST_REMEMBERED:
             _recent.clear()
-        _recent[project_id] = (now, found)
-    return found
+        _recent[project_id] = (now, size)
+    return size
 
 
-def forget() -> None:
-    """Read again the next time. For tests, whose projects have the same keys."""
+def forget_recent_bytes() -> None:
+    """Clear the cache of `recent_bytes`. For tests, whose projects have the same keys."""
     with _lock:
         _recent.clear()

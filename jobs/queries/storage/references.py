@@ -83,10 +83,10 @@ NOT_REFERRING: dict[str, str] = {
 """Other JSON columns, with the reason why a digest in them keeps nothing."""
 
 
-def unreferenced(*, stored_before: datetime | None = None) -> QuerySet[Artifact]:
-    """Return the artifacts to which no foreign key refers, and that were last stored before a time.
+def unreferenced_artifacts(*, stored_before: datetime | None = None) -> QuerySet[Artifact]:
+    """Return the artifacts without a foreign key to them that were last stored before a time.
 
-    Those whose digest is in a JSON column are among them: see `mentioned`.
+    Those whose digest is in a JSON column are among them: see `mentioned_digests`.
     """
     rows = Artifact.objects.all()
     if stored_before is not None:
@@ -94,11 +94,11 @@ def unreferenced(*, stored_before: datetime | None = None) -> QuerySet[Artifact]
     # Hidden relations are those without a name on `Artifact`: they refer to it like the others.
     for relation in Artifact._meta.get_fields(include_hidden=True):
         if isinstance(relation, ForeignObjectRel):
-            rows = rows.filter(~Exists(_referring(relation)))
+            rows = rows.filter(~Exists(_referring_rows(relation)))
     return rows
 
 
-def _referring(relation: ForeignObjectRel) -> QuerySet[Model]:
+def _referring_rows(relation: ForeignObjectRel) -> QuerySet[Model]:
     """Return the rows that refer to the artifact of the outer query, deleted ones included."""
     rows: QuerySet[Model] = relation.related_model._base_manager.filter(
         **{relation.field.attname: OuterRef("pk")}
@@ -106,14 +106,14 @@ def _referring(relation: ForeignObjectRel) -> QuerySet[Model]:
     return rows
 
 
-def mentioned(digests: Collection[str]) -> set[str]:
-    """Return which of the digests are in a JSON column that refers to files."""
-    wanted, found = set(digests), set[str]()
-    if not wanted:
-        return found
+def mentioned_digests(digests: Collection[str]) -> set[str]:
+    """Return the digests that occur in a JSON column that refers to files."""
+    remaining, mentions = set(digests), set[str]()
+    if not remaining:
+        return mentions
     for model, column in REFERRING:
         rows = model._base_manager.values_list(column, flat=True)
         for value in rows.iterator(chunk_size=500):
             if value:
-                found |= wanted.intersection(_DIGEST.findall(json.dumps(value)))
-    return found
+                mentions |= remaining.intersection(_DIGEST.findall(json.dumps(value)))
+    return mentions

@@ -26,7 +26,7 @@ from jobs.models import (
 from jobs.queries.storage import references
 
 BUNDLED = "Bundled data"
-type Wanted = Callable[[str], Q]
+type ProjectFilter = Callable[[str], Q]
 """Makes the condition that a column names one of the projects that are shown."""
 
 
@@ -61,85 +61,85 @@ class _Sizes:
         return FilesOut(files=files, bytes=size)
 
 
-def storage(user: User) -> StorageOut:
-    """Return the storage of the projects that `user` may see; for administrators also the totals."""
+def storage_of_user(user: User) -> StorageOut:
+    """Return the storage of the projects that `user` may see. Administrators also get totals."""
     visible = {project.pk: project for project in access.projects_of(user)}
-    sizes = _sizes(list(visible), bundled=user.is_superuser)
-    rows = [_row(visible[key], sizes[key]) for key in visible]
+    sizes = _project_sizes(list(visible), bundled=user.is_superuser)
+    rows = [_storage_row(visible[key], sizes[key]) for key in visible]
     if not user.is_superuser:
         return StorageOut(projects=_largest_first(rows), stored=None, unreferenced=None, collected=None)
-    rows.append(_row(None, sizes[None]))
+    rows.append(_storage_row(None, sizes[None]))
     return StorageOut(
         projects=_largest_first(rows),
-        stored=_total(Artifact.objects.all()),
-        unreferenced=_total(references.unreferenced()),
+        stored=_files_out(Artifact.objects.all()),
+        unreferenced=_files_out(references.unreferenced_artifacts()),
         collected=AuditEvent.objects.filter(action="storage.collect").aggregate(last=Max("time"))["last"],
     )
 
 
-def _sizes(projects: list[int], *, bundled: bool) -> dict[int | None, _Sizes]:
-    """Return the files of the projects, and of the bundled data, which belong to no project."""
+def _project_sizes(projects: list[int], *, bundled: bool) -> dict[int | None, _Sizes]:
+    """Return the files of the projects, and of the bundled data, which have no project."""
     sizes: dict[int | None, _Sizes] = defaultdict(_Sizes)
-    wanted = partial(_of_projects, projects, bundled)
-    uses = list(_uses(wanted))
+    in_projects = partial(_in_projects, projects, bundled)
+    uses = list(_read_all_uses(in_projects))
     for kind, use in uses:
         if use.deletion is None:
             sizes[use.project].count(kind, use)
     for _, use in uses:
         if use.deletion is not None:
             sizes[use.project].count("deleted", use)
-    kept = Checkpoint.objects.kept().filter(wanted("job__project"))
-    rows = kept.order_by().values_list("job__project", "job__deletion")
+    checkpoints = Checkpoint.objects.kept().filter(in_projects("job__project"))
+    rows = checkpoints.order_by().values_list("job__project", "job__deletion")
     for project, deletion, files, size in rows.annotate(Count("pk"), Sum("bytes")):
         sizes[project].add("checkpoints" if deletion is None else "deleted", files, size)
-    jobs = Job.everything.filter(wanted("project")).order_by().values_list("project")
+    jobs = Job.everything.filter(in_projects("project")).order_by().values_list("project")
     for project, size in jobs.annotate(total=Sum("event_bytes")):
         sizes[project].events = size
     return sizes
 
 
-def _of_projects(projects: list[int], bundled: bool, column: str) -> Q:
-    """Return the condition that a column names one of the projects, or no project for bundled data."""
-    wanted = Q(**{f"{column}__in": projects})
-    return wanted | Q(**{f"{column}__isnull": True}) if bundled else wanted
+def _in_projects(projects: list[int], bundled: bool, column: str) -> Q:
+    """Return the condition that a column is one of the projects, or null for bundled data."""
+    is_in = Q(**{f"{column}__in": projects})
+    return is_in | Q(**{f"{column}__isnull": True}) if bundled else is_in
 
 
-def _uses(wanted: Wanted) -> Iterator[tuple[str, _Use]]:
+def _read_all_uses(in_projects: ProjectFilter) -> Iterator[tuple[str, _Use]]:
     data = DatasetVersion.objects
     for column in ("upload", "table"):
         rows = data.filter(**{f"{column}__isnull": False})
-        yield from _read("datasets", rows, wanted, "dataset__project", column, "dataset__deletion")
+        yield from _read_uses("datasets", rows, in_projects, "dataset__project", column, "dataset__deletion")
     further = FurtherFile.objects.all()
     project, deletion = "version__dataset__project", "version__dataset__deletion"
-    yield from _read("datasets", further, wanted, project, "artifact", deletion)
+    yield from _read_uses("datasets", further, in_projects, project, "artifact", deletion)
     code = CodeFile.objects.all()
-    yield from _read("code", code, wanted, "version__project", "artifact", "version__deletion")
+    yield from _read_uses("code", code, in_projects, "version__project", "artifact", "version__deletion")
     versions = ModelVersion.everything.all()
-    yield from _read("versions", versions, wanted, "model__project", "artifact", "deletion")
-    yield from _read(
-        "outputs", JobArtifact.objects.all(), wanted, "job__project", "artifact", "job__deletion"
+    yield from _read_uses("versions", versions, in_projects, "model__project", "artifact", "deletion")
+    yield from _read_uses(
+        "outputs", JobArtifact.objects.all(), in_projects, "job__project", "artifact", "job__deletion"
     )
 
 
-def _read(
+def _read_uses(
     kind: str,
     rows: QuerySet[DatasetVersion]
     | QuerySet[FurtherFile]
     | QuerySet[CodeFile]
     | QuerySet[ModelVersion]
     | QuerySet[JobArtifact],
-    wanted: Wanted,
+    in_projects: ProjectFilter,
     project: str,
     artifact: str,
     deletion: str,
 ) -> Iterator[tuple[str, _Use]]:
     columns = (F(project), F(artifact), F(f"{artifact}__bytes"), F(deletion))
-    found = rows.filter(wanted(project)).order_by().values_list(*columns).distinct()
-    for values in found.iterator(chunk_size=2000):
+    uses = rows.filter(in_projects(project)).order_by().values_list(*columns).distinct()
+    for values in uses.iterator(chunk_size=2000):
         yield kind, _Use(*values)
 
 
-def _row(project: Project | None, sizes: _Sizes) -> ProjectStorageOut:
+def _storage_row(project: Project | None, sizes: _Sizes) -> ProjectStorageOut:
     return ProjectStorageOut(
         project=project.slug if project else None,
         name=project.name if project else BUNDLED,
@@ -158,6 +158,6 @@ def _largest_first(rows: list[ProjectStorageOut]) -> list[ProjectStorageOut]:
     return sorted(rows, key=lambda row: (-row.bytes, row.name))
 
 
-def _total(rows: QuerySet[Artifact]) -> FilesOut:
-    found = rows.aggregate(files=Count("pk"), bytes=Sum("bytes"))
-    return FilesOut(files=found["files"], bytes=found["bytes"] or 0)
+def _files_out(rows: QuerySet[Artifact]) -> FilesOut:
+    sums = rows.aggregate(files=Count("pk"), bytes=Sum("bytes"))
+    return FilesOut(files=sums["files"], bytes=sums["bytes"] or 0)

@@ -125,7 +125,7 @@ def run_scheduler(job: Job) -> None:
 
 def points(job: Job) -> dict[tuple[int, int], list[float | None]]:
     """Return x of every point of the losses, by trial and execution, as a page would read them."""
-    found = metrics.read(job, names=["loss"])
+    found = metrics.read_series(job, names=["loss"])
     return {(s["trial"] or 0, s["execution"] or 0): [point[0] for point in s["points"]] for s in found}
 
 
@@ -184,7 +184,7 @@ def test_a_runner_killed_during_a_batch_loses_only_its_current_trial(
     assert job.state == "completed"
     assert dict(job.trials.values_list("number", "restarts")) == {1: 0, 2: 1, 3: 0, 4: 0}
     assert job.attempts.filter(outcome="lost").get() == attempt
-    finals = [e["trial"] for e in event_log.read(job.pk, after=0, limit=10_000).items if is_end(e)]
+    finals = [e["trial"] for e in event_log.read_events(job.pk, after=0, limit=10_000).items if is_end(e)]
     assert finals == [1, 2, 3, 4]
     assert points(job) == {(trial, 1): list(range(1, 51)) for trial in (1, 2, 3, 4)}
     again = job.series.filter(trial__number=2, name="loss").order_by("attempt").last()

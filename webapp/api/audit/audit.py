@@ -6,7 +6,7 @@ from ninja import Query, Router, Schema
 from jobs import access
 from jobs.answers.audit.audit import AuditEventOut, VerifiedOut
 from jobs.queries.audit import audit as queries
-from jobs.queries.audit.audit_verification import verify
+from jobs.queries.audit.audit_verification import verify_chain
 from webapp.api.auth import actor, needs
 from webapp.api.paging import Page, Paging, paginate
 
@@ -33,11 +33,11 @@ def list_audit_events(
         rows = rows.filter(project=access.get_project(actor(request), wanted.project))
     equal = {"action": wanted.action, "target": wanted.target, "actor__username": wanted.actor}
     rows = rows.filter(**{name: value for name, value in equal.items() if value is not None})
-    return paginate(Page[AuditEventOut], rows, paging, queries.shown_event, sorts=BY_ID)
+    return paginate(Page[AuditEventOut], rows, paging, queries.event_out, sorts=BY_ID)
 
 
 @router.get("/audit/verify", response=VerifiedOut, auth=needs("admin"))
 def verify_audit(request: HttpRequest) -> VerifiedOut:
     """Verify the hashes of all rows, the head of the chain and the anchors in signed releases."""
     access.require_admin(actor(request))
-    return queries.shown_verification(verify())
+    return queries.verification_out(verify_chain())

@@ -47,8 +47,10 @@ def _version(request: HttpRequest, digest: str, project: str | None) -> CodeVers
 @router.get("/code", response=Page[CodeSummaryOut])
 def list_code(request: HttpRequest, paging: Query[Paging], wanted: Query[CodeFilter]) -> Page[CodeSummaryOut]:
     """List the versions of code in the caller's projects, newest first."""
-    rows = queries.listed(actor(request), _project(request, wanted.project), name=wanted.name)
-    return paginate(Page[CodeSummaryOut], rows, paging, queries.summary, sorts=SORTS)
+    rows = queries.versions_with_file_counts(
+        actor(request), _project(request, wanted.project), name=wanted.name
+    )
+    return paginate(Page[CodeSummaryOut], rows, paging, queries.version_summary, sorts=SORTS)
 
 
 @router.post(
@@ -75,13 +77,13 @@ def create_code(request: HttpRequest) -> Status[CodeVersionOut]:
         stored = actions.store_files(project, files, found)
     begin(request)
     version, is_new = actions.create(project, name=name, code=stored, by=actor(request))
-    return Status(201 if is_new else 200, queries.shown(version))
+    return Status(201 if is_new else 200, queries.version_out(version))
 
 
 @router.get("/code/{code}", response=CodeVersionOut)
 def get_code(request: HttpRequest, code: str, project: str | None = None) -> CodeVersionOut:
     """Return a version of code by its digest, with the findings about it."""
-    return queries.shown(_version(request, code, project))
+    return queries.version_out(_version(request, code, project))
 
 
 @router.delete("/code/{code}", response={204: None})
@@ -94,7 +96,7 @@ def delete_code(request: HttpRequest, code: str, project: str | None = None) -> 
 @router.get("/code/{code}/files", response=CodeFilesOut)
 def list_code_files(request: HttpRequest, code: str, project: str | None = None) -> CodeFilesOut:
     """List the files of a version."""
-    return queries.shown_files(_version(request, code, project))
+    return queries.files_out(_version(request, code, project))
 
 
 @router.get("/code/{code}/text", response=CodeTextOut)
@@ -102,7 +104,7 @@ def get_code_text(
     request: HttpRequest, code: str, file: str | None = None, project: str | None = None
 ) -> CodeTextOut:
     """Return a file of a version as text; without `file`, the one that its page shows first."""
-    return queries.shown_text(_version(request, code, project), file)
+    return queries.text_out(_version(request, code, project), file)
 
 
 @router.get("/code/{code}/differences", response=CodeDifferencesOut)
@@ -114,7 +116,7 @@ def get_code_differences(
     Without `old`, it is the one before it with the same name, else the one before it, else the newest other.
     """
     new = _version(request, code, project)
-    before = access.get_code(actor(request), old, new.project) if old else queries.compared_by_default(new)
+    before = access.get_code(actor(request), old, new.project) if old else queries.default_comparison(new)
     pairs, equal = queries.different_files(before, new)
     found = code_reader.compared(pairs, f"{before.digest}:{new.digest}")
     return CodeDifferencesOut(old=before.digest, new=new.digest, equal=equal, files=found.files)

@@ -52,7 +52,7 @@ def request_dry_build(request: HttpRequest, code: str, body: DryBuildIn) -> Stat
         actions.request(version.project, payload, by=user, again=body.again)
     except BadInput as error:
         raise BadInput(error.message, [_of_body(each) for each in error.problems]) from error
-    return Status(202, queries.shown(version.project, payload))
+    return Status(202, queries.dry_build_out(version.project, payload))
 
 
 def _payload(version: CodeVersion, body: DryBuildIn) -> DryBuildPayload:
@@ -64,12 +64,12 @@ def _payload(version: CodeVersion, body: DryBuildIn) -> DryBuildPayload:
         found = [_of_body(each) for each in problems(error, sent)]
         raise BadInput(found[0].message, found) from error
     wanted = spec.required_data
-    data = datasets.with_profile(version.project, wanted.dataset, wanted.dataset_version)
+    data = datasets.find_version(version.project, wanted.dataset, wanted.dataset_version)
     profile = data.profile if data is not None else None
     if data is None or profile is None:
         message = f"{version.project.slug} has no data set {wanted.dataset!r} that is ready"
         raise BadInput(message, [Problem("/data/dataset", message)])
-    return queries.payload_for(spec, data, profile)
+    return queries.dry_build_payload(spec, data, profile)
 
 
 def _of_body(problem: Problem) -> Problem:

@@ -41,7 +41,7 @@ class ResolveIn(In):
 @router.get("/code/{code}/environment", response=EnvironmentsOut)
 def get_code_environment(request: HttpRequest, code: str, project: str | None = None) -> EnvironmentsOut:
     """Return where the packages of a version are installed, and the output of each installation."""
-    return queries.shown(_version(request, code, project, Action.VIEW))
+    return queries.environments_out(_version(request, code, project, Action.VIEW))
 
 
 @router.post("/code/{code}/environment", response={202: JobOut})
@@ -53,7 +53,7 @@ def install_packages(request: HttpRequest, code: str, body: InstallIn) -> Status
     """
     version = _version(request, code, body.project)
     job = package_installs.request(version, use=body.use or "", pool=body.pool, by=actor(request))
-    return Status(202, job_queries.detail(job))
+    return Status(202, job_queries.job_out(job))
 
 
 @router.post("/code/{code}/environment/resolve", response=EnvironmentsOut)
@@ -65,7 +65,7 @@ def resolve_packages(request: HttpRequest, code: str, body: ResolveIn) -> Enviro
     """
     version = _version(request, code, body.project)
     package_sets.resolve_again(version, by=actor(request))
-    return queries.shown(version)
+    return queries.environments_out(version)
 
 
 def _version(

@@ -40,7 +40,7 @@ def load_code_data(request: HttpRequest, code: str, body: CodeDataIn) -> Status[
     version = access.get_code(user, code, home, access.Action.RUN_CODE)
     payload = actions.payload_of(version, dataset=body.dataset, entry=body.entry, task=body.task)
     job = actions.request(version, payload, by=user, again=body.again)
-    return Status(202, queries.shown([job])[0])
+    return Status(202, queries.code_data_out([job])[0])
 
 
 @router.get("/code/{code}/data", response=CodeDataListOut)
@@ -49,4 +49,4 @@ def list_code_data(request: HttpRequest, code: str, project: str | None = None) 
     user = actor(request)
     home = access.get_project(user, project) if project else None
     version = access.get_code(user, code, home)
-    return CodeDataListOut(items=queries.newest(version))
+    return CodeDataListOut(items=queries.newest_code_data(version))

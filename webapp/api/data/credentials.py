@@ -26,10 +26,8 @@ BODY = {
 def list_credentials(request: HttpRequest, slug: str, paging: Query[Paging]) -> Page[CredentialOut]:
     """List the credentials of a project, without their secrets."""
     project = access.get_project(actor(request), slug, Action.WRITE)
-    rows = queries.of_project(project)
-    return paginate(
-        Page[CredentialOut], rows, paging, queries.shown_credential, sorts=BY_NAME, default="name"
-    )
+    rows = queries.credentials_of_project(project)
+    return paginate(Page[CredentialOut], rows, paging, queries.credential_out, sorts=BY_NAME, default="name")
 
 
 @router.put(
@@ -42,9 +40,9 @@ def save_credential(request: HttpRequest, slug: str, name: str) -> Status[Creden
     project = access.get_project(actor(request), slug, Action.MANAGE)
     # Not as a typed body: its error messages would repeat a wrong secret.
     credential = actions.read(JsonParser().parse_body(request))
-    is_new = not queries.of_project(project).filter(name=name).exists()
+    is_new = not queries.credentials_of_project(project).filter(name=name).exists()
     saved = actions.save(project, name, credential, by=actor(request))
-    return Status(201 if is_new else 200, queries.shown_credential(saved))
+    return Status(201 if is_new else 200, queries.credential_out(saved))
 
 
 @router.delete("/projects/{slug}/credentials/{name}", response={204: None})

@@ -51,10 +51,10 @@ def list_datasets(
     request: HttpRequest, paging: Query[Paging], wanted: Query[DatasetFilter]
 ) -> Page[DatasetOut]:
     """List the data sets of the caller's projects and the bundled ones."""
-    rows = queries.listed(actor(request), _project(request, wanted.project))
+    rows = queries.datasets_with_versions(actor(request), _project(request, wanted.project))
     if wanted.source is not None:
         rows = rows.filter(source=wanted.source)
-    return paginate(Page[DatasetOut], rows, paging, queries.shown_dataset, sorts=SORTS, default="slug")
+    return paginate(Page[DatasetOut], rows, paging, queries.dataset_out, sorts=SORTS, default="slug")
 
 
 @router.post("/datasets", response={201: DatasetOut}, openapi_extra=NEW)
@@ -62,7 +62,7 @@ def list_datasets(
 def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
     """Create a data set from a file, or from an address. A worker then describes its columns."""
     if not is_multipart(request):
-        return Status(201, queries.shown_dataset(_create_from_address(request).dataset))
+        return Status(201, queries.dataset_out(_create_from_address(request).dataset))
     project = access.get_project(actor(request), form_text(request, "project"), access.Action.WRITE)
     slug = actions.check_slug(form_text(request, "slug"))
     name, description = form_text(request, "name", ""), form_text(request, "description", "")
@@ -80,13 +80,13 @@ def create_dataset(request: HttpRequest) -> Status[DatasetOut]:
         reading=reading,
     )
     _end(parts)
-    return Status(201, queries.shown_dataset(version.dataset))
+    return Status(201, queries.dataset_out(version.dataset))
 
 
 @router.get("/datasets/{slug}", response=DatasetOut)
 def get_dataset(request: HttpRequest, slug: str, project: str | None = None) -> DatasetOut:
     """Return a data set."""
-    return queries.shown_dataset(access.get_dataset(actor(request), slug, _project(request, project)))
+    return queries.dataset_out(access.get_dataset(actor(request), slug, _project(request, project)))
 
 
 @router.delete("/datasets/{slug}", response={204: None})
@@ -108,7 +108,7 @@ def list_dataset_versions(
         Page[DatasetVersionOut],
         rows,
         paging,
-        queries.shown_versions,
+        queries.versions_out,
         sorts={"number": "number"},
         default="-number",
     )
@@ -125,7 +125,7 @@ def create_dataset_version(
 ) -> Status[DatasetVersionOut]:
     """Add a version to a data set that is not bundled, from a file or from an address."""
     if not is_multipart(request):
-        return Status(201, queries.shown_version(_add_from_address(request, slug, project)))
+        return Status(201, queries.version_out(_add_from_address(request, slug, project)))
     named = project or form_text(request, "project", "") or None
     dataset = access.get_dataset(actor(request), slug, _project(request, named), access.Action.WRITE)
     roles, reading = _roles(request), _reading(request)
@@ -133,7 +133,7 @@ def create_dataset_version(
     stored = _stored(request, dataset.project, parts)
     version = actions.add_version(dataset, stored=stored, by=actor(request), roles=roles, reading=reading)
     _end(parts)
-    return Status(201, queries.shown_version(version))
+    return Status(201, queries.version_out(version))
 
 
 @router.get("/datasets/{slug}/versions/{number}", response=DatasetVersionOut)
@@ -142,7 +142,7 @@ def get_dataset_version(
 ) -> DatasetVersionOut:
     """Return a version. Its schema and statistics are present once it is ready."""
     found = access.get_dataset_version(actor(request), slug, number, _project(request, project))
-    return queries.shown_version(found)
+    return queries.version_out(found)
 
 
 @router.post("/datasets/{slug}/versions/{number}/fetch", response={202: DatasetVersionOut})
@@ -154,7 +154,7 @@ def fetch_again(
     found = _writable_version(request, slug, number, project)
     fetches.again(found, by=actor(request))
     found.refresh_from_db()
-    return Status(202, queries.shown_version(found))
+    return Status(202, queries.version_out(found))
 
 
 @router.post("/datasets/{slug}/versions/{number}/fetch/cancel", response={202: DatasetVersionOut})
@@ -165,7 +165,7 @@ def cancel_fetch(
     found = _writable_version(request, slug, number, project)
     fetches.cancel(found, by=actor(request))
     found.refresh_from_db()
-    return Status(202, queries.shown_version(found))
+    return Status(202, queries.version_out(found))
 
 
 @router.post("/datasets/{slug}/versions/{number}/read", response={201: DatasetVersionOut})
@@ -183,7 +183,7 @@ def read_again(
         images=body.images,
         max_bad_share=body.max_bad_share,
     )
-    return Status(201, queries.shown_version(made))
+    return Status(201, queries.version_out(made))
 
 
 def _writable_version(request: HttpRequest, slug: str, number: int, project: str | None) -> DatasetVersion:
@@ -197,7 +197,7 @@ def get_dataset_preview(
 ) -> PreviewOut:
     """Return the first rows of a version. Images are nested lists."""
     found = access.get_dataset_version(actor(request), slug, number, _project(request, project))
-    return queries.preview(found)
+    return queries.preview_out(found)
 
 
 @router.get("/datasets/{slug}/versions/{number}/overview", response=OverviewOut)
@@ -206,7 +206,7 @@ def get_dataset_overview(
 ) -> OverviewOut:
     """Return missing values by blocks, correlations, mutual information, and the parts of the split."""
     found = access.get_dataset_version(actor(request), slug, number, _project(request, project))
-    return queries.shown_overview(found)
+    return queries.overview_out(found)
 
 
 def _create_from_address(request: HttpRequest) -> DatasetVersion:

@@ -78,12 +78,12 @@ def list_uploads(
 ) -> Page[ResumableUploadOut]:
     """List the unfinished uploads of the caller, and all in the projects that the caller manages."""
     found = access.get_project(actor(request), project) if project else None
-    rows = queries.listed(actor(request), found)
+    rows = queries.uploads_of_project(actor(request), found)
     return paginate(
         Page[ResumableUploadOut],
         rows,
         paging,
-        queries.shown,
+        queries.upload_out,
         sorts={"created": "created"},
         default="-created",
     )
@@ -118,13 +118,13 @@ def begin_upload(request: HttpRequest, response: HttpResponse) -> Status[Resumab
     upload = actions.begin(project, name=metadata["filename"], length=length, by=actor(request))
     response["Location"] = f"/api/v1/uploads/{upload.pk}"
     response["Upload-Expires"] = _expires(upload.until)
-    return Status(201, queries.shown(upload))
+    return Status(201, queries.upload_out(upload))
 
 
 @router.get("/uploads/{upload_id}", response=ResumableUploadOut)
 def get_upload(request: HttpRequest, upload_id: str) -> ResumableUploadOut:
     """Return an unfinished upload."""
-    return queries.shown(access.get_upload(actor(request), upload_id))
+    return queries.upload_out(access.get_upload(actor(request), upload_id))
 
 
 @router.api_operation(["HEAD"], "/uploads/{upload_id}", auth=needs("read", "write"), include_in_schema=False)
@@ -132,11 +132,11 @@ def find_offset(request: HttpRequest, upload_id: str) -> HttpResponse:
     """Return the number of bytes received, as headers."""
     upload = access.get_upload(actor(request), upload_id)
     _require_tus(request)
-    upload_files.settle(upload.pk)
+    upload_files.wait_for_part(upload.pk)
     return HttpResponse(
         status=200,
         headers={
-            "Upload-Offset": str(queries.offset_of(upload)),
+            "Upload-Offset": str(queries.received_bytes(upload)),
             "Upload-Length": str(upload.length),
             "Upload-Metadata": f"filename {_encoded(upload.name)},project {_encoded(upload.project.slug)}",
             "Upload-Expires": _expires(upload.until),
@@ -169,7 +169,7 @@ def send_part(request: HttpRequest, upload_id: str) -> HttpResponse:
 def end_upload(request: HttpRequest, upload_id: str) -> Status[None]:
     """Delete an unfinished upload. The answer is 423 while a part of it arrives."""
     upload = access.get_upload(actor(request), upload_id)
-    upload_files.settle(upload.pk)
+    upload_files.wait_for_part(upload.pk)
     actions.terminate(upload)
     return Status(204, None)
 

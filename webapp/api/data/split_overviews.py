@@ -44,7 +44,7 @@ def get_split_overview(
     version = access.get_dataset_version(user, slug, number, named)
     home = version.dataset.project or named
     homes = [home] if home is not None else list(access.projects_of(user))
-    return queries.of_split(version, split, reader=user, homes=homes)
+    return queries.overview_of_split(version, split, reader=user, homes=homes)
 
 
 @router.post(PLACE, response={202: SplitOverviewOut})
@@ -62,7 +62,7 @@ def request_split_overview(
     split = _read(body.split)
     actions.request(version, split, by=user, project=home)
     homes = [home] if home is not None else []
-    return Status(202, queries.of_split(version, split, reader=user, homes=homes))
+    return Status(202, queries.overview_of_split(version, split, reader=user, homes=homes))
 
 
 def _read(sent: Any) -> Split:

@@ -112,7 +112,7 @@ def list_experiments(
 ) -> Page[ExperimentOut]:
     """List the experiments of the caller's projects, newest first."""
     project = access.get_project(actor(request), filters.project) if filters.project else None
-    rows = queries.listed(
+    rows = queries.experiments_with_state(
         actor(request),
         project=project,
         archived={"true": True, "false": False, "all": None}[filters.archived],
@@ -121,7 +121,7 @@ def list_experiments(
         state=filters.state or "",
         author=filters.created_by,
     )
-    return paginate_bulk(Page[ExperimentOut], rows, paging, queries.shown_experiments, sorts=queries.SORTS)
+    return paginate_bulk(Page[ExperimentOut], rows, paging, queries.experiments_out, sorts=queries.SORTS)
 
 
 @router.post("/experiments", response={201: ExperimentOut})
@@ -136,7 +136,7 @@ def create_experiment(
         project, name=body.name, by=actor(request), tags=body.tags, notes=body.notes, **specs
     )
     etags.set_etag(response, experiment.version)
-    return Status(201, queries.shown_experiment(experiment))
+    return Status(201, queries.experiment_out(experiment))
 
 
 @router.post("/experiments/validate", response=ValidationOut)
@@ -144,7 +144,7 @@ def validate_experiment(request: HttpRequest, body: ValidationIn) -> ValidationO
     """Check a spec and plan the jobs that it would run. Creates nothing."""
     project = access.get_project(actor(request), body.project)
     revised = access.get_experiment(actor(request), body.experiment) if body.experiment is not None else None
-    checked = plan.validate(project, body.spec, by=actor(request), experiment=revised)
+    checked = plan.validate_spec(project, body.spec, by=actor(request), experiment=revised)
     found = list(checked.problems)
     if body.name is not None and not 0 < len(body.name.strip()) <= 200:
         found.append(Problem("/name", "give the experiment a name of 1 to 200 characters"))
@@ -169,7 +169,7 @@ def get_experiment(request: HttpRequest, id: Id, response: HttpResponse) -> Expe
     """Return an experiment. Its ETag goes into If-Match of a PATCH."""
     experiment = access.get_experiment(actor(request), id)
     etags.set_etag(response, experiment.version)
-    return queries.shown_experiment(experiment)
+    return queries.experiment_out(experiment)
 
 
 @router.patch("/experiments/{id}", response=ExperimentOut)
@@ -188,7 +188,7 @@ def change_experiment(
     given: dict[str, Any] = {"name": body.name, "tags": body.tags, "notes": body.notes, **specs}
     actions.change_all(experiment, by=actor(request), seen=seen, archived=body.archived, **given)
     etags.set_etag(response, experiment.version)
-    return queries.shown_experiment(experiment)
+    return queries.experiment_out(experiment)
 
 
 @router.delete("/experiments/{id}", response={204: None})
@@ -209,7 +209,7 @@ def list_revisions(request: HttpRequest, id: Id, paging: Query[Paging]) -> Page[
         Page[RevisionOut],
         rows,
         paging,
-        queries.shown_revision,
+        queries.revision_out,
         sorts={"number": "number"},
         default="-number",
     )
@@ -239,4 +239,4 @@ def clone_experiment(
     project = access.get_project(actor(request), wanted.project, Action.WRITE) if wanted.project else None
     copy = actions.clone(experiment, by=actor(request), name=wanted.name, project=project)
     etags.set_etag(response, copy.version)
-    return Status(201, queries.shown_experiment(copy))
+    return Status(201, queries.experiment_out(copy))

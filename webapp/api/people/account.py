@@ -15,4 +15,4 @@ router = Router()
 def get_me(request: HttpRequest) -> MeOut:
     """Return the person to whom the credentials belong. Any scope is enough."""
     who = caller(request)
-    return people.shown_caller(who.user, who.scopes)
+    return people.caller_out(who.user, who.scopes)

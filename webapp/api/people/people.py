@@ -36,7 +36,7 @@ class UserChange(In):
 def list_users(request: HttpRequest, paging: Query[Paging]) -> Page[PersonOut]:
     """List people. Administrators see everyone, others the people who share a project with them."""
     rows = queries.visible_accounts(actor(request))
-    return paginate(Page[PersonOut], rows, paging, queries.shown_person, sorts=BY_NAME, default="user")
+    return paginate(Page[PersonOut], rows, paging, queries.person_out, sorts=BY_NAME, default="user")
 
 
 @router.post("/users", response={201: InvitedOut}, auth=needs("admin"))
@@ -50,7 +50,7 @@ def add_user(request: HttpRequest, body: UserIn) -> Status[InvitedOut]:
         require_rights_of_admin(request)
     added = people.add_person(body.user, by=actor(request), admin=body.admin)
     path = people.create_login_link(added, by=actor(request))
-    person = queries.shown_person(added)
+    person = queries.person_out(added)
     return Status(201, InvitedOut(**vars(person), login_link=request.build_absolute_uri(path)))
 
 
@@ -66,4 +66,4 @@ def change_user(request: HttpRequest, username: str, body: UserChange) -> Person
     access.require_admin(actor(request))
     user = queries.get_account(username)
     people.change_person(user, active=body.active, admin=body.admin, by=actor(request))
-    return queries.shown_person(user)
+    return queries.person_out(user)

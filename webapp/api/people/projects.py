@@ -56,7 +56,7 @@ def list_projects(request: HttpRequest, paging: Query[Paging]) -> Page[ProjectOu
         Page[ProjectOut],
         rows,
         paging,
-        lambda found: queries.shown_projects(found, who),
+        lambda found: queries.projects_out(found, who),
         sorts=BY_SLUG,
         default="slug",
     )
@@ -68,14 +68,14 @@ def create_project(request: HttpRequest, body: ProjectIn) -> Status[ProjectOut]:
     """Create a project. The caller becomes its admin."""
     who = actor(request)
     made = people.create_project(body.slug, body.name, by=who)
-    return Status(201, queries.shown_project(made, who))
+    return Status(201, queries.project_out(made, who))
 
 
 @router.get("/projects/{slug}", response=ProjectOut)
 def get_project(request: HttpRequest, slug: str) -> ProjectOut:
     """Return a project."""
     who = actor(request)
-    return queries.shown_project(access.get_project(who, slug), who)
+    return queries.project_out(access.get_project(who, slug), who)
 
 
 @router.patch("/projects/{slug}", response=ProjectOut)
@@ -85,7 +85,7 @@ def change_project(request: HttpRequest, slug: str, body: ProjectChange) -> Proj
     changed = people.change_project(
         project, name=body.name, single_person=body.single_person, by=actor(request)
     )
-    return queries.shown_project(changed, actor(request))
+    return queries.project_out(changed, actor(request))
 
 
 @router.delete("/projects/{slug}", response={204: None})
@@ -99,7 +99,7 @@ def delete_project(request: HttpRequest, slug: str) -> HttpResponse:
 def list_members(request: HttpRequest, slug: str, paging: Query[Paging]) -> Page[MemberOut]:
     """List the members of a project and their roles."""
     rows = access.get_project(actor(request), slug).memberships.select_related("user")
-    return paginate(Page[MemberOut], rows, paging, queries.shown_member, sorts=BY_USER, default="user")
+    return paginate(Page[MemberOut], rows, paging, queries.member_out, sorts=BY_USER, default="user")
 
 
 @router.put("/projects/{slug}/members", response=MemberOut)
@@ -107,7 +107,7 @@ def set_member(request: HttpRequest, slug: str, body: MemberIn) -> MemberOut:
     """Add a member to a project, or change a member's role."""
     project = access.get_project(actor(request), slug, Action.MANAGE)
     made = people.set_role(project, people.find_person(body.user), body.role, by=actor(request))
-    return queries.shown_member(made)
+    return queries.member_out(made)
 
 
 @router.delete("/projects/{slug}/members/{username}", response={204: None})

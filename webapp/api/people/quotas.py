@@ -32,8 +32,8 @@ class QuotasChange(In):
 def get_quotas(request: HttpRequest, slug: str, response: HttpResponse) -> QuotasOut:
     """Return the quotas of a project and their use. The `ETag` changes with the quotas, not with the use."""
     project = access.get_project(actor(request), slug)
-    etags.set_etag(response, queries.revision_of(project))
-    return queries.shown(project)
+    etags.set_etag(response, queries.quotas_revision(project))
+    return queries.quotas_out(project)
 
 
 @router.patch("/projects/{slug}/quotas", response=QuotasOut, auth=needs("admin"))
@@ -44,12 +44,12 @@ def change_quotas(request: HttpRequest, slug: str, body: QuotasChange, response:
     """
     project = access.get_project(actor(request), slug)
     access.require_admin(actor(request))
-    revision = queries.revision_of(project)
+    revision = queries.quotas_revision(project)
     etags.require_match(request, revision)
     seen = revision if "If-Match" in request.headers else None
     try:
         quota_changes.change(project, body.dict(exclude_unset=True), seen=seen, by=actor(request))
     except StaleState as error:  # changed since the check above
         raise StaleEtag(error.message) from error
-    etags.set_etag(response, queries.revision_of(project))
-    return queries.shown(project)
+    etags.set_etag(response, queries.quotas_revision(project))
+    return queries.quotas_out(project)

@@ -38,7 +38,9 @@ class TokenIn(In):
 @router.get("/tokens", response=Page[TokenOut])
 def list_tokens(request: HttpRequest, paging: Query[Paging]) -> Page[TokenOut]:
     """List the caller's tokens."""
-    return paginate(Page[TokenOut], queries.own(actor(request)), paging, queries.shown_token, sorts=BY_ID)
+    return paginate(
+        Page[TokenOut], queries.own_tokens(actor(request)), paging, queries.token_out, sorts=BY_ID
+    )
 
 
 @router.post("/tokens", response={201: NewTokenOut})
@@ -57,7 +59,7 @@ def create_token(request: HttpRequest, body: TokenIn) -> Status[NewTokenOut]:
         endpoints=body.endpoints,
         parent=caller(request).token,
     )
-    return Status(201, NewTokenOut(**vars(queries.shown_token(token)), token=secret))
+    return Status(201, NewTokenOut(**vars(queries.token_out(token)), token=secret))
 
 
 @router.delete("/tokens/{token_id}", response={204: None})
@@ -66,7 +68,7 @@ def revoke_token(request: HttpRequest, token_id: Id) -> HttpResponse:
 
     The tokens of other people are revoked by administrators, with the scope `admin`.
     """
-    token = queries.get(token_id)
+    token = queries.get_token(token_id)
     if token.user_id != actor(request).pk and "admin" not in caller(request).scopes:
         raise NotFound("There is no such token.")
     tokens.revoke(token, by=actor(request))

@@ -26,7 +26,7 @@ def list_endpoints(request: HttpRequest, paging: Query[Paging]) -> Page[Endpoint
     """List the endpoints of the caller's projects."""
     related = ("model__project", "production", "previous", "staging")
     rows = access.visible_endpoints(actor(request)).select_related(*related)
-    return paginate(Page[EndpointOut], rows, paging, queries.shown_endpoint, sorts=BY_NAME, default="name")
+    return paginate(Page[EndpointOut], rows, paging, queries.endpoint_out, sorts=BY_NAME, default="name")
 
 
 class DownIn(In):
@@ -54,7 +54,7 @@ class TrafficIn(In):
 @router.get("/endpoints/{name}", response=EndpointOut)
 def get_endpoint(request: HttpRequest, name: str) -> EndpointOut:
     """Return an endpoint with its replicas."""
-    return queries.shown_endpoint(access.get_endpoint(actor(request), name))
+    return queries.endpoint_out(access.get_endpoint(actor(request), name))
 
 
 @router.patch("/endpoints/{name}", response=EndpointOut, auth=needs("approve"))
@@ -64,7 +64,7 @@ def change_traffic(request: HttpRequest, name: str, body: TrafficIn) -> Endpoint
     traffic_split.change(
         endpoint, canary=body.canary, shadow=body.shadow, traffic=body.traffic, by=actor(request)
     )
-    return queries.shown_endpoint(endpoint)
+    return queries.endpoint_out(endpoint)
 
 
 class TrafficQuery(Schema):
@@ -82,7 +82,7 @@ def get_traffic(request: HttpRequest, name: str, wanted: Query[TrafficQuery]) ->
     value. Counts of 10 s are kept for an hour, of a minute for a day, and of an hour for 30 days.
     """
     endpoint = access.get_endpoint(actor(request), name)
-    return traffic.of_endpoint(endpoint, wanted.range, version=wanted.version)
+    return traffic.traffic_of_endpoint(endpoint, wanted.range, version=wanted.version)
 
 
 @router.post("/endpoints/{name}/down", response={202: ServedOut}, auth=needs("approve"))

@@ -63,12 +63,12 @@ def list_promotions(
     request: HttpRequest, paging: Query[Paging], wanted: Query[PromotionFilter]
 ) -> Page[PromotionOut]:
     """List the promotion requests of the caller's projects, newest first."""
-    rows = queries.for_lists(actor(request))
+    rows = queries.promotions_for_lists(actor(request))
     if wanted.state is not None:
         rows = rows.filter(state=wanted.state)
     if wanted.model is not None:
         rows = rows.filter(model__name=wanted.model)
-    return paginate(Page[PromotionOut], rows, paging, queries.shown)
+    return paginate(Page[PromotionOut], rows, paging, queries.promotion_out)
 
 
 @router.post("/promotions", response={201: PromotionOut})
@@ -77,13 +77,13 @@ def create_promotion(request: HttpRequest, body: PromotionIn) -> Status[Promotio
     """Request the promotion of a version to a stage. Its gates run at once."""
     version = access.get_version(actor(request), body.model, body.version, Action.WRITE)
     made = promotions.request(version, stage=body.stage, comment=body.comment, by=actor(request))
-    return Status(201, queries.shown(made))
+    return Status(201, queries.promotion_out(made))
 
 
 @router.get("/promotions/{promotion_id}", response=PromotionOut)
 def get_promotion(request: HttpRequest, promotion_id: Id) -> PromotionOut:
     """Return a promotion request with its gates and decisions."""
-    return queries.shown(access.get_promotion(actor(request), promotion_id))
+    return queries.promotion_out(access.get_promotion(actor(request), promotion_id))
 
 
 @router.post("/promotions/{promotion_id}/approve", response=PromotionOut, auth=needs("approve"))
@@ -91,21 +91,21 @@ def approve_promotion(request: HttpRequest, promotion_id: Id, body: ApproveIn) -
     """Approve a promotion request. This releases the version."""
     promotion = access.get_promotion(actor(request), promotion_id)
     decided = promotions.approve(promotion, accept=body.accept, comment=body.comment, by=actor(request))
-    return queries.shown(decided)
+    return queries.promotion_out(decided)
 
 
 @router.post("/promotions/{promotion_id}/reject", response=PromotionOut, auth=needs("approve"))
 def reject_promotion(request: HttpRequest, promotion_id: Id, body: CommentIn) -> PromotionOut:
     """Reject a promotion request."""
     promotion = access.get_promotion(actor(request), promotion_id)
-    return queries.shown(promotions.reject(promotion, comment=body.comment, by=actor(request)))
+    return queries.promotion_out(promotions.reject(promotion, comment=body.comment, by=actor(request)))
 
 
 @router.post("/promotions/{promotion_id}/withdraw", response=PromotionOut)
 def withdraw_promotion(request: HttpRequest, promotion_id: Id, body: CommentIn) -> PromotionOut:
     """Withdraw a promotion request."""
     promotion = access.get_promotion(actor(request), promotion_id)
-    return queries.shown(promotions.withdraw(promotion, comment=body.comment, by=actor(request)))
+    return queries.promotion_out(promotions.withdraw(promotion, comment=body.comment, by=actor(request)))
 
 
 @router.post("/promotions/{promotion_id}/comment", response=PromotionOut, auth=needs("write", "approve"))
@@ -113,4 +113,4 @@ def comment_promotion(request: HttpRequest, promotion_id: Id, body: CommentIn) -
     """Add a comment to a promotion request."""
     promotion = access.get_promotion(actor(request), promotion_id)
     promotions.comment(promotion, body.comment, by=actor(request))
-    return queries.shown(promotion)
+    return queries.promotion_out(promotion)

@@ -97,7 +97,7 @@ def list_models(request: HttpRequest, paging: Query[Paging], wanted: Query[Model
     rows = queries.models_for_lists(actor(request))
     if wanted.project is not None:
         rows = rows.filter(project=access.get_project(actor(request), wanted.project))
-    return paginate(Page[ModelOut], rows, paging, queries.shown_model, sorts=BY_NAME, default="name")
+    return paginate(Page[ModelOut], rows, paging, queries.model_out, sorts=BY_NAME, default="name")
 
 
 @router.post("/models", response={201: ModelOut})
@@ -106,7 +106,7 @@ def create_model(request: HttpRequest, body: ModelIn) -> Status[ModelOut]:
     """Create a model and its endpoint."""
     project = access.get_project(actor(request), body.project, Action.WRITE)
     model = registry.create_model(project, body.name, by=actor(request), description=body.description)
-    return Status(201, queries.shown_model(model))
+    return Status(201, queries.model_out(model))
 
 
 @router.get("/models/{name}", response=ModelOut)
@@ -114,7 +114,7 @@ def get_model(request: HttpRequest, name: str, response: HttpResponse) -> ModelO
     """Return a model. The `ETag` is that of its description, which alone can be changed."""
     model = access.get_model(actor(request), name)
     etags.set_etag(response, model.description_digest)
-    return queries.shown_model(model)
+    return queries.model_out(model)
 
 
 @router.patch("/models/{name}", response=ModelOut)
@@ -131,13 +131,13 @@ def change_model(request: HttpRequest, name: str, body: ModelChange, response: H
     except StaleState as error:  # changed since the check above
         raise StaleEtag(error.message) from error
     etags.set_etag(response, model.description_digest)
-    return queries.shown_model(model)
+    return queries.model_out(model)
 
 
 @router.get("/models/{name}/gates", response=GatesOut)
 def get_gates(request: HttpRequest, name: str, response: HttpResponse) -> GatesOut:
     """Return the rules of a model's gates. The `ETag` is the number of their revision."""
-    found = gate_queries.shown(access.get_model(actor(request), name))
+    found = gate_queries.gates_out(access.get_model(actor(request), name))
     etags.set_etag(response, found.revision)
     return found
 
@@ -146,14 +146,14 @@ def get_gates(request: HttpRequest, name: str, response: HttpResponse) -> GatesO
 def set_gates(request: HttpRequest, name: str, body: GatesIn, response: HttpResponse) -> GatesOut:
     """Replace the rules of a model's gates. Open requests keep the revision that they were made under."""
     model = access.get_model(actor(request), name, Action.APPROVE)
-    revision = gate_queries.number_of(gate_queries.current(model))
+    revision = gate_queries.revision_number(gate_queries.current_revision(model))
     etags.require_match(request, revision)
     seen = revision if "If-Match" in request.headers else None
     try:
         gate_rules.change(model, body.rules, comment=body.comment, seen=seen, by=actor(request))
     except StaleState as error:  # changed since the check above
         raise StaleEtag(error.message) from error
-    found = gate_queries.shown(model)
+    found = gate_queries.gates_out(model)
     etags.set_etag(response, found.revision)
     return found
 
@@ -162,7 +162,7 @@ def set_gates(request: HttpRequest, name: str, body: GatesIn, response: HttpResp
 def list_model_versions(request: HttpRequest, name: str, paging: Query[Paging]) -> Page[VersionOut]:
     """List the versions of a model, newest first."""
     rows: QuerySet[ModelVersion] = queries.versions_of(access.get_model(actor(request), name))
-    return paginate(Page[VersionOut], rows, paging, queries.shown_version, sorts=BY_NUMBER, default="-number")
+    return paginate(Page[VersionOut], rows, paging, queries.version_out, sorts=BY_NUMBER, default="-number")
 
 
 @router.post(
@@ -192,7 +192,7 @@ def create_model_version(request: HttpRequest, name: str) -> Status[VersionOut]:
             raise BadInput("The version is invalid.", problems(error, body)) from error
         begin(request)
         version = registration.add_version(model, digest, by=actor(request))
-    return Status(201, queries.shown_version(version))
+    return Status(201, queries.version_out(version))
 
 
 @router.get("/models/{name}/versions/{number}", response=VersionOut)
@@ -200,7 +200,7 @@ def get_model_version(request: HttpRequest, name: str, number: Number, response:
     """Return a version. The `ETag` is that of its card, which alone can be changed."""
     version = access.get_version(actor(request), name, number)
     etags.set_etag(response, version.card_digest)
-    return queries.shown_version(version)
+    return queries.version_out(version)
 
 
 @router.get("/models/{name}/versions/{number}/packages", response=VersionPackagesOut)
@@ -208,7 +208,7 @@ def get_model_version_packages(request: HttpRequest, name: str, number: Number) 
     """Return the packages that are installed for the code of a version, and how production differs."""
     user = actor(request)
     version = access.get_version(user, name, number)
-    return queries.shown_packages(version, access.get_endpoint(user, name).production)
+    return queries.version_packages_out(version, access.get_endpoint(user, name).production)
 
 
 @router.patch("/models/{name}/versions/{number}", response=VersionOut)
@@ -227,7 +227,7 @@ def change_model_version(
     except StaleState as error:  # changed since the check above
         raise StaleEtag(error.message) from error
     etags.set_etag(response, version.card_digest)
-    return queries.shown_version(version)
+    return queries.version_out(version)
 
 
 @router.post("/models/{name}/versions/{number}/describe", response={202: JobOut})
@@ -238,7 +238,7 @@ def describe_model_version(request: HttpRequest, name: str, number: Number) -> S
     Summaries of earlier releases have no `graph`.
     """
     version = access.get_version(actor(request), name, number, Action.WRITE)
-    return Status(202, job_queries.detail(registration.describe(version, by=actor(request))))
+    return Status(202, job_queries.job_out(registration.describe(version, by=actor(request))))
 
 
 @router.delete("/models/{name}/versions/{number}", response={204: None})
@@ -271,12 +271,12 @@ def delete_alias(request: HttpRequest, name: str, alias: str) -> HttpResponse:
 @router.get("/models/{name}/history", response=Page[ReleaseOut])
 def list_model_history(request: HttpRequest, name: str, paging: Query[Paging]) -> Page[ReleaseOut]:
     """List the releases of a model, newest first."""
-    rows = release_queries.of_endpoint(access.get_endpoint(actor(request), name))
+    rows = release_queries.releases_of_endpoint(access.get_endpoint(actor(request), name))
     return paginate(
         Page[ReleaseOut],
         rows,
         paging,
-        queries.shown_release,
+        queries.release_out,
         sorts=BY_GENERATION,
         default="-generation",
     )

@@ -126,7 +126,7 @@ class LogsFilter(Schema):
 @router.get("/jobs", response=Page[JobOut])
 def list_jobs(request: HttpRequest, filters: Query[JobFilter], paging: Query[Paging]) -> Page[JobOut]:
     """List the jobs of the caller's projects, newest first."""
-    rows = queries.for_lists(access.visible_jobs(actor(request)))
+    rows = queries.jobs_for_lists(access.visible_jobs(actor(request)))
     if filters.project is not None:
         rows = rows.filter(project__slug=filters.project)
     if filters.kind is not None:
@@ -134,7 +134,7 @@ def list_jobs(request: HttpRequest, filters: Query[JobFilter], paging: Query[Pag
     for name in ("state", "parent", "experiment"):
         if (value := getattr(filters, name)) is not None:
             rows = rows.filter(**{name: value})
-    return paginate_bulk(Page[JobOut], rows, paging, queries.details)
+    return paginate_bulk(Page[JobOut], rows, paging, queries.jobs_out)
 
 
 @router.post("/jobs", response={202: JobOut})
@@ -143,7 +143,7 @@ def create_job(request: HttpRequest, body: JobIn) -> Status[JobOut]:
     """Queue a job that needs no experiment. Only some kinds allow this."""
     who = actor(request)
     project = access.get_project(who, body.project, Action.WRITE)
-    return Status(202, queries.detail(submit_kind(project, body.kind, body.payload, by=who)))
+    return Status(202, queries.job_out(submit_kind(project, body.kind, body.payload, by=who)))
 
 
 @router.get("/jobs/{int:job_id}", response=JobOut)
@@ -152,7 +152,7 @@ def get_job(request: HttpRequest, job_id: Id, response: HttpResponse) -> JobOut:
     job = access.get_job(actor(request), job_id)
     if job.revision is not None:
         etags.set_etag(response, job.revision.number)
-    return queries.detail(job)
+    return queries.job_out(job)
 
 
 @router.patch("/jobs/{int:job_id}", response=ChangedJobOut)
@@ -162,7 +162,7 @@ def change_job(request: HttpRequest, job_id: Id, body: JobChange) -> ChangedJobO
     job = access.get_job(who, job_id, Action.WRITE)
     changed = control.change(job, priority=body.priority, pool=body.pool, by=who)
     warnings = [{"pointer": each.pointer, "message": each.message} for each in resource_warnings(changed)]
-    return ChangedJobOut(**dict(queries.detail(changed)), warnings=warnings)
+    return ChangedJobOut(**dict(queries.job_out(changed)), warnings=warnings)
 
 
 @router.delete("/jobs/{int:job_id}", response={204: None})
@@ -176,22 +176,22 @@ def delete_job(request: HttpRequest, job_id: Id) -> Status[None]:
 def list_artifacts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[ArtifactOut]:
     """List the artifacts of a job and its children, oldest first."""
     job = access.get_job(actor(request), job_id)
-    rows = queries.artifacts([job, *job.children.all()])
-    return paginate(Page[ArtifactOut], rows, paging, queries.artifact, default="id")
+    rows = queries.newest_artifacts([job, *job.children.all()])
+    return paginate(Page[ArtifactOut], rows, paging, queries.artifact_out, default="id")
 
 
 @router.get("/jobs/{int:job_id}/checkpoints", response=Page[CheckpointOut])
 def list_checkpoints(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[CheckpointOut]:
     """List the checkpoints that are kept, newest first."""
     job = access.get_job(actor(request), job_id)
-    return paginate(Page[CheckpointOut], queries.checkpoints(job), paging, queries.checkpoint)
+    return paginate(Page[CheckpointOut], queries.kept_checkpoints(job), paging, queries.checkpoint_out)
 
 
 @router.get("/jobs/{int:job_id}/attempts", response=Page[AttemptOut])
 def list_attempts(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page[AttemptOut]:
     """List the attempts with their workers, outcomes and reproducibility records."""
     job = access.get_job(actor(request), job_id)
-    return paginate(Page[AttemptOut], queries.attempts(job), paging, queries.attempt)
+    return paginate(Page[AttemptOut], queries.attempts_with_trials(job), paging, queries.attempt_out)
 
 
 @router.get("/jobs/{int:job_id}/metrics", response=MetricsOut)
@@ -202,7 +202,7 @@ def get_metrics(request: HttpRequest, job_id: Id, filters: Query[MetricsFilter])
         raise BadInput(
             f"from={filters.start} is greater than to={filters.end}", [Problem("/from", "greater than to")]
         )
-    found = metric_log.read(
+    found = metric_log.read_series(
         job,
         names=[name for name in filters.names.split(",") if name],
         trial=filters.trial,
@@ -229,7 +229,7 @@ def get_events(
         after = int(last) if last.isdecimal() and len(last) < 19 else filters.after
         return sse.stream(_reader(request), job, after=after)
     only = None if job.parent_id is None else job.pk
-    found = event_log.read(job.root_id_or_self, after=filters.after, limit=filters.limit, job_id=only)
+    found = event_log.read_events(job.root_id_or_self, after=filters.after, limit=filters.limit, job_id=only)
     return fast_json({"items": found.items, "cursor": found.cursor})
 
 
@@ -257,7 +257,7 @@ def get_logs(request: HttpRequest, job_id: Id, filters: Query[LogsFilter]) -> Ht
     if filters.newest:
         found = event_log.newest_logs(job, **limits)
     else:
-        found = event_log.logs(job, after=filters.after, **limits)
+        found = event_log.read_logs(job, after=filters.after, **limits)
     return fast_json({"items": found.items, "cursor": found.cursor})
 
 
@@ -268,4 +268,4 @@ def command_job(request: HttpRequest, job_id: Id, command: Command) -> Status[Jo
     """Pause, resume, finish, stop, kill, retry or clone a job. Only a search can be finished."""
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
-    return Status(202, queries.detail(_COMMANDS[command](job, by=who)))
+    return Status(202, queries.job_out(_COMMANDS[command](job, by=who)))

@@ -26,8 +26,8 @@ class ReportFilter(Schema):
 @router.get("/jobs/{int:job_id}/reports", response=Page[ModelReportOut])
 def list_job_reports(request: HttpRequest, job_id: Id, filters: Query[ReportFilter]) -> Page[ModelReportOut]:
     """List the reports on the models of a job and its children, in the order of the steps."""
-    found = queries.of_job(access.get_job(actor(request), job_id), filters.roles())
-    return Page[ModelReportOut](items=queries.shown(found), next=None)
+    found = queries.reports_of_job(access.get_job(actor(request), job_id), filters.roles())
+    return Page[ModelReportOut](items=queries.model_reports_out(found), next=None)
 
 
 @router.get("/models/{name}/versions/{number}/reports", response=Page[ModelReportOut])
@@ -36,5 +36,5 @@ def list_version_reports(
 ) -> Page[ModelReportOut]:
     """List the reports on a version: how it was pooled or quantized, its evaluation and its layers."""
     version = access.get_version(actor(request), name, number)
-    found = queries.of_version(version, filters.roles())
-    return Page[ModelReportOut](items=queries.shown(found), next=None)
+    found = queries.reports_of_version(version, filters.roles())
+    return Page[ModelReportOut](items=queries.model_reports_out(found), next=None)

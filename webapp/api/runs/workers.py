@@ -35,25 +35,25 @@ def list_workers(
     wanted: Query[WorkerFilter],
 ) -> Page[WorkerOut]:
     """List the workers."""
-    rows = queries.listed(pool=wanted.pool, state=wanted.state)
-    return paginate_bulk(Page[WorkerOut], rows, paging, queries.shown_workers)
+    rows = queries.workers_in_state(pool=wanted.pool, state=wanted.state)
+    return paginate_bulk(Page[WorkerOut], rows, paging, queries.workers_out)
 
 
 @router.get("/workers/{worker_id}", response=WorkerOut, auth=needs("read", "admin"))
 def get_worker(request: HttpRequest, worker_id: Id) -> WorkerOut:  # noqa: ARG001
     """Return a worker."""
-    return queries.shown_worker(queries.get(worker_id))
+    return queries.worker_out(queries.get_worker(worker_id))
 
 
 @router.post("/workers/{worker_id}/drain", response={202: WorkerOut}, auth=needs("admin"))
 def drain_worker(request: HttpRequest, worker_id: Id) -> Status[WorkerOut]:
     """Let a worker finish its attempts and take no new ones."""
     access.require_admin(actor(request))
-    return Status(202, queries.shown_worker(workers.drain(queries.get(worker_id), by=actor(request))))
+    return Status(202, queries.worker_out(workers.drain(queries.get_worker(worker_id), by=actor(request))))
 
 
 @router.post("/workers/{worker_id}/enable", response={202: WorkerOut}, auth=needs("admin"))
 def enable_worker(request: HttpRequest, worker_id: Id) -> Status[WorkerOut]:
     """Let a draining worker take new attempts again."""
     access.require_admin(actor(request))
-    return Status(202, queries.shown_worker(workers.enable(queries.get(worker_id), by=actor(request))))
+    return Status(202, queries.worker_out(workers.enable(queries.get_worker(worker_id), by=actor(request))))

@@ -34,7 +34,7 @@ class RepeatIn(In):
 def get_answer(request: HttpRequest, job_id: Id) -> AnswerOut:
     """Return the best trial, how sure its lead is, what mattered, and what can follow."""
     job = access.get_job(actor(request), job_id)
-    found = answer.of_search(job)
+    found = answer.answer_of_search(job)
     return found.model_copy(update={"importance": analysis.importance_of(job)})
 
 
@@ -45,7 +45,7 @@ def repeat_best(request: HttpRequest, job_id: Id, body: RepeatIn | None = None) 
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
     executions = body.executions if body is not None else None
-    return Status(202, queries.detail(follow_up.repeat_best(job, by=who, executions=executions)))
+    return Status(202, queries.job_out(follow_up.repeat_best(job, by=who, executions=executions)))
 
 
 @router.post("/jobs/{int:job_id}/narrow", response={202: JobOut})
@@ -54,4 +54,4 @@ def narrow_search(request: HttpRequest, job_id: Id) -> Status[JobOut]:
     """Queue the same search in a smaller space around its best trial. Returns the new job."""
     who = actor(request)
     job = access.get_job(who, job_id, Action.WRITE)
-    return Status(202, queries.detail(follow_up.narrow(job, by=who)))
+    return Status(202, queries.job_out(follow_up.narrow(job, by=who)))

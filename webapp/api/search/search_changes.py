@@ -58,7 +58,7 @@ def revise_search(request: HttpRequest, job_id: Id, body: ReviseIn, response: Ht
     sent = body.search.model_dump(exclude_unset=True)
     made = search_changes.revise(job, sent, by=who, seen=seen, comment=body.comment)
     etags.set_etag(response, made.number)
-    return Status(202, queries.detail(job))
+    return Status(202, queries.job_out(job))
 
 
 def _revision(job: Job) -> int:

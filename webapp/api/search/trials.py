@@ -100,13 +100,15 @@ def list_trials(request: HttpRequest, job_id: Id, paging: Query[Paging]) -> Page
     """List the trials of a search by number."""
     job = access.get_job(actor(request), job_id)
     best, front = queries.best_number(job), outcomes.pareto_front(job)
-    running = running_executions.of_search(job)
+    running = running_executions.running_in_search(job)
 
     def show(row: Trial) -> TrialOut:
-        return queries.trial(row, best=best, front=front, running=running)
+        return queries.trial_out(row, best=best, front=front, running=running)
 
     sorts = {"number": "number", "id": "pk"}
-    return paginate(Page[TrialOut], queries.trials(job), paging, show, sorts=sorts, default="number")
+    return paginate(
+        Page[TrialOut], queries.trials_with_relations(job), paging, show, sorts=sorts, default="number"
+    )
 
 
 @router.post("/jobs/{int:job_id}/trials", response={201: TrialOut})
@@ -115,14 +117,14 @@ def create_trial(request: HttpRequest, job_id: Id, body: TrialIn) -> Status[Tria
     """Queue one configuration by hand."""
     who = actor(request)
     row = actions.queue_by_hand(access.get_job(who, job_id, Action.WRITE), body.values, by=who)
-    return Status(201, queries.trial(row, best=None))
+    return Status(201, queries.trial_out(row, best=None))
 
 
 @router.get("/jobs/{int:job_id}/trials/{int:number}", response=TrialOut)
 def get_trial(request: HttpRequest, job_id: Id, number: Number) -> TrialOut:
     """Return a trial."""
     row = access.get_trial(actor(request), job_id, number)
-    return queries.trial(row, best=queries.best_number(row.job))
+    return queries.trial_out(row, best=queries.best_number(row.job))
 
 
 @router.post("/jobs/{int:job_id}/trials/{int:number}/retry", response={202: TrialOut})
@@ -131,7 +133,7 @@ def retry_trial(request: HttpRequest, job_id: Id, number: Number) -> Status[Tria
     """Run a failed or stopped trial again. Broken executions resume from their newest checkpoints."""
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
-    return Status(202, queries.trial(actions.retry(row, by=who), best=None))
+    return Status(202, queries.trial_out(actions.retry(row, by=who), best=None))
 
 
 @router.post("/jobs/{int:job_id}/trials/{int:number}/again", response={202: TrialOut})
@@ -140,7 +142,7 @@ def repeat_trial(request: HttpRequest, job_id: Id, number: Number) -> Status[Tri
     """Queue a new trial with the values of this one."""
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
-    return Status(202, queries.trial(actions.queue_by_hand(row.job, row.values, by=who), best=None))
+    return Status(202, queries.trial_out(actions.queue_by_hand(row.job, row.values, by=who), best=None))
 
 
 @router.post("/jobs/{int:job_id}/trials/{int:number}/train", response={202: JobOut})
@@ -152,7 +154,7 @@ def train_trial(
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
     model = body.register_as if body is not None else None
-    return Status(202, job_queries.detail(actions.retrain(row, by=who, register_as=model)))
+    return Status(202, job_queries.job_out(actions.retrain(row, by=who, register_as=model)))
 
 
 @router.post("/jobs/{int:job_id}/trials/{int:number}/continue", response={202: TrialOut})
@@ -164,7 +166,7 @@ def continue_trial(
     who = actor(request)
     row = access.get_trial(who, job_id, number, Action.WRITE)
     made = actions.continue_training(row, body.epochs if body is not None else None, by=who)
-    return Status(202, queries.trial(made, best=None))
+    return Status(202, queries.trial_out(made, best=None))
 
 
 @router.get("/jobs/{int:job_id}/trials/columns", response=ColumnsOut)
@@ -172,7 +174,7 @@ def get_trial_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFi
     """Return all trials of a search, one list per column. `If-None-Match` returns 304 if nothing changed."""
     search = access.get_job(actor(request), job_id)
     outcomes.search_of(search)  # refuses other jobs
-    version = trial_columns.version(search)
+    version = trial_columns.columns_tag(search)
     if is_not_modified(request, version):
         return HttpResponse(status=304)
     response = _columns(search, version, filters.after)
@@ -185,11 +187,11 @@ def get_trial_columns(request: HttpRequest, job_id: Id, filters: Query[ColumnsFi
 def _columns(search: Job, version: str, after: str | None) -> HttpResponse:
     """Return the columns. The complete columns of an ended search are cached."""
     if after is not None or search.state not in FINAL:
-        return fast_json(trial_columns.read(search, after=after))
+        return fast_json(trial_columns.read_columns(search, after=after))
     key = (search.pk, version)
     content = _columns_of_ended.get(key)
     if content is None:
-        content = fast_json(trial_columns.read(search)).content
+        content = fast_json(trial_columns.read_columns(search)).content
         if len(_columns_of_ended) >= MAX_CACHED:
             # All at once, without a lock: other threads keep the bytes that they have already read.
             _columns_of_ended.clear()
@@ -202,7 +204,7 @@ def get_timeline(request: HttpRequest, job_id: Id) -> HttpResponse:
     """Return when and on which worker each trial ran, one list per column."""
     search = access.get_job(actor(request), job_id)
     outcomes.search_of(search)  # refuses other jobs
-    return fast_json(timeline.read(search, now=clock.estimate()))
+    return fast_json(timeline.read_timeline(search, now=clock.estimate()))
 
 
 @router.get("/jobs/{int:job_id}/importance", response=ImportanceOut)
@@ -217,8 +219,8 @@ def download_trials(request: HttpRequest, job_id: Id, filters: Query[TrialsFilte
     search = access.get_job(actor(request), job_id)
     # Refuses other jobs now: the generator would do so only after the response has begun.
     outcomes.search_of(search)
-    rows = exports.trials(search, numbers_of(filters.trials))
-    return streamed(request, exports.lines(rows), name=f"job-{job_id}-trials.csv", kind="text/csv")
+    rows = exports.trial_rows(search, numbers_of(filters.trials))
+    return streamed(request, exports.csv_blocks(rows), name=f"job-{job_id}-trials.csv", kind="text/csv")
 
 
 @router.get("/jobs/{int:job_id}/metrics.csv", response={200: None}, openapi_extra=CSV)
@@ -228,8 +230,8 @@ def download_metrics(
     """Download all points of a job's metric series as CSV."""
     job = access.get_job(actor(request), job_id)
     names = [name for name in filters.names.split(",") if name]
-    rows = exports.metrics(job, names, numbers_of(filters.trials))
-    return streamed(request, exports.lines(rows), name=f"job-{job_id}-metrics.csv", kind="text/csv")
+    rows = exports.metric_rows(job, names, numbers_of(filters.trials))
+    return streamed(request, exports.csv_blocks(rows), name=f"job-{job_id}-metrics.csv", kind="text/csv")
 
 
 @router.post("/jobs/{int:job_id}/ensemble", response={202: JobOut})
@@ -238,4 +240,4 @@ def create_ensemble(request: HttpRequest, job_id: Id, body: EnsembleIn) -> Statu
     """Retrain some trials of a search and combine them in an ensemble. Returns the new job."""
     who = actor(request)
     search = access.get_job(who, job_id, Action.WRITE)
-    return Status(202, job_queries.detail(ensembles.make(search, body.trials, by=who)))
+    return Status(202, job_queries.job_out(ensembles.make(search, body.trials, by=who)))

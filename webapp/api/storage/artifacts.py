@@ -23,7 +23,7 @@ def get_artifact(request: HttpRequest, digest: str) -> StreamingHttpResponse:
     """Return the bytes of an artifact as an attachment. The scope `serve` alone reads released ones."""
     user = actor(request)
     is_reader = "read" in caller(request).scopes
-    artifact = access.get_artifact(user, digest) if is_reader else queries.released(user, digest)
+    artifact = access.get_artifact(user, digest) if is_reader else queries.released_artifact(user, digest)
     # The same bytes may have other names in jobs that the caller may not see.
-    name = UNSAFE.sub("-", queries.name_of(artifact, user)).strip(".-")[:120]
+    name = UNSAFE.sub("-", queries.artifact_name(artifact, user)).strip(".-")[:120]
     return attachment(request, store().path(artifact.digest), name or f"{artifact.digest[:12]}.keras")

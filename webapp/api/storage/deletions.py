@@ -34,13 +34,13 @@ Kind = Deletion.Kind
 
 def _preview(request: HttpRequest, row: Deletable) -> DeletionPreviewOut:
     actions.require(row, by=actor(request))
-    return queries.preview(row)
+    return queries.preview_out(row)
 
 
 def _restore(request: HttpRequest, kind: Deletion.Kind, **path: str | int | None) -> Project:
     """Restore a row, and return its project."""
     user = actor(request)
-    deletion = access.get_deletion(user, kind, queries.find(user, kind, **path))
+    deletion = access.get_deletion(user, kind, queries.find_deletion(user, kind, **path))
     actions.restore(deletion, by=user)
     return deletion.project
 
@@ -48,7 +48,9 @@ def _restore(request: HttpRequest, kind: Deletion.Kind, **path: str | int | None
 @router.get("/deletions", response=Page[DeletionOut])
 def list_deletions(request: HttpRequest, paging: Query[Paging]) -> Page[DeletionOut]:
     """List the deletions that the caller may undo, newest first."""
-    return paginate(Page[DeletionOut], queries.restorable(actor(request)), paging, queries.shown_deletion)
+    return paginate(
+        Page[DeletionOut], queries.restorable_deletions(actor(request)), paging, queries.deletion_out
+    )
 
 
 @router.get("/projects/{slug}/deletion", response=DeletionPreviewOut)
@@ -61,7 +63,7 @@ def preview_project_deletion(request: HttpRequest, slug: str) -> DeletionPreview
 def restore_project(request: HttpRequest, slug: str) -> ProjectOut:
     """Restore a project that was deleted in the last 7 days."""
     _restore(request, Kind.PROJECT, slug=slug)
-    return projects.shown_project(access.get_project(actor(request), slug), actor(request))
+    return projects.project_out(access.get_project(actor(request), slug), actor(request))
 
 
 @router.get("/datasets/{slug}/deletion", response=DeletionPreviewOut)
@@ -77,7 +79,7 @@ def restore_dataset(request: HttpRequest, slug: str, project: str | None = None)
     """Restore a data set that was deleted in the last 7 days."""
     home = access.get_project(actor(request), project) if project else None
     home = _restore(request, Kind.DATASET, slug=slug, **({"project": home.pk} if home else {}))
-    return datasets.shown_dataset(access.get_dataset(actor(request), slug, home))
+    return datasets.dataset_out(access.get_dataset(actor(request), slug, home))
 
 
 def _dataset(request: HttpRequest, slug: str, project: str | None) -> Dataset:
@@ -97,7 +99,7 @@ def restore_code(request: HttpRequest, code: str, project: str | None = None) ->
     """Restore a version of code that was deleted in the last 7 days."""
     home = access.get_project(actor(request), project) if project else None
     home = _restore(request, Kind.CODE, digest=code, **({"project": home.pk} if home else {}))
-    return code_queries.shown(access.get_code(actor(request), code, home))
+    return code_queries.version_out(access.get_code(actor(request), code, home))
 
 
 @router.get("/experiments/{id}/deletion", response=DeletionPreviewOut)
@@ -110,7 +112,7 @@ def preview_experiment_deletion(request: HttpRequest, id: Id) -> DeletionPreview
 def restore_experiment(request: HttpRequest, id: Id) -> ExperimentOut:  # noqa: A002
     """Restore an experiment that was deleted in the last 7 days, with its jobs."""
     _restore(request, Kind.EXPERIMENT, pk=id)
-    return experiments.shown_experiment(access.get_experiment(actor(request), id))
+    return experiments.experiment_out(access.get_experiment(actor(request), id))
 
 
 @router.get("/jobs/{int:job_id}/deletion", response=DeletionPreviewOut)
@@ -123,7 +125,7 @@ def preview_job_deletion(request: HttpRequest, job_id: Id) -> DeletionPreviewOut
 def restore_job(request: HttpRequest, job_id: Id) -> JobOut:
     """Restore a job that was deleted in the last 7 days."""
     _restore(request, Kind.JOB, pk=job_id)
-    return jobs.detail(access.get_job(actor(request), job_id))
+    return jobs.job_out(access.get_job(actor(request), job_id))
 
 
 @router.get("/models/{name}/versions/{number}/deletion", response=DeletionPreviewOut)
@@ -136,4 +138,4 @@ def preview_version_deletion(request: HttpRequest, name: str, number: Number) ->
 def restore_model_version(request: HttpRequest, name: str, number: Number) -> VersionOut:
     """Restore a version that was deleted in the last 7 days."""
     _restore(request, Kind.VERSION, model__name=name, number=number)
-    return registry.shown_version(access.get_version(actor(request), name, number))
+    return registry.version_out(access.get_version(actor(request), name, number))

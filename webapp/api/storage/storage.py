@@ -13,4 +13,4 @@ router = Router()
 @router.get("/storage", response=StorageOut)
 def get_storage(request: HttpRequest) -> StorageOut:
     """Return the bytes of the caller's projects by kind of file."""
-    return queries.storage(actor(request))
+    return queries.storage_of_user(actor(request))

@@ -10,7 +10,7 @@ from django import forms
 from jobs.actions.people import quota_changes
 from jobs.answers.people.quotas import QuotaOut, QuotasOut
 from jobs.models import Project, User
-from jobs.queries.people.quotas import HIGHEST, defaults, own, revision_of
+from jobs.queries.people.quotas import HIGHEST, default_quotas, own_quotas, quotas_revision
 from webapp.forms.reading import ReadForm
 
 GB = 10**9
@@ -57,17 +57,17 @@ class QuotasForm(ReadForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name in HIGHEST:
-            default = getattr(defaults(), name)
+            default = getattr(default_quotas(), name)
             shown = _gigabytes(default) if name == "bytes" else f"{default:,}" if default else "no quota"
             self.fields[name].help_text = f"Empty: the default, {shown}."
 
     @classmethod
     def of(cls, project: Project) -> "QuotasForm":
         """Return the form with the quotas of a project."""
-        values: dict[str, Any] = {**own(project)}
+        values: dict[str, Any] = {**own_quotas(project)}
         if (size := project.max_bytes) is not None:
             values["bytes"] = _gigabytes(size)
-        return cls(initial={**values, "revision": revision_of(project)})
+        return cls(initial={**values, "revision": quotas_revision(project)})
 
     @staticmethod
     def rows(quotas: QuotasOut) -> list[QuotaRow]:

@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs.actions.people import people
 from jobs.errors import TrainyardError
-from jobs.queries.people.people import accounts
+from jobs.queries.people.people import people_accounts
 from webapp.accounts.reset import reset_login
 from webapp.ops.home import Home
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
 
     def handle(self, *, user: str, admin: bool, reset: bool, **options: object) -> None:
         try:
-            person = accounts().filter(username=user).first()
+            person = people_accounts().filter(username=user).first()
             if person is None:
                 person = people.add_person(user, by=None, admin=admin)
             else:

@@ -35,7 +35,7 @@ class Command(BaseCommand):
     def handle(self, *, what: str, anchor: list[Path], reason: str, **options: object) -> None:
         try:
             if what == "anchor":
-                self.stdout.write(audit_anchors.current().model_dump_json())
+                self.stdout.write(audit_anchors.current_anchor().model_dump_json())
             elif what == "seal":
                 self._seal(reason.strip())
             else:
@@ -43,11 +43,11 @@ class Command(BaseCommand):
         except DatabaseError as error:
             raise CommandError(
                 f"The audit log cannot be read: {error}. If the database is older than this program, "
-                f"`{program.command('up')}` upgrades it."
+                f"`{program.command_line('up')}` upgrades it."
             ) from error
 
     def _verify(self, files: list[Path]) -> None:
-        found = audit_verification.verify([anchor for file in files for anchor in _anchors(file)])
+        found = audit_verification.verify_chain([anchor for file in files for anchor in _anchors(file)])
         if not found.holds:
             self.stderr.write(found.message)
             self.stderr.write(f"Result: {found.state}, {found.rows} rows read.")
@@ -70,7 +70,7 @@ def _anchors(file: Path) -> list[audit_anchors.Anchor]:
         text = manifest_if_backup(file) or file.read_text(errors="replace")
     except (OSError, OpsError) as error:
         raise CommandError(f"{file} cannot be read: {error}") from error
-    anchors = audit_anchors.read(text, str(file))
+    anchors = audit_anchors.read_anchors(text, str(file))
     if not anchors:
         raise CommandError(f"{file} contains no anchor of the audit log.")
     return anchors

@@ -35,6 +35,6 @@ class Command(BaseCommand):
 def _anchor() -> dict[str, Any] | None:
     """Return the last row of the audit chain; None if the database is older than this program or empty."""
     try:
-        return audit_anchors.current().model_dump(mode="json")
+        return audit_anchors.current_anchor().model_dump(mode="json")
     except DatabaseError:
         return None

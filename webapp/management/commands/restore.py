@@ -32,7 +32,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         self._verify_audit_log(file)
         self.stdout.write(
-            f"{count} files restored into {home.root}. Start it with `{program.command('up')}`."
+            f"{count} files restored into {home.root}. Start it with `{program.command_line('up')}`."
         )
 
     def _verify_audit_log(self, backup: Path) -> None:
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         if "audit" not in json.loads(manifest_text(backup)):
             self.stdout.write(
                 "The backup has no copy of the audit log's head. After the start, run "
-                f"`{program.command('audit verify')}`."
+                f"`{program.command_line('audit verify')}`."
             )
             return
         # A process of its own: this one has not read the restored secret key.

@@ -24,7 +24,7 @@ COLUMNS = ("id", "time", "actor", "action", "target", "project", "detail", "prev
 def audit(request: Request) -> HttpResponse:
     """List the audit events, newest first."""
     wanted = {name: request.GET.get(name, "").strip() for name in FILTERS}
-    rows = query.filtered(query.visible_events(request.user), **wanted)
+    rows = query.filter_events(query.visible_events(request.user), **wanted)
     context = {"page": paging.page_of(rows, cursor=request.GET.get("cursor")), "wanted": wanted}
     return render(request, "audit/list.html", context)
 
@@ -33,15 +33,15 @@ def audit(request: Request) -> HttpResponse:
 def audit_verify(request: Request) -> HttpResponse:
     """Verify the whole hash chain."""
     access.require_admin(request.user)
-    return render(request, "audit/verify.html", {"found": audit_verification.verify()})
+    return render(request, "audit/verify.html", {"found": audit_verification.verify_chain()})
 
 
 @page
 def audit_export(request: Request) -> HttpResponse:
     """Send the filtered log as CSV, in blocks."""
     wanted = {name: request.GET.get(name, "").strip() for name in FILTERS}
-    rows = query.filtered(query.visible_events(request.user), **wanted).order_by("pk")
-    lines = exports.lines(_rows(rows.iterator(chunk_size=2000)))
+    rows = query.filter_events(query.visible_events(request.user), **wanted).order_by("pk")
+    lines = exports.csv_blocks(_rows(rows.iterator(chunk_size=2000)))
     return streamed(request, lines, name="audit.csv", kind="text/csv")  # type: ignore[return-value] # unchanged
 
 

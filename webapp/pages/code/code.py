@@ -68,7 +68,7 @@ MOST_OTHERS = 100
 @page
 def list_page(request: Request) -> HttpResponse:
     """List the versions of code in the projects of the user, newest first."""
-    rows = queries.listed(request.user)
+    rows = queries.versions_with_file_counts(request.user)
     if text := request.GET.get("q", "").strip():
         rows = rows.filter(name__icontains=text) | rows.filter(digest__startswith=text.lower())
     shown = page_of(rows, cursor=request.GET.get("cursor"), order="-pk")
@@ -160,7 +160,7 @@ def version_page(request: Request, code: str) -> HttpResponse:
     """Show a version: its files, one of them with its source, and the findings about it."""
     version = _version_of(request, code)
     files, found = queries.files_of(version), version.found
-    file = queries.chosen_file(version, files, request.GET.get("file"))
+    file = queries.choose_file(version, files, request.GET.get("file"))
     context = {
         "version": version,
         "files": [(each, _address(version, file=each.path), each == file) for each in files],
@@ -169,8 +169,8 @@ def version_page(request: Request, code: str) -> HttpResponse:
         "found": found,
         "entries": [_entry(version, entry) for entry in found.entries],
         "unreadable": [(each, _line(version, each.path, each.line)) for each in found.problems],
-        "of_same_name": queries.of_same_name(version)[:20],
-        "has_others": queries.others(version).exists(),
+        "of_same_name": queries.versions_of_same_name(version)[:20],
+        "has_others": queries.other_versions(version).exists(),
         "may_write": access.can(request.user, version.project, Action.WRITE),
         "may_run": access.can(request.user, version.project, Action.RUN_CODE),
         "crumbs": crumbs(("Code", url("code")), str(version)),
@@ -187,11 +187,11 @@ def _packages(version: CodeVersion) -> dict[str, Any]:
     """Return the environments of a version, the packages of its next runs, and what installs them now."""
     resolution = package_sets.resolution_of(version)
     return {
-        "environments": environments.of_code(version),
-        "package_problems": environments.problems_of(version),
+        "environments": environments.environments_of_code(version),
+        "package_problems": environments.requirement_problems(version),
         "resolution": resolution,
         "recorded": package_sets.rows_of(resolution) if resolution is not None else [],
-        "installing": package_installs.open_jobs(version).order_by("-pk").first(),
+        "installing": package_installs.open_installations(version).order_by("-pk").first(),
         "package_uses": package_installs.uses_of(version),
         "pools": workers.live_pools(),
         "address": _address(version),
@@ -223,7 +223,7 @@ def _data(version: CodeVersion, found: CodeFound) -> dict[str, Any]:
     entries = code_data.entry_names(version)
     if not entries:
         return {"data_entries": []}
-    loads = code_data.newest(version)
+    loads = code_data.newest_code_data(version)
     builds = next(
         (entry.name for entry in found.entries if entry.kind in CODE_ENTRIES and not entry.note), ""
     )
@@ -316,7 +316,7 @@ def compare(request: Request, code: str) -> HttpResponse:
 
 def _offered(new_version: CodeVersion, old: CodeVersion | None) -> list[CodeVersion]:
     """Return the versions to compare with, among them the one that is shown."""
-    newest = list(queries.others(new_version)[:MOST_OTHERS])
+    newest = list(queries.other_versions(new_version)[:MOST_OTHERS])
     return newest if old is None or old in newest else [*newest, old]
 
 
@@ -324,7 +324,7 @@ def _compared_with(request: Request, version: CodeVersion) -> CodeVersion | None
     if digest := request.GET.get("old"):
         return access.get_code(request.user, digest, version.project)
     try:
-        return queries.compared_by_default(version)
+        return queries.default_comparison(version)
     except Conflict:
         return None
 

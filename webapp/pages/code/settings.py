@@ -37,7 +37,7 @@ def _page(request: Request, form: SandboxForm, *, status: int = 200) -> HttpResp
         "levels": [(level, info.summary) for level, info in LEVELS.items()],
         "strong_enough": [level for level in Level if level.reaches(installation.sandbox_minimum())],
         "has_former_minimum": installation.has_former_minimum(),
-        "workers": sandboxes.offers(),
+        "workers": sandboxes.sandbox_offers(),
         "connected": installation.projects_with_network(),
         "allowed_hosts": sorted(f"{host}:{port}" for host, port in configured.TRAINYARD_FETCH_ALLOW),
         "data_roots": sorted(map(str, configured.TRAINYARD_DATA_ROOTS)),

@@ -44,7 +44,9 @@ def split_context(
     if split is None:
         return {**context, "split_wrong": wrong}
     homes = [each for each in (version.dataset.project or home,) if each is not None]
-    found = queries.of_split(version, split, reader=request.user, homes=homes, known=known)
+    found = queries.overview_of_split(
+        version, split, reader=request.user, homes=homes, version_overview=known
+    )
     is_open = found.state != queries.NONE and found.state not in FINAL
     parts = overview.parts_context(found.overview) if found.overview is not None else {}
     return {**context, "chosen": found, "chosen_is_open": is_open, "chosen_parts": parts}

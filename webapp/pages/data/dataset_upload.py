@@ -185,7 +185,7 @@ def _usable_credentials(request: Request, dataset: Dataset | None) -> list[tuple
         projects = [dataset.project]
     else:
         projects = list(writable_projects(request.user))
-    return [(row, credentials.label_of(row)) for row in credentials.of_projects(projects)]
+    return [(row, credentials.credential_label(row)) for row in credentials.credentials_of_projects(projects)]
 
 
 def _show_upload(
@@ -206,7 +206,7 @@ def _show_upload(
         "address_hint": ADDRESS_HINT,
         "held": held,
         "snippet": _snippet(request, dataset),
-        "unfinished": [] if is_address else resumable_queries.listed_own(request.user),
+        "unfinished": [] if is_address else resumable_queries.unused_uploads(request.user),
         "limit": settings.TRAINYARD_MAX_RESUMABLE_BYTES,
         "projects": writable_projects(request.user),
         "chosen": request.POST.get("project") or _only_home(held) or request.session.get("project"),

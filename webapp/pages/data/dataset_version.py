@@ -85,7 +85,7 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         **_job_context(version),
         **_fetch_context(version),
         **_code_context(version),
-        "used_by": queries.used_by(request.user, dataset)[:10],
+        "used_by": queries.experiments_using(request.user, dataset)[:10],
         "may_write": access.can(request.user, dataset.project, Action.WRITE),
         "may_retry": request.user.is_superuser or access.can(request.user, dataset.project, Action.WRITE),
         "start_in": project_for(request, dataset),
@@ -104,7 +104,7 @@ def version_page(request: Request, slug: str, number: int) -> HttpResponse:
         "bad_share": _bad_share(version),
         "bad_rows_hint": BAD_ROWS_HINT,
         "array": _array_of_two_axes(profile),
-        "bad_rows": queries.bad_rows(version),
+        "bad_rows": queries.bad_rows_file(version),
         "crumbs": crumbs(("Datasets", url("datasets")), dataset.slug, f"v{number}"),
         **_computed_context(request, version, profile),
     }
@@ -126,8 +126,10 @@ def _job_context(version: DatasetVersion) -> dict[str, Any]:
 def _computed_context(request: Request, version: DatasetVersion, profile: Profile | None) -> dict[str, Any]:
     """Return the parts of a version that a worker has computed until now."""
     if profile is None:
-        return {"first_rows": first_rows(found) if (found := queries.sample(version)) is not None else None}
-    found_overview = queries.overview(version)
+        return {
+            "first_rows": first_rows(found) if (found := queries.read_sample(version)) is not None else None
+        }
+    found_overview = queries.read_overview(version)
     is_preparing = version.state == DatasetVersion.State.PREPARING
     return {
         **profile_context(profile, request),
@@ -138,7 +140,7 @@ def _computed_context(request: Request, version: DatasetVersion, profile: Profil
 
 
 def _fetch_context(version: DatasetVersion) -> dict[str, Any]:
-    fetch = queries.fetch_of(version)
+    fetch = queries.fetch_out(version)
     if fetch is None:
         return {}
     progress = {
@@ -154,14 +156,14 @@ def _fetch_context(version: DatasetVersion) -> dict[str, Any]:
 
 def _code_context(version: DatasetVersion) -> dict[str, Any]:
     """Return the code that has loaded the rows, and the job that executed it."""
-    found = queries.shown_code(version)
+    found = queries.loader_code_out(version)
     return {} if found is None else {"loaded_by": found, "code": code_data.code_of(version)}
 
 
 def _thumbnail_rows(version: DatasetVersion, profile: Profile | None) -> list[ThumbnailRow]:
     """Return the thumbnails of an archive of images, one row for each label."""
     images = profile.images if profile is not None else None
-    stored = queries.thumbnails(version) if images is not None else None
+    stored = queries.thumbnails_file(version) if images is not None else None
     if profile is None or images is None or stored is None:
         return []
     layout = images.thumbnails
@@ -210,7 +212,7 @@ def _has_file(version: DatasetVersion) -> bool:
     """Return whether the file of a version can be read again, from the store or from its address."""
     if version.upload is not None:
         return True
-    fetch = queries.fetch_of(version)
+    fetch = queries.fetch_out(version)
     return fetch is not None and fetch.state == "done"
 
 
@@ -234,7 +236,7 @@ def try_again(request: Request, slug: str, number: int) -> HttpResponse:
     """Fetch or profile a failed version again."""
     dataset = dataset_of(request, slug)
     version = access.get_dataset_version(request.user, slug, number, dataset.project)
-    fetch = queries.fetch_of(version)
+    fetch = queries.fetch_out(version)
     if fetch is not None and fetch.state != "done":
         fetches.again(version, by=request.user)
         notify(request, f"{version} is being fetched again.")

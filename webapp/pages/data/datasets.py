@@ -14,7 +14,7 @@ from webapp.pages.shortcuts import Request, crumbs, page, redirect, render, url,
 @page
 def list_page(request: Request) -> HttpResponse:
     """List the data sets that the user may see: those of their projects and the bundled ones."""
-    rows = queries.listed(request.user)
+    rows = queries.datasets_with_versions(request.user)
     if text := request.GET.get("q", ""):
         rows = rows.filter(slug__icontains=text) | rows.filter(name__icontains=text)
     rows = rows.annotate(home=F("project__slug"))

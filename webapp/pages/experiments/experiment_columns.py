@@ -19,7 +19,7 @@ def columns(request: Request, project: str) -> HttpResponse:
     home = access.get_project(request.user, project, Action.WRITE)
     given = request.GET
     number = given.get("version", "")
-    version = datasets.with_profile(
+    version = datasets.find_version(
         home, given.get("dataset", ""), int(number) if number.isdecimal() and len(number) < 10 else None
     )
     profile = version.profile if version is not None else None

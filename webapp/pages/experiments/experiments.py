@@ -51,7 +51,7 @@ def list_page(request: Request, project: str) -> HttpResponse:
     filters = {name: request.GET.get(name, "") for name in ("q", "tag", "state", "who")}
     archived = request.GET.get("archived") == "1"
     sort = valid_choice(request.GET.get("sort"), SORTS, "-updated")
-    rows = queries.listed(
+    rows = queries.experiments_with_state(
         request.user,
         project=home,
         archived=archived,
@@ -65,7 +65,7 @@ def list_page(request: Request, project: str) -> HttpResponse:
     context = {
         "project": home,
         "shown": shown,
-        "best": queries.best_of(shown.items),
+        "best": queries.best_scores(shown.items),
         "filters": filters,
         "archived": archived,
         "is_filtered": any(filters.values()) or archived,
@@ -97,7 +97,7 @@ def _detail_page(
     request: Request, experiment: Experiment, *, status: int = 200, **instead: Any
 ) -> HttpResponse:
     """Show an experiment; `instead` overrides context values, such as an invalid form."""
-    revisions = queries.revisions(experiment)
+    revisions = queries.revisions_with_differences(experiment)
     context = {
         "project": experiment.project,
         "experiment": experiment,
@@ -107,7 +107,7 @@ def _detail_page(
         "jobs": list(queries.root_jobs(experiment)[:20]),
         "job_count": queries.root_jobs(experiment).count(),
         "best_trials": queries.best_trials(experiment),
-        "best": queries.best_of([experiment]).get(experiment.pk),
+        "best": queries.best_scores([experiment]).get(experiment.pk),
         "may_write": access.can(request.user, experiment.project, Action.WRITE),
         "may_run": sandboxes.may_run_spec(request.user, experiment),
         "notes_form": NotesForm(initial=NotesForm.initial_of(experiment)),

@@ -15,7 +15,7 @@ from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect,
 def find(request: Request, project: str) -> HttpResponse:
     """Start the search, or open its experiment in the form; `?dataset=&version=` choose the data."""
     home = access.get_project(request.user, project, Action.WRITE)
-    rows = datasets.listed(request.user, home).order_by("slug")
+    rows = datasets.datasets_with_versions(request.user, home).order_by("slug")
     asked = f"{request.GET.get('dataset', '')}:{request.GET.get('version', '')}"
     form = FindModelForm(rows, request.POST or None, initial={"dataset": asked})
     is_submitted = request.POST.get("do") != "edit"

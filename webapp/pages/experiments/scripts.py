@@ -85,7 +85,7 @@ def edit(
         is_unsaved: whether `document` has entries that were not saved, which the form shows instead of those
             of the request.
     """
-    version = code_queries.of_draft(experiment.project, document["spec"]["model"].get("digest"))
+    version = code_queries.version_of_draft(experiment.project, document["spec"]["model"].get("digest"))
     return _edit(request, version, experiment, document, on_conflict=on_conflict, is_unsaved=is_unsaved)
 
 
@@ -100,8 +100,10 @@ def _edit(
 ) -> HttpResponse:
     project, spec = version.project, document["spec"]
     data = None if is_unsaved else request.POST or None
-    rows = datasets.listed(request.user, project).order_by("slug")
-    form = ScriptForm(code_queries.offered(version), rows, data, initial=_initial(experiment, document))
+    rows = datasets.datasets_with_versions(request.user, project).order_by("slug")
+    form = ScriptForm(
+        code_queries.versions_to_choose(version), rows, data, initial=_initial(experiment, document)
+    )
     arguments = ArgumentFormSet(data, initial=_initial_rows(version, spec), prefix="arguments")
     # One row to begin with, if the code declares no argument.
     arguments.extra = 0 if arguments.initial else 1

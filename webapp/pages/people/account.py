@@ -15,7 +15,7 @@ from jobs.actions.people import people as actions
 from jobs.errors import NotFound
 from jobs.models import User
 from jobs.queries.people import sessions
-from jobs.queries.people.people import issuers_of, memberships
+from jobs.queries.people.people import issuers_of, memberships_of
 from webapp.accounts.forms import LinkForm
 from webapp.accounts.login import address_of, by_link
 from webapp.pages.shortcuts import Request, action, notify, page, redirect, render
@@ -25,11 +25,11 @@ from webapp.pages.shortcuts import Request, action, notify, page, redirect, rend
 def account(request: Request) -> HttpResponse:
     """Show the projects, roles, password, second factor and sessions of the current user."""
     context = {
-        "memberships": memberships(request.user),
+        "memberships": memberships_of(request.user),
         "has_password": request.user.has_usable_password(),
         "issuers": issuers_of(request.user),
         "has_second_factor": is_mfa_enabled(request.user, [Authenticator.Type.TOTP]),
-        "sessions": sessions.of_user(request.user, request.session.session_key),
+        "sessions": sessions.open_sessions(request.user, request.session.session_key),
     }
     return render(request, "people/account.html", context)
 

@@ -30,7 +30,7 @@ def people(request: Request) -> HttpResponse:
         else:
             return _show_link(request, made)
     is_totp = Q(authenticator__type=Authenticator.Type.TOTP)
-    rows = query.people().annotate(has_second_factor=Count("authenticator", filter=is_totp))
+    rows = query.people_with_projects().annotate(has_second_factor=Count("authenticator", filter=is_totp))
     context = {"rows": rows, "form": form}
     status = 422 if request.method == "POST" else 200
     return render(request, "people/list.html", context, status=status)

@@ -33,7 +33,7 @@ ROLE_HELP = {
 @page
 def projects(request: Request) -> HttpResponse:
     """List the projects that the user may see."""
-    return render(request, "people/projects/list.html", {"rows": queries.listed(request.user)})
+    return render(request, "people/projects/list.html", {"rows": queries.projects_with_counts(request.user)})
 
 
 @form_page
@@ -93,14 +93,14 @@ def settings_page(request: Request, row: Project, *, status: int = 200, **instea
             is_admin=request.user.is_superuser,
         ),
         "member_form": MemberForm(),
-        "quotas": QuotasForm.rows(quotas.shown(row)),
+        "quotas": QuotasForm.rows(quotas.quotas_out(row)),
         "quota_form": QuotasForm.of(row) if request.user.is_superuser else None,
         "network_form": NetworkForm.of(row) if request.user.is_superuser else None,
         "sandbox_minimum": installation.sandbox_minimum(),
-        "members": queries.members(row),
+        "members": queries.members_of(row),
         "may_manage": access.can(request.user, row, Action.MANAGE),
         "may_write": access.can(request.user, row, Action.WRITE),
-        "credentials": credentials.of_project(row),
+        "credentials": credentials.credentials_of_project(row),
         "credential_labels": LABELS,
         "roles": list(ROLE_HELP.items()),
         "crumbs": crumbs(("Projects", reverse("projects")), row.name),

@@ -25,7 +25,7 @@ def tokens(request: Request) -> HttpResponse:
         except Forbidden as error:
             form.add_error("scopes", error.message)
     status = 422 if request.method == "POST" else 200
-    context = {"rows": query.visible(request.user), "form": form, "now": clock.estimate()}
+    context = {"rows": query.visible_tokens(request.user), "form": form, "now": clock.estimate()}
     return render(request, "people/tokens/list.html", context, status=status)
 
 
@@ -50,7 +50,7 @@ def _create(request: Request, form: TokenForm) -> HttpResponse:
 @action
 def token_revoke(request: Request, token_id: int) -> HttpResponse:
     """Revoke a token."""
-    token = query.get(token_id)
+    token = query.get_token(token_id)
     actions.revoke(token, by=request.user)
     notify(request, f"Token {token.name or token.prefix} no longer works.")
     return redirect("tokens")

@@ -79,7 +79,7 @@ def _endpoint_page(request: Request, name: str, *, status: int = 200, **instead:
         "endpoint": row,
         "model": row.model,
         "address": prediction.address(),
-        "history": list(release_queries.of_endpoint(row)[:HISTORY_ROWS]),
+        "history": list(release_queries.releases_of_endpoint(row)[:HISTORY_ROWS]),
         "keeps_forms": keeps_forms,
         "followed": ",".join(f"#endpoint-{each}:outerMorph" for each in followed),
         "down_form": DownForm(),
@@ -102,8 +102,8 @@ def rollback_context(request: Request, row: Endpoint) -> dict[str, Any]:
 
 def _now(row: Endpoint) -> dict[str, Any]:
     """Return the replicas with their processes and requests of the last minute."""
-    asked = {replica.name: replica for replica in traffic.by_replica(row)}
-    shown = [queries.shown_replica(replica) for replica in queries.replicas_of(row)]
+    asked = {replica.name: replica for replica in traffic.traffic_by_replica(row)}
+    shown = [queries.replica_out(replica) for replica in queries.replicas_of(row)]
     replicas = [(replica, asked.get(replica.name), _processes(replica)) for replica in shown]
     return {"replicas": replicas, "count": queries.replica_counts([row]).get(row.pk)}
 
@@ -119,7 +119,7 @@ def _processes(replica: ReplicaOut) -> list[tuple[str, str, ModelProcess | None]
 
 def _first_request(row: Endpoint) -> dict[str, Any]:
     """Return how to send the first request, until there was one."""
-    if traffic.was_asked(row):
+    if traffic.has_traffic(row):
         return {"was_asked": True}
     version = row.production if not row.is_down else None
     example = tryout.example_body(version) if version is not None else ""

@@ -24,8 +24,8 @@ def gates(request: Request, name: str) -> HttpResponse:
     """Show the rules; save them as a new revision, or add a row to the form (`more=floors`)."""
     is_post = request.method == "POST"
     model = access.get_model(request.user, name, Action.APPROVE if is_post else Action.VIEW)
-    current = queries.shown(model)
-    task = versions.task(model)
+    current = queries.gates_out(model)
+    task = versions.task_of_model(model)
     metrics = measures.gate_metrics_for(task) if task is not None else list(measures.TEST_METRICS)
     more = request.POST.get("more", "")
     data = request.POST.copy() if is_post else None
@@ -42,7 +42,7 @@ def gates(request: Request, name: str) -> HttpResponse:
         except StaleState:
             stale = True
             # The answer shows the newer revision: saving again then replaces it knowingly.
-            data["revision"] = str(queries.shown(model).revision)
+            data["revision"] = str(queries.gates_out(model).revision)
         else:
             return redirect("model_gates", name)
     status = HTTPStatus.CONFLICT if stale else HTTPStatus.OK
@@ -53,9 +53,9 @@ def gates(request: Request, name: str) -> HttpResponse:
 
 def _save(request: Request, model: RegisteredModel, form: GatesForm, rules: GateRules) -> None:
     given = form.main.cleaned_data
-    before = queries.number_of(queries.current(model))
+    before = queries.revision_number(queries.current_revision(model))
     saved = gate_rules.change(model, rules, comment=given["comment"], seen=given["revision"], by=request.user)
-    number = queries.number_of(saved)
+    number = queries.revision_number(saved)
     if number == before:
         notify(request, "The gates are as they were; nothing was saved.", level="info")
     else:
@@ -63,7 +63,7 @@ def _save(request: Request, model: RegisteredModel, form: GatesForm, rules: Gate
 
 
 def _context(request: Request, model: RegisteredModel, form: GatesForm, *, stale: bool) -> dict[str, Any]:
-    current = queries.shown(model)
+    current = queries.gates_out(model)
     name = model.name
     return {
         "model": model,
@@ -72,7 +72,7 @@ def _context(request: Request, model: RegisteredModel, form: GatesForm, *, stale
         "form": form,
         "stale": stale,
         "may_edit": access.can(request.user, model.project, Action.APPROVE),
-        "history": queries.history(model),
+        "history": queries.gates_history(model),
         "crumbs": crumbs(("Models", reverse("models")), (name, reverse("model", args=[name])), "Gates"),
     }
 

@@ -37,7 +37,7 @@ VIEWS = {"inbox": "To decide", "open": "Open", "all": "All"}
 def approvals(request: Request) -> HttpResponse:
     """List the promotion requests: those that the user may decide, the open ones, or all."""
     view = valid_choice(request.GET.get("view"), list(VIEWS), "inbox")
-    rows = queries.for_lists(request.user)
+    rows = queries.promotions_for_lists(request.user)
     if view == "inbox":
         rows = rows.filter(pk__in=home.approvals_to_decide(request.user).values("pk"))
     elif view == "open":
@@ -46,7 +46,7 @@ def approvals(request: Request) -> HttpResponse:
     context = {
         "page": listed,
         # dict: a template looks up `tally.items` as a key first, which in a Counter is 0.
-        "rows": [(row, dict(Counter(gate.state for gate in gates.read(row)))) for row in listed.items],
+        "rows": [(row, dict(Counter(gate.state for gate in gates.read_gates(row)))) for row in listed.items],
         "view": view,
         "tabs": [
             (key, text, url("approvals", view="" if key == "inbox" else key)) for key, text in VIEWS.items()
@@ -77,8 +77,8 @@ def approval(request: Request, promotion_id: int) -> HttpResponse:
 def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
     user = request.user
     endpoint = endpoints.endpoint_of(row.model)
-    found = gates.read(row)
-    newest = gate_rules.number_of(gate_rules.current(row.model))
+    found = gates.read_gates(row)
+    newest = gate_rules.revision_number(gate_rules.current_revision(row.model))
     is_open = row.state in PromotionRequest.OPEN
     now = endpoint.production if row.stage == "production" else endpoint.staging
     champion = now if is_open else queries.replaced_version(row)
@@ -89,24 +89,24 @@ def _context(request: Request, row: PromotionRequest) -> dict[str, Any]:
         "champion": champion,
         "gates": [(gate, gates.next_step(gate)) for gate in found],
         "gate_rules": row.gate_revision,
-        "newer_gates": newest if newest != gate_rules.number_of(row.gate_revision) else None,
-        "open_gates": gates.not_evaluated(found),
+        "newer_gates": newest if newest != gate_rules.revision_number(row.gate_revision) else None,
+        "open_gates": gates.unevaluated_gates(found),
         "figures": figures,
         "computed_by": computed_by,
         "champion_is_measured": champion_is_measured,
         "evaluation_job": queries.evaluation_job(row),
         "package_changes": package_sets.changes_since(champion, row.version),
         "packages_are_known": champion is not None
-        and package_sets.are_known(champion)
-        and package_sets.are_known(row.version),
-        "thread": queries.thread(row),
+        and package_sets.has_known_packages(champion)
+        and package_sets.has_known_packages(row.version),
+        "thread": queries.decisions_of(row),
         "is_open": is_open,
         "is_live": is_open or row.state == PromotionRequest.State.APPROVED,
         "is_pending": row.state == PromotionRequest.State.PENDING,
         "why_not": deciders.decision_refusal(row, user) if is_open else None,
         "may_withdraw": is_open
         and (row.requested_by_id == user.pk or access.can(user, row.model.project, Action.MANAGE)),
-        "form": DecisionForm(open_gates=gates.not_evaluated(found)),
+        "form": DecisionForm(open_gates=gates.unevaluated_gates(found)),
         "crumbs": crumbs(("Approvals", reverse("approvals")), f"Request {row.pk}"),
     }
 
@@ -123,10 +123,10 @@ def _figures(
         Name and both values of each metric; `gates` or `code` if code made one of the versions; and whether
         the values of the champion are those of the gates.
     """
-    mine, theirs = versions.figures(row.version), versions.figures(champion) if champion else {}
+    mine, theirs = versions.metric_values(row.version), versions.metric_values(champion) if champion else {}
     computed_by, champion_is_measured = "", False
     if any(each and versions.measured_by_code(each.source_job) for each in (row.version, champion)):
-        measured = queries.measured(row)
+        measured = queries.measured_metrics(row)
         mine = measured.get("challenger", mine)
         if champion is not None and champion.pk == row.baseline_version_id and "champion" in measured:
             theirs, champion_is_measured = measured["champion"], True
@@ -147,7 +147,7 @@ def _decision_view(verb: str) -> Callable[..., HttpResponse]:
         # The page of a refused decision is at this address: it was reloaded.
         if request.method != "POST":
             return redirect("approval", promotion_id)
-        form = DecisionForm(request.POST, open_gates=gates.not_evaluated(gates.read(row)))
+        form = DecisionForm(request.POST, open_gates=gates.unevaluated_gates(gates.read_gates(row)))
         try:
             if not form.is_valid():
                 raise BadInput("The comment is too long, or an accepted gate is not open.")

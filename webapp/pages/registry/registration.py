@@ -18,7 +18,7 @@ from webapp.pages.shortcuts import Request, crumbs, form_page, notify, redirect,
 def register(request: Request, job_id: int, digest: str) -> HttpResponse:
     """Register an artifact of a job as a version of an existing model or of a new one."""
     job = access.get_job(request.user, job_id, Action.WRITE)
-    artifact = shown.artifacts([job, *job.children.all()]).filter(role="model", artifact=digest).last()
+    artifact = shown.newest_artifacts([job, *job.children.all()]).filter(role="model", artifact=digest).last()
     if artifact is None or job.project is None:
         raise NotFound(f"Job {job.pk} has no such model artifact.")
     names = registry.model_names(job.project)

@@ -52,7 +52,7 @@ def models(request: Request) -> HttpResponse:
 
 
 def _production_figures(endpoint: Endpoint) -> dict[str, float | None]:
-    return versions.figures(endpoint.production) if endpoint.production else {}
+    return versions.metric_values(endpoint.production) if endpoint.production else {}
 
 
 @form_page
@@ -91,16 +91,16 @@ def _model_page(request: Request, name: str, *, status: int = 200, **instead: An
         "endpoint": endpoint,
         "crumbs": crumbs(("Models", reverse("models")), name),
         "page": listed,
-        "rows": [(v, queries.stage_of(v, endpoint), versions.figures(v)) for v in listed.items],
+        "rows": [(v, queries.stage_of(v, endpoint), versions.metric_values(v)) for v in listed.items],
         "names": versions.metric_names(listed.items),
         "live_figures": _production_figures(endpoint),
-        "history": list(release_queries.of_endpoint(endpoint)[:HISTORY_ROWS]),
+        "history": list(release_queries.releases_of_endpoint(endpoint)[:HISTORY_ROWS]),
         "aliases": list(row.aliases.select_related("version").order_by("name")),
         "max_aliases": registry.MAX_ALIASES,
         "alias_form": AliasForm(versions=listed.items) if may_write and listed.items else None,
         "upload_form": UploadForm(code=_offered_code(request, row)) if may_write else None,
         "may_write": may_write,
-        "gates": gate_rules.shown(row),
+        "gates": gate_rules.gates_out(row),
         "may_edit_gates": access.can(request.user, row.project, Action.APPROVE),
         **rollback_context(request, endpoint),
         **instead,
@@ -112,7 +112,7 @@ def _offered_code(request: Request, row: RegisteredModel) -> list[CodeVersion]:
     """Return the newest code of the project; none for who may not have it executed."""
     if not access.can(request.user, row.project, Action.RUN_CODE):
         return []
-    return list(code_queries.listed(request.user, row.project).order_by("-pk")[:MAX_CODE])
+    return list(code_queries.versions_with_file_counts(request.user, row.project).order_by("-pk")[:MAX_CODE])
 
 
 @action

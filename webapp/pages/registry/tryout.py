@@ -33,7 +33,7 @@ def form_context(version: ModelVersion) -> dict[str, Any]:
     if not version.signature:
         return {"kind": "none"}
     signature = Signature.model_validate(version.signature)
-    profile = versions.profile(version)
+    profile = versions.dataset_profile(version)
     if signature.window is not None:
         return {"signature": signature, **_window_context(signature, signature.window, profile)}
     if signature.columns:
@@ -80,7 +80,7 @@ def _window_context(signature: Signature, window: InputWindow, profile: Profile 
 
 def positions_context(version: ModelVersion) -> dict[str, Any]:
     """Return the column at each position of the input, for `positions.html`."""
-    positions = vector_inputs.positions(version)
+    positions = vector_inputs.vector_positions(version)
     return {"positions": positions, "encodes_texts": any(p.word is not None for p in positions)}
 
 
@@ -140,9 +140,13 @@ def example_body(version: ModelVersion) -> str:
     """Return a valid request body, for the code examples; empty for an input that is too large to show."""
     context = form_context(version)
     if context["kind"] == "window":
-        return _example_of_window(context["signature"], versions.profile(version)) if context["text"] else ""
+        return (
+            _example_of_window(context["signature"], versions.dataset_profile(version))
+            if context["text"]
+            else ""
+        )
     if context["kind"] == "columns":
-        row = tryout_columns.example(context["signature"], versions.profile(version))
+        row = tryout_columns.example(context["signature"], versions.dataset_profile(version))
         return json.dumps({"instances": [row]}, ensure_ascii=False)
     text = context.get("text")
     return json.dumps({"instances": [json.loads(text)]}) if text else ""
@@ -178,7 +182,9 @@ def _instance(posted: QueryDict, version: ModelVersion, files: tryout_columns.Fi
     signature = Signature.model_validate(version.signature) if version.signature else None
     try:
         if signature is not None and signature.window is not None:
-            return tryout_windows.read(posted.get("instance", ""), signature, versions.profile(version))
+            return tryout_windows.read(
+                posted.get("instance", ""), signature, versions.dataset_profile(version)
+            )
         if signature is not None and 0 < len(signature.columns) <= MAX_COLUMNS:
             return tryout_columns.read(posted, signature, files)
         context = form_context(version)

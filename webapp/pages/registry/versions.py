@@ -89,14 +89,14 @@ def _head(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[str, 
         "model": row.model,
         "endpoint": endpoint,
         "stage": queries.stage_of(row, endpoint),
-        "single_person": queries.single_person(row),
+        "single_person": queries.was_approved_by_single_person(row),
         "may_write": access.can(request.user, row.model.project, Action.WRITE),
         "fine_tune_url": _fine_tune_url(request, row),
         "tabs": [
             (tab, label, url("version", name, number, tab="" if tab == "overview" else tab))
             for tab, label in TABS.items()
             # Only ensembles and quantizations have one.
-            if tab != "report" or model_reports.of_version(row, ("report",))
+            if tab != "report" or model_reports.reports_of_version(row, ("report",))
         ],
         "crumbs": crumbs(("Models", reverse("models")), (name, reverse("model", args=[name])), f"v{number}"),
     }
@@ -119,18 +119,20 @@ def _overview(request: Request, row: ModelVersion, endpoint: Endpoint) -> dict[s
     stages = [stage] if stage else []
     may_run = not row.needs_code or access.can(request.user, row.model.project, Action.RUN_CODE)
     return {
-        "test": versions.figures(row),
+        "test": versions.metric_values(row),
         "by_code": versions.measured_by_code(row.source_job),
-        "validation": versions.validation_figures(row),
-        "weighted_by": datasets.weight_of(row.source_job) if row.source_job is not None else "",
-        "links": [(link, _address(link, row, request.user)) for link in versions.chain(row, stages)],
+        "validation": versions.validation_metric_values(row),
+        "weighted_by": datasets.weight_column(row.source_job) if row.source_job is not None else "",
+        "links": [(link, _address(link, row, request.user)) for link in versions.lineage_chain(row, stages)],
         "requests": row.promotions.select_related("requested_by").order_by("-pk")[:10],
         "promotion_form": PromotionForm() if may_request and may_run else None,
         "may_run": may_run,
-        "about_variant": versions.about_variant(row),
+        "about_variant": versions.describe_variant(row),
         "checked": versions.validation_result(row),
-        "findings": model_reports.findings(model_reports.of_version(row, ("report", "evaluation"))),
-        "fine_tuned": base_versions.trained_from(row, request.user)[:MAX_FINE_TUNED],
+        "findings": model_reports.report_findings(
+            model_reports.reports_of_version(row, ("report", "evaluation"))
+        ),
+        "fine_tuned": base_versions.versions_trained_from(row, request.user)[:MAX_FINE_TUNED],
         **tryout.positions_context(row),
     }
 
@@ -167,10 +169,10 @@ def _evaluation(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> di
 
 
 def _newest_report(row: ModelVersion, role: str) -> dict[str, Any]:
-    for stored in model_reports.of_version(row, (role,)):
+    for stored in model_reports.reports_of_version(row, (role,)):
         return {
-            "report": model_reports.read(stored),
-            "members": model_reports.members(stored),
+            "report": model_reports.read_report(stored),
+            "members": model_reports.members_of_report(stored),
             "by_code": versions.measured_by_code(stored.job),
         }
     return {"report": None}
@@ -216,7 +218,7 @@ def _use(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str,
 
 
 def _card(request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
-    base = next((link for link in versions.chain(row) if link.kind == "fine-tuned from"), None)
+    base = next((link for link in versions.lineage_chain(row) if link.kind == "fine-tuned from"), None)
     return {
         "card_form": CardForm(initial={"card": row.card, "seen": row.card_digest}),
         "base": base,
@@ -225,7 +227,7 @@ def _card(request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str,
 
 
 def _files(_request: Request, row: ModelVersion, _endpoint: Endpoint) -> dict[str, Any]:
-    return {"files": versions.files(row)}
+    return {"files": versions.source_artifacts(row)}
 
 
 _TAB_CONTEXT = {

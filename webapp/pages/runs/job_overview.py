@@ -81,26 +81,26 @@ def context(request: Request, row: Job) -> dict[str, Any]:
     # A search's own metrics repeat its chosen candidate's; so do those of an ensemble of chosen trials.
     own = [row] if row.facts.evaluates else []
     members = [*own, *row.children.evaluating()]
-    candidates = [entry for member in members if (entry := evaluations.summary(member))]
-    made = versions.by_job(request.user, [member.pk for member in members])
+    candidates = [entry for member in members if (entry := evaluations.summarize_candidate(member))]
+    made = versions.versions_by_job(request.user, [member.pk for member in members])
     registered = [version for each in made.values() for version in each]
     return {
         "by_code": versions.measured_by_code(row),
         "candidates": [entry | {"versions": made.get(entry["job"].pk, [])} for entry in candidates],
         "has_versions": bool(registered),
-        "to_request": versions.never_requested(registered),
-        "validated": versions.validated_by(request.user, row),
-        "best_single": retrained_models.best(row),
+        "to_request": versions.unrequested_candidates(registered),
+        "validated": versions.validated_version(request.user, row),
+        "best_single": retrained_models.best_retrained(row),
         "environment_lines": external_search.environment_of(row),
-        "dry_build": dry_builds.of_job(row),
-        "loading": code_data.of_job(row),
-        "installation": package_installs.of_job(row),
+        "dry_build": dry_builds.dry_build_of_job(row),
+        "loading": code_data.code_data_of_job(row),
+        "installation": package_installs.install_of_job(row),
         "chosen": row.payload.chosen_trials(),
         "hyperparameters": row.payload.hyperparameters(),
-        "weighted_by": datasets.weight_of(row),
+        "weighted_by": datasets.weight_column(row),
         "training": None if runs_script(row) else _training(row),
         "reported": row.results.metrics.get("reported", {}),
-        "findings": model_reports.findings(model_reports.of_job(row, ("report",))),
+        "findings": model_reports.report_findings(model_reports.reports_of_job(row, ("report",))),
         "chosen_epoch": retraining.chosen_epoch(row),
         **(_search_context(request, row) if row.facts.has_trials else {}),
     }
@@ -111,14 +111,14 @@ def _training(row: Job) -> TrainResult | None:
 
 
 def _search_context(request: Request, row: Job) -> dict[str, Any]:
-    found = answer.of_search(row) if answer.is_over(row) else None
+    found = answer.answer_of_search(row) if answer.is_over(row) else None
     may_run = sandboxes.may_run(request.user, row)
     if found is None or found.best is None:
         best = outcomes.best_trials(row, limit=1).prefetch_related("executions").first()
-        ranked = answer.ranked_trial(best) if best is not None else None
+        ranked = answer.ranked_trial_out(best) if best is not None else None
         return {
             "answer": None,
-            "templates_tried": templates_tried.of_search(row),
+            "templates_tried": templates_tried.template_results(row),
             "ranked": ranked,
             "tied": _tied(row, ranked),
             **_next_steps(request, row, ranked, may_run=may_run),
@@ -140,18 +140,18 @@ def _search_context(request: Request, row: Job) -> dict[str, Any]:
 
 
 def _tied(row: Job, best: RankedTrialOut | None) -> list[int]:
-    return outcomes.tied_with(row, best.number) if best is not None else []
+    return outcomes.trials_tied_with(row, best.number) if best is not None else []
 
 
 def _next_steps(request: Request, row: Job, best: RankedTrialOut | None, *, may_run: bool) -> dict[str, Any]:
     """Return the model that was made of the best trial, and whether it can be made now."""
     if best is None:
         return {}
-    training = retrained_models.of_trial(row, best.number)
+    training = retrained_models.retrained_step(row, best.number)
     made = None
     if training is not None:
         digest = retrained_models.model_digest(training)
-        registered = versions.by_artifact(request.user, [digest]).get(digest, []) if digest else []
+        registered = versions.versions_by_artifact(request.user, [digest]).get(digest, []) if digest else []
         made = BestModel(training, digest, registered)
     may_train = may_run and row.experiment_id is not None
     return {

@@ -49,7 +49,7 @@ SYSTEM_TITLES = {
 
 def names(row: Job) -> list[str]:
     """Return the names of a job's tabs."""
-    roles = {each.role for each in model_reports.of_job(row)}
+    roles = {each.role for each in model_reports.reports_of_job(row)}
     hidden = {tab for tab, role in REPORT_TABS.items() if role not in roles}
     if row.revision is None:
         hidden.add("spec")
@@ -128,7 +128,7 @@ def _layers_tab(request: Request, row: Job) -> dict[str, Any]:
 
 def _chosen_report(request: Request, row: Job, role: str) -> dict[str, Any]:
     """Return the reports of a role of a job and its steps, and the one of the job `?of=`."""
-    found = model_reports.of_job(row, (role,))
+    found = model_reports.reports_of_job(row, (role,))
     which = request.GET.get("of")
     current = next((each for each in found if str(each.job.pk) == which), found[0] if found else None)
     if current is None:
@@ -136,20 +136,20 @@ def _chosen_report(request: Request, row: Job, role: str) -> dict[str, Any]:
     return {
         "reports": found,
         "current": current,
-        "report": model_reports.read(current),
-        "members": model_reports.members(current),
+        "report": model_reports.read_report(current),
+        "members": model_reports.members_of_report(current),
         "by_code": versions.measured_by_code(current.job),
     }
 
 
 def _artifacts_tab(request: Request, row: Job) -> dict[str, Any]:
-    made = [shown.artifact(each) for each in shown.artifacts([row, *row.children.all()])]
-    became = versions.by_artifact(request.user, [each["digest"] for each in made])
+    made = [shown.artifact_out(each) for each in shown.newest_artifacts([row, *row.children.all()])]
+    became = versions.versions_by_artifact(request.user, [each["digest"] for each in made])
     return {"artifacts": [(each, became.get(each["digest"], [])) for each in made]}
 
 
 def _attempts_tab(_request: Request, row: Job) -> dict[str, Any]:
-    return {"attempts": list(shown.attempts(row).order_by("-number")[:100])}
+    return {"attempts": list(shown.attempts_with_trials(row).order_by("-number")[:100])}
 
 
 def _spec_tab(_request: Request, row: Job) -> dict[str, Any]:

@@ -53,7 +53,7 @@ COMMANDS = {
 @page
 def jobs(request: Request) -> HttpResponse:
     """List the jobs that the user may see."""
-    rows = shown.for_lists(access.visible_jobs(request.user))
+    rows = shown.jobs_for_lists(access.visible_jobs(request.user))
     state = valid_choice(request.GET.get("state"), [str(s) for s in JobState], "")
     kind = valid_choice(request.GET.get("kind"), public_names(), "")
     # Unless filtered by kind, children are shown on their root's page alone, profiles on their data set's.
@@ -67,7 +67,7 @@ def jobs(request: Request) -> HttpResponse:
         "page": listed,
         "rows": [
             (each, detail, outcomes.objective_of(each).metric if each.facts.has_trials else "")
-            for each, detail in zip(listed.items, shown.details(listed.items), strict=True)
+            for each, detail in zip(listed.items, shown.jobs_out(listed.items), strict=True)
         ],
         "states": [str(s) for s in JobState],
         "kinds": public_names(),
@@ -103,9 +103,9 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
     if row.parent is not None:
         trail.append((row.parent.title or f"Job {row.parent_id}", reverse("job", args=[row.parent_id])))
     here = reverse("job", args=[row.pk])
-    detail = shown.detail(row)
+    detail = shown.job_out(row)
     unregistered = _unregistered(row, detail.results)
-    lost = restarts.of_job(row)
+    lost = restarts.restarts_of_job(row)
     may_write = access.can(request.user, row.project, Action.WRITE)
     may_run = sandboxes.may_run(request.user, row)
     # The file of a script is registered without its code.
@@ -126,7 +126,7 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "may_write": may_write,
         "may_run": may_run,
         "may_register": may_register,
-        "sandbox": sandboxes.shown(row),
+        "sandbox": sandboxes.sandbox_of_job(row),
         "commands": _commands(row) - (set() if may_run else RUNNING_AGAIN),
         "may_kill_runner": settings.TRAINYARD_DEMO
         and row.state in (JobState.STARTING, JobState.RUNNING)
@@ -138,10 +138,10 @@ def _context(request: Request, row: Job) -> dict[str, Any]:
         "is_search": row.facts.has_trials,
         "runs_script": runs_script,
         "unit": "step" if runs_script else "epoch",
-        "lost_work": lost_work.of_pause(row) if may_write else None,
+        "lost_work": lost_work.work_lost_by_pause(row) if may_write else None,
         "has_checkpoints": row.facts.has_trials or row.facts.trains,
         "has_begun": row.started is not None,
-        "place": queue.place_of(row),
+        "place": queue.queue_position(row),
         "later_steps": list(dict.fromkeys(step.kind for step in detail.steps if step.state is None)),
         "notes": len(lost) + _notes(row, detail.results, waits=bool(detail.why_waiting)),
         **(_search_context(row, may_run=may_run) if row.facts.has_trials else {}),
@@ -162,13 +162,13 @@ def _notes(row: Job, results: ResultsOut, *, waits: bool) -> int:
 
 
 def _search_context(row: Job, *, may_run: bool) -> dict[str, Any]:
-    reasons = waiting.reasons(row)
+    reasons = waiting.waiting_reasons(row)
     search, ranking = outcomes.search_of(row), outcomes.pareto_front(row)
     best = outcomes.best_trials(row, limit=1).first()
     counts = trials.trial_counts(row)
     scores = ranking.scores.get(best.pk, ()) if best is not None else ()
     return {
-        "phases": phases.of_search(row),
+        "phases": phases.phases_of_search(row),
         "counts": [(state, count) for state, count in counts.items() if count],
         "trials_run": bool(counts.get(TrialState.RUNNING)),
         "has_begun": any(count for state, count in counts.items() if state != TrialState.QUEUED),
@@ -177,7 +177,7 @@ def _search_context(row: Job, *, may_run: bool) -> dict[str, Any]:
             for reason in dict.fromkeys(reasons.values())
         ],
         "best": best,
-        "scoring": scoring.of_search(row),
+        "scoring": scoring.scoring_of_search(row),
         "may_finish": best is not None
         and row.desired in (Desired.RUNNING, Desired.PAUSED)
         and trials.accepts_trials(row),

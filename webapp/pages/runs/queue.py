@@ -15,7 +15,7 @@ from webapp.pages.shortcuts import Request, action, notify, page, redirect_back,
 @page
 def queue(request: Request) -> HttpResponse:
     """List the waiting jobs and those that hold slots."""
-    context = {"waiting": query.waiting(request.user), "holding": query.holding(request.user)}
+    context = {"waiting": query.waiting_jobs(request.user), "holding": query.active_jobs(request.user)}
     return render(request, "runs/queue.html", context, partial="live")
 
 

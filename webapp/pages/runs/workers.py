@@ -16,17 +16,19 @@ from webapp.pages.shortcuts import Request, action, crumbs, is_partial, notify, 
 @page
 def workers(request: Request) -> HttpResponse:
     """Show the pools with their workers."""
-    return render(request, "runs/workers/list.html", {"pools": query.pools(request.user)}, partial="live")
+    return render(
+        request, "runs/workers/list.html", {"pools": query.pools_with_workers(request.user)}, partial="live"
+    )
 
 
 @page
 def worker(request: Request, worker_id: int) -> HttpResponse:
     """Show one worker: its attempts, devices and library versions."""
-    views = [view for pool in query.pools(request.user) for view in pool.workers]
+    views = [view for pool in query.pools_with_workers(request.user) for view in pool.workers]
     view = next((each for each in views if each.worker.pk == worker_id), None)
     if view is None:
         return _gone(request, worker_id, views)
-    built = list(environments.on_worker(view.worker))
+    built = list(environments.environments_on_worker(view.worker))
     context = {
         "view": view,
         "environments": built,
@@ -40,7 +42,7 @@ def _gone(request: Request, worker_id: int, others: list[query.WorkerView]) -> H
     """Show that a worker has left the installation; an open page of it is reloaded and asks no more."""
     if is_partial(request):
         return HttpResponse(status=HTTPStatus.NO_CONTENT, headers={"HX-Refresh": "true"})
-    row = query.get(worker_id)
+    row = query.get_worker(worker_id)
     context = {
         "worker": row,
         "restarted": next((each.worker for each in others if each.worker.name == row.name), None),
@@ -70,7 +72,7 @@ def worker_enable(request: Request, worker_id: int) -> HttpResponse:
 
 def _worker(request: Request, worker_id: int) -> Worker:
     access.require_admin(request.user)
-    return query.get(worker_id)
+    return query.get_worker(worker_id)
 
 
 urls = [

@@ -49,7 +49,7 @@ def deletion(request: Request, deletable: str, target: int) -> HttpResponse:
             return _delete(request, row)
         except InUse:
             pass  # the page names what prevents it
-    preview = queries.preview(row)
+    preview = queries.preview_out(row)
     context = {
         "preview": preview,
         "referrers": [(each, _link(each)) for each in preview.referrers],

@@ -12,9 +12,9 @@ from webapp.pages.shortcuts import Request, page, render
 @page
 def storage(request: Request) -> HttpResponse:
     """Show bytes by project and kind, and the deletions that the user may undo."""
-    shown = queries.storage(request.user)
+    shown = queries.storage_of_user(request.user)
     deleted = paging.page_of(
-        deletions.restorable(request.user), cursor=request.GET.get("cursor"), order="-pk"
+        deletions.restorable_deletions(request.user), cursor=request.GET.get("cursor"), order="-pk"
     )
     context = {
         "storage": shown,

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from jobs.models import Experiment
-from jobs.queries.experiments.experiments import Difference, differences
+from jobs.queries.experiments.experiments import Difference, spec_differences
 from jobs.spec.experiment import ExperimentSpec
 
 Json = dict[str, Any]
@@ -45,8 +45,8 @@ def changes(saved: Json, mine: Json) -> list[Difference]:
     The order of a search space and empty parts of a spec are not listed.
     """
     return [
-        *differences(_without_spec(saved), _without_spec(mine)),
-        *differences(_spec(saved), _spec(mine)),
+        *spec_differences(_without_spec(saved), _without_spec(mine)),
+        *spec_differences(_spec(saved), _spec(mine)),
     ]
 
 

@@ -31,7 +31,7 @@ def name_of(version: ModelVersion) -> str:
 
 def _label(version: ModelVersion, project: Project) -> str:
     figures = [
-        f"{name} {value:.4g}" for name, value in versions.figures(version).items() if value is not None
+        f"{name} {value:.4g}" for name, value in versions.metric_values(version).items() if value is not None
     ]
     home = version.model.project
     places = [home.name] if home != project else []
@@ -49,7 +49,7 @@ def started(spec: Json, profile: Profile | None, base: ModelVersion) -> Json:
     if profile is None:
         return made
     found = fine_tuning_checks.problems(
-        ExperimentSpec.model_validate(made), profile, base_versions.described(base)
+        ExperimentSpec.model_validate(made), profile, base_versions.describe_base(base)
     )
     if not any(problem.pointer == "/model/args/head" for problem in found):
         return made

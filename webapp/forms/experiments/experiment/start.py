@@ -120,7 +120,8 @@ def context_for_browser(user: User, project: Project) -> Json:
         "project": project.slug,
         "names": newest_names(project),
         "datasets": [
-            _dataset(dataset) for dataset in datasets.listed(user, project, profiles=True).order_by("slug")
+            _dataset(dataset)
+            for dataset in datasets.datasets_with_versions(user, project, profiles=True).order_by("slug")
         ],
         "variants": {pointer: _variant(variant) for pointer, variant in VARIANTS.items()},
         "fitFields": sorted(SEARCHABLE_FIT_FIELDS),
@@ -147,7 +148,7 @@ def context_for_browser(user: User, project: Project) -> Json:
         "baseVersions": fine_tuning.offered(user, project),
         "code": {
             "mayRun": access.can(user, project, access.Action.RUN_CODE),
-            "versions": [_code(version, loaded) for version in code.newest(project, NEWEST_CODE)],
+            "versions": [_code(version, loaded) for version in code.newest_versions(project, NEWEST_CODE)],
             "unused": CODE.unused,
         },
         "searches": _searches(project),
@@ -172,7 +173,7 @@ def _code(version: CodeVersion, loaded: Mapping[str, DatasetVersion]) -> Json:
                 "entry": entry.name if names.count(entry.name) == 1 else f"{entry.path}:{entry.name}",
                 "arguments": [
                     {"name": argument.name, "default": argument.default}
-                    for argument in dry_builds.fields_of(entry)
+                    for argument in dry_builds.fields_of_entry(entry)
                 ],
             }
             for entry in entries
@@ -243,11 +244,11 @@ def initial_data(
     user: User, project: Project, slug: str, number: str
 ) -> tuple[str, int | None, Profile | None]:
     """Return the data set of a new form: the requested one, else digits, else one that is ready."""
-    rows = datasets.listed(user, project).order_by("slug")
+    rows = datasets.datasets_with_versions(user, project).order_by("slug")
     known = {dataset.slug: dataset for dataset in rows}
     ready = [name for name, dataset in known.items() if any(v.state == READY for v in dataset.versions.all())]
     selected = slug if slug in known else next((s for s in ("digits", *ready) if s in known), "digits")
-    version = datasets.with_profile(
+    version = datasets.find_version(
         project, selected, int(number) if number.isdecimal() and len(number) < 10 else None
     )
     if version is None:
