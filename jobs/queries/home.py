@@ -130,12 +130,12 @@ def _running_job(job: Job) -> Running:
 def sparkline_points(values: list[float], width: float = 96, height: float = 24) -> str:
     """Return the points of a sparkline, for an SVG polyline.
 
-    >>> spark([1.0, 3.0, 2.0], width=10, height=4)
+    >>> sparkline_points([1.0, 3.0, 2.0], width=10, height=4)
     '0.0,4.0 5.0,0.0 10.0,2.0'
 
     A single value is a dot: a line of no length with round ends.
 
-    >>> spark([1.0], width=10, height=4)
+    >>> sparkline_points([1.0], width=10, height=4)
     '5.0,2.0 5.0,2.0'
     """
     if not values:

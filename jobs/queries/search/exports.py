@@ -25,7 +25,7 @@ FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 def csv_cell(value: Any) -> Cell:
     """Return a value for a spreadsheet. A text that it would evaluate as a formula is quoted.
 
-    >>> cell("=1+1"), cell(-1.5), cell(True)
+    >>> csv_cell("=1+1"), csv_cell(-1.5), csv_cell(True)
     ("'=1+1", -1.5, 'true')
     """
     if isinstance(value, bool):

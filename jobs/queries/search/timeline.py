@@ -139,7 +139,7 @@ def _end_or_infinity(moment: float | None) -> float:
 def assign_lanes(spans: Sequence[Span]) -> list[int]:
     """Return a lane for each span: the first lane of its worker without an overlapping span.
 
-    >>> lanes([(1, 0.0, 5.0), (1, 2.0, 3.0), (1, 4.0, 6.0), (2, 0.0, 1.0)])
+    >>> assign_lanes([(1, 0.0, 5.0), (1, 2.0, 3.0), (1, 4.0, 6.0), (2, 0.0, 1.0)])
     [0, 1, 1, 0]
     """
     free_at: dict[int, list[float]] = defaultdict(list)
