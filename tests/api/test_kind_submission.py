@@ -1,10 +1,11 @@
 """Jobs without an experiment: a kind must allow them explicitly."""
 
-from typing import Any
-
 import pytest
 
+from jobs.actions.runs.kind_submission import submit_kind
+from jobs.errors import BadInput, Forbidden
 from jobs.kinds import KINDS
+from jobs.kinds.inputs import submittable_kinds
 from jobs.models import Job
 from tests.people import People, browser_of, make_people
 
@@ -14,22 +15,25 @@ def people(db: None) -> People:
     return make_people()
 
 
-def submitted(people: People, kind: str, by: str = "member") -> Any:
-    body = {"kind": kind, "project": "yard", "payload": {}}
-    return browser_of(getattr(people, by)).post("/api/v1/jobs", body, content_type="application/json")
-
-
 @pytest.mark.parametrize("kind", [*KINDS, "export", "nonsense"])
-def test_kinds_cannot_be_submitted_without_an_experiment_by_default(people: People, kind: str) -> None:
-    answer = submitted(people, kind)
-    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/kind")
-    assert browser_of(people.member).get(f"/jobs/new/{kind}").status_code == 404
+def test_a_kind_refuses_submission_unless_it_allows_it(people: People, kind: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        submit_kind(people.project, kind, {}, by=people.member)
+    assert [problem.pointer for problem in refused.value.problems] == ["/kind"]
+
+
+def test_permission_is_checked_before_the_kind(people: People) -> None:
+    with pytest.raises(Forbidden):
+        submit_kind(people.project, "search", {}, by=people.viewer)
+
+
+def test_neither_route_nor_form_exist_without_a_kind_that_allows_submission(people: People) -> None:
+    assert not submittable_kinds()
+    browser = browser_of(people.member)
+    body = {"kind": "search", "project": "yard", "payload": {}}
+    assert browser.post("/api/v1/jobs", body, content_type="application/json").status_code == 405
+    assert browser.get("/jobs/new/search").status_code == 404
     assert not Job.objects.exists()
-
-
-@pytest.mark.parametrize(("by", "status"), [("viewer", 403), ("stranger", 404)])
-def test_permissions_are_checked_before_the_kind(people: People, by: str, status: int) -> None:
-    assert submitted(people, "search", by).status_code == status
 
 
 def test_external_searches_are_listed_as_searches_and_future_kinds_are_empty(people: People) -> None:

@@ -166,7 +166,6 @@ POST /api/v1/jobs/<int:job_id>/trials/<int:number>/train
 POST /api/v1/jobs/<int:job_id>/trials/<int:number>/continue
 POST /api/v1/jobs/<int:job_id>/repeat
 POST /api/v1/jobs/<int:job_id>/narrow
-POST /api/v1/jobs
 PATCH /api/v1/jobs/<int:job_id>
 POST /api/v1/jobs/<int:job_id>/<command>
 POST /api/v1/models
@@ -301,7 +300,6 @@ POST /api/v1/promotions/<promotion_id>/approve
 GET POST PUT PATCH DELETE /api/v1/
 GET POST /login/<str:secret>
 GET /docs/<path:name>
-GET POST /jobs/new/<slug:kind>
 POST /jobs/<int:job_id>/kill-runner
 POST /models/<slug:name>/aliases/<slug:alias>/delete
 POST /models/<slug:name>/versions/<int:number>/predict

@@ -1,5 +1,6 @@
 """The markup of components that several pages share."""
 
+from django import forms
 from django.template import Context, Template
 
 from tests.markup import squeezed
@@ -39,3 +40,27 @@ def test_a_bar_that_counts_later_steps_too_says_so() -> None:
     assert "55 % of all steps" in bar and "22 of 24 executions" in bar
     alone = shown("{% progress given %}", given={**searched, "fraction": 22 / 24})
     assert "of all steps" not in alone
+
+
+def a_select(*choices: tuple[str, str]) -> str:
+    class Form(forms.Form):
+        pool = forms.ChoiceField(choices=choices, label="Pool", help_text="Where it runs.")
+
+    return shown("{% field form.pool %}", form=Form())
+
+
+def test_a_select_with_one_choice_is_text_that_posts_the_choice() -> None:
+    one = a_select(("gpu", "GPU <box>"))
+    assert "<select" not in one and "<label" not in one
+    assert '<input type="hidden" name="pool" id="id_pool" value="gpu" >' in one
+    assert ">GPU &lt;box&gt;</div>" in one and "Where it runs." in one
+    several = a_select(("gpu", "GPU"), ("cpu", "CPU"))
+    assert several.count("<option") == 2 and '<label class="form-label required" for="id_pool" >' in several
+
+
+def test_a_project_is_chosen_only_among_several() -> None:
+    one, two = ({"slug": name, "name": name.title()} for name in ("first", "second"))
+    alone = shown('{% include "components/project_choice.html" %}', projects=[one])
+    assert 'name="project" value="first"' in alone and "<select" not in alone and ">First</div>" in alone
+    both = shown('{% include "components/project_choice.html" %}', projects=[one, two], chosen="second")
+    assert both.count("<option") == 2 and '<option value="second" selected >' in both

@@ -313,7 +313,10 @@ def _with_job(item: Problem) -> str:
 
 @register.inclusion_tag("components/field.html")
 def field(bound: BoundField, *, hint: str = "", wide: bool = False) -> dict[str, Any]:
-    """Show a form field with its label, help and errors, linked for screen readers."""
+    """Show a form field with its label, help and errors, linked for screen readers.
+
+    A select with one choice is shown as text, beside a hidden input that posts the choice.
+    """
     base = getattr(bound.field.widget, "input_type", "")
     kind = "form-check-input" if base in ("checkbox", "radio") else "form-control"
     kind = "form-select" if base == "select" else kind
@@ -329,7 +332,18 @@ def field(bound: BoundField, *, hint: str = "", wide: bool = False) -> dict[str,
         "hint": hint or bound.help_text,
         "check": base == "checkbox",
         "wide": wide,
+        "only": _only_choice(bound) if base == "select" else None,
     }
+
+
+def _only_choice(bound: BoundField) -> tuple[str, str] | None:
+    """Return the value and the label of a select's choice if it has exactly one."""
+    widget = bound.field.widget
+    choices = [] if widget.allow_multiple_selected else list(widget.choices)
+    if len(choices) != 1 or isinstance(choices[0][1], list | tuple):
+        return None
+    value, label = choices[0]
+    return str(value), str(label)
 
 
 @register.inclusion_tag("components/text_input.html")

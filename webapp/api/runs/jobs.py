@@ -17,6 +17,7 @@ from jobs.answers.runs.metrics import MetricsOut
 from jobs.answers.runs.results import ArtifactOut
 from jobs.errors import BadInput, Forbidden
 from jobs.kinds import public_names
+from jobs.kinds.inputs import submittable_kinds
 from jobs.models.sessions import stored_key
 from jobs.queries.experiments.plan import resource_warnings
 from jobs.queries.runs import events as event_log
@@ -137,13 +138,15 @@ def list_jobs(request: HttpRequest, filters: Query[JobFilter], paging: Query[Pag
     return paginate_bulk(Page[JobOut], rows, paging, queries.jobs_out)
 
 
-@router.post("/jobs", response={202: JobOut})
-@idempotent
 def create_job(request: HttpRequest, body: JobIn) -> Status[JobOut]:
     """Queue a job that needs no experiment. Only some kinds allow this."""
     who = actor(request)
     project = access.get_project(who, body.project, Action.WRITE)
     return Status(202, queries.job_out(submit_kind(project, body.kind, body.payload, by=who)))
+
+
+if submittable_kinds():  # otherwise it could only refuse
+    router.post("/jobs", response={202: JobOut})(idempotent(create_job))
 
 
 @router.get("/jobs/{int:job_id}", response=JobOut)

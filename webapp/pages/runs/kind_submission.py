@@ -37,4 +37,5 @@ def new(request: Request, kind: str) -> HttpResponse:
     return render(request, "runs/kind_submission.html", context, status=422 if form.errors else 200)
 
 
-urls = [path("jobs/new/<slug:kind>", new, name="job_new")]
+# Without such kinds there is no form to show.
+urls = [path("jobs/new/<slug:kind>", new, name="job_new")] if submittable_kinds() else []

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from workers.engine.compiled.timing_results import StepMode
+from workers.engine.models.keras_private import layers_inside
 
 MAX_TIME_RATIO = 0.9
 """A mode replaces the default only if it takes less than this share of the time.
@@ -35,7 +36,7 @@ def estimate_step_mode(model: Any, rows: int) -> StepMode:
     # Many steps per call avoid the Python between steps. On CPU, however, convolutions take up to three times
     # as long inside a compiled loop (jax-ml/jax #12868), which costs more once they compute for longer than
     # that Python takes.
-    flops = rows * sum(_convolution_flops(layer) for layer in model._flatten_layers(include_self=False))
+    flops = rows * sum(_convolution_flops(layer) for layer in layers_inside(model, include_self=False))
     return "one" if jax.default_backend() == "cpu" and flops > SMALL_STEP_FLOPS else "many"
 
 

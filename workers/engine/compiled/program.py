@@ -18,6 +18,7 @@ from workers.engine.compiled.timing_results import STEP_MODE, StepMode, TimingRe
 from workers.engine.compiled.traced_hyperparameters import find_traced_hyperparameters
 from workers.engine.compiled.training_time import CallLength, TrainingTime
 from workers.engine.compiled.vmapped import VmappedProgram
+from workers.engine.models.keras_private import build_metrics
 from workers.engine.models.optimizer import ensure_built
 
 log = logging.getLogger(__name__)
@@ -44,8 +45,7 @@ class Program:
     def __init__(self, model: Any, batch: tuple[Array, Array, Array], key: str) -> None:
         self.model = model
         ensure_built(model)
-        # Keras creates the metrics' variables before the first step of `fit`; this is what `fit` calls.
-        model._symbolic_build(data_batch=batch)
+        build_metrics(model, batch)
         model.reset_metrics()
         self._initial_metrics = [np.array(variable.value) for variable in model.metrics_variables]
         self._traced = find_traced_hyperparameters(model)

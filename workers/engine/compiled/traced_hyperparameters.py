@@ -13,6 +13,7 @@ import jax
 import keras
 
 from workers.engine.arrays import Array
+from workers.engine.models.keras_private import layers_inside
 from workers.engine.models.optimizer import RATE_FACTOR, unwrap_optimizer
 
 TRACED_OPTIMIZER_ARGUMENTS = ("weight_decay", "momentum")
@@ -104,7 +105,7 @@ class TracedKeepProbability:
 def find_traced_hyperparameters(model: Any) -> tuple[TracedHyperparameter, ...]:
     """Return the hyperparameters of a compiled model that can be traced. Equal models have the same order."""
     # By exact type: a layer derived from Dropout, such as SpatialDropout2D, draws another mask.
-    layers = [layer for layer in model._flatten_layers() if type(layer) is keras.layers.Dropout]
+    layers = [layer for layer in layers_inside(model) if type(layer) is keras.layers.Dropout]
     dropouts = [layer for layer in layers if layer.rate > 0]
     found: list[TracedHyperparameter] = [
         TracedKeepProbability(layer) for layer in dropouts if layer.noise_shape is None

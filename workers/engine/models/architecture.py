@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from jobs.messages.reports.model_summary import GraphNode
+from workers.engine.models import keras_private
 from workers.engine.models.graph import graph_of
 
 MAX_NODES = 20_000
@@ -68,7 +69,7 @@ def _operations(model: Any) -> list[Any]:
 def _calls(model: Any) -> dict[int, list[Any]]:
     """Return the calls of each operation inside a model, by the id of the operation."""
     found: dict[int, list[Any]] = {}
-    for nodes in getattr(graph_of(model), "_nodes_by_depth", {}).values():
+    for nodes in keras_private.calls_by_depth(graph_of(model)):
         for node in nodes:
             found.setdefault(id(node.operation), []).append(node)
     return found
@@ -100,7 +101,7 @@ def _inputs(calls: list[Any], index: dict[int, int]) -> Iterator[int]:
     for call in calls:
         for tensor in call.input_tensors:
             # The input of a nested model belongs to the model around it.
-            source = index.get(id(tensor._keras_history.operation))
+            source = index.get(id(keras_private.operation_of(tensor)))
             if source is not None:
                 yield source
 

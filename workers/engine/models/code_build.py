@@ -6,14 +6,12 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras.src.trainers import compile_utils
-from keras.src.utils.naming import to_snake_case
 
 from jobs.spec.checks.dry_build import DataShape, Output
 from jobs.spec.space.search_space import Values
 from workers.engine.arrays import Array
 from workers.engine.errors import CodeBuildFailure, WrongShape
-from workers.engine.models import own_code
+from workers.engine.models import keras_private, own_code
 from workers.engine.models.graph import graph_of
 from workers.engine.models.own_code import calling
 
@@ -214,7 +212,7 @@ def _ends_linear(model: Any) -> bool:
     graph = graph_of(model)
     if not getattr(graph, "outputs", None):
         return False
-    activation = getattr(graph.outputs[0]._keras_history[0], "activation", None)
+    activation = getattr(keras_private.operation_of(graph.outputs[0]), "activation", None)
     return activation is keras.activations.linear
 
 
@@ -225,25 +223,26 @@ def _takes_one_hot(model: Any, width: int) -> bool:
     if _is_of_keras(model.loss):
         name = _name_of(model.loss)
         return not name.startswith("sparse") and name not in ("crossentropy", "ce")
-    metrics = getattr(model._compile_metrics, "_user_metrics", None) or ()
-    return any(_name_of(metric).startswith(("categorical", "top_k_categorical")) for metric in metrics)
+    metrics, _ = keras_private.metrics_given(model)
+    return any(_name_of(metric).startswith(("categorical", "top_k_categorical")) for metric in metrics or ())
 
 
 def _name_of(part: Any) -> str:
     """Return the name of a loss or metric in snake case."""
     name = part if isinstance(part, str) else getattr(part, "__name__", type(part).__name__)
-    return str(to_snake_case(name))
+    return str(keras_private.to_snake_case(name))
 
 
 def copy_compilation(model: Any, target: Any) -> None:
     """Compile `target` as `model` is compiled."""
-    metrics, loss = model._compile_metrics, model._compile_loss
+    loss, loss_weights = keras_private.loss_given(model)
+    metrics, weighted_metrics = keras_private.metrics_given(model)
     target.compile(
         optimizer=model.optimizer,
-        loss=None if loss is None else loss._user_loss,
-        loss_weights=None if loss is None else loss._user_loss_weights,
-        metrics=None if metrics is None else metrics._user_metrics,
-        weighted_metrics=None if metrics is None else metrics._user_weighted_metrics,
+        loss=loss,
+        loss_weights=loss_weights,
+        metrics=metrics,
+        weighted_metrics=weighted_metrics,
         run_eagerly=model.run_eagerly,
         steps_per_execution=model.steps_per_execution,
         jit_compile=model.jit_compile,
@@ -258,11 +257,9 @@ def compile_for_batches(build: CodeBuild) -> Any:
     is that of the smaller batch that Keras' `fit` would use.
     """
     model = build.model
-    metrics = model._compile_metrics
-    plain = list(getattr(metrics, "_user_metrics", None) or ())
-    weighted = list(getattr(metrics, "_user_weighted_metrics", None) or ())
+    plain, weighted = (list(metrics or ()) for metrics in keras_private.metrics_given(model))
     rows = build.targets(np.zeros(2, np.int32))
-    loss = compile_utils.get_loss(model.loss, rows, np.zeros((2, *model.output_shape[1:]), np.float32))
+    loss = keras_private.get_loss(model.loss, rows, np.zeros((2, *model.output_shape[1:]), np.float32))
     if loss.reduction in ("sum_over_batch_size", "mean", "auto"):
         loss.reduction = "mean_with_sample_weight"
     model.compile(
@@ -335,7 +332,7 @@ def finished_model(build: CodeBuild, name: str) -> Any:
 
     Neither it nor the model of the code inside it is compiled afterwards.
     """
-    for part in (build.model, *build.model._flatten_layers()):
+    for part in (build.model, *keras_private.layers_inside(build.model)):
         if isinstance(part, keras.Model):
             # Its optimizer, loss and metrics would be part of the file.
             part.compiled, part.optimizer = False, None

@@ -16,6 +16,7 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.plan.variables import head_units
 from jobs.spec.sections.version_model import ALL, NOTHING, FineTuneArgs
 from workers.engine.errors import BadModel, BadSpec
+from workers.engine.models import keras_private
 from workers.engine.models.augment import augmentation, seeded_layers
 from workers.engine.models.base_models import path_of
 from workers.engine.models.files import load_model
@@ -133,7 +134,7 @@ def _input_of_head(parts: list[Part], last: int | None) -> Any:
             f"the last layer with weights, {path}, is part of a model inside the version and cannot be "
             "replaced; use head on_top"
         )
-    tensors = keras.tree.flatten(layer.input) if len(layer._inbound_nodes) == 1 else []
+    tensors = keras.tree.flatten(layer.input) if len(keras_private.calls_of(layer)) == 1 else []
     if len(tensors) != 1:
         raise BadSpec(f"the last layer with weights, {path}, has several inputs; use head on_top")
     return tensors[0]
@@ -155,7 +156,7 @@ def _check_output(base: Any, profile: Profile) -> None:
 
 def _last_activation(model: Any) -> str:
     """Return the name of the function that makes a model's output; empty if it is none of a layer."""
-    operation = graph_of(model).outputs[0]._keras_history[0]
+    operation = keras_private.operation_of(graph_of(model).outputs[0])
     if isinstance(operation, keras.Model):
         return _last_activation(operation)
     return str(getattr(getattr(operation, "activation", None), "__name__", ""))
@@ -192,5 +193,5 @@ def _augmented(model: Any, spec: ExperimentSpec, profile: Profile, scaling: Scal
         return model
     inputs = keras.Input(model.inputs[0].shape[1:], dtype="float32", name="augmentation_input")
     # The same layers on another input, so that their order and their variables are those of the saved model.
-    outputs = graph_of(model)._run_through_graph(layer(inputs))
+    outputs = keras_private.run_graph(graph_of(model), layer(inputs))
     return keras.Model(inputs, keras.tree.flatten(outputs)[0], name=model.name)

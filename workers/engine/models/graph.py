@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from workers.engine.models import keras_private
+
 
 def graph_of(model: Any) -> Any:
     """Return the functional model that has the graph of `model`: itself, or a private one of a Sequential."""
-    return getattr(model, "_functional", None) or model
+    return keras_private.functional_of(model) or model

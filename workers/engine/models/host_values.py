@@ -16,9 +16,9 @@ import keras
 # Registers bfloat16 and the float8 types, so that NumPy knows them by name.
 import ml_dtypes  # noqa: F401
 import numpy as np
-from keras.src.initializers import random_initializers
 
 from workers.engine.arrays import Array
+from workers.engine.models.keras_private import random_initializers
 
 Shape = tuple[int, ...]
 TRUNCATED_AT = 2.0

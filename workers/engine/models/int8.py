@@ -16,7 +16,9 @@ import numpy as np
 from jobs.messages.reports.quantization import LayerError, SkippedLayer
 from workers.engine.arrays import Array
 from workers.engine.errors import EngineError
+from workers.engine.models import keras_private
 from workers.engine.models.files import load_model, save_model
+from workers.engine.models.keras_private import layers_inside
 from workers.engine.models.predict import Predictor
 from workers.features.files import read_features
 
@@ -47,7 +49,7 @@ def quantize_file(original: Path, path: Path, x: Array) -> Any:
     for name, make_filter in SELECTIONS.items():
         # Loaded again for each selection, since Keras cannot quantize a layer twice.
         model = load_model(original, path.parent)
-        selected = [layer for layer in model._flatten_layers() if make_filter(model)(layer)]
+        selected = [layer for layer in layers_inside(model) if make_filter(model)(layer)]
         if not selected:
             raise NotQuantizable(
                 "the model has no layer that can be quantized (Dense, EinsumDense, Embedding)"
@@ -93,7 +95,7 @@ def _outside_attention(model: Any) -> LayerFilter:
 
 def _direct_children(model: Any) -> LayerFilter:
     """Select layers that belong to a model directly, not to other layers."""
-    models = [layer for layer in model._flatten_layers() if isinstance(layer, keras.Model)]
+    models = [layer for layer in layers_inside(model) if isinstance(layer, keras.Model)]
     direct = {id(layer) for parent in models for layer in parent.layers}
     return lambda layer: is_quantizable(layer) and id(layer) in direct
 
@@ -108,8 +110,8 @@ SELECTIONS: dict[str, Callable[[Any], LayerFilter]] = {
 def _inside_attention(model: Any) -> set[int]:
     """Return the ids of the layers that the model's attention layers contain."""
     kinds = (keras.layers.MultiHeadAttention, keras.layers.GroupQueryAttention)
-    attentions = [layer for layer in model._flatten_layers() if isinstance(layer, kinds)]
-    return {id(part) for layer in attentions for part in layer._flatten_layers(include_self=False)}
+    attentions = [layer for layer in layers_inside(model) if isinstance(layer, kinds)]
+    return {id(part) for layer in attentions for part in layers_inside(layer, include_self=False)}
 
 
 class ComparedLayers(NamedTuple):
@@ -128,13 +130,13 @@ def compare_layers(original: Any, quantized: Any) -> ComparedLayers:
     models = _models_by_layer(quantized)
     errors: list[LayerError] = []
     skipped: list[SkippedLayer] = []
-    for before, after in zip(original._flatten_layers(), quantized._flatten_layers(), strict=True):
-        if after._layers or not after.weights:
+    for before, after in zip(layers_inside(original), layers_inside(quantized), strict=True):
+        if keras_private.has_layers(after) or not after.weights:
             continue
         # The members of an ensemble have layers of the same names.
         name = "/".join([*models.get(id(after), ()), after.path or after.name])
         kind = type(after).__name__
-        if getattr(after, "_is_quantized", False):
+        if keras_private.is_quantized(after):
             exact = _table(before)
             # The lower bound is for kernels of zeros.
             norm = max(float(np.linalg.norm(exact)), 1e-30)
@@ -153,7 +155,7 @@ def _models_by_layer(model: Any, names: tuple[str, ...] = ()) -> dict[int, tuple
         if isinstance(layer, keras.Model):
             found |= _models_by_layer(layer, (*names, layer.name))
         else:
-            found |= {id(part): names for part in layer._flatten_layers()}
+            found |= {id(part): names for part in layers_inside(layer)}
     return found
 
 
@@ -171,14 +173,14 @@ def _reason_for_skipping(layer: Any, in_attention: bool) -> str:
 
 
 def _table(layer: Any) -> Array:
-    return np.asarray(layer._embeddings if hasattr(layer, "_embeddings") else layer._kernel, np.float64)
+    return np.asarray(keras_private.stored_table(layer), np.float64)
 
 
 def _dequantized(layer: Any) -> Array:
-    if hasattr(layer, "_embeddings"):
+    if keras_private.has_embeddings(layer):
         return _table(layer) / np.asarray(layer.embeddings_scale, np.float64)[:, None]
     scale = layer.kernel_scale
     # The scale of an EinsumDense has the shape of its output, not one that divides the kernel.
     if isinstance(layer, keras.layers.EinsumDense):
-        scale = layer._adjust_scale_for_dequant(scale)
+        scale = keras_private.scale_of_einsum(layer, scale)
     return _table(layer) / np.asarray(scale, np.float64)

@@ -9,6 +9,7 @@ from jobs.spec.base import Frozen
 from jobs.spec.sections import schedules as spec
 from jobs.spec.sections.fit import CLIPS, FitSpec
 from workers.engine.errors import BadSpec
+from workers.engine.models import keras_private
 
 OPTIMIZERS = {
     "adam": "Adam",
@@ -65,7 +66,7 @@ def scale_learning_rates(optimizer: Any, model: Any, args: Frozen) -> None:
         model: has the layers.
         args: arguments of the model.
     """
-    slower = [each for each in model._flatten_layers() if hasattr(each, RATE_FACTOR_ARGUMENT)]
+    slower = [each for each in keras_private.layers_inside(model) if hasattr(each, RATE_FACTOR_ARGUMENT)]
     if not slower:
         return
     marked = {id(variable) for layer in slower for variable in layer.variables}
@@ -86,13 +87,13 @@ def scale_learning_rates(optimizer: Any, model: Any, args: Frozen) -> None:
     def scaled_weight_decay(variables: Any) -> None:
         # As in Keras, whose own method has one rate for all variables.
         for variable in variables if optimizer.weight_decay is not None else ():
-            if optimizer._use_weight_decay(variable):
+            if keras_private.has_weight_decay(optimizer, variable):
                 decay = keras.ops.cast(optimizer.weight_decay, variable.dtype)
                 rate = rate_of(variable, optimizer.learning_rate)
                 variable.assign(variable - variable * decay * rate)
 
     optimizer.update_step = scaled_update_step
-    optimizer._apply_weight_decay = scaled_weight_decay
+    keras_private.replace_weight_decay(optimizer, scaled_weight_decay)
 
 
 def set_rate_factor(optimizer: Any, args: Frozen) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-from keras.src.utils.naming import to_snake_case
 
 from workers.engine.models.graph import graph_of
+from workers.engine.models.keras_private import operation_of, to_snake_case
 from workers.engine.models.precision import OUTPUT_LAYERS
 
 ONLY = "output"
@@ -23,10 +23,8 @@ def output_names(model: Any) -> list[str]:
     by Keras, which counts layers, or is one of our templates.
     """
     graph = graph_of(model)
-    names = [
-        _name(path, output._keras_history[0]) for path, output in keras.tree.flatten_with_path(graph.output)
-    ]
-    layer = graph.outputs[0]._keras_history[0]
+    names = [_name(path, operation_of(output)) for path, output in keras.tree.flatten_with_path(graph.output)]
+    layer = operation_of(graph.outputs[0])
     if names == [layer.name] and (layer.name in OUTPUT_LAYERS or _is_automatic(layer)):
         return [ONLY]
     return _unique(names)

@@ -21,8 +21,6 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from keras.src.saving import object_registration
-
 from workers.engine.errors import (
     CodeBuildFailure,
     CodeFailure,
@@ -30,6 +28,7 @@ from workers.engine.errors import (
     EngineError,
     affects_process,
 )
+from workers.engine.models.keras_private import object_registration
 
 if TYPE_CHECKING:
     # They take a tenth of a second to import, and model children need neither.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from workers.engine.models import own_code
+from workers.engine.models import keras_private, own_code
 
 
 class Wanted(NamedTuple):
@@ -98,9 +98,8 @@ def _dotted(file: str) -> str:
 
 def custom_objects_of(model: Any) -> Sequence[str]:
     """Return the names of the layers, losses and metrics of a model that are not of Keras."""
-    parts = list(model._flatten_layers(include_self=False))
-    compiled = model._compile_metrics
-    for metrics in () if compiled is None else (compiled._user_metrics, compiled._user_weighted_metrics):
+    parts = keras_private.layers_inside(model, include_self=False)
+    for metrics in keras_private.metrics_given(model):
         parts += [metric for metric in metrics or () if not isinstance(metric, str)]
     if (loss := getattr(model, "loss", None)) is not None and not isinstance(loss, str | list | dict):
         parts.append(loss)

@@ -7,6 +7,7 @@ import keras
 from jobs.spec.checks import patterns
 from jobs.spec.sections.precision import PrecisionSpec
 from workers.engine.errors import BadSpec
+from workers.engine.models import keras_private
 from workers.engine.models.optimizer import unwrap_optimizer
 
 OUTPUT_LAYERS = ("normalize", "output", "output_activation", "target_scale")
@@ -45,8 +46,8 @@ def scale_loss(optimizer: Any, precision: PrecisionSpec) -> Any:
 def has_changing_metrics(optimizer: Any) -> bool:
     """Return whether steps change the learning rate (a schedule) or the loss scale (dynamic scaling)."""
     inner = unwrap_optimizer(optimizer)
-    # The public `learning_rate` is the rate of the present step, also under a schedule.
-    scheduled = isinstance(inner._learning_rate, keras.optimizers.schedules.LearningRateSchedule)
+    rate = keras_private.learning_rate_of(inner)
+    scheduled = isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
     return scheduled or hasattr(optimizer, "dynamic_scale")
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras.src.backend.common import global_state
 
 from workers.engine.errors import BadModel
 from workers.engine.models.graph import graph_of
+from workers.engine.models.keras_private import calls_of, global_state
 from workers.engine.models.untrusted import MAX_PARAMETERS, SLACK_PARAMETERS, TOO_DEEP, Scan
 
 MAX_ROW_VALUES = 1 << 28
@@ -81,6 +81,6 @@ def _results(model: Any) -> Iterator[tuple[str, tuple[int | None, ...]]]:
     graph = graph_of(model)
     for operation in getattr(graph, "operations", ()):
         yield from _results(operation)
-        for node in operation._inbound_nodes:
+        for node in calls_of(operation):
             for tensor in node.output_tensors:
                 yield operation.name, tuple(tensor.shape)

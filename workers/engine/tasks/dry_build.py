@@ -16,6 +16,7 @@ from workers.engine.errors import BadSpec, CodeFitFailure
 from workers.engine.models import code_space
 from workers.engine.models.code_build import CodeBuild, build_code, compile_for_batches
 from workers.engine.models.code_space import SpaceExplorer
+from workers.engine.models.keras_private import build_metrics, compiled_metrics
 from workers.engine.models.own_code import calling, entry_of, notes, using_code
 from workers.engine.models.own_objects import custom_objects_of
 from workers.engine.phases import announced_to
@@ -118,8 +119,8 @@ def _compiled_metrics(made: CodeBuild) -> tuple[str, ...]:
     x, y = random_rows(made.shape)
     with calling(CodeFitFailure, "computing the loss and the metrics"):
         compile_for_batches(made)
-        made.model._symbolic_build(data_batch=(x, made.targets(y), np.ones(ROWS, np.float32)))
-        metrics = made.model._compile_metrics
+        build_metrics(made.model, (x, made.targets(y), np.ones(ROWS, np.float32)))
+        metrics = compiled_metrics(made.model)
         names = () if metrics is None else tuple(metrics.result())
     return ("val_loss", *(f"val_{name}" for name in names))
 

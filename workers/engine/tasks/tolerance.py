@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from workers.engine.arrays import Array
+from workers.engine.models.keras_private import layers_inside
 
 TOLERANCE = 1e-5
 """Tolerated difference relative to the largest prediction, in float32."""
@@ -15,7 +16,7 @@ TOLERANCE_HALF = 1e-2
 def rounding_limit(model: Any, predictions: Array) -> float:
     """Return the largest difference from `predictions` of `model` that rounding explains."""
     # Nested models are included: an ensemble of 16-bit members has only float32 layers of its own.
-    half = any("16" in str(layer.compute_dtype) for layer in model._flatten_layers())
+    half = any("16" in str(layer.compute_dtype) for layer in layers_inside(model))
     return limit_of(predictions, half=half)
 
 

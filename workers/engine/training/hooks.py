@@ -12,6 +12,7 @@ import keras
 from jobs.spec.sections import measures
 from jobs.spec.sections.fit import FitSpec
 from jobs.spec.sections.schedules import ReduceOnPlateau
+from workers.engine.models.keras_private import moving_averages
 from workers.engine.models.optimizer import unwrap_optimizer
 
 
@@ -65,8 +66,7 @@ class WeightAveraging(EpochHook):
             return
         weights = model.trainable_variables
         self._weights = [weight.value for weight in weights]
-        # Private, but Keras' callback `SwapEMAWeights` reads it as well.
-        averages = optimizer._model_variables_moving_average
+        averages = moving_averages(optimizer)
         for weight, average in zip(weights, averages, strict=True):
             # A copy: prediction may donate the buffer of a weight, which must not be that of the average.
             weight.assign(keras.ops.copy(average.value))

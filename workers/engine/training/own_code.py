@@ -30,6 +30,7 @@ from workers.engine.models import code_build
 from workers.engine.models.build import compile_model
 from workers.engine.models.code_build import CodeBuild, build_code, compile_for_batches
 from workers.engine.models.initial_values import InitialValues
+from workers.engine.models.keras_private import compiled_metrics
 from workers.engine.models.mesh import use_mesh
 from workers.engine.models.optimizer import ensure_built, unwrap_optimizer
 from workers.engine.models.own_code import calling, entry_of
@@ -93,7 +94,7 @@ class CodeEvaluationSet(EvaluationSet):
 
     def _measured(self, y: Array, predictions: Array, weights: Weights) -> dict[str, float]:
         build = self._made()
-        targets, metrics = build.targets(y), build.model._compile_metrics
+        targets, metrics = build.targets(y), compiled_metrics(build.model)
         # The steps of the training keep the variables of metrics elsewhere, so they may be used here.
         if metrics is not None:
             metrics.reset_state()
@@ -115,7 +116,7 @@ class CodeEvaluationSet(EvaluationSet):
 
 def metric_names(build: CodeBuild) -> tuple[str, ...]:
     """Return the names of the metrics that the code has compiled into its model, after it was called once."""
-    metrics = build.model._compile_metrics
+    metrics = compiled_metrics(build.model)
     return () if metrics is None or not metrics.built else tuple(metrics.result())
 
 

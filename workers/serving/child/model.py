@@ -2,7 +2,7 @@
 
 import atexit
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from jax import numpy as jnp
 
 from jobs.spec.signature import Signature, TensorSpec
+from workers.engine.models import keras_private
 from workers.engine.models.graph import graph_of
 from workers.engine.models.outputs import output_names
 from workers.model_process.dtypes import computed_dtype, served_dtype
@@ -54,9 +55,7 @@ class PureModel:
             jnp.asarray(array, computed_dtype(tensor.dtype))
             for array, tensor in zip(inputs, model.inputs, strict=True)
         ]
-        # Private: the structure of the inputs (one tensor, a list or a dictionary), which `stateless_call`
-        # needs.
-        structured = keras.tree.pack_sequence_as(model._inputs_struct, typed)
+        structured = keras.tree.pack_sequence_as(keras_private.input_structure(model), typed)
         outputs, _ = model.stateless_call(*weights, structured, training=False)
         return tuple(
             jnp.asarray(output, computed_dtype(spec.dtype))
@@ -106,22 +105,17 @@ def _variables_begin_as_zeros() -> Iterator[None]:
 
     Drawing the values would take most of the time of a load, because JAX compiles programs for it.
     """
-    # Private: Keras has no public way to build a layer without drawing its values.
-    draw = keras.Variable._initialize_with_initializer
 
-    def initialize(variable: Any, initializer: Any) -> None:
+    def initialize(variable: Any, initializer: Any, draw: Callable[[Any, Any], None]) -> None:
         if isinstance(initializer, _DRAWN):
             zeros = np.zeros(variable.shape, jax.dtypes.canonicalize_dtype(variable.dtype))
             # `jnp.zeros` would compile a program, too.
-            variable._initialize(jax.device_put(zeros))
+            keras_private.set_initial_value(variable, jax.device_put(zeros))
         else:
             draw(variable, initializer)
 
-    keras.Variable._initialize_with_initializer = initialize
-    try:
+    with keras_private.initialized_by(initialize):
         yield
-    finally:
-        keras.Variable._initialize_with_initializer = draw
 
 
 def _specs(names: Sequence[str], tensors: Sequence[Any]) -> tuple[TensorSpec, ...]:

@@ -73,8 +73,9 @@ class UploadForm {
       this.#post([]);
       return;
     }
-    const select = this.form.elements.namedItem("project");
-    const project = this.form.dataset.project ?? (select instanceof HTMLSelectElement ? select.value : "");
+    const input = this.form.elements.namedItem("project"); // hidden if there is one project
+    const isField = input instanceof HTMLSelectElement || input instanceof HTMLInputElement;
+    const project = this.form.dataset.project ?? (isField ? input.value : "");
     if (project !== this.#project) this.#arrived.clear();
     this.#project = project;
     this.#setBusy(true);

@@ -14,6 +14,7 @@ from jobs.spec.base import Frozen
 from jobs.spec.data.profile import Profile
 from jobs.spec.sections.precision import PrecisionSpec
 from jobs.spec.templates.info import TemplateInfo
+from workers.engine.models.keras_private import layers_inside
 from workers.engine.models.precision import policy_of
 
 RATE_ARGUMENT = "rate_argument"
@@ -55,7 +56,7 @@ def set_traced(model: Any, info: TemplateInfo, args: Frozen) -> None:
         info: of its template.
         args: resolved.
     """
-    for layer in model._flatten_layers(include_self=False):
+    for layer in layers_inside(model, include_self=False):
         if argument := getattr(layer, RATE_ARGUMENT, ""):
             layer.rate = getattr(args, argument)
     if info.head_penalty and (penalty := model.get_layer("output").kernel_regularizer) is not None:

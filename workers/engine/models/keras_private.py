@@ -1,0 +1,142 @@
+"""Keeps the private parts of Keras that the engine needs in one place.
+
+A release of Keras may change them at any time, so `pyproject.toml` has an upper bound, and a test lets no
+other module use one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+from keras.src.backend.common import global_state
+from keras.src.initializers import random_initializers
+from keras.src.saving import object_registration
+from keras.src.trainers.compile_utils import get_loss
+from keras.src.utils.naming import to_snake_case
+
+__all__ = ["get_loss", "global_state", "object_registration", "random_initializers", "to_snake_case"]
+
+
+def layers_inside(layer: Any, *, include_self: bool = True) -> list[Any]:
+    """List the layers of a model or layer at any depth, itself first."""
+    return list(layer._flatten_layers(include_self=include_self))
+
+
+def has_layers(layer: Any) -> bool:
+    """Return whether a layer contains other layers."""
+    return bool(layer._layers)
+
+
+def functional_of(model: Any) -> Any:
+    """Return the functional model inside a Sequential; None for other models, and before it is built."""
+    return getattr(model, "_functional", None)
+
+
+def operation_of(tensor: Any) -> Any:
+    """Return the layer or operation that makes a symbolic tensor."""
+    return tensor._keras_history.operation
+
+
+def calls_of(operation: Any) -> list[Any]:
+    """Return the calls of a layer or operation, in all models."""
+    return list(operation._inbound_nodes)
+
+
+def calls_by_depth(graph: Any) -> Iterable[list[Any]]:
+    """Return the calls inside a functional model, in groups; none for other models."""
+    groups: dict[int, list[Any]] = getattr(graph, "_nodes_by_depth", {})
+    return groups.values()
+
+
+def run_graph(graph: Any, inputs: Any) -> Any:
+    """Call the layers of a functional model on other inputs."""
+    return graph._run_through_graph(inputs)
+
+
+def input_structure(graph: Any) -> Any:
+    """Return how a functional model takes its inputs: one tensor, a list or a dictionary."""
+    return graph._inputs_struct
+
+
+def build_metrics(model: Any, batch: tuple[Any, ...]) -> None:
+    """Create the variables of loss and metrics for a batch, as `fit` does before its first step."""
+    model._symbolic_build(data_batch=batch)
+
+
+def compiled_metrics(model: Any) -> Any:
+    """Return the object that computes the metrics of a compiled model; None without metrics."""
+    return model._compile_metrics
+
+
+def metrics_given(model: Any) -> tuple[Any, Any]:
+    """Return `metrics` and `weighted_metrics` as they were passed to `compile`."""
+    compiled = model._compile_metrics
+    return getattr(compiled, "_user_metrics", None), getattr(compiled, "_user_weighted_metrics", None)
+
+
+def loss_given(model: Any) -> tuple[Any, Any]:
+    """Return `loss` and `loss_weights` as they were passed to `compile`."""
+    compiled = model._compile_loss
+    return (None, None) if compiled is None else (compiled._user_loss, compiled._user_loss_weights)
+
+
+def learning_rate_of(optimizer: Any) -> Any:
+    """Return the rate or the schedule; the public `learning_rate` is always the rate of the present step."""
+    return optimizer._learning_rate
+
+
+def has_weight_decay(optimizer: Any, variable: Any) -> bool:
+    """Return whether an optimizer with weight decay applies it to a variable."""
+    return bool(optimizer._use_weight_decay(variable))
+
+
+def replace_weight_decay(optimizer: Any, apply: Callable[[Any], None]) -> None:
+    """Have an optimizer apply its weight decay with another function of the variables."""
+    optimizer._apply_weight_decay = apply
+
+
+def moving_averages(optimizer: Any) -> list[Any]:
+    """Return the moving averages of the trainable variables, which `SwapEMAWeights` reads as well."""
+    return list(optimizer._model_variables_moving_average)
+
+
+def is_quantized(layer: Any) -> bool:
+    """Return whether a layer is quantized."""
+    return bool(getattr(layer, "_is_quantized", False))
+
+
+def has_embeddings(layer: Any) -> bool:
+    """Return whether the values of a layer are a table of embeddings, not a kernel."""
+    return hasattr(layer, "_embeddings")
+
+
+def stored_table(layer: Any) -> Any:
+    """Return the kernel or table of a layer as it is stored: integers if it is quantized."""
+    return layer._embeddings if has_embeddings(layer) else layer._kernel
+
+
+def scale_of_einsum(layer: Any, scale: Any) -> Any:
+    """Return the scale of a quantized EinsumDense in a shape that divides its kernel."""
+    return layer._adjust_scale_for_dequant(scale)
+
+
+def set_initial_value(variable: Any, value: Any) -> None:
+    """Give a variable that is being made its first value."""
+    variable._initialize(value)
+
+
+@contextmanager
+def initialized_by(initialize: Callable[[Any, Any, Callable[[Any, Any], None]], None]) -> Iterator[None]:
+    """Initialize variables with a function; it gets the variable, the initializer, and Keras' own function.
+
+    Keras has no public way to build a layer without drawing its values.
+    """
+    draw = keras.Variable._initialize_with_initializer
+    keras.Variable._initialize_with_initializer = lambda variable, initializer: initialize(
+        variable, initializer, draw
+    )
+    try:
+        yield
+    finally:
+        keras.Variable._initialize_with_initializer = draw
