@@ -87,8 +87,9 @@ def _require_valid(model: RegisteredModel, rules: GateRules, comment: str, by: U
 def _check_metrics(model: RegisteredModel, rules: GateRules) -> None:
     """Refuse metrics that the newest version's predictions do not have; all fit if its data are unknown."""
     task = versions.task(model)
-    found = rules.problems(task) if task is not None else []
-    if found:
+    problems = rules.problems(task) if task is not None else []
+    if problems:
         raise BadInput(
-            found[0].message, [Problem(f"/rules{problem.pointer}", problem.message) for problem in found]
+            problems[0].message,
+            [Problem(f"/rules{problem.pointer}", problem.message) for problem in problems],
         )

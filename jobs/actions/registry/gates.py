@@ -45,11 +45,14 @@ def authorship(promotion: PromotionRequest) -> list[Gate]:
     Without it, a person who may both write and approve could loosen the gates for a version of their own,
     and the approver would see only that all gates have passed.
     """
-    own = gate_rules.unreviewed_revisions(promotion)
-    if not own or promotion.single_person:
+    unreviewed = gate_rules.unreviewed_revisions(promotion)
+    if not unreviewed or promotion.single_person:
         return []
-    names = sorted({revision.created_by.username for revision in own})
-    changes = [f"revision {one.number}: {'; '.join(_differences(promotion, one))}" for one in own]
+    names = sorted({revision.created_by.username for revision in unreviewed})
+    changes = [
+        f"revision {revision.number}: {'; '.join(_differences(promotion, revision))}"
+        for revision in unreviewed
+    ]
     return [
         Gate(
             name=AUTHORSHIP,

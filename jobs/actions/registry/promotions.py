@@ -141,10 +141,10 @@ def _apply_gates(job: Job, results: Sequence[Gate]) -> None:
         if promotion is None:
             return
         _lock_endpoint(promotion)
-        found = [*results, *gates.authorship(promotion)]
-        failed = gates.failed_names(found)
+        all_gates = [*results, *gates.authorship(promotion)]
+        failed = gates.failed_names(all_gates)
         changed = PromotionRequest.objects.filter(gate_job=job, state=State.GATING).update(
-            gates=[gate.model_dump(mode="json") for gate in found],
+            gates=[gate.model_dump(mode="json") for gate in all_gates],
             state=State.FAILED if failed else State.PENDING,
             decided=clock.now() if failed else None,
         )
@@ -207,10 +207,10 @@ def _staleness(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -> 
 
 def _require_unaltered_files(version: ModelVersion) -> None:
     """Check that the file of a version, and each file of the code that it needs, is the registered one."""
-    found = sha256_of(store().path(version.artifact_id)).digest
-    if found != version.artifact_id:
+    digest = sha256_of(store().path(version.artifact_id)).digest
+    if digest != version.artifact_id:
         raise Conflict(
-            f"The file of {version} has digest {found[:12]} instead of {version.artifact_id[:12]}: "
+            f"The file of {version} has digest {digest[:12]} instead of {version.artifact_id[:12]}: "
             "it was altered after it was stored.",
             code="artifact_altered",
         )
@@ -218,9 +218,9 @@ def _require_unaltered_files(version: ModelVersion) -> None:
     if code is None:
         return
     files = [(file.path, sha256_of(store().path(file.artifact_id))) for file in files_of(code)]
-    if (found := digest_of(files)) != code.digest:
+    if (digest := digest_of(files)) != code.digest:
         raise Conflict(
-            f"The code of {version} has digest {found[:12]} instead of {code.digest[:12]}: "
+            f"The code of {version} has digest {digest[:12]} instead of {code.digest[:12]}: "
             "it was altered after it was stored.",
             code="artifact_altered",
         )

@@ -114,8 +114,8 @@ def add_to_new_model(project: Project, name: str, digest: str, *, by: User) -> M
 def _model_artifact(by: User, digest: str) -> JobArtifact:
     """Return the newest job output with this digest that is a model and that `by` may see."""
     uses = JobArtifact.objects.filter(artifact_id=digest, job__in=access.visible_jobs(by))
-    found = uses.filter(role="model").select_related("artifact", "job__revision__experiment").order_by("-pk")
-    if (source := found.first()) is None:
+    models = uses.filter(role="model").select_related("artifact", "job__revision__experiment").order_by("-pk")
+    if (source := models.first()) is None:
         other = uses.first()
         fault = (
             f"is the {other.role} of a job, not a model" if other else "does not come from a job you can see"
@@ -216,8 +216,9 @@ def _create_numbered(model: RegisteredModel, **fields: Any) -> ModelVersion:
         fields["lineage"] = {**fields["lineage"], "code": code.digest, "code_name": code.name}
     for _ in range(NUMBER_TRIES):
         numbers = ModelVersion.everything.filter(model=model).aggregate(newest=Max("number"))
-        known = RegisteredModel.everything.values_list("last_number", flat=True).get(pk=model.pk)
-        newest = max(numbers["newest"] or 0, known)  # a number is never used again, also after a deletion
+        last_number = RegisteredModel.everything.values_list("last_number", flat=True).get(pk=model.pk)
+        # A number is never used again, also after a deletion.
+        newest = max(numbers["newest"] or 0, last_number)
         try:
             with transaction.atomic():
                 version = ModelVersion.objects.create(model=model, number=newest + 1, **fields)
@@ -244,21 +245,21 @@ def register_outputs(root: Job) -> list[ModelVersion]:
     if (
         root.revision is None
         or root.project is None
-        or (wanted := root.revision.spec.after.register_) is None
+        or (registration := root.revision.spec.after.register_) is None
     ):
         return []
     with transaction.atomic():
-        model = model_for(root.project, wanted.model, by=root.created_by)
+        model = model_for(root.project, registration.model, by=root.created_by)
         # A spec may name an output many thousand times.
-        return [_registered_output(model, root, what) for what in dict.fromkeys(wanted.what)]
+        return [_registered_output(model, root, what) for what in dict.fromkeys(registration.what)]
 
 
 def _registered_output(model: RegisteredModel, root: Job, what: Registered) -> ModelVersion:
     """Return the version of an output of a root, which is created by the first call."""
     job = _source_job(root, what)
-    made = model.versions.filter(source_job=job, what=what).order_by("-number").first()
-    if made is not None:
-        return made
+    version = model.versions.filter(source_job=job, what=what).order_by("-number").first()
+    if version is not None:
+        return version
     source = job.artifacts.filter(role="model").select_related("artifact", "job__revision__experiment")
     if (artifact := source.order_by("-pk").first()) is None:
         raise NotFound(_no_model(job), code="no_model")

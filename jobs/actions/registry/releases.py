@@ -188,7 +188,7 @@ def relabel(endpoint: Endpoint, *, version: ModelVersion, reason: str, by: User)
     if last is None or endpoint.is_down or (endpoint.production is None and endpoint.staging is None):
         return None
     labels = {**queries.served_aliases(endpoint), **_stages(endpoint.production, endpoint.staging)}
-    if {name: each.number for name, each in labels.items()} == last.body["release"]["labels"]:
+    if {name: labelled.number for name, labelled in labels.items()} == last.body["release"]["labels"]:
         return None
     change = Change(
         kind="label",

@@ -55,10 +55,11 @@ def _require_own_login(by: User) -> None:
 def _require_no_open_request(project: Project, by: User) -> None:
     open_ones = PromotionRequest.objects.open().filter(model__project=project)
     concerned = Q(requested_by=by) | Q(version__artifact__in=files_of([by.pk]))
-    own = open_ones.filter(concerned).order_by("pk").first()
-    if own is not None:
+    own_request = open_ones.filter(concerned).order_by("pk").first()
+    if own_request is not None:
         raise Forbidden(
-            f"Request {own.pk} of this project is yours and open: another administrator must switch this on.",
+            f"Request {own_request.pk} of this project is yours and open: another administrator must switch "
+            "this on.",
             code="not_independent",
         )
 

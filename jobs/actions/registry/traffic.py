@@ -45,10 +45,10 @@ def record(replica: Replica, report: TrafficReport) -> bool:
         return False
     now = clock.now().timestamp()
     for interval in report.intervals:
-        found = _place(interval.start + _offset(report.sent, now), now)
-        if found is not None:
+        place = _place(interval.start + _offset(report.sent, now), now)
+        if place is not None:
             for version in interval.versions:
-                _add(replica.pk, version.version, *found, [version.counts])
+                _add(replica.pk, version.version, *place, [version.counts])
     return True
 
 
@@ -63,8 +63,8 @@ def _offset(sent: float, now: float) -> int:
 def _place(start: int, now: float) -> tuple[datetime, int] | None:
     """Return the stored interval for an interval of a report; None if it is too old."""
     start = min(start, _floor(now, INTERVAL_SECONDS))
-    for seconds, kept in KEPT:
-        if now - start <= kept.total_seconds():
+    for seconds, lifetime in KEPT:
+        if now - start <= lifetime.total_seconds():
             return datetime.fromtimestamp(_floor(start, seconds), UTC), seconds
     return None
 
@@ -76,8 +76,8 @@ def _floor(moment: float, seconds: int) -> int:
 def _add(replica: int, version: int, start: datetime, seconds: int, counts: Iterable[Counts]) -> None:
     """Add counts to a stored interval. The caller holds the lock of the replica's row."""
     tally = Tally()
-    for each in counts:
-        tally.add(each)
+    for version_counts in counts:
+        tally.add(version_counts)
     row, created = TrafficCount.objects.get_or_create(
         replica_id=replica, version=version, start=start, seconds=seconds
     )
@@ -95,9 +95,9 @@ def fold() -> int:
     """
     removed, deadline = 0, time.monotonic() + FOLD_SECONDS
     longer = [seconds for seconds, _ in KEPT[1:]]
-    for (seconds, kept), into in zip(KEPT, [*longer, None], strict=True):
+    for (seconds, lifetime), into in zip(KEPT, [*longer, None], strict=True):
         # Only complete intervals of the next length, so that each is usually written once.
-        oldest = _floor((clock.now() - kept).timestamp(), into or seconds)
+        oldest = _floor((clock.now() - lifetime).timestamp(), into or seconds)
         due = Q(seconds=seconds, start__lt=datetime.fromtimestamp(oldest, UTC))
         oldest_first = TrafficCount.objects.filter(due).order_by("start").values_list("replica", flat=True)
         while time.monotonic() < deadline and (replica := oldest_first.first()):

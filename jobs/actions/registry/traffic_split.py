@@ -35,5 +35,5 @@ def change(
         "traffic": dict(traffic) != ALL_TO_PRODUCTION,
     }
     hint = "not available yet: all requests go to production"
-    if found := [Problem(f"/{name}", hint) for name, differs in changed.items() if differs]:
-        raise BadInput(f"Canary and shadow releases are {hint}.", found)
+    if problems := [Problem(f"/{name}", hint) for name, differs in changed.items() if differs]:
+        raise BadInput(f"Canary and shadow releases are {hint}.", problems)
