@@ -56,7 +56,7 @@ class NoTrial(Enum):
     SUGGEST = auto()
 
 
-def open_search(project: Project, name: str, wanted: ExternalSearch, *, by: User) -> tuple[Job, bool]:
+def open_search(project: Project, name: str, settings: ExternalSearch, *, by: User) -> tuple[Job, bool]:
     """Queue a search for external scripts, or return the open one of this name with its own settings.
 
     Returns:
@@ -78,7 +78,7 @@ def open_search(project: Project, name: str, wanted: ExternalSearch, *, by: User
         is_new = job is None
         if job is None:
             quotas.require_room_for_job(project)
-            payload = ExternalSearchPayload(search=wanted)
+            payload = ExternalSearchPayload(search=settings)
             job = submit.queue(EXTERNAL_SEARCH, payload, project=project, title=name, created_by=by)
             audit.record("job.submit", f"job:{job.pk}", by=by, project=project, outside=True)
     return job, is_new
@@ -238,10 +238,10 @@ def _discovery_trial(root: Job) -> Trial | None:
     A KerasTuner script reports its hyperparameters when a trial ends, never before.
     """
     settings = external(root).search
-    made = root.trials.filter(source="algorithm")
-    if settings.space or made.count() >= settings.max_trials or external(root).exhausted:
+    trials = root.trials.filter(source="algorithm")
+    if settings.space or trials.count() >= settings.max_trials or external(root).exhausted:
         return None
-    if made.unfinished().exists():
+    if trials.unfinished().exists():
         return None
     return suggest.make_trial(root, {}, source="algorithm")
 
@@ -274,8 +274,8 @@ def _hold(root: Job, worker: Worker, trial: Trial) -> HeldTrial:
 def _answer_without_trial(root: Job) -> NoTrial:
     """Return the answer to a script if no trial waits. Trials of other scripts may be queued again later."""
     settings = external(root).search
-    made = root.trials.filter(source="algorithm").count()
-    if settings.space and made < settings.planned() and not external(root).exhausted:
+    trials = root.trials.filter(source="algorithm").count()
+    if settings.space and trials < settings.planned() and not external(root).exhausted:
         return NoTrial.SUGGEST
     # `pipeline` ends the search once all its trials are final.
     return NoTrial.WAIT

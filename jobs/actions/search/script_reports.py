@@ -75,9 +75,9 @@ def _check(root: Job, metrics: Mapping[str, float], step: int) -> None:
     if metric not in metrics:
         names = ", ".join(sorted(metrics))[:300] or "none"
         raise BadInput(f"the objective {metric!r} is not among the reported metrics: {names}")
-    if len(metrics) > MAX_METRICS or not all(0 < len(one) <= LONGEST_NAME for one in metrics):
+    if len(metrics) > MAX_METRICS or not all(0 < len(name) <= LONGEST_NAME for name in metrics):
         raise BadInput(f"report at most {MAX_METRICS} metrics, with names of 1 to {LONGEST_NAME} characters")
-    if wrong := next((one for one in metrics if RESERVED_NAME.search(one)), None):
+    if wrong := next((name for name in metrics if RESERVED_NAME.search(name)), None):
         raise BadInput(f"{wrong!r} is reserved and cannot be the name of a metric")
     if not 0 <= step < LAST_STEP:
         raise BadInput(f"step {step} is not between 0 and {LAST_STEP - 1}")
@@ -184,13 +184,13 @@ def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) 
     Raises:
         FormatError: no space is known yet, and this one cannot be converted.
     """
-    known = external(root).search
-    names = {parameter.name for parameter in known.space}
+    search = external(root).search
+    names = {parameter.name for parameter in search.space}
     new = [entry for entry in space["space"] if entry["config"]["name"] not in names]
     if not new:
         return
-    larger = _extended(known, new) if not known.space else _extended_one_by_one(root, known, new, trial)
-    if larger is known:
+    larger = _extended(search, new) if not search.space else _extended_one_by_one(root, search, new, trial)
+    if larger is search:
         return
     change_payload(root, search=larger, exhausted=False)
     _log(
@@ -202,10 +202,10 @@ def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) 
 
 
 def _extended_one_by_one(
-    root: Job, known: ExternalSearch, new: Sequence[dict[str, Any]], trial: int | None
+    root: Job, search: ExternalSearch, new: Sequence[dict[str, Any]], trial: int | None
 ) -> ExternalSearch:
     """Return the search with those new hyperparameters that can be converted; log the others, in one line."""
-    larger, fitting = known, list[dict[str, Any]]()
+    larger, fitting = search, list[dict[str, Any]]()
     refused, reason = list[str](), ""
     for entry in new:
         # Each attempt takes milliseconds, and a script may report any number of hyperparameters.
@@ -213,7 +213,7 @@ def _extended_one_by_one(
             refused.append(f"{len(new) - len(fitting) - MAX_REFUSED} more")
             break
         try:
-            larger = _extended(known, [*fitting, entry])
+            larger = _extended(search, [*fitting, entry])
         except FormatError as error:
             refused.append(repr(str(entry["config"]["name"])[:100]))
             reason = reason or str(error)
@@ -225,14 +225,14 @@ def _extended_one_by_one(
     return larger
 
 
-def _extended(known: ExternalSearch, new: Sequence[dict[str, Any]]) -> ExternalSearch:
+def _extended(search: ExternalSearch, new: Sequence[dict[str, Any]]) -> ExternalSearch:
     """Return the search with new hyperparameters in KerasTuner's format, converted together."""
     # Known entries come first, since conditions refer to entries before them.
-    rows = [*keras_tuner.write(known.space)["space"], *new]
-    found = keras_tuner.read(Item({"space": rows}, ""))
-    body = known.model_dump() | {"space": found.search["space"]}
+    rows = [*keras_tuner.write(search.space)["space"], *new]
+    converted = keras_tuner.read(Item({"space": rows}, ""))
+    body = search.model_dump() | {"space": converted.search["space"]}
     try:
-        return known.extended(ExternalSearch.model_validate(body).space)
+        return search.extended(ExternalSearch.model_validate(body).space)
     except ValidationError as error:
         raise format_error("/space", first(error).message) from None
 

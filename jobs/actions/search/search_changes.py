@@ -70,8 +70,8 @@ def preview(job: Job, sent: Mapping[str, Any]) -> Change:
         after = _changed(spec, before, sent)
     except BadInput as refusal:
         # Without a valid space it is unknown which trials would be withdrawn; all that could be are counted.
-        found = [*refusal.problems, *_too_few(job, sent, withdrawn=_withdrawable(job).count())]
-        raise BadInput(refusal.message, found) from refusal
+        all_problems = [*refusal.problems, *_too_few(job, sent, withdrawn=_withdrawable(job).count())]
+        raise BadInput(refusal.message, all_problems) from refusal
     search = after.search or before
     withdrawn = []
     if search.space != before.space:
@@ -86,11 +86,11 @@ def preview(job: Job, sent: Mapping[str, Any]) -> Change:
 
 def _too_few(job: Job, sent: Mapping[str, Any], *, withdrawn: int) -> list[Problem]:
     """Return a problem if the budget is below the number of created trials, without withdrawn ones."""
-    made = job.trials.filter(source="algorithm").count() - withdrawn
-    if sent.get("max_trials") is None or sent["max_trials"] >= made:
+    created = job.trials.filter(source="algorithm").count() - withdrawn
+    if sent.get("max_trials") is None or sent["max_trials"] >= created:
         return []
     return [
-        Problem("/search/max_trials", f"{made} trials have already been created: use at least this number")
+        Problem("/search/max_trials", f"{created} trials have already been created: use at least this number")
     ]
 
 
@@ -198,11 +198,11 @@ def _changed(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, Any]) 
         return ExperimentSpec.model_validate(whole)
     except ValidationError as error:
         # Problems elsewhere are shown at a field of the form: only the search was changed.
-        found = [
+        search_problems = [
             p if p.pointer.startswith("/search/") else Problem("/search/max_trials", p.message)
             for p in problems(error, whole)
         ]
-        raise BadInput(found[0].message, found) from error
+        raise BadInput(search_problems[0].message, search_problems) from error
 
 
 def _descriptions(before: SearchSpec, after: SearchSpec) -> list[str]:
@@ -255,8 +255,8 @@ def _set_revision(root: Job, new: Revision) -> None:
     payload = payload.changed(exhausted=False, answered_empty=None, first_revision=first)
     is_narrowed = payload.beyond_space is not None
     if search is not None and (is_narrowed or search.space != outcomes.search_of(root).space):
-        own = root.trials.filter(source="algorithm")
-        beyond = sum(not _inside(search, trial) for trial in own.only("values", "job_id"))
+        suggested = root.trials.filter(source="algorithm")
+        beyond = sum(not _inside(search, trial) for trial in suggested.only("values", "job_id"))
         payload = payload.changed(beyond_space=beyond)
     moved = Job.objects.filter(pk=root.pk, revision=root.revision, suggest_fence=root.suggest_fence)
     if not moved.update(

@@ -77,8 +77,8 @@ def _trials_to_create(root: Job, search: SearchSpec) -> int:
     """
     concurrency = _concurrency(root, search)
     if not search.info.needs_results and (per_attempt := batches.trials_in_target(root)) is not None:
-        wanted, waiting = concurrency * per_attempt, trial_totals.waiting(root)
-        return wanted - waiting if 2 * waiting <= wanted else 0
+        target, waiting = concurrency * per_attempt, trial_totals.waiting(root)
+        return target - waiting if 2 * waiting <= target else 0
     # Paused trials of a running search wait at a rung and use no slot.
     return concurrency - root.trials.exclude(state__in=[*TRIAL_FINAL, TrialState.PAUSED]).count()
 
@@ -100,10 +100,10 @@ def _concurrency(root: Job, search: SearchSpec) -> int:
 
 def _wanted(root: Job, search: SearchSpec) -> int:
     """Return how many suggestions are needed now. With rungs, promotions follow after the last new trial."""
-    wanted = _trials_to_create(root, search)
+    new_trials = _trials_to_create(root, search)
     if search.info.has_rungs:
-        return wanted
-    return min(wanted, outcomes.trials_planned(root) - trial_totals.suggested(root))
+        return new_trials
+    return min(new_trials, outcomes.trials_planned(root) - trial_totals.suggested(root))
 
 
 def is_over(root: Job, search: SearchSpec) -> bool:
@@ -115,9 +115,9 @@ def is_over(root: Job, search: SearchSpec) -> bool:
             return True
         # A trial that was run again may still wait for a decision at the end of its rung.
         return not any(trial.waits_at_rung for trial in root.trials.filter(state=TrialState.PAUSED))
-    made = trial_totals.suggested(root)
+    suggested = trial_totals.suggested(root)
     # With rungs, promotions follow after the last new trial; then only the algorithm knows when it is over.
-    return not search.info.has_rungs and made >= outcomes.trials_planned(root)
+    return not search.info.has_rungs and suggested >= outcomes.trials_planned(root)
 
 
 def _fingerprint(root: Job) -> str:
@@ -131,8 +131,8 @@ def _fingerprint(root: Job) -> str:
 def make_first_trials(root: Job, search: SearchSpec) -> None:
     """Create the trials of `start_with`, once, inside the caller's transaction."""
     if search.start_with and not root.trials.filter(source="start").exists():
-        wanted = [Suggestion(values=dict(values)) for values in search.start_with]
-        _make_trials(root, wanted, source="start")
+        suggestions = [Suggestion(values=dict(values)) for values in search.start_with]
+        _make_trials(root, suggestions, source="start")
         hints.send("schedule", job=root.pk)
 
 
@@ -161,8 +161,8 @@ def claim(job_id: int) -> SuggestionClaim | None:
         if not root.facts.has_trials:
             return None
         search = outcomes.search_of(root)
-        wanted = 0 if is_over(root, search) else min(_wanted(root, search), MAX_PER_REQUEST)
-        if wanted <= 0:
+        needed = 0 if is_over(root, search) else min(_wanted(root, search), MAX_PER_REQUEST)
+        if needed <= 0:
             return None
         # `suggest_until` is soon if a request set it, and late if another worker holds the claim.
         newest_request = clock.seconds_from_now(REQUEST_SECONDS + 0.5)
@@ -174,12 +174,12 @@ def claim(job_id: int) -> SuggestionClaim | None:
         ):
             return None
         return SuggestionClaim(
-            job_id, root.suggest_fence + 1, _request(root, search, wanted), _fingerprint(root)
+            job_id, root.suggest_fence + 1, _request(root, search, needed), _fingerprint(root)
         )
 
 
-def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
-    """Return a SuggestRequest as JSON, for `wanted` suggestions."""
+def _request(root: Job, search: SearchSpec, count: int) -> dict[str, Any]:
+    """Return a SuggestRequest as JSON, for `count` suggestions."""
     trials: list[dict[str, Any]] = list(root.trials.order_by("number").values("pk", *COLUMNS))
     several = search.objectives
     scores = outcomes.scores_of(root.trials.all(), several) if several is not None else {}
@@ -194,7 +194,7 @@ def _request(root: Job, search: SearchSpec, wanted: int) -> dict[str, Any]:
     return {
         "search": search.model_dump(mode="json", by_alias=True, exclude_none=True),
         "epochs": root.revision.spec.fit.epochs if root.revision is not None else 1,
-        "count": wanted,
+        "count": count,
         "trials": [*warm_start.trials(root, search), *trials],
     }
 

@@ -54,8 +54,8 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
 def _require_values(root: Job, values: Values) -> None:
     """Refuse a configuration that is outside the space, or that makes the experiment's spec invalid."""
     space = outcomes.search_of(root).space
-    if found := [Problem(_place(name), message) for name, message in value_errors(space, values)]:
-        raise BadInput(found[0].message, found)
+    if problems := [Problem(_place(name), message) for name, message in value_errors(space, values)]:
+        raise BadInput(problems[0].message, problems)
     try:
         if root.revision is not None:
             apply_values(root.revision.spec, values)
@@ -147,9 +147,9 @@ def _refuse_programs(search: Job) -> None:
 
 def _require_checkpoints(trial: Trial, *, every: bool) -> None:
     """Refuse a trial without checkpoints. With `every`, each execution must have one."""
-    kept = set(trial.checkpoints.kept().values_list("execution", flat=True))
+    with_checkpoint = set(trial.checkpoints.kept().values_list("execution", flat=True))
     needed = set(trial.executions.values_list("number", flat=True))
-    if needed <= kept or (kept and not every):
+    if needed <= with_checkpoint or (with_checkpoint and not every):
         return
     if every:
         raise StaleState(
