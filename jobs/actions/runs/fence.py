@@ -58,7 +58,7 @@ def acknowledge(attempt_id: int, spool_position: int) -> Acknowledged | None:
     return Acknowledged(attempt, json.loads(phase) if phase else None)
 
 
-def _deferred[M: Model](model: type[M], **known: Any) -> M:
+def _deferred[M: Model](model: type[M], **columns: Any) -> M:
     """Return an instance with the known columns; the others are deferred."""
-    names = [field.attname for field in model._meta.concrete_fields if field.attname in known]
-    return model.from_db(connection.alias, names, [known[name] for name in names])
+    names = [field.attname for field in model._meta.concrete_fields if field.attname in columns]
+    return model.from_db(connection.alias, names, [columns[name] for name in names])

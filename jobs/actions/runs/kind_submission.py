@@ -37,12 +37,12 @@ def submit_kind(project: Project, kind: str, sent: Any, *, by: User) -> Job:
 
 
 def _submittable(kind: str) -> Facts:
-    known = {facts.name: facts for facts in submittable_kinds()}
-    if kind not in known:
-        names = ", ".join(known) or "none"
+    facts_by_name = {facts.name: facts for facts in submittable_kinds()}
+    if kind not in facts_by_name:
+        names = ", ".join(facts_by_name) or "none"
         message = f"jobs of kind {kind!r} cannot be submitted directly; kinds that can: {names}"
         raise BadInput(message, [Problem("/kind", message)])
-    return known[kind]
+    return facts_by_name[kind]
 
 
 def _read(facts: Facts, sent: Any) -> Payload:
@@ -50,5 +50,5 @@ def _read(facts: Facts, sent: Any) -> Payload:
         checked = input_model(facts.payload).model_validate(sent)
         return facts.payload.model_validate(dict(checked))
     except ValidationError as error:
-        found = problems(error, sent, "/payload")
-        raise BadInput(found[0].message, found) from error
+        field_problems = problems(error, sent, "/payload")
+        raise BadInput(field_problems[0].message, field_problems) from error

@@ -84,19 +84,19 @@ def store(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric
         trials: the trials that the events name, by number.
         events: the events in order. A series keeps the axis of its first point.
     """
-    found = _gather(trials, events)
-    known = _known(attempt, found)
+    points = _gather(trials, events)
+    stored = _known(attempt, points)
     refused = 0
     new: dict[tuple[_Owner, str], _Points] = {}
     grown: dict[_Row, Columns] = {}
-    for owner, series in found.items():
-        there = known[owner]
-        begun = [name for name in series if name not in there]
-        room = max(0, MAX_SERIES - len(there))
+    for owner, series in points.items():
+        stored_series = stored[owner]
+        begun = [name for name in series if name not in stored_series]
+        room = max(0, MAX_SERIES - len(stored_series))
         # Without room an earlier call has refused series: a second warning would repeat the first.
         refused += len(begun[room:]) if room else 0
         new |= {(owner, name): series[name] for name in begun[:room]}
-        grown |= {there[name]: series[name].columns() for name in series if name in there}
+        grown |= {stored_series[name]: series[name].columns() for name in series if name in stored_series}
     return Stored(refused, _begin(attempt, new) + _append(grown))
 
 
@@ -113,39 +113,39 @@ def _gather(
     trials: Mapping[int, Trial], events: Iterable[Metric | Points]
 ) -> Mapping[_Owner, dict[str, _Points]]:
     """Return the points of the events by owner and name."""
-    found: dict[_Owner, dict[str, _Points]] = defaultdict(dict)
+    points_by_owner: dict[_Owner, dict[str, _Points]] = defaultdict(dict)
     for event in events:
         trial = None if event.trial is None else trials[event.trial].pk
-        series = found[_Owner(trial, event.execution or 0)]
+        series = points_by_owner[_Owner(trial, event.execution or 0)]
         if isinstance(event, Points):
             for name, column in zip(event.names, event.values, strict=True):
-                one = series.setdefault(name, _Points(event.x, [], [], []))
-                one.at.extend(event.at)
-                one.values.extend(column)
-                one.times.extend(event.times)
+                points = series.setdefault(name, _Points(event.x, [], [], []))
+                points.at.extend(event.at)
+                points.values.extend(column)
+                points.times.extend(event.times)
             continue
         for name, x, value, moment in event.points:
-            one = series.setdefault(name[:LONGEST_NAME], _Points(event.x, [], [], []))
-            one.at.append(x)
-            one.values.append(value)
-            one.times.append(moment)
-    return found
+            points = series.setdefault(name[:LONGEST_NAME], _Points(event.x, [], [], []))
+            points.at.append(x)
+            points.values.append(value)
+            points.times.append(moment)
+    return points_by_owner
 
 
 def _known(attempt: Attempt, owners: Iterable[_Owner]) -> Mapping[_Owner, dict[str, _Row]]:
     """Return the stored series of these owners by name, with one statement for all trials."""
-    known: dict[_Owner, dict[str, _Row]] = defaultdict(dict)
+    series_by_owner: dict[_Owner, dict[str, _Row]] = defaultdict(dict)
     trials = sorted({owner.trial for owner in owners if owner.trial is not None})
     with connection.cursor() as cursor:
         if trials:
             cursor.execute(_OF_TRIALS.format(", ".join(["%s"] * len(trials))), [attempt.number, *trials])
             for pk, trial, execution, name, loose in cursor.fetchall():
-                known[_Owner(trial, execution)][name] = _Row(pk, loose)
+                series_by_owner[_Owner(trial, execution)][name] = _Row(pk, loose)
         if any(owner.trial is None for owner in owners):
             cursor.execute(_OF_JOB, [attempt.job_id, attempt.number])
             for pk, execution, name, loose in cursor.fetchall():
-                known[_Owner(None, execution)][name] = _Row(pk, loose)
-    return known
+                series_by_owner[_Owner(None, execution)][name] = _Row(pk, loose)
+    return series_by_owner
 
 
 def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
@@ -153,7 +153,7 @@ def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
     if not new:
         return 0
     columns = [series.columns() for series in new.values()]
-    made = MetricSeries.objects.bulk_create(
+    rows = MetricSeries.objects.bulk_create(
         MetricSeries(
             job_id=attempt.job_id,
             trial_id=owner.trial,
@@ -169,7 +169,7 @@ def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
         for ((owner, name), series), points in zip(new.items(), columns, strict=True)
     )
     with connection.cursor() as cursor:
-        chunks = [_chunk(row.pk, points) for row, points in zip(made, columns, strict=True)]
+        chunks = [_chunk(row.pk, points) for row, points in zip(rows, columns, strict=True)]
         cursor.executemany(_ADD, chunks)
     return _size(chunks)
 

@@ -35,16 +35,16 @@ def share_events_of_scripts(job_id: int, rate: int) -> float | None:
 
 
 def _share(job: Job, attempts: Sequence[Attempt], rate: int) -> float | None:
-    each = rate // max(1, len(attempts))
+    attempt_rate = rate // max(1, len(attempts))
     for attempt in attempts:
         # Without a large change nothing is written: most runs record a few events a second.
-        if abs(each - attempt.event_rate) > max(attempt.event_rate // 10, SMALLEST_CHANGE):
-            Attempt.objects.filter(pk=attempt.pk, state=AttemptState.RUNNING).update(event_rate=each)
+        if abs(attempt_rate - attempt.event_rate) > max(attempt.event_rate // 10, SMALLEST_CHANGE):
+            Attempt.objects.filter(pk=attempt.pk, state=AttemptState.RUNNING).update(event_rate=attempt_rate)
     if job.project is None:
         return None
     quota = limits_of(job.project).events
-    own = [attempt.pk for attempt in attempts]
-    others = Attempt.objects.open().filter(job__project=job.project).exclude(pk__in=own)
+    own_attempts = [attempt.pk for attempt in attempts]
+    others = Attempt.objects.open().filter(job__project=job.project).exclude(pk__in=own_attempts)
     sums = others.aggregate(slots=Sum("slots"), rate=Sum("event_rate"))
     slots = max(1, sum(attempt.slots for attempt in attempts))
     share = quota * slots / (slots + (sums["slots"] or 0))

@@ -82,12 +82,12 @@ def submit(revision: Revision, *, by: User) -> Job:
 
 def _check_model_name(spec: ExperimentSpec, project: Project) -> None:
     """Refuse a model name that another project has, before hours of training."""
-    wanted = spec.after.register_
-    if wanted is None:
+    registration = spec.after.register_
+    if registration is None:
         return
-    taken = RegisteredModel.everything.filter(name=wanted.model)
+    taken = RegisteredModel.everything.filter(name=registration.model)
     if taken.exclude(project=project, deletion=None).exists():
-        message = f"the model name {wanted.model!r} is taken by another project"
+        message = f"the model name {registration.model!r} is taken by another project"
         raise BadSpec(message, [Problem("/spec/after/register/model", message)])
 
 
@@ -107,8 +107,8 @@ def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion 
         versions = versions.filter(number=data.dataset_version)
     version = versions.order_by("-number").first()
     if version is None:
-        wanted = f" {data.dataset_version}" if data.dataset_version else ""
-        message = f"dataset {dataset.slug} has no ready version{wanted}"
+        numbered = f" {data.dataset_version}" if data.dataset_version else ""
+        message = f"dataset {dataset.slug} has no ready version{numbered}"
         raise BadSpec(message, [Problem("/spec/data/dataset_version", message)])
     return version
 
@@ -135,8 +135,8 @@ def _require_kept(job: Job) -> None:
         StaleState: something is deleted.
     """
     source = base_versions.source_of(job.revision.spec) if job.revision is not None else None
-    kept = () if source is None else (source.model, source)
-    deletions.require_present(job.project, job.experiment, *kept)
+    model_and_version = () if source is None else (source.model, source)
+    deletions.require_present(job.project, job.experiment, *model_and_version)
     pk = job.payload.dataset_version
     if pk is not None and not DatasetVersion.objects.filter(pk=pk, dataset__deletion=None).exists():
         raise StaleState(f"the data of job {job.pk} were deleted meanwhile")
