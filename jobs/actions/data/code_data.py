@@ -45,9 +45,12 @@ def payload_of(
     try:
         return CodeDataPayload.model_validate(sent)
     except ValidationError as error:
-        found = problems(error, sent)
-        renamed = [Problem(each.pointer.replace("/prediction", "/task"), each.message) for each in found]
-        raise BadInput(found[0].message, renamed) from error
+        field_problems = problems(error, sent)
+        renamed = [
+            Problem(problem.pointer.replace("/prediction", "/task"), problem.message)
+            for problem in field_problems
+        ]
+        raise BadInput(field_problems[0].message, renamed) from error
 
 
 def request(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: bool = False) -> Job:
@@ -70,13 +73,13 @@ def request(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: 
         raise BadInput(problem, [Problem("/entry", problem)])
     if (taken := _why_taken(version, payload.dataset)) is not None:
         raise BadInput(taken, [Problem("/dataset", taken)])
-    if (known := code_data.known(version, payload, ended=not again)) is not None:
-        return known
+    if (earlier_job := code_data.known(version, payload, ended=not again)) is not None:
+        return earlier_job
     with transaction.atomic():
         # Locked, so that of two requests at the same time the second finds the job of the first.
         quotas.locked(project)
-        if (known := code_data.known(version, payload, ended=not again)) is not None:
-            return known
+        if (earlier_job := code_data.known(version, payload, ended=not again)) is not None:
+            return earlier_job
         quotas.require_room_for_job(project)
         job = submit.queue(
             CODE_DATA,
@@ -126,7 +129,7 @@ def keep(job: Job, payload: CodeDataPayload, result: CodeDataResult) -> DatasetV
             by=by,
             name=payload.dataset,
             description="",
-            first=lambda made: datasets.new_version(made, stored, roles, ReadOptions(), by=by),
+            first=lambda dataset_row: datasets.new_version(dataset_row, stored, roles, ReadOptions(), by=by),
         )
     except Conflict as error:
         raise ResultRefused({"code": error.code, "message": error.message}) from error

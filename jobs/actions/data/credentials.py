@@ -30,8 +30,9 @@ def read(body: Any) -> Credential:
     try:
         return CREDENTIAL.validate_python(body)
     except ValidationError as error:
-        found = [_problem(each) for each in error.errors(include_url=False, include_input=False)]
-    raise BadInput("; ".join(f"{each.pointer or 'The body'}: {each.message}" for each in found[:3]), found)
+        problems = [_problem(item) for item in error.errors(include_url=False, include_input=False)]
+    message = "; ".join(f"{problem.pointer or 'The body'}: {problem.message}" for problem in problems[:3])
+    raise BadInput(message, problems)
 
 
 def _problem(item: Any) -> Problem:

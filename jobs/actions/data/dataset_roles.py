@@ -57,9 +57,9 @@ def set_roles(
         return datasets.set_roles(version, roles, by=by, **changes)
     if version.upload_id is not None:
         with transaction.atomic():
-            made = datasets.set_roles(version, roles, by=by, **changes)
-            _note_same_file(row, made)
-        return made
+            new_version = datasets.set_roles(version, roles, by=by, **changes)
+            _note_same_file(row, new_version)
+        return new_version
     dataset = version.dataset
     access.require(by, dataset.project, access.Action.WRITE)
     assert dataset.project is not None  # noqa: S101 - bundled data sets have no fetched versions

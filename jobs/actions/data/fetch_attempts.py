@@ -84,9 +84,9 @@ def claim_waiting() -> list[Claimed]:
     for pk, project in first:
         if running.total() >= MOST_RUNNING:
             break
-        if running[project] < MOST_RUNNING_OF_PROJECT and (found := _claim(pk)) is not None:
+        if running[project] < MOST_RUNNING_OF_PROJECT and (claimed_fetch := _claim(pk)) is not None:
             running[project] += 1
-            claimed.append(found)
+            claimed.append(claimed_fetch)
     return claimed
 
 
@@ -145,15 +145,15 @@ def _credential_of(row: Fetch, address: Address) -> Credential | None:
     if row.credential is None:
         raise FetchFailed(f"Credential {row.credential_name!r} was deleted.", code="credential")
     try:
-        found = credentials.secret_of(row.credential)
+        credential = credentials.secret_of(row.credential)
     except sealing.Unreadable as error:
         message = unreadable(row.credential_name)
         raise FetchFailed(message[0].upper() + message[1:] + ".", code="credential") from error
-    if not found.fits(address):
+    if not credential.fits(address):
         raise FetchFailed(
             f"Credential {row.credential_name!r} is no longer for this address.", code="credential"
         )
-    return found
+    return credential
 
 
 def renew(claimed: Claimed, *, received: int, total: int | None) -> None:

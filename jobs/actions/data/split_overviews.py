@@ -63,7 +63,7 @@ def _checked(version: DatasetVersion, split: Split) -> Split:
     if profile is None:
         message = f"{version} is {version.state}; its rows can be split once it is ready"
         raise BadInput(message, [Problem("", message)])
-    if found := problems_of_split(split, profile):
-        problems = [Problem(f"/split{each.pointer}", each.message) for each in found]
+    if split_problems := problems_of_split(split, profile):
+        problems = [Problem(f"/split{problem.pointer}", problem.message) for problem in split_problems]
         raise BadInput("The rows cannot be split in this way.", problems)
     return canonical(split, profile)
