@@ -243,12 +243,12 @@ def clone(experiment: Experiment, *, by: User, name: str = "", project: Project 
 
 
 def change_all(
-    experiment: Experiment, *, by: User, seen: int | None, archived: bool | None, **given: Any
+    experiment: Experiment, *, by: User, seen: int | None, archived: bool | None, **changes: Any
 ) -> Experiment:
     """Change an experiment, and archive or unarchive it, all or nothing; see `change` and `archive`."""
     with transaction.atomic():
-        if any(value is not None for value in given.values()):
-            change(experiment, by=by, seen=seen, **given)
+        if any(value is not None for value in changes.values()):
+            change(experiment, by=by, seen=seen, **changes)
             seen = None  # the change has another version
         if archived is not None:
             archive(experiment, by=by, seen=seen, archived=archived)
