@@ -62,9 +62,9 @@ def store_files(project: Project, files: Sequence[CheckedFile], found: CodeFound
         QuotaReached: the files do not fit into the disk quota of the project.
     """
     contents = [sha256_of(file.place) for file in files]
-    wanted = [Artifact(digest=stored.digest, bytes=stored.bytes) for stored in contents]
+    new_artifacts = [Artifact(digest=stored.digest, bytes=stored.bytes) for stored in contents]
     # Versions of one model share most of their files.
-    quotas.require_room_on_disk(project, disk_use.added_by(wanted, project.pk))
+    quotas.require_room_on_disk(project, disk_use.added_by(new_artifacts, project.pk))
     for file, stored in zip(files, contents, strict=True):
         store().put(file.place, size=stored.bytes)
     pairs = tuple(zip(files, contents, strict=True))
@@ -110,7 +110,9 @@ def create(project: Project, *, name: str, code: StoredCode, by: User) -> Create
 def _insert(version: CodeVersion, code: StoredCode) -> None:
     quotas.locked(version.project)
     # In one order in all transactions, since each locks the rows of its artifacts.
-    adopted = {stored.digest: artifacts.adopt(stored) for stored in sorted({each for _, each in code.files})}
+    adopted = {
+        stored.digest: artifacts.adopt(stored) for stored in sorted({content for _, content in code.files})
+    }
     quotas.require_room_for_artifact(version.project, *adopted.values())
     version.save(force_insert=True)
     CodeFile.objects.bulk_create(
@@ -120,8 +122,8 @@ def _insert(version: CodeVersion, code: StoredCode) -> None:
 
 
 def _existing(project: Project, digest: str) -> CodeVersion | None:
-    found = CodeVersion.everything.select_related("project", "created_by", "deletion")
-    return found.filter(project=project, digest=digest).first()
+    versions = CodeVersion.everything.select_related("project", "created_by", "deletion")
+    return versions.filter(project=project, digest=digest).first()
 
 
 def _restored(version: CodeVersion, by: User) -> CodeVersion:

@@ -43,8 +43,10 @@ def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool
         QuotaReached: the project has too many unfinished jobs.
     """
     access.require(by, project, access.Action.RUN_CODE)
-    if found := list(dry_builds.model_problems(project, payload.model)):
-        raise BadInput(found[0].message, [Problem(each.pointer, each.message) for each in found])
+    if problems := list(dry_builds.model_problems(project, payload.model)):
+        raise BadInput(
+            problems[0].message, [Problem(problem.pointer, problem.message) for problem in problems]
+        )
     if _is_known(project, payload, again=again):
         return
     with transaction.atomic():
@@ -94,11 +96,11 @@ def is_ready(root: Job) -> bool:
     if version is None or profile is None:
         raise Conflict(f"the dataset version that job {root.pk} reads does not exist")
     payload = dry_builds.payload_for(spec, version, profile)
-    found = dry_builds.built(revision.experiment.project, payload)
-    if found is None:
+    built_model = dry_builds.built(revision.experiment.project, payload)
+    if built_model is None:
         _build_first(root, payload)
         return False
-    return _complete(root, spec, found)
+    return _complete(root, spec, built_model)
 
 
 def revision_of(root: Job) -> Revision:
@@ -137,19 +139,19 @@ def _build_first(root: Job, payload: DryBuildPayload) -> None:
         Job.objects.filter(pk=root.pk).update(why_waiting=reason)
 
 
-def _complete(root: Job, spec: ExperimentSpec, found: BuiltModel) -> bool:
+def _complete(root: Job, spec: ExperimentSpec, built_model: BuiltModel) -> bool:
     """Continue a search with the whole space of its code; return whether it has one."""
-    problems = list(problems_of(spec, found))
+    problems = list(problems_of(spec, built_model))
     if problems:
         code = "empty_space" if problems[0].message == EMPTY_SPACE else "bad_spec"
-        message = "; ".join(f"{each.pointer[1:]}: {each.message}" for each in problems)
+        message = "; ".join(f"{problem.pointer[1:]}: {problem.message}" for problem in problems)
         pipeline.fail(root, {"code": code, "message": message})
         return False
     old = revision_of(root)
     by = root.created_by or old.created_by
-    new = experiments.freeze(old.experiment, completed(spec, found), by=by, reason=FROM_CODE)
+    new = experiments.freeze(old.experiment, completed(spec, built_model), by=by, reason=FROM_CODE)
     if new.pk != old.pk:
-        text = f"{len(found.space)} hyperparameters were found by the dry build"
+        text = f"{len(built_model.space)} hyperparameters were found by the dry build"
         body = events.event("revised", root, revision=new.number, by=by.username, changes=[text])
         events.append(root.root_id_or_self, [body])
         root.revision = new

@@ -61,7 +61,7 @@ def ready(place: str, facts: EnvironmentFacts, log: str) -> None:
     PackageEnvironment.objects.filter(place=place, digest=facts.digest).update(
         state=EnvironmentState.READY,
         error_json=None,
-        packages_json=[each.model_dump() for each in facts.packages],
+        packages_json=[package.model_dump() for package in facts.packages],
         bytes=facts.bytes,
         seconds=facts.seconds,
         installer=facts.installer,

@@ -43,8 +43,10 @@ def require_present(project: Project, spec: ExperimentSpec) -> None:
     Raises:
         BadSpec: it does not have it.
     """
-    if found := code_checks.problems(project, spec):
-        raise BadSpec(found[0].message, [Problem(f"/spec{each.pointer}", each.message) for each in found])
+    if problems := code_checks.problems(project, spec):
+        raise BadSpec(
+            problems[0].message, [Problem(f"/spec{problem.pointer}", problem.message) for problem in problems]
+        )
 
 
 def of_job(job: Job) -> OwnCode | None:

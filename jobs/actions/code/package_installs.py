@@ -46,7 +46,7 @@ def request(version: CodeVersion, *, by: User, use: str = "", pool: str = "defau
     for_engine = _use_of(version, use) == "models"
     _check_pool(pool)
     if problems := environments.problems_of(version):
-        raise BadInput(problems[0], [Problem("/code", each) for each in problems])
+        raise BadInput(problems[0], [Problem("/code", problem) for problem in problems])
     digest = digest_of(packages.requirements)
     payload = InstallPayload(code=version.digest, requirements=digest, for_engine=for_engine)
     with transaction.atomic():

@@ -30,8 +30,8 @@ def _weakest(job: Job, sandbox: SandboxRecord) -> SandboxOut:
     new = SandboxOut(level=sandbox.level, network=sandbox.network)
     if job.sandbox_json is None:
         return new
-    known = SandboxOut.model_validate(job.sandbox_json)
+    earlier = SandboxOut.model_validate(job.sandbox_json)
     return SandboxOut(
-        level=min(known.level, new.level, key=lambda level: present_level(level).strength),
-        network=known.network or new.network,
+        level=min(earlier.level, new.level, key=lambda level: present_level(level).strength),
+        network=earlier.network or new.network,
     )
