@@ -213,10 +213,10 @@ class _Run:
 
 def _without_row(entries: Iterable[StoreEntry]) -> list[StoreEntry]:
     listed = list(entries)
-    known = set(
+    digests_with_row = set(
         Artifact.objects.filter(pk__in=[entry.digest for entry in listed]).values_list("pk", flat=True)
     )
-    return [entry for entry in listed if entry.digest not in known]
+    return [entry for entry in listed if entry.digest not in digests_with_row]
 
 
 def _size_of(folder: Path) -> int:

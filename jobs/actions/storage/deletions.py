@@ -62,15 +62,17 @@ def delete(row: Deletable, *, by: User) -> Deletion:
             target=row.pk,
             label=preview.label[:300],
             project=project,
-            lost=[each.model_dump() for each in preview.lost],
+            lost=[loss.model_dump() for loss in preview.lost],
             bytes=preview.bytes,
             by=by,
             created=now,
             until=now + queries.RESTORABLE,
         )
         # Evaluated before the first update: what belongs to a row is found through visible rows.
-        found = [(rows.model, list(rows.values_list("pk", flat=True))) for rows in Scope.of(row).querysets()]
-        for model, keys in found:
+        rows_by_model = [
+            (rows.model, list(rows.values_list("pk", flat=True))) for rows in Scope.of(row).querysets()
+        ]
+        for model, keys in rows_by_model:
             _mark(model, keys, deletion)
         _record("delete", deletion, by=by, bytes=preview.bytes)
         hints.send("access")
@@ -129,12 +131,12 @@ def _missing(scope: Scope, deletion: Deletion) -> str:
     if job := jobs.exclude(experiment__deletion=deletion).select_related("experiment").first():
         return f"experiment {job.experiment}"
     payloads = (job.payload for job in scope.jobs.only("kind", "payload_json"))
-    read = {each.dataset_version for each in payloads if each.dataset_version is not None}
+    read = {payload.dataset_version for payload in payloads if payload.dataset_version is not None}
     data = DatasetVersion.objects.filter(pk__in=read).exclude(dataset__deletion=None)
     if version := data.exclude(dataset__deletion=deletion).select_related("dataset").first():
         return f"data set {version.dataset}"
-    made = scope.versions.exclude(source_job=None).exclude(source_job__deletion=None)
-    if model_version := made.exclude(source_job__deletion=deletion).first():
+    versions = scope.versions.exclude(source_job=None).exclude(source_job__deletion=None)
+    if model_version := versions.exclude(source_job__deletion=deletion).first():
         return f"job {model_version.source_job_id}"
     coded = scope.versions.exclude(code=None).exclude(code__deletion=None)
     if with_code := coded.exclude(code__deletion=deletion).select_related("code").first():

@@ -79,14 +79,14 @@ def _rows(deletion: Deletion) -> Scope:
     scope = Scope.of_deletion(deletion)
     if deletion.kind != Deletion.Kind.PROJECT:
         return scope
-    own = Q(project=deletion.project_id)
+    in_project = Q(project=deletion.project_id)
     return scope.changed(
-        jobs=Job.everything.filter(own),
+        jobs=Job.everything.filter(in_project),
         versions=ModelVersion.everything.filter(model__project=deletion.project_id),
-        models=RegisteredModel.everything.filter(own),
-        experiments=scope.experiments.model.everything.filter(own),
-        datasets=scope.datasets.model.everything.filter(own),
-        code=scope.code.model.everything.filter(own),
+        models=RegisteredModel.everything.filter(in_project),
+        experiments=scope.experiments.model.everything.filter(in_project),
+        datasets=scope.datasets.model.everything.filter(in_project),
+        code=scope.code.model.everything.filter(in_project),
     )
 
 

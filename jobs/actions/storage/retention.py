@@ -43,11 +43,11 @@ def thin_out(job: Job) -> int:
 def _holding(deadline: float) -> Iterator[Job]:
     """Yield the jobs that hold checkpoints, open jobs first, since they write more."""
     rows = Job.objects.filter(pk__in=Checkpoint.objects.kept().values("job"))
-    found = list(rows.values_list("pk", "state"))
+    jobs = list(rows.values_list("pk", "state"))
     # Every finished search keeps some checkpoints, so one call may not reach all jobs. In a random order each
     # of them is reached eventually.
-    random.shuffle(found)
-    for pk, _ in sorted(found, key=lambda row: row[1] in FINAL):
+    random.shuffle(jobs)
+    for pk, _ in sorted(jobs, key=lambda row: row[1] in FINAL):
         if time.monotonic() > deadline:
             return
         if (job := Job.objects.select_related("revision").filter(pk=pk).first()) is not None:
@@ -66,13 +66,13 @@ def _thin_out(job: Job, deadline: float) -> int:
 
 def _superfluous(job: Job) -> list[Checkpoint]:
     """List the checkpoints beyond the number that each execution keeps."""
-    kept: dict[tuple[int | None, int | None], int] = {}
+    checkpoint_counts: dict[tuple[int | None, int | None], int] = {}
     superfluous = []
     best = set(outcomes.best_trials(job, limit=BEST_TRIALS_KEPT).values_list("pk", flat=True))
     for checkpoint in job.checkpoints.kept().select_related("trial").order_by("-pk"):
         key = (checkpoint.trial_id, checkpoint.execution)
-        kept[key] = kept.get(key, 0) + 1
-        if kept[key] > _number_to_keep(job, checkpoint, best):
+        checkpoint_counts[key] = checkpoint_counts.get(key, 0) + 1
+        if checkpoint_counts[key] > _number_to_keep(job, checkpoint, best):
             superfluous.append(checkpoint)
     return superfluous
 
