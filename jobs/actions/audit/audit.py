@@ -89,23 +89,24 @@ def seal(reason: str, *, by: User | None) -> Verification:
     """
     with transaction.atomic():
         # Before the head is locked, which creates it if it was deleted.
-        found = audit_verification.verify()
-        if found.holds:
+        verification = audit_verification.verify()
+        if verification.holds:
             raise Conflict("The audit chain is valid. There is nothing to seal.")
         head = _locked_head()
         digest = audit_verification.digest_of_all_rows()
         sealed = Sealed(
-            found=found.state,
-            message=found.message,
+            found=verification.state,
+            message=verification.message,
             rows=digest.rows,
             digest=digest.hex(),
             releases=audit_anchors.newest_release(),
             accepted=True,
             reason=reason,
         )
+        # Numbers of missing rows are not used again: copies of the head may name them.
+        last_missing = verification.missing[1] if verification.missing else 0
         event = AuditEvent(
-            # Numbers of rows that are missing are not given again: copies of the head may name them.
-            number=max(head.number, found.missing[1] if found.missing else 0, digest.last_number) + 1,
+            number=max(head.number, last_missing, digest.last_number) + 1,
             time=clock.now(),
             actor=by,
             action=SEAL,
@@ -114,7 +115,7 @@ def seal(reason: str, *, by: User | None) -> Verification:
             previous_hash=head.hash,
         )
         _append(event, head, authentic=True)
-    return found
+    return verification
 
 
 def _locked_head() -> AuditHead:
