@@ -8,7 +8,7 @@ GERMAN = "Straße;Fläche;Preis\nAm Wall;1.234,5;99,90 €\nMarkt;80,25;1.100,00
 
 
 def dialect_of(text: str, encoding: str = "utf-8", **given: object) -> Dialect:
-    return detect(text.encode(encoding), is_all=True, given=DialectRequest.model_validate(given)).dialect
+    return detect(text.encode(encoding), is_all=True, request=DialectRequest.model_validate(given)).dialect
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_character_that_the_end_of_the_sample_divides_is_still_utf_8() -> None
 @pytest.mark.parametrize("is_all", [True, False])
 def test_any_bytes_have_a_dialect_in_any_encoding(start: bytes, encoding: str, is_all: bool) -> None:
     given = DialectRequest.model_validate({"encoding": encoding})
-    assert detect(start, is_all=is_all, given=given).dialect.encoding == encoding
+    assert detect(start, is_all=is_all, request=given).dialect.encoding == encoding
 
 
 def test_an_incomplete_last_row_is_not_part_of_the_sample() -> None:
@@ -74,7 +74,7 @@ def test_a_header_is_a_first_row_without_numbers_above_numbers(text: str, header
 
 def test_what_a_person_knows_is_not_detected() -> None:
     given = {"delimiter": ",", "encoding": "latin-1", "decimal": ",", "header": False}
-    found = detect(b"a;b\n1;2\n", is_all=True, given=DialectRequest.model_validate(given)).dialect
+    found = detect(b"a;b\n1;2\n", is_all=True, request=DialectRequest.model_validate(given)).dialect
     assert found.model_dump() == given
 
 

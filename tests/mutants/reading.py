@@ -154,7 +154,7 @@ def read(mutant: Mutant, folder: Path, *, load: bool = False) -> str:
             return _read_model(path, load=load)
         # The page shows this before the upload, for any bytes and without a refusal.
         start = mutant.body[:SAMPLE_BYTES]
-        detect(start, is_all=start == mutant.body, given=mutant.reading.dialect)
+        detect(start, is_all=start == mutant.body, request=mutant.reading.dialect)
         source, *others = [upload_formats.source_of(each, mutant.name) for each in (path, *more)]
         if others not in ([], [source]):
             return "refused: the files have different formats"

@@ -102,8 +102,8 @@ def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
     if built.metrics and not built.own_fit:
         for pointer, objective in spec.placed_objectives():
             if objective.metric not in built.metrics:
-                known = ", ".join(built.metrics)
-                message = f"{objective.metric!r} is not measured; the code has {known}"
+                measured = ", ".join(built.metrics)
+                message = f"{objective.metric!r} is not measured; the code has {measured}"
                 yield Problem(f"{pointer}/metric", message)
     try:
         completed(spec, built)
@@ -125,13 +125,13 @@ def _problems_of_fields(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Pro
 
 
 def _problems_of_values(model: CodeModel, space: Space) -> Iterator[Problem]:
-    known = {parameter.name: parameter for parameter in space}
+    declared = {parameter.name: parameter for parameter in space}
     for name, value in model.hyperparameters.items():
         here = f"/model/hyperparameters/{escaped(name)}"
-        if name not in known:
-            yield Problem(here, f"the code declares no {name!r}; it has {', '.join(known) or 'none'}")
+        if name not in declared:
+            yield Problem(here, f"the code declares no {name!r}; it has {', '.join(declared) or 'none'}")
             continue
-        alone = known[name].model_copy(update={"when": None})
+        alone = declared[name].model_copy(update={"when": None})
         yield from (Problem(here, message) for _, message in value_errors((alone,), {name: value}))
 
 
@@ -171,7 +171,7 @@ def _whole_space(spec: ExperimentSpec, built: BuiltModel) -> Space:
 def _narrowing(row: Parameter, declared: Space) -> dict[str, object]:
     """Return the fields of a row that narrow a declared hyperparameter; the others are those of the code."""
     sent = row.model_dump(mode="json", by_alias=True, exclude_none=True)
-    before = next((each for each in declared if each.name == row.name), None)
+    before = next((parameter for parameter in declared if parameter.name == row.name), None)
     sampling = getattr(before, "sampling", None)
     # A row always has a sampling, so a default one may not have been given.
     if sent.get("sampling") == "linear" and sampling is not None:

@@ -67,15 +67,15 @@ def _check_class_weights(spec: ExperimentSpec, profile: Profile) -> Iterator[Pro
             yield Problem("/fit/class_weights", sentence)
         yield from (Problem(f"/search/space/{i}/name", sentence) for i, _ in searched)
         return
-    known = ", ".join(labels[:20])
+    classes = ", ".join(labels[:20])
     for label in rule if isinstance(rule, dict) else ():
         if label not in labels:
             yield Problem(
-                f"/fit/class_weights/{escaped(label)}", f"no class {label!r}; the classes are {known}"
+                f"/fit/class_weights/{escaped(label)}", f"no class {label!r}; the classes are {classes}"
             )
     for i, label in searched:
         if label and label not in labels:
-            yield Problem(f"/search/space/{i}/name", f"no class {label!r}; the classes are {known}")
+            yield Problem(f"/search/space/{i}/name", f"no class {label!r}; the classes are {classes}")
 
 
 def _check_folds(spec: ExperimentSpec, profile: Profile) -> Iterator[Problem]:

@@ -218,15 +218,15 @@ def input_blocks(plans: Sequence[ColumnPlan]) -> tuple[InputBlock, ...]:
     """Return the positions that each column fills; none for an image, which is the whole input."""
     if any(plan.image is not None for plan in plans):
         return ()
-    found, start = [], 0
+    blocks, start = [], 0
     for plan in plans:
         size = plan.size if plan.is_embedded else 0
         block = InputBlock(
             column=plan.column, start=start, positions=plan.positions, kind=_kind(plan), size=size
         )
-        found.append(block)
+        blocks.append(block)
         start += plan.positions
-    return tuple(found)
+    return tuple(blocks)
 
 
 def _kind(plan: ColumnPlan) -> Literal["number", "plain", "index", "tokens"]:

@@ -91,14 +91,14 @@ def epochs_of_one(spec: ExperimentSpec, past: PastTraining) -> float:
 
 def _likely(spec: ExperimentSpec, executions: int, trainings: Sequence[PastTraining]) -> float:
     retrain = spec.after.retrain
-    each = fmean(epochs_of_one(spec, past) for past in trainings)
+    epochs_of_training = fmean(epochs_of_one(spec, past) for past in trainings)
     if retrain is None:
-        return executions * each
+        return executions * epochs_of_training
     best = fmean(past.best_epoch for past in trainings)
     again = best * retrain.epochs_factor if retrain.include_validation else 0.0
     # The first phase trains until its patience ends; the second repeats the training on more rows.
     final = min(best + retrain.patience, retrain.epochs_cap) + again
-    return executions * each + retrain.top * final if spec.search is not None else final
+    return executions * epochs_of_training + retrain.top * final if spec.search is not None else final
 
 
 def _sentence(spec: ExperimentSpec, history: History) -> str:

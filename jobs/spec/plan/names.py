@@ -60,7 +60,7 @@ def free(name: str, taken: Collection[str]) -> str:
     'iris mlp 3'
     """
     names = chain([name], (f"{name} {number}" for number in count(2)))
-    return next(each for each in names if each not in taken)
+    return next(candidate for candidate in names if candidate not in taken)
 
 
 def model(name: str, spec: Mapping[str, Any]) -> str:
@@ -78,5 +78,5 @@ def model(name: str, spec: Mapping[str, Any]) -> str:
         return start
     kinds = {*TEMPLATES, _kind(spec.get("model", {}))}
     proposed = {f"{dataset} {_words(kind)}" for kind in kinds}
-    proposed |= {each.format(dataset=dataset) for each in (SEARCH_OF_TEMPLATES, *_EARLIER)}
+    proposed |= {pattern.format(dataset=dataset) for pattern in (SEARCH_OF_TEMPLATES, *_EARLIER)}
     return dataset if start in proposed else name

@@ -170,16 +170,16 @@ def make_plan(
     trials = spec.search.trials_planned(spec.fit.epochs) if spec.search is not None else 1
     executions = trials * (spec.search.trainings() if spec.search is not None else 1)
     space = space_size.of(spec.search.space) if spec.search is not None else None
-    known = _described(spec, profile) if profile is not None else None
+    described = _described(spec, profile) if profile is not None else None
     epochs = _epochs(spec)
     expected = estimate.of(spec, executions, epochs, now.history)
-    found = [
+    problems = [
         *warnings(spec, profile),
         *(fine_tuning_checks.warnings(spec, profile, base) if base is not None else ()),
         *plan_warnings.of_code(spec, built),
         *plan_warnings.of_size(spec, profile),
         *plan_warnings.of_search(spec, space),
-        *_of_overrides(spec, known),
+        *_of_overrides(spec, described),
         *plan_warnings.of_time(spec, now.workers),
         *plan_warnings.of_workers(spec, now.workers),
         *plan_warnings.of_gpus_for_code(spec, now.workers),
@@ -194,12 +194,12 @@ def make_plan(
         device_hours=expected.hours,
         device_hours_likely=expected.likely_hours,
         estimate=expected.sentence,
-        warnings=tuple(PlanWarning(pointer=w.pointer, message=w.message) for w in found),
+        warnings=tuple(PlanWarning(pointer=w.pointer, message=w.message) for w in problems),
         fine_tuning=tuned,
         **_of_space(spec.search, space),
         **_of_training(spec),
         **_of_devices(spec, trials, now),
-        **_of_model(spec, known, tuned),
+        **_of_model(spec, described, tuned),
     )
 
 
@@ -243,20 +243,22 @@ def _of_devices(spec: ExperimentSpec, trials: int, now: Situation) -> dict[str, 
     }
 
 
-def _of_model(spec: ExperimentSpec, known: Profile | None, tuned: FineTuningPlan | None) -> dict[str, Any]:
+def _of_model(
+    spec: ExperimentSpec, described: Profile | None, tuned: FineTuningPlan | None
+) -> dict[str, Any]:
     """Return the fields of a plan about the variables and the memory of the largest model."""
-    if known is None:
-        found: dict[str, Any] = dict.fromkeys(("parameters", "memory_per_device", "memory"))
-        found["parameters"] = tuned.trainable if tuned is not None else None
-        return {**found, "largest": {}, "variables": (), "suggested_layout": ()}
-    values, memory = largest(spec, known)
+    if described is None:
+        fields: dict[str, Any] = dict.fromkeys(("parameters", "memory_per_device", "memory"))
+        fields["parameters"] = tuned.trainable if tuned is not None else None
+        return {**fields, "largest": {}, "variables": (), "suggested_layout": ()}
+    values, memory = largest(spec, described)
     return {
-        "parameters": parameters(_with(spec, values).model, known),
+        "parameters": parameters(_with(spec, values).model, described),
         "memory_per_device": memory.total if memory is not None else None,
         "memory": Memory(**memory._asdict()) if memory is not None else None,
         "largest": values,
-        "variables": tuple(_planned(spec, known)),
-        "suggested_layout": tuple(_suggested(spec, known)),
+        "variables": tuple(_planned(spec, described)),
+        "suggested_layout": tuple(_suggested(spec, described)),
     }
 
 
@@ -264,8 +266,8 @@ def _described(spec: ExperimentSpec, profile: Profile) -> Profile | None:
     """Return the profile of the model's input; None if the variables are unknown before it is built."""
     if spec.model.info.layers is None or roles_differ(spec, profile):
         return None
-    found = encoded(spec, profile)
-    return found if spec.model.refusal(found) is None else None
+    model_input = encoded(spec, profile)
+    return model_input if spec.model.refusal(model_input) is None else None
 
 
 def _epochs(spec: ExperimentSpec) -> int:
@@ -278,15 +280,15 @@ def _epochs(spec: ExperimentSpec) -> int:
         return of_search
     # The best epoch is at most the cap, so the second phase has at most this many epochs.
     again = int(retrain.epochs_cap * retrain.epochs_factor) if retrain.include_validation else 0
-    each = retrain.epochs_cap + again
-    return of_search + retrain.top * each if spec.search is not None else each
+    of_retraining = retrain.epochs_cap + again
+    return of_search + retrain.top * of_retraining if spec.search is not None else of_retraining
 
 
 def _parallel(spec: ExperimentSpec, trials: int, now: Situation) -> int:
     """Return how many trials could run in parallel on the free slots, at least one."""
     fitting = max(now.free_slots // spec.resources.slots, 1)
-    wanted = spec.search.parallel_trials if spec.search is not None else 1
-    return min(trials, fitting, wanted or fitting)
+    limit = spec.search.parallel_trials if spec.search is not None else 1
+    return min(trials, fitting, limit or fitting)
 
 
 def _device_kind(mesh: MeshSpec | None) -> str:
@@ -327,10 +329,10 @@ def largest(spec: ExperimentSpec, profile: Profile) -> tuple[dict[str, Any], Dev
     return best
 
 
-def _of_overrides(spec: ExperimentSpec, known: Profile | None) -> Iterator[Problem]:
+def _of_overrides(spec: ExperimentSpec, described: Profile | None) -> Iterator[Problem]:
     # Listing the layers of every searched value takes time, and most specs have no overrides.
-    if known is not None and spec.precision.overrides:
-        yield from plan_warnings.of_overrides(spec.precision, _layers(spec, known))
+    if described is not None and spec.precision.overrides:
+        yield from plan_warnings.of_overrides(spec.precision, _layers(spec, described))
 
 
 def _layers(spec: ExperimentSpec, profile: Profile) -> set[str]:

@@ -185,9 +185,9 @@ def of_workers(spec: ExperimentSpec, workers: Collection[WorkerSize]) -> Iterato
         workers: the live workers of its pool.
     """
     mesh, slots, pool = spec.mesh, spec.resources.slots, spec.resources.pool
-    found = unserved(pool, slots, max((worker.slots for worker in workers), default=0))
-    if found is not None:
-        yield Problem(f"/resources{found.pointer}", found.message)
+    problem = unserved(pool, slots, max((worker.slots for worker in workers), default=0))
+    if problem is not None:
+        yield Problem(f"/resources{problem.pointer}", problem.message)
         return
     equipped = [worker.slots for worker in workers if not lacks(mesh, slots, worker.devices)]
     if mesh is not None and not equipped:

@@ -29,8 +29,8 @@ class ModelBase(Frozen):
         except ValidationError as error:
             item = error.errors()[0]
             where = ".".join(str(part) for part in item["loc"])
-            known = ", ".join(self.info.arguments.model_fields)
-            message = f"{message_of(item)} (got {item.get('input')!r}); {self.info.name} takes {known}"
+            arguments = ", ".join(self.info.arguments.model_fields)
+            message = f"{message_of(item)} (got {item.get('input')!r}); {self.info.name} takes {arguments}"
             raise ValueError(f"args.{where}: {message}") from error
         return self
 

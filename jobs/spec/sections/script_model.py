@@ -217,12 +217,12 @@ class ScriptModel(ModelBase):
     def command(self) -> list[str]:
         """Return the arguments of the interpreter: the script or module with its own arguments."""
         module = self.entry.removeprefix(MODULE) if self.entry.startswith(MODULE) else ""
-        found = ["-m", module] if module else [self.entry]
+        arguments = ["-m", module] if module else [self.entry]
         for name, value in self.args.items():
             if value is False:
                 continue
-            found += [f"--{name}"] if value is True else _passed(name, str(value))
-        return found
+            arguments += [f"--{name}"] if value is True else _passed(name, str(value))
+        return arguments
 
 
 def _passed(name: str, value: str) -> list[str]:

@@ -34,12 +34,12 @@ def fraction_of(value: float, low: float, high: float, sampling: Sampling) -> fl
     if low == high:
         return 0.5
     if sampling == "log":
-        found = math.log(value / low) / math.log(high / low)
+        fraction = math.log(value / low) / math.log(high / low)
     elif sampling == "reverse_log":
-        found = 1 - math.log((high + low - value) / low) / math.log(high / low)
+        fraction = 1 - math.log((high + low - value) / low) / math.log(high / low)
     else:
-        found = (value - low) / (high - low)
-    return min(max(found, 0.0), 1.0)
+        fraction = (value - low) / (high - low)
+    return min(max(fraction, 0.0), 1.0)
 
 
 def rounded(value: float) -> float:

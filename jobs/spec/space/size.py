@@ -100,24 +100,24 @@ def _children(parameter: Conditional, ordered: list[Conditional]) -> dict[int, f
     for place, child in enumerate(ordered):
         for condition in child.conditions():
             if condition.name == parameter.name:
-                wanted = frozenset(condition.in_)
-                children[place] = children.get(place, wanted) & wanted
+                parent_values = frozenset(condition.in_)
+                children[place] = children.get(place, parent_values) & parent_values
     return children
 
 
 def _ordered(space: list[Conditional]) -> list[Conditional]:
     """Order a space so that each child closely follows its parents, which keeps the states few."""
-    known = {parameter.name: parameter for parameter in space}
+    by_name = {parameter.name: parameter for parameter in space}
     ordered: dict[str, Conditional] = {}
 
     def take(parameter: Conditional) -> None:
         for condition in parameter.conditions():
             if condition.name not in ordered:
-                take(known[condition.name])
+                take(by_name[condition.name])
         ordered.setdefault(parameter.name, parameter)
 
     # Children first: each adds its parents just before itself.
-    for parameter in sorted(space, key=lambda one: not one.conditions()):
+    for parameter in sorted(space, key=lambda other: not other.conditions()):
         take(parameter)
     return list(ordered.values())
 
@@ -162,8 +162,8 @@ def _kinds(grid: Sequence[Any], children: dict[int, frozenset[Any]]) -> dict[Sta
     # A list is searched item by item; a range or `Steps` computes whether it contains a value.
     values = frozenset(grid) if isinstance(grid, list) else grid
     activated: dict[Any, list[int]] = {}
-    for child, wanted in children.items():
-        for value in wanted:
+    for child, parent_values in children.items():
+        for value in parent_values:
             activated.setdefault(value, []).append(child)
     kinds = Counter(frozenset(met) for value, met in activated.items() if value in values)
     rest = len(grid) - kinds.total()
@@ -205,8 +205,8 @@ class SpaceSize(NamedTuple):
 
 def grid_size(space: Space, limit: int = GRID_LIMIT) -> int:
     """Return the number of configurations of a grid, at most `limit`; `limit` if they cannot be counted."""
-    found = count(space)
-    return min(found.number, limit) if found.exact else limit
+    counted = count(space)
+    return min(counted.number, limit) if counted.exact else limit
 
 
 def of(space: Space) -> SpaceSize:

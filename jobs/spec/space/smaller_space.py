@@ -36,15 +36,15 @@ def smaller(space: Space, best: Values, good: Sequence[Values]) -> Space:
     changes: list[dict[str, Any]] = []
     for parameter in space:
         if parameter.name in best and parameter.kind != "fixed":
-            kept = {values[parameter.name] for values in good if parameter.name in values}
-            changes.append({"name": parameter.name, **_change(parameter, best[parameter.name], kept)})
+            good_values = {values[parameter.name] for values in good if parameter.name in values}
+            changes.append({"name": parameter.name, **_change(parameter, best[parameter.name], good_values)})
     return narrowed(space, changes) if changes else space
 
 
-def _change(parameter: Parameter, best: Value, kept: Iterable[Value]) -> dict[str, Any]:
+def _change(parameter: Parameter, best: Value, good_values: Iterable[Value]) -> dict[str, Any]:
     if isinstance(parameter, IntParameter | FloatParameter):
         return _range(parameter, float(best))
-    values = [value for value in parameter.grid() if value == best or value in kept]
+    values = [value for value in parameter.grid() if value == best or value in good_values]
     if len(values) == 1:
         return {"kind": "fixed", "value": values[0]}
     return {"values": values} if parameter.kind == "choice" else {}
@@ -78,7 +78,7 @@ def _on_steps(
 
 def edges(space: Space, best: Values) -> dict[str, float]:
     """Return the bounds at which the best values are, by hyperparameter: better values may lie beyond."""
-    found = {}
+    bounds = {}
     for parameter in space:
         value = best.get(parameter.name)
         if not isinstance(parameter, IntParameter | FloatParameter) or isinstance(value, str | None):
@@ -87,21 +87,21 @@ def edges(space: Space, best: Values) -> dict[str, float]:
             continue
         place = fraction_of(float(value), float(parameter.min), float(parameter.max), parameter.sampling)
         if place <= EDGE or place >= 1 - EDGE:
-            found[parameter.name] = float(parameter.min if place <= EDGE else parameter.max)
-    return found
+            bounds[parameter.name] = float(parameter.min if place <= EDGE else parameter.max)
+    return bounds
 
 
 def describe(old: Space, new: Space) -> list[str]:
     """Describe each changed hyperparameter in a few words."""
     now = {parameter.name: parameter for parameter in new}
-    found = []
+    descriptions = []
     for parameter in old:
         changed = now.get(parameter.name)
         if changed is None:
-            found.append(f"{parameter.name} is no longer searched")
+            descriptions.append(f"{parameter.name} is no longer searched")
         elif (after := _values(changed)) != (before := _values(parameter)):
-            found.append(f"{parameter.name} {after}, instead of {before}")
-    return found
+            descriptions.append(f"{parameter.name} {after}, instead of {before}")
+    return descriptions
 
 
 def _values(parameter: Parameter) -> str:

@@ -70,7 +70,7 @@ def sample_context(
         given: the fields of the form by name, with their prefix.
         known: the same, validated.
     """
-    dialect, rows = detect(start, is_all=is_all, given=known)
+    dialect, rows = detect(start, is_all=is_all, request=known)
     names = rows[0] if dialect.header and rows else []
     body = rows[1:] if dialect.header else rows
     return {
