@@ -104,9 +104,11 @@ class OwnCode(Frozen):
         """Return the recorded packages for a Python and a platform; None if versions are to be chosen."""
         if self.packages is not None:
             return self.packages
-        wanted = (python, platform, for_engine)
-        found = (each for each in self.sets if (each.python, each.platform, each.for_engine) == wanted)
-        return next((each.packages for each in found), None)
+        target = (python, platform, for_engine)
+        for recorded in self.sets:
+            if (recorded.python, recorded.platform, recorded.for_engine) == target:
+                return recorded.packages
+        return None
 
     @property
     def choice(self) -> PackageChoice | None:
@@ -197,6 +199,6 @@ def _placed(value: object, kind: str, place: Callable[[str], str]) -> object:
     if isinstance(value, BaseModel):
         return _with_paths(value, kind, place)
     if type(value) is tuple:
-        parts = tuple(_placed(each, kind, place) for each in value)
+        parts = tuple(_placed(part, kind, place) for part in value)
         return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
     return value

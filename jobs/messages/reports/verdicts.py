@@ -34,10 +34,11 @@ def _finding(report: ModelReport) -> str:
 
 @_finding.register
 def _of_quantization(report: QuantizationReport) -> str:
-    found = [_size(report), _agreement(report)]
+    findings = [_size(report), _agreement(report)]
     if speed := _speed(report):
-        found.append(speed)
-    sentence = f"{report.mode} {', '.join(found[:-1])}{',' if len(found) > 2 else ''} and {found[-1]}"
+        findings.append(speed)
+    *others, last = findings
+    sentence = f"{report.mode} {', '.join(others)}{',' if len(others) > 1 else ''} and {last}"
     metric, direction = primary_metric(report.task)
     before, after = (report.metrics[which].get(metric) for which in ("original", "quantized"))
     if before is None or after is None or before.value is None or after.value is None:
@@ -62,14 +63,14 @@ def _size(report: QuantizationReport) -> str:
 
 
 def _agreement(report: QuantizationReport) -> str:
-    found = report.agreement
-    if found.share is None:
-        if found.mean_difference is None:
+    agreement = report.agreement
+    if agreement.share is None:
+        if agreement.mean_difference is None:
             return "predicts values that cannot be compared"
-        return f"differs by {_shown(found.mean_difference)} standard deviations of the target on average"
+        return f"differs by {_shown(agreement.mean_difference)} standard deviations of the target on average"
     what = "labels" if report.task == "multilabel" else "rows"
     rows = "the" if report.task == "multilabel" else str(report.test_rows)
-    return f"agrees on {percent(found.share)} of {rows} test {what}"
+    return f"agrees on {percent(agreement.share)} of {rows} test {what}"
 
 
 def _speed(report: QuantizationReport) -> str:
@@ -89,11 +90,11 @@ def _speed(report: QuantizationReport) -> str:
 @_finding.register
 def _of_ensemble(report: EnsembleReport) -> str:
     best = report.candidate(report.best_single)
-    kept = [each.member for each in report.weights if each.weight > 0]
-    used = len(kept)
+    members = [weighted.member for weighted in report.weights if weighted.weight > 0]
+    used = len(members)
     name, fit = f"its best member, {report.title(best.name)}", report.fit
     if used == 1:
-        title = report.title(kept[0])
+        title = report.title(members[0])
         return f"The ensemble is one member alone, {title}: no other improved the {fit.loss_name}."
     if fit.loss_held_out is None or best.loss is None:
         return f"The ensemble of {used} members cannot be compared with {name}: a loss is undefined."
@@ -155,11 +156,11 @@ def _of_regression(report: RegressionEvaluation) -> str:
     )
 
 
-def _confidence(found: Calibration) -> str:
-    if found.ece is None or found.bias is None:
+def _confidence(calibration: Calibration) -> str:
+    if calibration.ece is None or calibration.bias is None:
         return ""
-    side = "too high" if found.bias > 0 else "too low"
-    return f"; its confidence is off by {100 * found.ece:.1f} points on average, mostly {side}"
+    side = "too high" if calibration.bias > 0 else "too low"
+    return f"; its confidence is off by {100 * calibration.ece:.1f} points on average, mostly {side}"
 
 
 def _not_finite(rows: int) -> str:
