@@ -116,7 +116,7 @@ def run(stop: Event) -> None:
     periodic = [
         Every(SWEEP_SECONDS, sweep),
         Every(RETENTION_SECONDS, retention.sweep),
-        Every(TRAFFIC_SECONDS, traffic.fold),
+        Every(TRAFFIC_SECONDS, traffic.fold_intervals),
         Every(BUNDLED_DATA_SECONDS, datasets.ensure_bundled),
         Every(ANCHOR_SECONDS, audit.log_anchor),
         Every(UPLOADS_SECONDS, resumable_uploads.collect, first=COLLECTION_DELAY),

@@ -60,10 +60,10 @@ def executions(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the trainings of a trial."""
     PretendWorker(slots=4)
     job = _submit(yard, spec)
-    ticket = suggest.claim(job.pk)
+    ticket = suggest.claim_request(job.pk)
     assert ticket is not None
     values = {"learning_rate": 0.01}
-    suggest.add(ticket, Answer(suggestions=(Suggestion(values=values),)))
+    suggest.add_suggestions(ticket, Answer(suggestions=(Suggestion(values=values),)))
     return list(
         job.trials.get().executions.order_by("number").values_list("number", "seed", "repeat", "fold")
     )
@@ -81,7 +81,7 @@ def request(spec: ExperimentSpec, yard: Yard) -> Any:
             trial.save(update_fields=["values"])
         # The test cannot know the number of a job that does not exist yet.
         spec = spec.model_copy(update={"search": spec.search.model_copy(update={"warm_start": earlier.pk})})
-    ticket = suggest.claim(_submit(yard, spec).pk)
+    ticket = suggest.claim_request(_submit(yard, spec).pk)
     assert ticket is not None
     return ticket.request["count"], len(ticket.request["trials"])
 
@@ -100,10 +100,10 @@ def patience_with_failures(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the state of a search of which two trials have failed."""
     worker = PretendWorker(slots=2)
     job = _submit(yard, spec)
-    ticket = suggest.claim(job.pk)
+    ticket = suggest.claim_request(job.pk)
     assert ticket is not None
     found = tuple(Suggestion(values={"learning_rate": rate}) for rate in (0.01, 0.02))
-    suggest.add(ticket, Answer(suggestions=found))
+    suggest.add_suggestions(ticket, Answer(suggestions=found))
     schedule.place()
     for attempt in worker.claim_all():
         attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "x", "message": "x"})

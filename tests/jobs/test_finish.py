@@ -64,8 +64,8 @@ def test_no_trial_is_created_or_placed_after_a_request_to_finish(yard: Yard, wor
     claimed = suggest.SuggestionClaim(job.pk, _claimed(job), {}, "")
     control.finish(job, by=yard.owner)
     assert not job.trials.waiting().exists()
-    assert suggest.claim(job.pk) is None
-    suggest.add(claimed, Answer(suggestions=(Suggestion(values={"units": 30}),)))
+    assert suggest.claim_request(job.pk) is None
+    suggest.add_suggestions(claimed, Answer(suggestions=(Suggestion(values={"units": 30}),)))
     assert schedule.place() == 0
     assert job.trials.unfinished().count() == 1
 
@@ -185,7 +185,7 @@ def test_a_search_is_finished_once_and_accepts_no_trials_afterwards(
     with pytest.raises(StaleState, match="being finished"):
         trials.queue_by_hand(job, {"units": 3}, by=yard.owner)
     with pytest.raises(StaleState, match="no more trials"):
-        search_changes.preview(job, {"max_trials": 50})
+        search_changes.preview_change(job, {"max_trials": 50})
     attempt_end.finish(second.pk, Outcome.STOPPED)
     until_final(worker, job)
     with pytest.raises(StaleState, match="is completed"):

@@ -119,7 +119,7 @@ def test_a_search_that_is_revised_while_the_scheduler_waits_for_its_row_continue
 
     def revise() -> None:
         with transaction.atomic():
-            search_changes.revise(job, {"max_trials": 9}, by=yard.owner)
+            search_changes.revise_search(job, {"max_trials": 9}, by=yard.owner)
             is_revised.set()
             wait_until_blocking(asks)
 

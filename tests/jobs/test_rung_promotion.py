@@ -70,10 +70,10 @@ class Climber(PretendWorker):
 
 def answer(job: Job) -> bool:
     """Answer a request with the real algorithm; return whether there was one."""
-    claimed = suggest.claim(job.pk)
+    claimed = suggest.claim_request(job.pk)
     if claimed is None:
         return False
-    suggest.add(claimed, suggested(SuggestRequest.model_validate(claimed.request)))
+    suggest.add_suggestions(claimed, suggested(SuggestRequest.model_validate(claimed.request)))
     return True
 
 
@@ -279,7 +279,7 @@ def test_a_trial_promoted_while_its_batch_runs_does_not_fail_with_the_batch(
     climber.report(attempt, contract.Started(time=time.time()))
     climber.climb(attempt, first)
     promoted = Suggestion(values=first.values, promotes=first.number, rung=1, epochs=3)
-    rung_promotion.promote(job, promoted)
+    rung_promotion.promote_trial(job, promoted)
     other.refresh_from_db()
     climber.climb(attempt, other)
     attempt_end.finish(attempt.pk, Outcome.COMPLETED)

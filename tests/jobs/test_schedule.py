@@ -43,7 +43,7 @@ def test_an_error_while_trials_are_chosen_is_shown_until_they_are_there(yard: Ya
     search = yard.submit(search=SEARCH)
     PretendWorker()
     pipeline.advance_all()
-    claimed = suggest.claim(search.pk)
+    claimed = suggest.claim_request(search.pk)
     assert claimed is not None
     suggest.report_failure(claimed, "the space is empty")
     assert waits(search) == "Choosing the next trial failed: the space is empty"
@@ -55,7 +55,7 @@ def test_an_error_reported_during_a_pass_is_not_overwritten_by_it(
     search = yard.submit(search=SEARCH)
     PretendWorker()
     pipeline.advance_all()
-    claimed = suggest.claim(search.pk)
+    claimed = suggest.claim_request(search.pk)
     assert claimed is not None
     explain = schedule._explain_searches_without_trials
 

@@ -124,7 +124,7 @@ def test_a_validation_that_runs_no_code_needs_no_sandbox_and_no_trainer(
 
 def test_trials_of_scripts_are_neither_combined_nor_continued(search: Job, people: People) -> None:
     with pytest.raises(Conflict, match="only models that Trainyard trains are combined"):
-        ensembles.make(search, [1, 2], by=people.trainer)
+        ensembles.queue_ensemble(search, [1, 2], by=people.trainer)
     assert (
         'data-dialog="ensemble"'
         not in browser_of(people.trainer).get(f"/jobs/{search.pk}/trials/1").content.decode()

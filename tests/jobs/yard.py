@@ -159,14 +159,14 @@ def ended(trial: Trial, error: str = "") -> contract.TrialDone:
 
 def suggest_from_grid(job: Job) -> None:
     """Answer the search's request for suggestions like the grid algorithm."""
-    claimed = suggest.claim(job.pk)
+    claimed = suggest.claim_request(job.pk)
     if claimed is None:
         return
     made = sum(trial["source"] == "algorithm" for trial in claimed.request["trials"])
     search = job.revision.spec.search if job.revision else None
     assert search is not None
     found = list(grid(search.space))[made : made + claimed.request["count"]]
-    suggest.add(
+    suggest.add_suggestions(
         claimed, Answer(suggestions=tuple(Suggestion(values=values) for values in found), exhausted=not found)
     )
 

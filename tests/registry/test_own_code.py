@@ -93,7 +93,7 @@ def test_only_who_may_run_code_adds_a_version_with_code(yard: Yard, trainer: Use
     with pytest.raises(Forbidden):
         promotions.request(version, stage="production", by=yard.member)
     with pytest.raises(Forbidden):
-        registration.describe(version, by=yard.member)
+        registration.queue_description(version, by=yard.member)
 
 
 def test_code_of_another_project_is_unknown(yard: Yard, trainer: User) -> None:

@@ -269,7 +269,7 @@ def change_project(
         raise _bad("/name", "a project needs a name")
     with transaction.atomic():
         if single_person is not None:
-            single_person_rule.switch(project, single_person, by=by)
+            single_person_rule.switch_rule(project, single_person, by=by)
         if name is not None:
             Project.objects.filter(pk=project.pk).update(name=name.strip())
             project.refresh_from_db()

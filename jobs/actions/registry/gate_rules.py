@@ -15,7 +15,7 @@ from jobs.spec.problems import Problem
 COMMENT_LIMIT = 2000
 
 
-def change(
+def change_rules(
     model: RegisteredModel, rules: GateRules, *, comment: str = "", seen: int | None = None, by: User
 ) -> GateRevision | None:
     """Save the rules as the next revision. Open requests keep the revision that they were made under.
@@ -47,10 +47,10 @@ def change(
             )
         if rules == queries.rules_of(newest):
             return newest
-        return _create(model, rules, newest, comment=comment.strip(), by=by)
+        return _create_revision(model, rules, newest, comment=comment.strip(), by=by)
 
 
-def _create(
+def _create_revision(
     model: RegisteredModel, rules: GateRules, newest: GateRevision | None, *, comment: str, by: User
 ) -> GateRevision:
     """Create the revision after the newest one, with its audit row."""

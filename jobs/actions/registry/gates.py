@@ -39,7 +39,7 @@ def failed_names(gates: Iterable[Gate]) -> list[str]:
     return [gate.name for gate in gates if gate.state == "failed"]
 
 
-def authorship(promotion: PromotionRequest) -> list[Gate]:
+def authorship_gates(promotion: PromotionRequest) -> list[Gate]:
     """Return a gate that the approver must accept if the requester or author wrote the rules themselves.
 
     Without it, a person who may both write and approve could loosen the gates for a version of their own,
@@ -50,7 +50,7 @@ def authorship(promotion: PromotionRequest) -> list[Gate]:
         return []
     names = sorted({revision.created_by.username for revision in unreviewed})
     changes = [
-        f"revision {revision.number}: {'; '.join(_differences(promotion, revision))}"
+        f"revision {revision.number}: {'; '.join(_rule_differences(promotion, revision))}"
         for revision in unreviewed
     ]
     return [
@@ -64,7 +64,7 @@ def authorship(promotion: PromotionRequest) -> list[Gate]:
     ]
 
 
-def _differences(promotion: PromotionRequest, revision: GateRevision) -> list[str]:
+def _rule_differences(promotion: PromotionRequest, revision: GateRevision) -> list[str]:
     before = promotion.model.gate_revisions.filter(number=revision.number - 1).first()
     return revision.rules.differences(gate_rules.rules_of(before))
 

@@ -183,7 +183,7 @@ def add_uploaded(
     return version
 
 
-def describe(version: ModelVersion, *, by: User) -> Job:
+def queue_description(version: ModelVersion, *, by: User) -> Job:
     """Queue a validation of a candidate, which reads its layers for the pages again.
 
     Raises:

@@ -14,7 +14,7 @@ from jobs.models import ModelVersion, Project, PromotionRequest, User
 from jobs.queries.registry.authors import files_of, of_version
 
 
-def switch(project: Project, on: bool, *, by: User | None) -> Project:
+def switch_rule(project: Project, on: bool, *, by: User | None) -> Project:
     """Switch the rule on or off. Requests that are open keep the rule that they were opened under.
 
     Args:
@@ -64,7 +64,7 @@ def _require_no_open_request(project: Project, by: User) -> None:
         )
 
 
-def applies(version: ModelVersion, *, by: User) -> bool:
+def rule_applies(version: ModelVersion, *, by: User) -> bool:
     """Return whether the rule applies to a request for `version` that `by` opens now.
 
     Called in the transaction that creates the request: the project is locked until it ends.

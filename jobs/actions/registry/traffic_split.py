@@ -12,7 +12,7 @@ ALL_TO_PRODUCTION = {"production": 100}
 """The traffic of an endpoint by stage, in percent. Other distributions are not available yet."""
 
 
-def change(
+def change_split(
     endpoint: Endpoint, *, canary: int | None, shadow: int | None, traffic: Mapping[str, int], by: User
 ) -> None:
     """Check a change of the versions among which the traffic is divided. The present one is accepted.

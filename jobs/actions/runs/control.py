@@ -135,7 +135,7 @@ def finish(job: Job, *, by: User) -> Job:
             root.refresh_from_db()
             if root.state == JobState.PAUSED:
                 move(root, JobState.QUEUED)
-        early_end.begin(root, reason="finishing")
+        early_end.begin_early_end(root, reason="finishing")
         pipeline.advance(root)
         # Last: the changes above lock further rows.
         audit.record("job.finish", f"job:{root.pk}", by=by, project=root.project)

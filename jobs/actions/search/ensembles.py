@@ -14,7 +14,7 @@ MIN_TRIALS, MAX_TRIALS = 2, 100
 """How many trials an ensemble may have; the maximum is that of `after.retrain.top`."""
 
 
-def make(search: Job, numbers: Sequence[int], *, by: User) -> Job:
+def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:
     """Queue a job that retrains these trials of a search and pools their models.
 
     The search may be running or final; it does not change.

@@ -34,7 +34,7 @@ RESERVED_NAME = re.compile(r"\0|^__.*__$")
 """Names that databases cannot store, or that languages reserve, such as `__proto__`."""
 
 
-def update(job_id: int, name: TrialName, metrics: Mapping[str, float], step: int) -> None:
+def record_metrics(job_id: int, name: TrialName, metrics: Mapping[str, float], step: int) -> None:
     """Record the metrics of one step, all or none.
 
     Raises:
@@ -43,10 +43,10 @@ def update(job_id: int, name: TrialName, metrics: Mapping[str, float], step: int
     """
     with transaction.atomic():
         root, attempt = _locked_attempt(job_id, name)
-        _check(root, metrics, step)
+        _check_metrics(root, metrics, step)
         now = time.time()
         # Steps are counted from 0, epochs from 1.
-        points = tuple((metric, step + 1.0, _finite(value), now) for metric, value in metrics.items())
+        points = tuple((metric, step + 1.0, _finite_or_none(value), now) for metric, value in metrics.items())
         event = contract.Metric(time=now, trial=name.trial, execution=1, points=points)
         events.append(job_id, *runner_events.record(attempt, [event], {}))
 
@@ -70,7 +70,7 @@ def _locked_attempt(job_id: int, name: TrialName) -> tuple[Job, Attempt]:
     return root, attempt
 
 
-def _check(root: Job, metrics: Mapping[str, float], step: int) -> None:
+def _check_metrics(root: Job, metrics: Mapping[str, float], step: int) -> None:
     metric = external(root).search.metric
     if metric not in metrics:
         names = ", ".join(sorted(metrics))[:300] or "none"
@@ -83,7 +83,7 @@ def _check(root: Job, metrics: Mapping[str, float], step: int) -> None:
         raise BadInput(f"step {step} is not between 0 and {LAST_STEP - 1}")
 
 
-def end(
+def end_trial(
     job_id: int, name: TrialName, *, done: bool, space: dict[str, Any], values: Mapping[str, Value]
 ) -> None:
     """End a trial, and add the hyperparameters that it found to the search space.
@@ -157,12 +157,12 @@ def _final_events(
         score=best.score,
         best_epoch=best.step + 1,
         epochs=max(max(steps) for steps in observed.values()) + 1,
-        metrics={metric: _finite(fmean(values)) for metric, values in at_best.items()},
+        metrics={metric: _finite_or_none(fmean(values)) for metric, values in at_best.items()},
     )
     return [execution, contract.TrialDone(time=now, trial=trial, state="completed")]
 
 
-def _finite(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
@@ -189,11 +189,15 @@ def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) 
     new = [entry for entry in space["space"] if entry["config"]["name"] not in names]
     if not new:
         return
-    larger = _extended(search, new) if not search.space else _extended_one_by_one(root, search, new, trial)
+    larger = (
+        _extend_search(search, new)
+        if not search.space
+        else _extend_search_one_by_one(root, search, new, trial)
+    )
     if larger is search:
         return
     change_payload(root, search=larger, exhausted=False)
-    _log(
+    _log_line(
         root,
         f"search space, revision {len(larger.reported)}: added {', '.join(larger.reported[-1])}",
         "info",
@@ -201,7 +205,7 @@ def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) 
     )
 
 
-def _extended_one_by_one(
+def _extend_search_one_by_one(
     root: Job, search: ExternalSearch, new: Sequence[dict[str, Any]], trial: int | None
 ) -> ExternalSearch:
     """Return the search with those new hyperparameters that can be converted; log the others, in one line."""
@@ -213,7 +217,7 @@ def _extended_one_by_one(
             refused.append(f"{len(new) - len(fitting) - MAX_REFUSED} more")
             break
         try:
-            larger = _extended(search, [*fitting, entry])
+            larger = _extend_search(search, [*fitting, entry])
         except FormatError as error:
             refused.append(repr(str(entry["config"]["name"])[:100]))
             reason = reason or str(error)
@@ -221,11 +225,11 @@ def _extended_one_by_one(
             fitting.append(entry)
     if refused:
         keep = "keeps its default" if len(refused) == 1 else "keep their defaults; the first"
-        _log(root, f"{', '.join(refused)} {keep}: {reason}", "warning", trial)
+        _log_line(root, f"{', '.join(refused)} {keep}: {reason}", "warning", trial)
     return larger
 
 
-def _extended(search: ExternalSearch, new: Sequence[dict[str, Any]]) -> ExternalSearch:
+def _extend_search(search: ExternalSearch, new: Sequence[dict[str, Any]]) -> ExternalSearch:
     """Return the search with new hyperparameters in KerasTuner's format, converted together."""
     # Known entries come first, since conditions refer to entries before them.
     rows = [*keras_tuner.write(search.space)["space"], *new]
@@ -260,9 +264,9 @@ def warn_over_quota(job_id: int) -> None:
     with transaction.atomic():
         root = Job.objects.locked().get(pk=job_id)
         job_warnings.add(root.pk, code="events_over_quota", message=message)
-        _log(root, message, "warning", None)
+        _log_line(root, message, "warning", None)
 
 
-def _log(root: Job, line: str, level: str, trial: int | None) -> None:
+def _log_line(root: Job, line: str, level: str, trial: int | None) -> None:
     body = events.event("log", root, trial=trial, level=level, source="chief", line=line)
     events.append(root.pk, [body])

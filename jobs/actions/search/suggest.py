@@ -75,7 +75,7 @@ def _trials_to_create(root: Job, search: SearchSpec) -> int:
     There are as many open trials as the slots and the search allow. Once the duration of a trial is known,
     algorithms that need no results also fill a queue for each slot, and refill it when it is half empty.
     """
-    concurrency = _concurrency(root, search)
+    concurrency = _possible_attempts(root, search)
     if not search.info.needs_results and (per_attempt := batches.trials_in_target(root)) is not None:
         target, waiting = concurrency * per_attempt, trial_totals.waiting(root)
         return target - waiting if 2 * waiting <= target else 0
@@ -83,7 +83,7 @@ def _trials_to_create(root: Job, search: SearchSpec) -> int:
     return concurrency - root.trials.exclude(state__in=[*TRIAL_FINAL, TrialState.PAUSED]).count()
 
 
-def _concurrency(root: Job, search: SearchSpec) -> int:
+def _possible_attempts(root: Job, search: SearchSpec) -> int:
     """Return how many attempts of a search could run at once."""
     live = list(Worker.objects.live_at(clock.estimate()).filter(pool=root.pool))
     fitting = fitting_workers(root, live)
@@ -98,7 +98,7 @@ def _concurrency(root: Job, search: SearchSpec) -> int:
     return min(search.parallel_trials or concurrency, concurrency)
 
 
-def _wanted(root: Job, search: SearchSpec) -> int:
+def _suggestions_to_request(root: Job, search: SearchSpec) -> int:
     """Return how many suggestions are needed now. With rungs, promotions follow after the last new trial."""
     new_trials = _trials_to_create(root, search)
     if search.info.has_rungs:
@@ -106,7 +106,7 @@ def _wanted(root: Job, search: SearchSpec) -> int:
     return min(new_trials, outcomes.trials_planned(root) - trial_totals.suggested(root))
 
 
-def is_over(root: Job, search: SearchSpec) -> bool:
+def algorithm_has_ended(root: Job, search: SearchSpec) -> bool:
     """Return whether the algorithm will make no further suggestion."""
     if root.payload.finishing:
         return True
@@ -136,12 +136,12 @@ def make_first_trials(root: Job, search: SearchSpec) -> None:
         hints.send("schedule", job=root.pk)
 
 
-def request(root: Job, search: SearchSpec) -> None:
+def request_suggestions(root: Job, search: SearchSpec) -> None:
     """Send a request for suggestions to the workers if trials are needed and no worker has claimed it.
 
     After an empty answer, as while a rung is incomplete, a trial must change before the next request.
     """
-    if _wanted(root, search) <= 0:
+    if _suggestions_to_request(root, search) <= 0:
         return
     answered_empty = root.payload_as(SearchPayload).answered_empty
     if answered_empty is not None and answered_empty == _fingerprint(root):
@@ -152,7 +152,7 @@ def request(root: Job, search: SearchSpec) -> None:
     queue.ask_for_suggestions(root.pool, root.pk)
 
 
-def claim(job_id: int) -> SuggestionClaim | None:
+def claim_request(job_id: int) -> SuggestionClaim | None:
     """Claim the request of a search; return None if no trial is needed or another worker holds the lease."""
     with transaction.atomic():
         root = Job.objects.locked().filter(pk=job_id).first()
@@ -161,7 +161,11 @@ def claim(job_id: int) -> SuggestionClaim | None:
         if not root.facts.has_trials:
             return None
         search = outcomes.search_of(root)
-        needed = 0 if is_over(root, search) else min(_wanted(root, search), MAX_PER_REQUEST)
+        needed = (
+            0
+            if algorithm_has_ended(root, search)
+            else min(_suggestions_to_request(root, search), MAX_PER_REQUEST)
+        )
         if needed <= 0:
             return None
         # `suggest_until` is soon if a request set it, and late if another worker holds the claim.
@@ -174,11 +178,11 @@ def claim(job_id: int) -> SuggestionClaim | None:
         ):
             return None
         return SuggestionClaim(
-            job_id, root.suggest_fence + 1, _request(root, search, needed), _fingerprint(root)
+            job_id, root.suggest_fence + 1, _request_json(root, search, needed), _fingerprint(root)
         )
 
 
-def _request(root: Job, search: SearchSpec, count: int) -> dict[str, Any]:
+def _request_json(root: Job, search: SearchSpec, count: int) -> dict[str, Any]:
     """Return a SuggestRequest as JSON, for `count` suggestions."""
     trials: list[dict[str, Any]] = list(root.trials.order_by("number").values("pk", *COLUMNS))
     several = search.objectives
@@ -199,7 +203,7 @@ def _request(root: Job, search: SearchSpec, count: int) -> dict[str, Any]:
     }
 
 
-def add(claimed: SuggestionClaim, answer: Answer) -> None:
+def add_suggestions(claimed: SuggestionClaim, answer: Answer) -> None:
     """Create trials from an answer, promote or prune others, and store whether the algorithm is exhausted.
 
     Raises:
@@ -207,7 +211,7 @@ def add(claimed: SuggestionClaim, answer: Answer) -> None:
         ValueError: a configuration does not fit the space; nothing was written.
     """
     with transaction.atomic():
-        root = _release(claimed)
+        root = _release_claim(claimed)
         # Ended while the answer was computed: nothing would ever end these trials.
         if root.state in FINAL or root.payload.finishing:
             return
@@ -218,9 +222,9 @@ def add(claimed: SuggestionClaim, answer: Answer) -> None:
         _make_trials(root, [s for s in answer.suggestions if s.promotes is None], source="algorithm")
         for suggestion in answer.suggestions:
             if suggestion.promotes is not None:
-                rung_promotion.promote(root, suggestion)
+                rung_promotion.promote_trial(root, suggestion)
         for dropped in answer.dropped:
-            rung_promotion.prune(root, dropped)
+            rung_promotion.prune_trial(root, dropped)
         hints.send("schedule", job=root.pk)
 
 
@@ -232,7 +236,7 @@ def report_failure(claimed: SuggestionClaim, error: str) -> None:
     )
 
 
-def _release(claimed: SuggestionClaim) -> Job:
+def _release_claim(claimed: SuggestionClaim) -> Job:
     """Release the claim and return its search, whose row is locked by this update until commit."""
     rows = Job.objects.filter(pk=claimed.job_id, suggest_fence=claimed.fence, suggest_until__isnull=False)
     if not rows.update(suggest_until=None):

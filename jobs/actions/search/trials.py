@@ -54,7 +54,9 @@ def queue_by_hand(job: Job, values: Values, *, by: User) -> Trial:
 def _require_values(root: Job, values: Values) -> None:
     """Refuse a configuration that is outside the space, or that makes the experiment's spec invalid."""
     space = outcomes.search_of(root).space
-    if problems := [Problem(_place(name), message) for name, message in value_errors(space, values)]:
+    if problems := [
+        Problem(_pointer_to_value(name), message) for name, message in value_errors(space, values)
+    ]:
         raise BadInput(problems[0].message, problems)
     try:
         if root.revision is not None:
@@ -62,13 +64,13 @@ def _require_values(root: Job, values: Values) -> None:
     except ValidationError as error:
         problem = first(error)
         named = [name for name in values if problem.pointer.endswith(f"/{name}")]
-        place = _place(named[0]) if named else "/values"
+        place = _pointer_to_value(named[0]) if named else "/values"
         raise BadInput(problem.message, [Problem(place, problem.message)]) from error
     except ValueError as error:
         raise BadInput(str(error), [Problem("/values", str(error))]) from error
 
 
-def _place(name: str) -> str:
+def _pointer_to_value(name: str) -> str:
     """Return the JSON pointer to a value."""
     return f"/values/{escaped(name)}"
 

@@ -51,15 +51,15 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
         search = outcomes.search_of(root)
         # Without a score there is nothing to continue with: the first trial ends in any case.
         if _is_time_over(root) and outcomes.best_trials(root, limit=1):
-            early_end.begin(root, reason="max_minutes")
+            early_end.begin_early_end(root, reason="max_minutes")
         if root.payload.finishing:
             pipeline.stop_waiting_trials(root)
             self._follow(root)
         elif pipeline.trials_keep_failing(root, search.max_consecutive_failures):
             pipeline.give_up(root)
-        elif not suggest.is_over(root, search):
+        elif not suggest.algorithm_has_ended(root, search):
             suggest.make_first_trials(root, search)
-            suggest.request(root, search)
+            suggest.request_suggestions(root, search)
         else:
             self._follow(root)
 
