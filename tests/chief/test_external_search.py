@@ -145,7 +145,7 @@ def test_the_scheduler_neither_assigns_its_trials_nor_requests_suggestions(searc
     external_search.release_trial(search.pk, held.attempt.number, "it hung up")
     live = timezone.now() + timedelta(hours=1)
     Worker.objects.create(name="w", host="h", pid=1, slots=4, lease_until=live)
-    assert schedule.place() == 0
+    assert schedule.place_jobs() == 0
     pipeline.advance_all()
     search.refresh_from_db()
     assert (suggest.claim_request(search.pk), search.suggest_until) == (None, None)

@@ -104,7 +104,7 @@ def patience_with_failures(spec: ExperimentSpec, yard: Yard) -> Any:
     assert ticket is not None
     found = tuple(Suggestion(values={"learning_rate": rate}) for rate in (0.01, 0.02))
     suggest.add_suggestions(ticket, Answer(suggestions=found))
-    schedule.place()
+    schedule.place_jobs()
     for attempt in worker.claim_all():
         attempt_end.finish(attempt.pk, Outcome.FAILED, error={"code": "x", "message": "x"})
     pipeline.advance_all()
@@ -156,7 +156,7 @@ def placement(spec: ExperimentSpec, yard: Yard) -> Any:
         PretendWorker(slots=3, pool=pool, name=pool)
     older = yard.submit(resources={"slots": 2, "pool": spec.resources.pool})
     job = _submit(yard, spec)
-    schedule.place()
+    schedule.place_jobs()
     placed = Attempt.objects.filter(job__in=(older, job)).select_related("worker").order_by("pk")
     return [(attempt.job_id == job.pk, attempt.worker.pool, attempt.slots) for attempt in placed]
 
@@ -166,7 +166,7 @@ def restarts(spec: ExperimentSpec, yard: Yard) -> Any:
     """Return the state of a job whose worker was lost."""
     worker = PretendWorker(slots=4)
     job = _submit(yard, spec)
-    schedule.place()
+    schedule.place_jobs()
     (attempt,) = worker.claim_all()
     attempt_end.finish(attempt.pk, Outcome.LOST)
     job.refresh_from_db()

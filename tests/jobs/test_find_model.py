@@ -200,7 +200,7 @@ def running(yard: Yard, worker: PretendWorker, **search: Any) -> tuple[Job, list
     assert claimed is not None
     values = ({"template": "mlp", "mlp/units": 8}, {"template": "linear"})
     suggest.add_suggestions(claimed, Answer(suggestions=tuple(Suggestion(values=each) for each in values)))
-    schedule.place()
+    schedule.place_jobs()
     return job, worker.claim_all()
 
 
@@ -287,7 +287,7 @@ def test_the_space_of_a_search_with_first_configurations_can_become_smaller(yard
     assert new.spec.search is not None
     assert {values["template"] for values in new.spec.search.start_with} == {"trees", "linear"}
     job.refresh_from_db()
-    followed = follow_up.narrow(job, by=yard.owner)
+    followed = follow_up.queue_narrower_search(job, by=yard.owner)
     assert followed.revision is not None
     assert followed.revision.spec.search is not None
     assert followed.revision.spec.search.start_with == ()

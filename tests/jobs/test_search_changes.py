@@ -67,7 +67,7 @@ def test_trials_outside_the_narrowed_space_that_have_not_begun_are_withdrawn(
 ) -> None:
     job = random_search(yard, 16, 64, 48, 32)
     by_hand = trials.queue_by_hand(job, {"units": 64}, by=yard.owner)
-    schedule.place()  # two slots: 16 and 64 are held by now
+    schedule.place_jobs()  # two slots: 16 and 64 are held by now
     search_changes.revise_search(job, NARROW, by=yard.owner)
     rows = {trial.number: trial for trial in job.trials.all()}
     assert [rows[number].state for number in (1, 2, 4)] == ["queued"] * 3, (

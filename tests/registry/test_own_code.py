@@ -267,7 +267,7 @@ def test_a_signature_that_is_none_fails_the_validation(yard: Yard, trainer: User
     stored = sha256_of(store().path(yard.new_bytes().digest))
     version = registration.add_uploaded(yard.model, stored, code=code_of(yard), by=trainer)
     job = Job.objects.filter(validations_of(version.pk)).get()
-    error = results.apply(job, {"signature": {"inputs": 1}, "needs_code": True})
+    error = results.apply_result(job, {"signature": {"inputs": 1}, "needs_code": True})
     assert error is not None
     assert (error["code"], "signature" in error["message"]) == ("bad_result", True)
     version.refresh_from_db()

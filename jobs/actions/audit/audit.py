@@ -57,7 +57,7 @@ def record(
         detail=json.loads(json.dumps(detail, default=str)),
         previous_hash=head.hash,
     )
-    _append(event, head, authentic=authentic)
+    _append_event(event, head, authentic=authentic)
     return event
 
 
@@ -71,7 +71,7 @@ def name_of(row: Model) -> str:
     return f"{row._meta.model_name}:{row.pk}"
 
 
-def seal(reason: str, *, by: User | None) -> Verification:
+def seal_chain(reason: str, *, by: User | None) -> Verification:
     """Begin a new chain after the present rows, which are kept as they are.
 
     The seal is a row with the result of the last verification and with a digest of all rows before it, so
@@ -114,7 +114,7 @@ def seal(reason: str, *, by: User | None) -> Verification:
             detail=sealed.model_dump(mode="json"),
             previous_hash=head.hash,
         )
-        _append(event, head, authentic=True)
+        _append_event(event, head, authentic=True)
     return verification
 
 
@@ -141,7 +141,7 @@ def _new_head() -> AuditHead:
     return AuditHead.objects.select_for_update().get(pk=HEAD_ID)
 
 
-def _append(event: AuditEvent, head: AuditHead, *, authentic: bool) -> None:
+def _append_event(event: AuditEvent, head: AuditHead, *, authentic: bool) -> None:
     # The id is covered by the hash, so it must be known before. It is not below the number, so that ids of
     # rows that are missing are not given again.
     last_id = AuditEvent.objects.aggregate(last=Max("pk"))["last"] or 0

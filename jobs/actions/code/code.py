@@ -84,8 +84,8 @@ def create(project: Project, *, name: str, code: StoredCode, by: User) -> Create
     """
     access.require(by, project, access.Action.WRITE)
     name = check_name(name)
-    if (existing := _existing(project, code.digest)) is not None:
-        return Created(_restored(existing, by), is_new=False)
+    if (existing := _existing_version(project, code.digest)) is not None:
+        return Created(_restore_version(existing, by), is_new=False)
     version = CodeVersion(
         project=project,
         name=name,
@@ -97,18 +97,18 @@ def create(project: Project, *, name: str, code: StoredCode, by: User) -> Create
     )
     try:
         with transaction.atomic():
-            _insert(version, code)
+            _insert_version(version, code)
             audit.record("code.create", version, by=by, project=project, name=name, digest=code.digest)
     except IntegrityError:
         # Another request has created the same version meanwhile.
-        if (existing := _existing(project, code.digest)) is None:
+        if (existing := _existing_version(project, code.digest)) is None:
             raise
-        return Created(_restored(existing, by), is_new=False)
+        return Created(_restore_version(existing, by), is_new=False)
     return Created(version, is_new=True)
 
 
-def _insert(version: CodeVersion, code: StoredCode) -> None:
-    quotas.locked(version.project)
+def _insert_version(version: CodeVersion, code: StoredCode) -> None:
+    quotas.lock_project(version.project)
     # In one order in all transactions, since each locks the rows of its artifacts.
     adopted = {
         stored.digest: artifacts.adopt(stored) for stored in sorted({content for _, content in code.files})
@@ -121,12 +121,12 @@ def _insert(version: CodeVersion, code: StoredCode) -> None:
     )
 
 
-def _existing(project: Project, digest: str) -> CodeVersion | None:
+def _existing_version(project: Project, digest: str) -> CodeVersion | None:
     versions = CodeVersion.everything.select_related("project", "created_by", "deletion")
     return versions.filter(project=project, digest=digest).first()
 
 
-def _restored(version: CodeVersion, by: User) -> CodeVersion:
+def _restore_version(version: CodeVersion, by: User) -> CodeVersion:
     """Return a version, after its restoration if it is deleted.
 
     Raises:

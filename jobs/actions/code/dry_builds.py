@@ -28,7 +28,7 @@ PRIORITY = 80
 FROM_CODE = "the space that the code declares"
 
 
-def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool = False) -> None:
+def request_dry_build(project: Project, payload: DryBuildPayload, *, by: User, again: bool = False) -> None:
     """Queue a dry build, unless one has been completed or is open.
 
     Args:
@@ -51,7 +51,7 @@ def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool
         return
     with transaction.atomic():
         # Locked, so that of two requests at the same time the second finds the job of the first.
-        quotas.locked(project)
+        quotas.lock_project(project)
         if _is_known(project, payload, again=again):
             return
         quotas.require_room_for_job(project)
@@ -59,7 +59,7 @@ def request(project: Project, payload: DryBuildPayload, *, by: User, again: bool
             DRY_BUILD,
             payload,
             project=project,
-            title=_title(payload),
+            title=_job_title(payload),
             priority=PRIORITY,
             max_restarts=1,
             created_by=by,
@@ -75,12 +75,12 @@ def _is_known(project: Project, payload: DryBuildPayload, *, again: bool) -> boo
     return not again and rows.exists()
 
 
-def _title(payload: DryBuildPayload) -> str:
+def _job_title(payload: DryBuildPayload) -> str:
     return f"Dry build of {payload.model.entry}"
 
 
-def is_ready(root: Job) -> bool:
-    """Return whether a search knows its space; if not, take the next step towards it.
+def advance_dry_build(root: Job) -> bool:
+    """Queue or apply the dry build of a search. Return whether its space is complete.
 
     A search of own code that was submitted before a dry build was completed waits for one, and continues with
     a revision that has the whole space.
@@ -100,7 +100,7 @@ def is_ready(root: Job) -> bool:
     if built_model is None:
         _build_first(root, payload)
         return False
-    return _complete(root, spec, built_model)
+    return _complete_space(root, spec, built_model)
 
 
 def revision_of(root: Job) -> Revision:
@@ -124,7 +124,7 @@ def _build_first(root: Job, payload: DryBuildPayload) -> None:
             DRY_BUILD,
             payload,
             project=root.project,
-            title=_title(payload),
+            title=_job_title(payload),
             pool=root.pool,
             priority=root.priority,
             max_restarts=1,
@@ -139,8 +139,8 @@ def _build_first(root: Job, payload: DryBuildPayload) -> None:
         Job.objects.filter(pk=root.pk).update(why_waiting=reason)
 
 
-def _complete(root: Job, spec: ExperimentSpec, built_model: BuiltModel) -> bool:
-    """Continue a search with the whole space of its code; return whether it has one."""
+def _complete_space(root: Job, spec: ExperimentSpec, built_model: BuiltModel) -> bool:
+    """Continue a search with the whole space of its code. Return whether it has one."""
     problems = list(problems_of(spec, built_model))
     if problems:
         code = "empty_space" if problems[0].message == EMPTY_SPACE else "bad_spec"

@@ -21,7 +21,7 @@ PRIORITY = 60
 """Before most runs, since some of them may wait for it."""
 
 
-def request(version: CodeVersion, *, by: User, use: str = "", pool: str = "default") -> Job:
+def request_installation(version: CodeVersion, *, by: User, use: str = "", pool: str = "default") -> Job:
     """Queue the installation of the packages of a version, or return the one that is open.
 
     A worker that has the packages already installs nothing.
@@ -51,7 +51,7 @@ def request(version: CodeVersion, *, by: User, use: str = "", pool: str = "defau
     payload = InstallPayload(code=version.digest, requirements=digest, for_engine=for_engine)
     with transaction.atomic():
         # Locked, so that of two requests at the same time the second finds the job of the first.
-        quotas.locked(project)
+        quotas.lock_project(project)
         rows = package_installs.open_jobs(version, for_engine=for_engine).filter(pool=pool)
         if (job := rows.first()) is not None:
             return job

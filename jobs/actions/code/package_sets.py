@@ -14,7 +14,7 @@ from jobs.spec.checks.packages import digest_of
 from jobs.states import AttemptState
 
 
-def record(attempt_id: int, installed: InstalledSet, choice: PackageChoice | None) -> None:
+def record_packages(attempt_id: int, installed: InstalledSet, choice: PackageChoice | None) -> None:
     """Store the packages of an attempt, and have later runs of its code get the same.
 
     Args:
@@ -34,10 +34,12 @@ def record(attempt_id: int, installed: InstalledSet, choice: PackageChoice | Non
             raise StaleFence(f"attempt {attempt_id} is no longer running")
         project = Attempt.objects.values_list("job__project", flat=True).get(pk=attempt_id)
         if choice is not None and project is not None:
-            _keep(project, installed, row, choice)
+            _keep_for_later_runs(project, installed, row, choice)
 
 
-def _keep(project: int, installed: InstalledSet, row: PackageSet, choice: PackageChoice) -> None:
+def _keep_for_later_runs(
+    project: int, installed: InstalledSet, row: PackageSet, choice: PackageChoice
+) -> None:
     """Record packages for later runs, unless there are some or the versions are being chosen again."""
     key: dict[str, Any] = {"project_id": project, "requirements_digest": choice.requirements}
     PackageResolution.objects.get_or_create(**key)

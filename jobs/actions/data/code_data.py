@@ -53,7 +53,7 @@ def payload_of(
         raise BadInput(field_problems[0].message, renamed) from error
 
 
-def request(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: bool = False) -> Job:
+def request_loading(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: bool = False) -> Job:
     """Queue the loading of data, and return its job; an open one that loads the same is returned.
 
     Args:
@@ -77,7 +77,7 @@ def request(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: 
         return earlier_job
     with transaction.atomic():
         # Locked, so that of two requests at the same time the second finds the job of the first.
-        quotas.locked(project)
+        quotas.lock_project(project)
         if (earlier_job := code_data.known(version, payload, ended=not again)) is not None:
             return earlier_job
         quotas.require_room_for_job(project)
@@ -100,7 +100,7 @@ def _why_taken(version: CodeVersion, slug: str) -> str | None:
     return slug_taken(f"A data set with the slug {slug!r}", row) if row is not None else None
 
 
-def keep(job: Job, payload: CodeDataPayload, result: CodeDataResult) -> DatasetVersion:
+def keep_result(job: Job, payload: CodeDataPayload, result: CodeDataResult) -> DatasetVersion:
     """Make a version of the file of a job, which is read as an upload is: code of users has written it.
 
     Raises:

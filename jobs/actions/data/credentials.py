@@ -21,7 +21,7 @@ MOST = 100
 """Credentials of one project."""
 
 
-def read(body: Any) -> Credential:
+def parse_credential(body: Any) -> Credential:
     """Parse a credential.
 
     Raises:
@@ -59,7 +59,7 @@ def save(project: Project, name: str, credential: Credential, *, by: User) -> Cr
         message = "use up to 63 lower-case letters, digits, - and _, with a letter or digit first"
         raise BadInput(message, [Problem("/name", message)])
     with transaction.atomic():
-        others = quotas.locked(project).credentials.exclude(name=name)
+        others = quotas.lock_project(project).credentials.exclude(name=name)
         if others.count() >= MOST:
             raise Conflict(f"{project} has {MOST} credentials, and may have no more: delete some first.")
         row, _ = CredentialRow.objects.update_or_create(

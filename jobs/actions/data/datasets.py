@@ -206,8 +206,8 @@ class StoredUpload:
     code: Mapping[str, Any] | None = None
 
 
-def together(files: Sequence[StoredUpload]) -> StoredUpload:
-    """Return one upload of several files, which are read in this order.
+def combine_uploads(files: Sequence[StoredUpload]) -> StoredUpload:
+    """Combine several uploaded files, in order, into one upload.
 
     Raises:
         BadInput: they have different formats, or are too many.
@@ -283,7 +283,7 @@ def _ensure_bundled_one(slug: str, name: str, description: str) -> DatasetVersio
         # A job in any state counts, so that a failed one is not repeated at every start.
         profiles = Job.objects.filter(profiles_of(version.pk))
         if version.state == DatasetVersion.State.PREPARING and not profiles.exists():
-            submit.profile(version, by=None)
+            submit.queue_profile(version, by=None)
     return version
 
 
@@ -409,7 +409,7 @@ def set_roles(
     with transaction.atomic():
         if dataset.project is not None:
             # A worker reads the file again.
-            uploads.require_fewer(quotas.locked(dataset.project))
+            uploads.require_fewer(quotas.lock_project(dataset.project))
         return new_version(dataset, stored, roles, reading, by=by)
 
 
@@ -450,7 +450,7 @@ def new_version(
         audit.record(
             "dataset.version", version, by=by, project=dataset.project, upload=stored.artifact.digest
         )
-        submit.profile(version, by=by)
+        submit.queue_profile(version, by=by)
     return version
 
 
@@ -535,6 +535,6 @@ def profile_again(version: DatasetVersion, *, by: User) -> Job:
         is_being_read = Job.objects.filter(profiles_of(version.pk)).unfinished().exists()
         if is_being_read or not failed.update(state=DatasetVersion.State.PREPARING, error=None):
             raise Conflict(f"{version} is {version.state}: only a failed version can be read again")
-        job = submit.profile(version, by=by)
+        job = submit.queue_profile(version, by=by)
         audit.record("dataset.try_again", version, by=by, project=project)
     return job

@@ -12,7 +12,7 @@ from django.db.models import Count, F, QuerySet
 
 from jobs import clock, sealing, upload_formats
 from jobs.actions.data import credentials
-from jobs.actions.data.fetch_addresses import unreadable, url_of
+from jobs.actions.data.fetch_addresses import unreadable_message, url_of
 from jobs.actions.people import quotas
 from jobs.actions.runs import submit
 from jobs.actions.storage import artifacts
@@ -84,13 +84,13 @@ def claim_waiting() -> list[Claimed]:
     for pk, project in first:
         if running.total() >= MOST_RUNNING:
             break
-        if running[project] < MOST_RUNNING_OF_PROJECT and (claimed_fetch := _claim(pk)) is not None:
+        if running[project] < MOST_RUNNING_OF_PROJECT and (claimed_fetch := _claim_fetch(pk)) is not None:
             running[project] += 1
             claimed.append(claimed_fetch)
     return claimed
 
 
-def _claim(pk: int) -> Claimed | None:
+def _claim_fetch(pk: int) -> Claimed | None:
     now = clock.now()
     waiting = Fetch.objects.filter(pk=pk, state=State.WAITING)
     with transaction.atomic():
@@ -147,7 +147,7 @@ def _credential_of(row: Fetch, address: Address) -> Credential | None:
     try:
         credential = credentials.secret_of(row.credential)
     except sealing.Unreadable as error:
-        message = unreadable(row.credential_name)
+        message = unreadable_message(row.credential_name)
         raise FetchFailed(message[0].upper() + message[1:] + ".", code="credential") from error
     if not credential.fits(address):
         raise FetchFailed(
@@ -188,7 +188,7 @@ def reserve(claimed: Claimed, size: int) -> None:
         row = _own(claimed).select_related("version__dataset__project").first()
         if row is None:
             raise NotHeld
-        project = quotas.locked(_project_of(row))
+        project = quotas.lock_project(_project_of(row))
         quota, used = limits_of(project).bytes, disk_use.of_project(project.pk)
         others = disk_use.being_received(project.pk) - row.reserved
         if used + others + size > quota:
@@ -217,7 +217,7 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
     version, project = row.version, _project_of(row)
     source = upload_formats.source_of(store().path(stored.digest), str(version.request.get("file", "")))
     with transaction.atomic():
-        quotas.locked(project)
+        quotas.lock_project(project)
         done = _own(claimed).update(
             state=State.DONE,
             until=None,
@@ -234,7 +234,7 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
         quotas.require_room_for_artifact(project, version.upload)
         version.request = {**version.request, "source": source}
         version.save(update_fields=["upload", "request"])
-        submit.profile(version, by=version.created_by)
+        submit.queue_profile(version, by=version.created_by)
 
 
 def fail(claimed: Claimed, error: TrainyardError) -> None:
@@ -271,7 +271,7 @@ def process_ended(claimed: Claimed) -> None:
     fail(claimed, FetchFailed(message, code="process_lost"))
 
 
-def reap() -> None:
+def reap_fetches() -> None:
     """Begin fetches again whose processes ended together with the scheduler that had started them."""
     expired = Fetch.objects.filter(state=State.RUNNING, until__lt=clock.now())
     for pk, fence in expired.values_list("pk", "fence"):

@@ -76,6 +76,6 @@ def find_model(
         job = experiments.submit(experiment, by=by) if submitted else None
         if job is not None:
             for reason in reasons:
-                job_warnings.add(job.pk, code="template_left_out", message=reason)
+                job_warnings.add_warning(job.pk, code="template_left_out", message=reason)
             job.refresh_from_db(fields=["warnings"])
     return Found(experiment, job, reasons)

@@ -142,7 +142,7 @@ def record_login(user: User, *, address: str, how: str, second_factor: bool) -> 
     """Record a complete login, and delete the sessions of all users that have expired."""
     with transaction.atomic():
         Session.objects.filter(expire_date__lt=clock.now()).delete()
-        record(user, "login", address=address, how=how, second_factor=second_factor)
+        record_login_change(user, "login", address=address, how=how, second_factor=second_factor)
 
 
 def record_refused_link(link: LoginLink, *, address: str) -> None:
@@ -154,7 +154,7 @@ def record_refused_link(link: LoginLink, *, address: str) -> None:
         audit.record("person.login_failed", link.user, by=None, name=name, address=address, step="link")
 
 
-def record(user: User, verb: str, **detail: Any) -> None:
+def record_login_change(user: User, verb: str, **detail: Any) -> None:
     """Record a change that a user made to their own account, such as `logout` or `password`."""
     with transaction.atomic():
         audit.record(f"person.{verb}", user, by=user, name=user.username, **detail)

@@ -12,7 +12,7 @@ from jobs.queries.people.quotas import HIGHEST, column_of, revision_of
 from jobs.spec.problems import Problem
 
 
-def change(
+def change_quotas(
     project: Project, quotas: Mapping[str, int | None], *, seen: str | None = None, by: User
 ) -> Project:
     """Set quotas of a project, all or none. Work that already exceeds one is kept.

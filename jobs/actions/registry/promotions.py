@@ -120,7 +120,7 @@ def _start_gates(promotion: PromotionRequest, endpoint: Endpoint, *, by: User) -
     promotion.baseline_generation = endpoint.generation
     promotion.gates = []
     promotion.state = State.GATING
-    promotion.gate_job = submit.gate(promotion, by=by)
+    promotion.gate_job = submit.queue_gates(promotion, by=by)
     promotion.save(update_fields=["baseline_version", "baseline_generation", "gates", "state", "gate_job"])
 
 

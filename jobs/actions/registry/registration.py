@@ -69,7 +69,7 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
             code=code,
             created_by=by,
         )
-        submit.register(version, by=by)
+        submit.queue_registration(version, by=by)
     return version
 
 
@@ -179,7 +179,7 @@ def add_uploaded(
         version = _create_numbered(
             model, artifact=artifact, what="uploaded", lineage=lineage, code=code, created_by=by
         )
-        submit.register(version, by=by)
+        submit.queue_registration(version, by=by)
     return version
 
 
@@ -200,7 +200,7 @@ def queue_description(version: ModelVersion, *, by: User) -> Job:
         if Job.objects.filter(validations_of(version.pk)).exclude(state__in=FINAL).exists():
             raise Conflict(f"A job is reading {version} already.")
         quotas.require_room_for_job(project)
-        job = submit.register(version, by=by)
+        job = submit.queue_registration(version, by=by)
         name = f"version:{version.model.name}/{version.number}"
         audit.record("version.describe", name, by=by, project=project, job=job.pk)
         return job

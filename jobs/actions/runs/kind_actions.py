@@ -68,7 +68,7 @@ class KindActions[P: Payload, R: Result]:
 _REGISTERED: dict[str, KindActions[Any, Any]] = {}
 
 
-def register(kind: str, actions: KindActions[Any, Any]) -> None:
+def register_actions(kind: str, actions: KindActions[Any, Any]) -> None:
     """Register the actions of a kind."""
     _REGISTERED[kind] = actions
 

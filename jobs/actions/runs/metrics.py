@@ -59,7 +59,7 @@ class _Points(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """The result of `store`.
+    """The result of `store_points`.
 
     Attributes:
         refused: how many series were refused because their execution has reached the limit. Only the first
@@ -76,7 +76,7 @@ class _Row(NamedTuple):
     loose: int
 
 
-def store(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric | Points]) -> Stored:
+def store_points(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric | Points]) -> Stored:
     """Append points to their series, inside the caller's transaction, which has locked the attempt.
 
     Args:
@@ -84,8 +84,8 @@ def store(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric
         trials: the trials that the events name, by number.
         events: the events in order. A series keeps the axis of its first point.
     """
-    points = _gather(trials, events)
-    stored = _known(attempt, points)
+    points = _gather_points(trials, events)
+    stored = _stored_series(attempt, points)
     refused = 0
     new: dict[tuple[_Owner, str], _Points] = {}
     grown: dict[_Row, Columns] = {}
@@ -97,11 +97,11 @@ def store(attempt: Attempt, trials: Mapping[int, Trial], events: Iterable[Metric
         refused += len(begun[room:]) if room else 0
         new |= {(owner, name): series[name] for name in begun[:room]}
         grown |= {stored_series[name]: series[name].columns() for name in series if name in stored_series}
-    return Stored(refused, _begin(attempt, new) + _append(grown))
+    return Stored(refused, _create_series(attempt, new) + _append_chunks(grown))
 
 
 def too_many_warning(refused: int) -> Warned:
-    """Return the warning about series that `store` refused."""
+    """Return the warning about series that `store_points` refused."""
     message = (
         f"An execution may have {MAX_SERIES} metrics with different names; {refused} more were not stored "
         "and have no curves. Use one name for a metric whose name changes at each step."
@@ -109,7 +109,7 @@ def too_many_warning(refused: int) -> Warned:
     return Warned(time=time.time(), code="too_many_metrics", message=message)
 
 
-def _gather(
+def _gather_points(
     trials: Mapping[int, Trial], events: Iterable[Metric | Points]
 ) -> Mapping[_Owner, dict[str, _Points]]:
     """Return the points of the events by owner and name."""
@@ -132,7 +132,7 @@ def _gather(
     return points_by_owner
 
 
-def _known(attempt: Attempt, owners: Iterable[_Owner]) -> Mapping[_Owner, dict[str, _Row]]:
+def _stored_series(attempt: Attempt, owners: Iterable[_Owner]) -> Mapping[_Owner, dict[str, _Row]]:
     """Return the stored series of these owners by name, with one statement for all trials."""
     series_by_owner: dict[_Owner, dict[str, _Row]] = defaultdict(dict)
     trials = sorted({owner.trial for owner in owners if owner.trial is not None})
@@ -148,7 +148,7 @@ def _known(attempt: Attempt, owners: Iterable[_Owner]) -> Mapping[_Owner, dict[s
     return series_by_owner
 
 
-def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
+def _create_series(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
     """Create new series with their first chunks; return the bytes of the chunks."""
     if not new:
         return 0
@@ -169,12 +169,12 @@ def _begin(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
         for ((owner, name), series), points in zip(new.items(), columns, strict=True)
     )
     with connection.cursor() as cursor:
-        chunks = [_chunk(row.pk, points) for row, points in zip(rows, columns, strict=True)]
+        chunks = [_chunk_row(row.pk, points) for row, points in zip(rows, columns, strict=True)]
         cursor.executemany(_ADD, chunks)
-    return _size(chunks)
+    return _bytes_of_chunks(chunks)
 
 
-def _append(grown: Mapping[_Row, Columns]) -> int:
+def _append_chunks(grown: Mapping[_Row, Columns]) -> int:
     """Append a chunk to each of these series; return by how many bytes they have grown.
 
     A series with too many small chunks is compacted.
@@ -185,19 +185,19 @@ def _append(grown: Mapping[_Row, Columns]) -> int:
         (columns.shape[1], float(columns[0, -1]), _last_value(columns), row.id)
         for row, columns in grown.items()
     ]
-    chunks = [_chunk(row.id, columns) for row, columns in grown.items()]
+    chunks = [_chunk_row(row.id, columns) for row, columns in grown.items()]
     with connection.cursor() as cursor:
         cursor.executemany(_ADD, chunks)
         cursor.executemany(_GROW, growth)
     full = [row for row in grown if row.loose + 1 >= LOOSE]
-    return _size(chunks) + sum(_compact(row.id, row.loose + 1) for row in full)
+    return _bytes_of_chunks(chunks) + sum(_compact_series(row.id, row.loose + 1) for row in full)
 
 
-def _size(chunks: Iterable[_Chunk]) -> int:
+def _bytes_of_chunks(chunks: Iterable[_Chunk]) -> int:
     return sum(len(chunk[-1]) for chunk in chunks)
 
 
-def _chunk(series: int, columns: Columns) -> _Chunk:
+def _chunk_row(series: int, columns: Columns) -> _Chunk:
     low, high = float(columns[0].min()), float(columns[0].max())
     return series, low, high, columns.shape[1], pack_columns(columns)
 
@@ -207,7 +207,7 @@ def _last_value(columns: Columns) -> float | None:
     return last if math.isfinite(last) else None
 
 
-def _compact(series: int, loose: int) -> int:
+def _compact_series(series: int, loose: int) -> int:
     """Merge the small chunks of a series; return by how many bytes it has grown, mostly a negative number.
 
     All but the last chunk are then full and do not change again.
@@ -221,9 +221,9 @@ def _compact(series: int, loose: int) -> int:
             joined[:, start : start + POINTS_PER_CHUNK]
             for start in range(0, joined.shape[1], POINTS_PER_CHUNK)
         ]
-        merged = [_chunk(series, piece) for piece in pieces]
+        merged = [_chunk_row(series, piece) for piece in pieces]
         cursor.executemany(_ADD, merged)
         # A last piece that is not full remains small: the next compaction merges it again.
         rest = int(pieces[-1].shape[1] < POINTS_PER_CHUNK)
         cursor.execute("UPDATE jobs_metricseries SET loose = %s WHERE id = %s", [rest, series])
-    return _size(merged) - sum(len(data) for _, data in rows)
+    return _bytes_of_chunks(merged) - sum(len(data) for _, data in rows)

@@ -65,15 +65,15 @@ def _halt_with_steps(root: Job) -> None:
     waiting = root.trials.waiting()
     move_trials(root, waiting, TrialState.PAUSED if pausing else TrialState.STOPPED)
     for child in root.descendants.unfinished():
-        _halt(child, pausing=pausing)
+        _halt_job(child, pausing=pausing)
     if _has_open_attempts(root):
         return
     if not pausing:
         move_trials(root, root.trials.filter(state=TrialState.PAUSED), TrialState.STOPPED)
-    _halt(root, pausing=pausing)
+    _halt_job(root, pausing=pausing)
 
 
-def _halt(job: Job, *, pausing: bool) -> None:
+def _halt_job(job: Job, *, pausing: bool) -> None:
     """Pause or stop a job without an open attempt. A queued job stays queued during a pause."""
     if job.attempts.open().exists():
         return
@@ -130,7 +130,7 @@ def fail(root: Job, error: JobError) -> None:
     """Fail a root once no worker holds an attempt of it; until then, start nothing and keep the error."""
     stop_waiting_trials(root)
     for child in root.descendants.unfinished():
-        _halt(child, pausing=False)
+        _halt_job(child, pausing=False)
     if _has_open_attempts(root):
         if root.payload.failing is None:
             change_payload(root, failing=error)

@@ -25,16 +25,16 @@ def share_events(attempt_id: int, rate: int) -> float | None:
         Events a second; None if there is no quota, because the job belongs to no project.
     """
     attempt = Attempt.objects.select_related("job__project").get(pk=attempt_id)
-    return _share(attempt.job, [attempt], rate)
+    return _share_rate(attempt.job, [attempt], rate)
 
 
 def share_events_of_scripts(job_id: int, rate: int) -> float | None:
     """Do the same for an external search, whose scripts together have the share of one slot."""
     job = Job.objects.select_related("project").get(pk=job_id)
-    return _share(job, list(Attempt.objects.open().filter(job=job)), rate)
+    return _share_rate(job, list(Attempt.objects.open().filter(job=job)), rate)
 
 
-def _share(job: Job, attempts: Sequence[Attempt], rate: int) -> float | None:
+def _share_rate(job: Job, attempts: Sequence[Attempt], rate: int) -> float | None:
     attempt_rate = rate // max(1, len(attempts))
     for attempt in attempts:
         # Without a large change nothing is written: most runs record a few events a second.

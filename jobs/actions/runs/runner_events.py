@@ -34,7 +34,7 @@ class Recorded(NamedTuple):
     point_bytes: int
 
 
-def record(
+def record_events(
     attempt: Attempt,
     batch: Sequence[contract.RunnerEvent],
     stored: Files,
@@ -60,7 +60,7 @@ def record(
     accepted = [event if recorder.accepts(event) else _refused(event) for event in batch]
     points = [event for event in accepted if isinstance(event, contract.Metric | contract.Points)]
     # All points of a batch are written together, so that the statements do not grow with its events.
-    stored_points = metrics.store(attempt, recorder.trials, points)
+    stored_points = metrics.store_points(attempt, recorder.trials, points)
     if stored_points.refused:
         accepted.append(metrics.too_many_warning(stored_points.refused))
     recorder.record_checkpoints(
@@ -139,7 +139,7 @@ class _Recorder:
             case contract.ArtifactWritten():
                 self._artifact(event, self.stored[event.path])
             case contract.Warned():
-                job_warnings.add(self.attempt.job_id, code=event.code, message=event.message)
+                job_warnings.add_warning(self.attempt.job_id, code=event.code, message=event.message)
         return self.public(event)
 
     def _move_trial(self, trial: Trial, event: contract.TrialBegun | contract.TrialDone) -> Event | None:

@@ -142,7 +142,9 @@ def _require_kept(job: Job) -> None:
         raise StaleState(f"the data of job {job.pk} were deleted meanwhile")
 
 
-def child(root: Job, facts: Facts, ordinal: int, *, title: str, payload: Payload, slots: int = 1) -> Job:
+def create_step(
+    root: Job, facts: Facts, ordinal: int, *, title: str, payload: Payload, slots: int = 1
+) -> Job:
     """Create the job of a step under a root, or return the existing one."""
     # A unique constraint on these three columns makes concurrent calls create one row.
     row, _ = Job.objects.get_or_create(
@@ -167,7 +169,7 @@ def child(root: Job, facts: Facts, ordinal: int, *, title: str, payload: Payload
     return row
 
 
-def profile(version: DatasetVersion, *, by: User | None) -> Job:
+def queue_profile(version: DatasetVersion, *, by: User | None) -> Job:
     """Queue the job that reads and describes a dataset version."""
     return queue(
         PROFILE,
@@ -179,7 +181,7 @@ def profile(version: DatasetVersion, *, by: User | None) -> Job:
     )
 
 
-def register(version: ModelVersion, *, by: User | None, without_code: bool = False) -> Job:
+def queue_registration(version: ModelVersion, *, by: User | None, without_code: bool = False) -> Job:
     """Queue the job that loads a version in a clean process and reads its signature.
 
     Args:
@@ -198,7 +200,7 @@ def register(version: ModelVersion, *, by: User | None, without_code: bool = Fal
     )
 
 
-def gate(promotion: PromotionRequest, *, by: User) -> Job:
+def queue_gates(promotion: PromotionRequest, *, by: User) -> Job:
     """Queue the job that compares a promotion's version with the champion."""
     version, champion = promotion.version, promotion.baseline_version
     theirs = champion.needed_code if champion is not None else None
@@ -217,7 +219,7 @@ def digest_of(code: CodeVersion | None) -> str | None:
     return None if code is None else code.digest
 
 
-def ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
+def queue_ensemble(payload: ChosenEnsemblePayload, *, like: Job, by: User) -> Job:
     """Queue the job that retrains chosen trials of a search and pools them.
 
     It copies the experiment, the revision and the resources of `like`, the search or an earlier ensemble.

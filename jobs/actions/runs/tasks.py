@@ -38,7 +38,7 @@ def task_for(attempt_id: int, *, folder: Path, threads: int, compile_cache: Path
         "fence": attempt.number,
         "threads": threads,
         "compile_cache": str(compile_cache) if compile_cache is not None else None,
-        "code": own_code.of_job(attempt.job),
+        "code": own_code.code_of_job(attempt.job),
     }
     if attempt.job.revision is not None:
         common["base_model"] = base_model_of(attempt.job.revision.spec)

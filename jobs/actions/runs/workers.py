@@ -45,7 +45,7 @@ def heartbeat(worker_id: int, *, devices: list[dict[str, Any]], info: dict[str, 
     return bool(renewed)
 
 
-def leave(worker_id: int) -> None:
+def mark_as_gone(worker_id: int) -> None:
     """Mark a worker as gone after an orderly shutdown."""
     Worker.objects.filter(pk=worker_id, state__in=LIVE).update(state=Worker.State.GONE)
     hints.send("schedule", worker=worker_id)

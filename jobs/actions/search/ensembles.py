@@ -41,7 +41,7 @@ def queue_ensemble(search: Job, numbers: Sequence[int], *, by: User) -> Job:
         raise _refusal(f"job {search.pk} has no trial {min(missing)}")
     _require_members(rows)
     chosen = tuple(ChosenTrial(trial=trial.number, values=trial.values) for trial in rows)
-    return submit.ensemble(ChosenEnsemblePayload(search=search.pk, chosen=chosen), like=search, by=by)
+    return submit.queue_ensemble(ChosenEnsemblePayload(search=search.pk, chosen=chosen), like=search, by=by)
 
 
 def _require_members(trials: Sequence[Trial]) -> None:

@@ -269,7 +269,7 @@ def _hold_trial(root: Job, worker: Worker, trial: Trial) -> HeldTrial:
     moment = time.time()
     begun = contract.TrialBegun(time=moment, trial=trial.number)
     running = contract.ExecutionDone(time=moment, trial=trial.number, execution=1, state="running")
-    events.append(root.pk, *runner_events.record(attempt, [begun, running], {}))
+    events.append(root.pk, *runner_events.record_events(attempt, [begun, running], {}))
     return HeldTrial(attempt, trial)
 
 

@@ -48,7 +48,7 @@ def record_metrics(job_id: int, name: TrialName, metrics: Mapping[str, float], s
         # Steps are counted from 0, epochs from 1.
         points = tuple((metric, step + 1.0, _finite_or_none(value), now) for metric, value in metrics.items())
         event = contract.Metric(time=now, trial=name.trial, execution=1, points=points)
-        events.append(job_id, *runner_events.record(attempt, [event], {}))
+        events.append(job_id, *runner_events.record_events(attempt, [event], {}))
 
 
 def _locked_attempt(job_id: int, name: TrialName) -> tuple[Job, Attempt]:
@@ -116,7 +116,7 @@ def end_trial(
         if refused is None:
             _record_values(trial, external(root).search, values)
         last = _final_events(root, name, done=done, refused=refused)
-        events.append(job_id, *runner_events.record(attempt, last, {}))
+        events.append(job_id, *runner_events.record_events(attempt, last, {}))
         # A script without hyperparameters has nothing to vary: one trial is enough.
         if done and not external(root).search.space and refused is None:
             change_payload(root, exhausted=True)
@@ -263,7 +263,7 @@ def warn_over_quota(job_id: int) -> None:
     )
     with transaction.atomic():
         root = Job.objects.locked().get(pk=job_id)
-        job_warnings.add(root.pk, code="events_over_quota", message=message)
+        job_warnings.add_warning(root.pk, code="events_over_quota", message=message)
         _log_line(root, message, "warning", None)
 
 

@@ -209,7 +209,8 @@ def _change_spec(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, An
 
 def _describe_changes(before: SearchSpec, after: SearchSpec) -> list[str]:
     numbers = [
-        f"{label}: {_value_text(name, getattr(after, name))}, previously {_value_text(name, getattr(before, name))}"
+        f"{label}: {_value_text(name, getattr(after, name))}, "
+        f"previously {_value_text(name, getattr(before, name))}"
         for name, label in BUDGET.items()
         if getattr(after, name) != getattr(before, name)
     ]

@@ -130,7 +130,7 @@ class _Run:
 
     def _purge(self) -> None:
         if self.dry:
-            self.found.deletions = purge.due().count()
+            self.found.deletions = purge.due_deletions().count()
             return
         while not self.stop.is_set():
             self._fence()
@@ -138,7 +138,7 @@ class _Run:
             done = purge.purge_due(deadline=deadline)
             self.found.deletions += done
             # A large deletion takes several rounds; one that fails early waits for the next run.
-            if not purge.due().exists() or (not done and time.monotonic() < deadline):
+            if not purge.due_deletions().exists() or (not done and time.monotonic() < deadline):
                 break
 
     def _rows(self) -> None:

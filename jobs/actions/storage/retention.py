@@ -21,7 +21,7 @@ TRIAL_RETRIED = (TrialState.FAILED, TrialState.STOPPED)
 """Final states of a trial that a user may resume from its newest checkpoint."""
 
 
-def sweep() -> int:
+def remove_superfluous() -> int:
     """Remove superfluous checkpoints: all of finished work, and all but the newest two of open work.
 
     A stopped or failed job keeps its newest checkpoint, since a retry resumes from it, and so do the best
@@ -32,7 +32,7 @@ def sweep() -> int:
         From how many jobs checkpoints were removed.
     """
     deadline = time.monotonic() + SWEEP_SECONDS
-    return for_each(_holding(deadline), lambda job: _thin_out(job, deadline))
+    return for_each(_jobs_with_checkpoints(deadline), lambda job: _thin_out(job, deadline))
 
 
 def thin_out(job: Job) -> int:
@@ -40,7 +40,7 @@ def thin_out(job: Job) -> int:
     return _thin_out(job, time.monotonic() + SWEEP_SECONDS)
 
 
-def _holding(deadline: float) -> Iterator[Job]:
+def _jobs_with_checkpoints(deadline: float) -> Iterator[Job]:
     """Yield the jobs that hold checkpoints, open jobs first, since they write more."""
     rows = Job.objects.filter(pk__in=Checkpoint.objects.kept().values("job"))
     jobs = list(rows.values_list("pk", "state"))
@@ -57,14 +57,14 @@ def _holding(deadline: float) -> Iterator[Job]:
 def _thin_out(job: Job, deadline: float) -> int:
     """Remove the superfluous checkpoints of a job until the deadline; return how many."""
     removed = 0
-    for checkpoint in _superfluous(job):
+    for checkpoint in _superfluous_checkpoints(job):
         if time.monotonic() > deadline:
             break
-        removed += _remove(checkpoint)
+        removed += _remove_checkpoint(checkpoint)
     return removed
 
 
-def _superfluous(job: Job) -> list[Checkpoint]:
+def _superfluous_checkpoints(job: Job) -> list[Checkpoint]:
     """List the checkpoints beyond the number that each execution keeps."""
     checkpoint_counts: dict[tuple[int | None, int | None], int] = {}
     superfluous = []
@@ -92,7 +92,7 @@ def _number_to_keep(job: Job, checkpoint: Checkpoint, best: set[int]) -> int:
     return KEEP_NEWEST
 
 
-def _remove(checkpoint: Checkpoint) -> bool:
+def _remove_checkpoint(checkpoint: Checkpoint) -> bool:
     rows = Checkpoint.objects.filter(pk=checkpoint.pk)
     # Only if the trial has not changed: it may have been continued since it was read.
     if checkpoint.trial is not None:

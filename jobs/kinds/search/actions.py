@@ -7,7 +7,7 @@ from django.db.models import Prefetch
 from jobs import clock
 from jobs.actions.code import dry_builds
 from jobs.actions.runs import pipeline, submit
-from jobs.actions.runs.kind_actions import KindActions, register
+from jobs.actions.runs.kind_actions import KindActions, register_actions
 from jobs.actions.runs.tasks import checkpoint_folders, dataset_if_any, spec_of
 from jobs.actions.search import early_end, suggest
 from jobs.kinds.search.facts import SEARCH
@@ -46,7 +46,7 @@ class SearchActions(KindActions[SearchPayload, RootResult]):
 
     def advance(self, root: Job) -> None:
         """Request the trials that are still needed; once all are final, create the next step's jobs."""
-        if not dry_builds.is_ready(root):
+        if not dry_builds.advance_dry_build(root):
             return
         search = outcomes.search_of(root)
         # Without a score there is nothing to continue with: the first trial ends in any case.
@@ -116,4 +116,4 @@ def _plan(trial: Any, spec: ExperimentSpec, top: int | None) -> TrialPlan:
     )
 
 
-register(SEARCH.name, SearchActions())
+register_actions(SEARCH.name, SearchActions())
