@@ -17,7 +17,7 @@ from jobs.kinds.search.payload import SearchPayload
 from jobs.models import DatasetVersion, Job, Project, Revision, User
 from jobs.queries.code import dry_builds
 from jobs.queries.search.waiting import BUILDING_FIRST
-from jobs.spec.checks.dry_build import EMPTY_SPACE, BuiltModel, completed, problems_of
+from jobs.spec.checks.dry_build import EMPTY_SPACE, BuiltModel, complete_spec, problems_of
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem
 from jobs.spec.sections.code_model import CodeModel
@@ -149,7 +149,7 @@ def _complete_space(root: Job, spec: ExperimentSpec, built_model: BuiltModel) ->
         return False
     old = revision_of(root)
     by = root.created_by or old.created_by
-    new = experiments.freeze(old.experiment, completed(spec, built_model), by=by, reason=FROM_CODE)
+    new = experiments.freeze(old.experiment, complete_spec(spec, built_model), by=by, reason=FROM_CODE)
     if new.pk != old.pk:
         text = f"{len(built_model.space)} hyperparameters were found by the dry build"
         body = events.event("revised", root, revision=new.number, by=by.username, changes=[text])

@@ -70,7 +70,7 @@ def find_model(
     room = workers.row_memory(RESOURCES)
     spec = spec_for(slug, version.number, profile, budget, room)
     reasons = streamed_out(profile, room)
-    name = name or names.free(names.search_of_templates(slug), newest_names(project))
+    name = name or names.free_name(names.search_of_templates(slug), newest_names(project))
     with transaction.atomic():
         experiment = experiments.create(project, name=name, by=by, spec=spec)
         job = experiments.submit(experiment, by=by) if submitted else None

@@ -24,7 +24,7 @@ from jobs.queries.search.outcomes import WITHDRAWN
 from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, problems
 from jobs.spec.sections.search import SearchSpec
-from jobs.spec.space.narrowing import NotNarrower, changes, contains, narrowed
+from jobs.spec.space.narrowing import NotNarrower, changes, contains, narrow_space
 from jobs.states import Desired, TrialState
 
 BUDGET = {
@@ -185,7 +185,7 @@ def _change_spec(spec: ExperimentSpec, search: SearchSpec, sent: Mapping[str, An
     body |= {name: value for name, value in sent.items() if name in BUDGET}
     if sent.get("space") is not None:
         try:
-            space = narrowed(search.space, sent["space"])
+            space = narrow_space(search.space, sent["space"])
         except NotNarrower as wider:
             raise BadInput(str(wider), wider.problems) from wider
         dumped = search.model_copy(update={"space": space}).model_dump(

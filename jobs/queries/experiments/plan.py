@@ -144,7 +144,7 @@ def _of_code(
     if built is None:
         return _Checked(spec, dry_builds.failures(project, payload))
     found = list(dry_build.problems_of(spec, built))
-    return _Checked(spec if found else dry_build.completed(spec, built), found, built)
+    return _Checked(spec if found else dry_build.complete_spec(spec, built), found, built)
 
 
 def _reported(found: list[Problem]) -> list[Problem]:

@@ -11,7 +11,7 @@ from jobs.spec.experiment import ExperimentSpec
 from jobs.spec.problems import Problem, escaped, problems
 from jobs.spec.sections.code_model import COMPILED, FIT, ONE_CALL, OWN_FIT, CodeModel
 from jobs.spec.sections.data import Task
-from jobs.spec.space.narrowing import NotNarrower, narrowed
+from jobs.spec.space.narrowing import NotNarrower, narrow_space
 from jobs.spec.space.search_space import Parameter, Space, value_errors
 
 EMPTY_SPACE = (
@@ -106,7 +106,7 @@ def problems_of(spec: ExperimentSpec, built: BuiltModel) -> Iterator[Problem]:
                 message = f"{objective.metric!r} is not measured; the code has {measured}"
                 yield Problem(f"{pointer}/metric", message)
     try:
-        completed(spec, built)
+        complete_spec(spec, built)
     except NotNarrower as error:
         yield from error.problems
     except ValidationError as error:
@@ -135,7 +135,7 @@ def _problems_of_values(model: CodeModel, space: Space) -> Iterator[Problem]:
         yield from (Problem(here, message) for _, message in value_errors((alone,), {name: value}))
 
 
-def completed(spec: ExperimentSpec, built: BuiltModel) -> ExperimentSpec:
+def complete_spec(spec: ExperimentSpec, built: BuiltModel) -> ExperimentSpec:
     """Return the spec with the whole space that its code declares, narrowed by the rows that it has.
 
     A value in `model.hyperparameters` fixes the hyperparameter, unless a row of the space names it.
@@ -154,7 +154,7 @@ def completed(spec: ExperimentSpec, built: BuiltModel) -> ExperimentSpec:
         for name, value in spec.model.hyperparameters.items()
         if name not in named
     ]
-    space = narrowed(declared, [*sent, *fixed])
+    space = narrow_space(declared, [*sent, *fixed])
     whole = spec.to_json()
     dumped = spec.search.model_copy(update={"space": space})
     whole["search"] = dumped.model_dump(mode="json", by_alias=True, exclude_none=True)

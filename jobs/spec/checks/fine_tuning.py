@@ -29,13 +29,13 @@ def problems(spec: ExperimentSpec, profile: Profile | None, base: BaseVersion) -
         profile: of its data; None until the data set is ready.
         base: the version.
     """
-    faults = [*_of_version(base), *_of_data_options(spec, base)]
+    faults = [*_version_problems(base), *_data_option_problems(spec, base)]
     if profile is not None and base.signature is not None:
-        faults += _of_input(spec, profile, base, base.signature)
+        faults += _input_problems(spec, profile, base, base.signature)
     for pointer, args in _tried(spec):
-        faults += _of_layers(pointer, args, base)
+        faults += _layer_problems(pointer, args, base)
         if profile is not None and base.signature is not None and not roles_differ(spec, profile):
-            faults += _of_head(pointer, args, profile, base, base.signature)
+            faults += _head_problems(pointer, args, profile, base, base.signature)
     return list(dict.fromkeys(faults))
 
 
@@ -65,7 +65,7 @@ def warnings(spec: ExperimentSpec, profile: Profile | None, base: BaseVersion) -
     return warnings_so_far
 
 
-def _of_version(base: BaseVersion) -> Iterator[Problem]:
+def _version_problems(base: BaseVersion) -> Iterator[Problem]:
     if base.signature is None:
         yield Problem("/model/model", f"{base.name} was not validated, so its inputs are unknown")
         return
@@ -89,7 +89,7 @@ def _columns(base: BaseVersion) -> dict[str, Any]:
     return {column.name: column.type for column in columns}
 
 
-def _of_data_options(spec: ExperimentSpec, base: BaseVersion) -> Iterator[Problem]:
+def _data_option_problems(spec: ExperimentSpec, base: BaseVersion) -> Iterator[Problem]:
     """Yield options of the data that have no effect, since the version brings the pipeline of its columns."""
     if not _columns(base):
         return
@@ -101,16 +101,16 @@ def _of_data_options(spec: ExperimentSpec, base: BaseVersion) -> Iterator[Proble
             )
 
 
-def _of_input(
+def _input_problems(
     spec: ExperimentSpec, profile: Profile, base: BaseVersion, signature: Signature
 ) -> Iterator[Problem]:
     if columns := _columns(base):
-        yield from _of_columns(spec, profile, base, columns)
+        yield from _column_problems(spec, profile, base, columns)
     if not columns or profile.images is not None:
         described = encoded(spec, profile)
         expected = signature.inputs[0].shape
         # Under other features of arrays, the profile does not describe the input.
-        if not roles_differ(spec, profile) and not _fits(described.input_shape, expected):
+        if not roles_differ(spec, profile) and not _fits_shape(described.input_shape, expected):
             yield Problem(
                 "/model/model",
                 f"{base.name} takes rows of shape {_shape(expected)}, but these data have "
@@ -124,7 +124,7 @@ def _of_input(
         yield Problem("/data/window", f"{base.name} takes {takes}; set data.window accordingly")
 
 
-def _of_columns(
+def _column_problems(
     spec: ExperimentSpec, profile: Profile, base: BaseVersion, columns: dict[str, Any]
 ) -> Iterator[Problem]:
     types = {column.name: column.type for column in profile.columns} if profile.has_pipeline else {}
@@ -147,7 +147,7 @@ def _of_columns(
             )
 
 
-def _fits(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
+def _fits_shape(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
     return len(shape) == len(expected) and all(
         width in (None, size) for size, width in zip(shape, expected, strict=True)
     )
@@ -181,7 +181,7 @@ def _tried(spec: ExperimentSpec) -> Iterator[tuple[dict[str, str], FineTuneArgs]
                 yield pointers, args.model_copy(update={"head": head, "freeze_to": freeze_to})
 
 
-def _of_layers(pointers: dict[str, str], args: FineTuneArgs, base: BaseVersion) -> Iterator[Problem]:
+def _layer_problems(pointers: dict[str, str], args: FineTuneArgs, base: BaseVersion) -> Iterator[Problem]:
     if not base.layers:
         return
     if base.head is None and args.head != "on_top":
@@ -204,7 +204,7 @@ def _of_layers(pointers: dict[str, str], args: FineTuneArgs, base: BaseVersion) 
         )
 
 
-def _of_head(
+def _head_problems(
     pointers: dict[str, str], args: FineTuneArgs, profile: Profile, base: BaseVersion, signature: Signature
 ) -> Iterator[Problem]:
     """Yield why the head cannot be kept."""

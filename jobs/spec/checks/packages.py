@@ -15,20 +15,20 @@ class BadRequirement(ValueError):
     """A line is no requirement that a worker can install. The text names the line and the reason."""
 
 
-def checked(lines: Iterable[str]) -> tuple[str, ...]:
+def parse_requirements(lines: Iterable[str]) -> tuple[str, ...]:
     """Return the requirements in one form, sorted and each once, so that equal sets are equal.
 
     Raises:
         BadRequirement: a line is none, or has options or an address.
     """
-    return tuple(sorted({str(parsed(line)) for line in lines}))
+    return tuple(sorted({str(parse_requirement(line)) for line in lines}))
 
 
-def parsed(line: str) -> Requirement:
+def parse_requirement(line: str) -> Requirement:
     """Return a requirement, with its name in one form.
 
     Raises:
-        BadRequirement: see `checked`.
+        BadRequirement: see `parse_requirements`.
     """
     text = line.strip()
     if text.startswith("-"):
@@ -53,7 +53,7 @@ def digest_of(requirements: Iterable[str]) -> str:
     forms = set()
     for line in requirements:
         try:
-            forms.add(str(parsed(line)))
+            forms.add(str(parse_requirement(line)))
         except BadRequirement:
             forms.add(line.strip())
     return hashlib.sha256(json.dumps(sorted(forms)).encode()).hexdigest()

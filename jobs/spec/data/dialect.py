@@ -84,7 +84,7 @@ class Sample(NamedTuple):
     rows: list[list[str]]
 
 
-def detect(start: bytes, *, is_all: bool, request: DialectRequest | None = None) -> Sample:
+def detect_dialect(start: bytes, *, is_all: bool, request: DialectRequest | None = None) -> Sample:
     """Detect the dialect of a file.
 
     Args:

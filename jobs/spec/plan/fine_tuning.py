@@ -31,7 +31,9 @@ class FineTuningPlan(Frozen):
     trainable: int | None
 
 
-def plan(spec: ExperimentSpec, profile: Profile | None, base: BaseVersion) -> FineTuningPlan | None:
+def plan_fine_tuning(
+    spec: ExperimentSpec, profile: Profile | None, base: BaseVersion
+) -> FineTuningPlan | None:
     """Return which layers are frozen, for the arguments in `model`; None if they are invalid.
 
     Args:

@@ -16,7 +16,7 @@ MOST = 190
 """Longest proposal. The name of an experiment has room for a number behind it."""
 
 
-def experiment(spec: Mapping[str, Any]) -> str:
+def name_experiment(spec: Mapping[str, Any]) -> str:
     """Return the name of a new experiment: its data, model and algorithm. name.js proposes it, too.
 
     >>> data, model = {"dataset": "iris"}, {"kind": "template", "template": "mlp"}
@@ -53,7 +53,7 @@ def search_of_templates(dataset: str) -> str:
     return SEARCH_OF_TEMPLATES.format(dataset=dataset)
 
 
-def free(name: str, taken: Collection[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
     """Return a name that no other experiment has: it gets a number if necessary.
 
     >>> free("iris mlp", {"iris mlp", "iris mlp 2"})
@@ -63,7 +63,7 @@ def free(name: str, taken: Collection[str]) -> str:
     return next(candidate for candidate in names if candidate not in taken)
 
 
-def model(name: str, spec: Mapping[str, Any]) -> str:
+def name_model(name: str, spec: Mapping[str, Any]) -> str:
     """Return the name after which a model is named: the experiment's, or its data's if it was proposed.
 
     Args:

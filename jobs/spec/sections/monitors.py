@@ -38,13 +38,13 @@ class Monitors(NamedTuple):
     stop: Monitor
 
 
-def of_trial(objective: Objective, early: EarlyStopping | None) -> Monitors:
+def monitors_of_trial(objective: Objective, early: EarlyStopping | None) -> Monitors:
     """Return the measures of a search's trainings."""
     best = Monitor(objective.metric, objective.direction)
     return Monitors(best, _watched(best, objective, early))
 
 
-def of_training(
+def monitors_of_training(
     objective: Objective | None, retrain: Retrain | None, early: EarlyStopping | None
 ) -> Monitors:
     """Return the measures of a retraining or of a training without a search.

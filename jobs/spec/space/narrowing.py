@@ -49,7 +49,7 @@ class NotNarrower(ValueError):
         self.problems = tuple(faults)
 
 
-def narrowed(old: Space, sent: Sequence[Mapping[str, Any]], pointer: str = "/search/space") -> Space:
+def narrow_space(old: Space, sent: Sequence[Mapping[str, Any]], pointer: str = "/search/space") -> Space:
     """Return the old space with the changes in `sent`.
 
     Hyperparameters whose conditions can no longer be met are removed.

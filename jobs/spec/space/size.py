@@ -52,7 +52,7 @@ State = frozenset[int]
 """Positions of the children that may still become active, given the parents processed so far."""
 
 
-def count(space: Sequence[Conditional]) -> Count:
+def count_configurations(space: Sequence[Conditional]) -> Count:
     """Count the configurations of the grid, without inactive hyperparameters."""
     parts = [_count_connected(part) for part in _components(space)]
     return Count(math.prod(part.number for part in parts), all(part.exact for part in parts))
@@ -205,13 +205,13 @@ class SpaceSize(NamedTuple):
 
 def grid_size(space: Space, limit: int = GRID_LIMIT) -> int:
     """Return the number of configurations of a grid, at most `limit`; `limit` if they cannot be counted."""
-    counted = count(space)
+    counted = count_configurations(space)
     return min(counted.number, limit) if counted.exact else limit
 
 
-def of(space: Space) -> SpaceSize:
+def size_of_space(space: Space) -> SpaceSize:
     """Return the size of a space, counted up to `COUNTED`."""
-    grid = count(space)
+    grid = count_configurations(space)
     continuous = tuple(p.name for p in space if p.kind == "float" and p.step is None and p.min < p.max)
     if continuous:
         return SpaceSize(min(grid.number, COUNTED), None, continuous, _whole(grid))
@@ -220,7 +220,7 @@ def of(space: Space) -> SpaceSize:
         p.model_copy(update={"sampling": "linear"}) if p.kind == "int" and p.step is None else p
         for p in space
     )
-    every = grid if whole == space else count(whole)
+    every = grid if whole == space else count_configurations(whole)
     return SpaceSize(
         min(grid.number, COUNTED), min(every.number, COUNTED), (), _whole(grid) and _whole(every)
     )

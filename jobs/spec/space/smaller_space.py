@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jobs.spec.space.hyperparameters import describe_values
-from jobs.spec.space.narrowing import narrowed
-from jobs.spec.space.ranges import at, fraction_of
+from jobs.spec.space.narrowing import narrow_space
+from jobs.spec.space.ranges import fraction_of, value_at
 from jobs.spec.space.search_space import (
     FloatParameter,
     IntParameter,
@@ -22,7 +22,7 @@ EDGE = 0.05
 """A best value within this part of the range from a bound is at the edge."""
 
 
-def smaller(space: Space, best: Values, good: Sequence[Values]) -> Space:
+def shrink_space(space: Space, best: Values, good: Sequence[Values]) -> Space:
     """Return a space with half of each numeric range around the best value.
 
     Of choices and booleans, the values of the best and of other good configurations are kept.
@@ -38,7 +38,7 @@ def smaller(space: Space, best: Values, good: Sequence[Values]) -> Space:
         if parameter.name in best and parameter.kind != "fixed":
             good_values = {values[parameter.name] for values in good if parameter.name in values}
             changes.append({"name": parameter.name, **_change(parameter, best[parameter.name], good_values)})
-    return narrowed(space, changes) if changes else space
+    return narrow_space(space, changes) if changes else space
 
 
 def _change(parameter: Parameter, best: Value, good_values: Iterable[Value]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _range(parameter: IntParameter | FloatParameter, best: float) -> dict[str, A
     low, high, sampling = float(parameter.min), float(parameter.max), parameter.sampling
     middle = fraction_of(best, low, high, sampling)
     first = min(max(middle - SHARE / 2, 0.0), 1.0 - SHARE)
-    least, most = at(first, low, high, sampling), at(first + SHARE, low, high, sampling)
+    least, most = value_at(first, low, high, sampling), value_at(first + SHARE, low, high, sampling)
     if parameter.step is not None or isinstance(parameter, IntParameter):
         return _on_steps(parameter, best, least, most)
     least, most = (float(f"{bound:.3g}") for bound in (least, most))
@@ -76,7 +76,7 @@ def _on_steps(
     return {"min": values[first], "max": values[last], "step": parameter.step}
 
 
-def edges(space: Space, best: Values) -> dict[str, float]:
+def bounds_at_best(space: Space, best: Values) -> dict[str, float]:
     """Return the bounds at which the best values are, by hyperparameter: better values may lie beyond."""
     bounds = {}
     for parameter in space:
@@ -91,7 +91,7 @@ def edges(space: Space, best: Values) -> dict[str, float]:
     return bounds
 
 
-def describe(old: Space, new: Space) -> list[str]:
+def describe_changes(old: Space, new: Space) -> list[str]:
     """Describe each changed hyperparameter in a few words."""
     now = {parameter.name: parameter for parameter in new}
     descriptions = []
