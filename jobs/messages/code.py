@@ -96,7 +96,7 @@ class CodePackages(Frozen):
 
     @property
     def digest(self) -> str:
-        """Return a digest of the requirements and of the versions of Python."""
+        """Compute a digest of the requirements and the Python versions."""
         identity = {"python": self.python, "requirements": self.requirements}
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 

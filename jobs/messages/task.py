@@ -175,7 +175,7 @@ class Task(Frozen):
 
 
 def with_inputs[Part: BaseModel](part: Part, place: Callable[[str], str]) -> Part:
-    """Return a task, or a part of one, with each path of an input file replaced by `place` of it."""
+    """Replace each input path of a task, or of a part, by `place(path)`."""
     return _with_paths(part, _INPUT, place)
 
 

@@ -143,7 +143,7 @@ def _restore_version(version: CodeVersion, by: User) -> CodeVersion:
 
 
 def digest_of(files: Sequence[tuple[str, StoredFile]]) -> str:
-    """Return the digest of a version: of the sorted paths, each with the digest of its content."""
+    """Compute the digest of a version from its sorted paths and their content digests."""
     digest = hashlib.sha256()
     for path, stored in sorted(files):
         # A path has no NUL, and digests have one length, so no two sets of files look the same.

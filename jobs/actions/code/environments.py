@@ -76,7 +76,7 @@ def record_built(place: str, facts: EnvironmentFacts, log: str) -> None:
 def record_failure(
     place: str, key: EnvironmentKey, failure: EnvironmentFailure | None, log: str, *, worker: int
 ) -> None:
-    """Record that an environment could not be built, unless another worker has begun to build it since.
+    """Record a failed build, unless another worker has begun to build the environment since.
 
     Args:
         place: the folder of the worker.

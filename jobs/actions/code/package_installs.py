@@ -22,7 +22,7 @@ PRIORITY = 60
 
 
 def request_installation(version: CodeVersion, *, by: User, use: str = "", pool: str = "default") -> Job:
-    """Queue the installation of the packages of a version, or return the one that is open.
+    """Queue the installation of a version's packages. An open job is returned instead.
 
     A worker that has the packages already installs nothing.
 

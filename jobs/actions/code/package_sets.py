@@ -15,7 +15,7 @@ from jobs.states import AttemptState
 
 
 def record_packages(attempt_id: int, installed: InstalledSet, choice: PackageChoice | None) -> None:
-    """Store the packages of an attempt, and have later runs of its code get the same.
+    """Store the packages of an attempt. Later runs of its code get the same ones.
 
     Args:
         attempt_id: the attempt.

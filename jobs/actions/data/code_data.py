@@ -54,7 +54,7 @@ def payload_of(
 
 
 def request_loading(version: CodeVersion, payload: CodeDataPayload, *, by: User, again: bool = False) -> Job:
-    """Queue the loading of data, and return its job; an open one that loads the same is returned.
+    """Queue the loading of data and return its job. An open job that loads the same is returned instead.
 
     Args:
         version: the code.
@@ -101,7 +101,7 @@ def _why_taken(version: CodeVersion, slug: str) -> str | None:
 
 
 def keep_result(job: Job, payload: CodeDataPayload, result: CodeDataResult) -> DatasetVersion:
-    """Make a version of the file of a job, which is read as an upload is: code of users has written it.
+    """Create a dataset version from the file of a job. The file is read like an upload.
 
     Raises:
         ResultRefused: there is no file, the name of the data set cannot be used any more, or the disk quota

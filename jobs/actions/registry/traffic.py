@@ -33,7 +33,7 @@ BATCH = 500
 
 
 def add_report(replica: Replica, report: TrafficReport) -> bool:
-    """Add the counts of a report, in the caller's transaction; return whether they are new.
+    """Add the counts of a report in the caller's transaction. Return whether they are new.
 
     A server repeats a report until its answer arrives, so a report may come twice, and a report of an
     earlier run of the server may come late.
@@ -89,7 +89,7 @@ def _add_counts(replica: int, version: int, start: datetime, seconds: int, count
 
 
 def fold_intervals() -> int:
-    """Fold old intervals into longer ones, and remove the oldest; return how many rows were removed.
+    """Fold old intervals into longer ones and remove the oldest. Return the number of removed rows.
 
     The call ends after `FOLD_SECONDS`; the next call continues.
     """

@@ -100,7 +100,7 @@ class Candidate:
 
 
 def place_jobs() -> int:
-    """Place as many candidates as possible and record why the others wait; return how many were placed."""
+    """Place as many candidates as possible and record why the others wait. Return the number placed."""
     # Used slots are read before waiting rows. The slot of an attempt that ends in between is then free in the
     # next pass. In the other order, waiting trials would overtake those that the attempt releases.
     taken = open_attempts.read()

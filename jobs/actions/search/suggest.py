@@ -99,7 +99,7 @@ def _possible_attempts(root: Job, search: SearchSpec) -> int:
 
 
 def _suggestions_to_request(root: Job, search: SearchSpec) -> int:
-    """Return how many suggestions are needed now. With rungs, promotions follow after the last new trial."""
+    """Count the suggestions that are needed now. With rungs, promotions follow after the last new trial."""
     new_trials = _trials_to_create(root, search)
     if search.info.has_rungs:
         return new_trials

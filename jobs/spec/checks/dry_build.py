@@ -38,7 +38,7 @@ class DataShape(Frozen):
 
 
 class BuiltModel(Frozen):
-    """The model that an entry of a version of code builds for data of one shape.
+    """The model that own code builds for data of one shape.
 
     Attributes:
         space: the hyperparameters that it declares.

@@ -40,7 +40,7 @@ def _not_measured(pointer: str, name: str, watched: list[str]) -> Problem:
 
 
 def _searched(spec: ExperimentSpec, field: str) -> Iterator[tuple[int, str]]:
-    """Yield the index of each hyperparameter for a field or a part of it, and the path of the part."""
+    """Yield each hyperparameter that sets a field: its index and the path inside the field."""
     for i, parameter in enumerate(spec.search.space if spec.search is not None else ()):
         name, _, part = (spec.model.info.fit_field(parameter.name) or "").partition("/")
         if name == field:

@@ -434,7 +434,7 @@ class Features(Frozen):
 
     @property
     def width(self) -> int:
-        """Return the number of positions of the input; of a window, those of one of its rows."""
+        """Count the positions of the input. A window counts as one of its rows."""
         return sum(map(positions_of, self.columns))
 
 

@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
 def estimate_time(
     spec: ExperimentSpec, executions: int, most_epochs: int, history: History | None
 ) -> Estimate:
-    """Estimate an experiment.
+    """Estimate the epochs and device hours of an experiment.
 
     Args:
         spec: the experiment.
@@ -67,7 +67,7 @@ def estimate_time(
 
 
 def _estimate_script(executions: int, history: History) -> Estimate:
-    """Estimate the runs of a script, of which only earlier runs show how many steps they have."""
+    """Estimate the runs of a script from earlier runs. Only these show the number of steps."""
     steps = fmean(past.epochs for past in history.trainings)
     likely = round(executions * steps)
     hours = round(likely * history.seconds_per_epoch / 3600, 4)

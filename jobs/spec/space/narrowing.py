@@ -50,7 +50,7 @@ class NotNarrower(ValueError):
 
 
 def narrow_space(old: Space, sent: Sequence[Mapping[str, Any]], pointer: str = "/search/space") -> Space:
-    """Return the old space with the changes in `sent`.
+    """Narrow a space by the changes in `sent`.
 
     Hyperparameters whose conditions can no longer be met are removed.
 

@@ -77,7 +77,7 @@ def _on_steps(
 
 
 def bounds_at_best(space: Space, best: Values) -> dict[str, float]:
-    """Return the bounds at which the best values are, by hyperparameter: better values may lie beyond."""
+    """Return the bounds that the best values have reached. Better values may lie beyond."""
     bounds = {}
     for parameter in space:
         value = best.get(parameter.name)
