@@ -356,7 +356,7 @@ class Ended(Frozen):
 
 
 def choose_level(states: Iterable[LevelState], minimum: Level) -> Level | None:
-    """Return the strongest offered level; None if none reaches the minimum."""
+    """Return the strongest offered level, or None if none reaches the minimum."""
     offered = [Level(state.level) for state in states if state.offered and state.reaches(minimum)]
     return max(offered, key=lambda level: level.strength, default=None)
 

@@ -101,7 +101,7 @@ class OwnCode(Frozen):
     def wanted_packages(
         self, python: str, platform: str, *, for_engine: bool
     ) -> tuple[InstalledPackage, ...] | None:
-        """Return the recorded packages for a Python and a platform; None if versions are to be chosen."""
+        """Return the recorded packages for a Python and a platform, or None if versions are to be chosen."""
         if self.packages is not None:
             return self.packages
         target = (python, platform, for_engine)

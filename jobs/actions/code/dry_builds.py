@@ -115,7 +115,7 @@ def revision_of(root: Job) -> Revision:
 
 
 def _build_first(root: Job, payload: DryBuildPayload) -> None:
-    """Queue the dry build of a search, unless one is open; the search fails if it has failed."""
+    """Queue the dry build of a search, unless one is open. A failed one fails the search."""
     rows = dry_builds.jobs_of(revision_of(root).experiment.project, payload)
     job = rows.exclude(state__in=FINAL).first() or rows.first()
     # One that failed before the search was queued, or queued again, is repeated.

@@ -96,7 +96,7 @@ def record_failure(
 
 
 def record_use(place: str, times: Mapping[str, float]) -> None:
-    """Record when the environments of a folder were used last, and that the others are not there any more.
+    """Record the last use of the environments in a folder, and that others are no longer there.
 
     Args:
         place: the folder.

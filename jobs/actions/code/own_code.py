@@ -50,7 +50,7 @@ def require_present(project: Project, spec: ExperimentSpec) -> None:
 
 
 def code_of_job(job: Job) -> OwnCode | None:
-    """Return the code that the model of a job needs; None if it needs none.
+    """Return the code that the model of a job needs, or None if it needs none.
 
     Raises:
         Conflict: see `code_of_version`.

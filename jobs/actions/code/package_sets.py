@@ -56,7 +56,7 @@ def _keep_for_later_runs(
 
 
 def resolve_again(version: CodeVersion, *, by: User) -> None:
-    """Have the versions of the packages chosen again by the next run of the code that needs them.
+    """Let the next run of the code choose the versions of its packages again.
 
     This is for all code of the project with the same requirements. Versions of models keep their packages.
 

@@ -95,7 +95,7 @@ def request_loading(version: CodeVersion, payload: CodeDataPayload, *, by: User,
 
 
 def _why_taken(version: CodeVersion, slug: str) -> str | None:
-    """Return why the project cannot have further versions of a data set of this name; None if it can."""
+    """Return why the project cannot have further versions of a data set of this name, or None if it can."""
     row = Dataset.everything.filter(project=version.project, slug=slug).exclude(deletion=None).first()
     return slug_taken(f"A data set with the slug {slug!r}", row) if row is not None else None
 

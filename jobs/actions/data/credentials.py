@@ -47,7 +47,7 @@ def _problem(item: Any) -> Problem:
 
 
 def save(project: Project, name: str, credential: Credential, *, by: User) -> CredentialRow:
-    """Save a credential under a name; an earlier one with this name is overwritten.
+    """Save a credential under a name. An earlier one with this name is overwritten.
 
     Raises:
         Forbidden: `by` may not manage the project.

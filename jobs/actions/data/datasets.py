@@ -298,7 +298,7 @@ def create(
     roles: Roles | None = None,
     reading: ReadOptions | None = None,
 ) -> DatasetVersion:
-    """Create a data set from an upload; its first version is `preparing` until a worker has read it.
+    """Create a data set from an upload. Its first version is `preparing` until a worker has read it.
 
     Raises:
         Forbidden: `by` may not write in the project.
@@ -374,7 +374,7 @@ def set_roles(
     images: ImageOptions | None = None,
     max_bad_share: float | None = None,
 ) -> DatasetVersion:
-    """Change roles, types, dialect or size in a new version of the same file, since versions never change.
+    """Change roles, types, dialect or size in a new version of the same file.
 
     Args:
         version: its file is read again.
@@ -428,7 +428,7 @@ def changed_reading(
 def new_version(
     dataset: Dataset, stored: StoredUpload, roles: Roles, reading: ReadOptions, *, by: User
 ) -> DatasetVersion:
-    """Add the next version of a data set, and queue the job that reads it; the caller has checked the rights.
+    """Add the next version of a data set and queue its profile job. The caller has checked the rights.
 
     Raises:
         QuotaReached: the file does not fit into the disk quota of the project.

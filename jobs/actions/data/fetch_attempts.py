@@ -238,7 +238,7 @@ def complete(claimed: Claimed, stored: StoredFile, *, etag: str, modified: str) 
 
 
 def fail(claimed: Claimed, error: TrainyardError) -> None:
-    """End a fetch with the reason; nothing happens if it belongs to the process no more."""
+    """End a fetch with the reason, unless the process has lost it."""
     with transaction.atomic():
         version = _own(claimed).values_list("version", flat=True).first()
         if version is not None and _own(claimed).update(state=State.FAILED, until=None, reserved=0):
@@ -253,7 +253,7 @@ def fail_version(version: int, code: str, message: str) -> None:
 
 
 def give_back(claimed: Claimed) -> None:
-    """Let another process begin a fetch again, since this one is asked to end. It counts as no attempt."""
+    """Return a fetch to the queue, since this process is asked to end. No attempt is counted."""
     _own(claimed).update(state=State.WAITING, until=None, reserved=0, attempts=F("attempts") - 1)
 
 

@@ -169,7 +169,7 @@ def _refused(message: str) -> BadInput:
 
 
 def collect() -> int:
-    """Delete expired uploads, and files without a row that are as old; return the number of uploads."""
+    """Delete expired uploads, and files without a row that are as old. Return the number of uploads."""
     ended = 0
     for upload in ResumableUpload.objects.filter(until__lt=clock.now()).select_related("project"):
         # One that a request uses is collected later.

@@ -245,7 +245,7 @@ def clone(experiment: Experiment, *, by: User, name: str = "", project: Project 
 def change_all(
     experiment: Experiment, *, by: User, seen: int | None, archived: bool | None, **changes: Any
 ) -> Experiment:
-    """Change an experiment, and archive or unarchive it, all or nothing; see `change` and `archive`."""
+    """Change an experiment and archive or unarchive it, all or nothing. See `change` and `archive`."""
     with transaction.atomic():
         if any(value is not None for value in changes.values()):
             change(experiment, by=by, seen=seen, **changes)

@@ -105,7 +105,7 @@ class CountedAttempt:
 
 
 def _locked_row(key: str, now: datetime) -> LoginAttempts:
-    """Return the row of a key, locked until the transaction ends; create it if there is none."""
+    """Return the row of a key, locked until the transaction ends. Create it if there is none."""
     # Locked in the same statement: a row that was only read may be deleted by an attempt that succeeds.
     rows = LoginAttempts.objects.select_for_update()
     return rows.get_or_create(key=key, defaults={"last": now})[0]
@@ -134,7 +134,7 @@ def attempt(step: Step, name: str, *, address: str) -> Iterator[CountedAttempt]:
 
 
 def use_code(user: User, code: str) -> bool:
-    """Mark a code of an authenticator app as used; return whether it was not used before."""
+    """Mark a code of an authenticator app as used. Return whether it was not used before."""
     return _is_first("code", f"{user.pk} {code}")
 
 

@@ -46,7 +46,7 @@ def create(
     endpoints: Collection[str] | None = None,
     parent: ApiToken | None = None,
 ) -> tuple[ApiToken, str]:
-    """Create a token for `user`; return its row and the token, which cannot be shown again.
+    """Create a token for `user`. Return its row and the token, which cannot be shown again.
 
     Args:
         user: its owner.
@@ -89,7 +89,7 @@ def _new_token(
     endpoints: list[str] | None = None,
     parent: ApiToken | None = None,
 ) -> tuple[ApiToken, str]:
-    """Create a token inside the caller's transaction; return its row and the token."""
+    """Create a token inside the caller's transaction. Return its row and the token."""
     raw = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     # A token for another person is in the hands of who creates it.
     issuers = [] if by is None else by.issuers_for(user)
@@ -127,7 +127,7 @@ def _check_within(parent: ApiToken, user: User, scopes: list[str], expires: date
 def _checked_endpoints(
     user: User, scopes: list[str], names: Collection[str] | None, parent: ApiToken | None
 ) -> list[str] | None:
-    """Return the names of the endpoints that a new token may ask; None for all of its owner's projects."""
+    """Return the names of the endpoints that a new token may ask, or None for all of its owner's projects."""
     limit = parent.endpoints if parent is not None else None
     if names is None:
         return limit if "predict" in scopes else None
@@ -204,7 +204,7 @@ def _descendants(token: ApiToken) -> list[ApiToken]:
 
 
 def service_token(scope: str) -> str:
-    """Return a new token for a process of this installation; earlier ones of that scope are deleted.
+    """Create a token for a process of this installation. Earlier ones of that scope are deleted.
 
     It belongs to a service account, which is not listed among people and cannot log in.
     """

@@ -284,7 +284,7 @@ def comment(promotion: PromotionRequest, text: str, *, by: User) -> Decision:
 
 
 def expire_due() -> int:
-    """Expire the open requests past their expiry time; return how many."""
+    """Expire the open requests past their expiry time. Return how many."""
     due = PromotionRequest.objects.open().filter(expires__lte=clock.now())
     return for_each(due.select_related("model__project"), _expire_request)
 

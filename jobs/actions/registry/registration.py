@@ -74,7 +74,7 @@ def add_version(model: RegisteredModel, digest: str, *, by: User) -> ModelVersio
 
 
 def _code_of(project: Project, source: Job) -> CodeVersion | None:
-    """Return the code of the model that a job made; None if it was built without code of users.
+    """Return the code of the model that a job made, or None if it was built without code of users.
 
     Raises:
         Conflict: the project of the version does not have it.
@@ -139,7 +139,7 @@ def store_upload(path: Path, project: Project) -> StoredFile:
 
 
 def code_for_upload(model: RegisteredModel, digest: str, *, by: User) -> CodeVersion | None:
-    """Return the code that an uploaded file needs, by its digest; None for an empty one.
+    """Return the code that an uploaded file needs, by its digest, or None for an empty one.
 
     Raises:
         BadInput: the project of the model has no such code.

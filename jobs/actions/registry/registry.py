@@ -38,7 +38,7 @@ def create_model(project: Project, name: str, *, by: User, description: str = ""
 
 
 def _new_model(project: Project, name: str, *, by: User | None, description: str) -> RegisteredModel | None:
-    """Create the rows inside the caller's transaction; return None if the name is taken."""
+    """Create the rows inside the caller's transaction. Return None if the name is taken."""
     try:
         # A savepoint: without it, PostgreSQL refuses further statements after the error.
         with transaction.atomic():
@@ -54,7 +54,7 @@ def _new_model(project: Project, name: str, *, by: User | None, description: str
 
 
 def model_for(project: Project, name: str, *, by: User | None) -> RegisteredModel:
-    """Return the project's model of that name; create it if the name is free.
+    """Return the project's model of that name. Create it if the name is free.
 
     Raises:
         Conflict: the name belongs to a model of another project.

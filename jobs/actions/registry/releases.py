@@ -58,7 +58,7 @@ def put_into_production(endpoint: Endpoint, promotion: PromotionRequest, *, by: 
 
 
 def put_on_staging(endpoint: Endpoint, promotion: PromotionRequest, *, by: User) -> ReleaseRecord:
-    """Put an approved version on staging, in the caller's transaction; production does not change.
+    """Put an approved version on staging, in the caller's transaction. Production does not change.
 
     Raises:
         StaleState: the endpoint has changed in the meantime.
@@ -276,7 +276,7 @@ def _audit_change(endpoint: Endpoint, change: Change, generation: int, *, by: Us
 
 
 def _swap_versions(endpoint: Endpoint, change: Change, generation: int) -> ModelVersion | None:
-    """Update the endpoint's row by compare-and-set; return the version that a rollback would restore.
+    """Update the endpoint's row by compare-and-set. Return the version that a rollback would restore.
 
     Raises:
         StaleState: the row is no longer at the generation that the caller read.

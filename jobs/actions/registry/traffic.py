@@ -61,7 +61,7 @@ def _clock_offset(sent: float, now: float) -> int:
 
 
 def _stored_interval(start: int, now: float) -> tuple[datetime, int] | None:
-    """Return the stored interval for an interval of a report; None if it is too old."""
+    """Return the stored interval for an interval of a report, or None if it is too old."""
     start = min(start, _floor_time(now, INTERVAL_SECONDS))
     for seconds, lifetime in KEPT:
         if now - start <= lifetime.total_seconds():
@@ -106,7 +106,7 @@ def fold_intervals() -> int:
 
 
 def _fold_replica(replica: int, due: Q, into: int | None) -> int:
-    """Fold the oldest due rows of one replica into intervals of `into` seconds; return their number."""
+    """Fold the oldest due rows of one replica into intervals of `into` seconds. Return their number."""
     with transaction.atomic():
         Replica.objects.select_for_update(no_key=True).filter(pk=replica).first()
         rows = list(TrafficCount.objects.filter(due, replica=replica).order_by("start")[:BATCH])

@@ -152,7 +152,7 @@ def _end_job(
 def _ended_while_stopping(
     job: Job, attempt: Attempt, outcome: Outcome, error: JobError | None, result: dict[str, Any]
 ) -> None:
-    """Stop a job that ended by itself after a stop request; its result is kept."""
+    """Stop a job that ended by itself after a stop request. Its result is kept."""
     Job.objects.filter(pk=job.pk).update(results_json=result, error=error)
     move(job, JobState.STOPPED, fence=attempt.number)
     if outcome is Outcome.COMPLETED:

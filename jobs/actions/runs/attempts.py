@@ -31,7 +31,7 @@ def assigned_to(worker_id: int) -> list[Attempt]:
 
 
 def claim(attempt_id: int, *, worker_id: int) -> Attempt | None:
-    """Claim an assigned attempt by compare-and-set; return None if it is no longer claimable."""
+    """Claim an assigned attempt by compare-and-set. Return None if it is no longer claimable."""
     now = clock.now()
     claimed = Attempt.objects.filter(
         pk=attempt_id, worker_id=worker_id, state=AttemptState.ASSIGNED, lease_until__gt=now

@@ -87,7 +87,7 @@ def _wake_workers(job: Job) -> None:
 
 
 def resume(job: Job, *, by: User) -> Job:
-    """Queue a paused job again; it resumes from its newest checkpoints under the same id.
+    """Queue a paused job again. It resumes from its newest checkpoints under the same id.
 
     A job whose pause is still in progress continues to run.
 

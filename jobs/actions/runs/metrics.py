@@ -149,7 +149,7 @@ def _stored_series(attempt: Attempt, owners: Iterable[_Owner]) -> Mapping[_Owner
 
 
 def _create_series(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) -> int:
-    """Create new series with their first chunks; return the bytes of the chunks."""
+    """Create new series with their first chunks. Return the bytes of the chunks."""
     if not new:
         return 0
     columns = [series.columns() for series in new.values()]
@@ -175,7 +175,7 @@ def _create_series(attempt: Attempt, new: Mapping[tuple[_Owner, str], _Points]) 
 
 
 def _append_chunks(grown: Mapping[_Row, Columns]) -> int:
-    """Append a chunk to each of these series; return by how many bytes they have grown.
+    """Append a chunk to each of these series. Return by how many bytes they have grown.
 
     A series with too many small chunks is compacted.
     """
@@ -208,7 +208,7 @@ def _last_value(columns: Columns) -> float | None:
 
 
 def _compact_series(series: int, loose: int) -> int:
-    """Merge the small chunks of a series; return by how many bytes it has grown, mostly a negative number.
+    """Merge the small chunks of a series. Return by how many bytes it has grown, mostly a negative number.
 
     All but the last chunk are then full and do not change again.
     """

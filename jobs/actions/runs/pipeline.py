@@ -127,7 +127,7 @@ def stop_waiting_trials(root: Job) -> None:
 
 
 def fail(root: Job, error: JobError) -> None:
-    """Fail a root once no worker holds an attempt of it; until then, start nothing and keep the error."""
+    """Fail a root once no worker holds an attempt of it. Until then, keep the error and start nothing."""
     stop_waiting_trials(root)
     for child in root.descendants.unfinished():
         _halt_job(child, pausing=False)
@@ -195,7 +195,7 @@ def complete(root: Job) -> None:
 
 
 def advance_all() -> None:
-    """Advance every open root job; a root whose advance raises an unexpected error fails with that error."""
+    """Advance every open root job. An unexpected error fails its root."""
     # `advance` reads the rest of each row under a lock.
     roots = Job.objects.roots().filter(state__in=OPEN).only("pk").order_by("pk")
     for_each(roots, advance, on_error=_fail_internally)

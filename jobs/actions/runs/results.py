@@ -35,7 +35,7 @@ def _has_later_steps(job: Job) -> bool:
 
 
 def apply_result(job: Job, result: dict[str, Any]) -> JobError | None:
-    """Store a job's result in the rows that wait for it; return an error if the result is invalid."""
+    """Store a job's result in the rows that wait for it. Return an error if the result is invalid."""
     try:
         parsed = job.facts.result.model_validate(result)
     except ValidationError as error:

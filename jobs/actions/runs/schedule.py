@@ -232,7 +232,7 @@ def _why_waiting(
     running: dict[int, int],
     installing: Callable[[], package_installs.ByPackages],
 ) -> str | None:
-    """Return why a candidate waits, as a sentence; None if it can be placed.
+    """Return why a candidate waits, as a sentence, or None if it can be placed.
 
     A job that waits for slots blocks the workers that could run it. One that waits for its packages, its
     project's quota or its search's limit does not, since no free slot would help it.
@@ -305,7 +305,7 @@ def _trial_limit(job: Job) -> int | None:
 
 
 def _assign_candidate(candidate: Candidate, worker: Worker) -> bool:
-    """Assign a candidate to a worker under a new fencing token; return False if it has changed since."""
+    """Assign a candidate to a worker under a new fencing token. Return False if it has changed since."""
     job = candidate.job
     try:
         with transaction.atomic():

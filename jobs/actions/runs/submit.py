@@ -92,7 +92,7 @@ def _check_model_name(spec: ExperimentSpec, project: Project) -> None:
 
 
 def dataset_version(spec: ExperimentSpec, revision: Revision) -> DatasetVersion | None:
-    """Return the dataset version in a spec, the newest ready one if it names none; None without data."""
+    """Return the dataset version in a spec, the newest ready one if it names none, or None without data."""
     data = spec.data
     if data is None:
         return None

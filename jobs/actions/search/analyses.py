@@ -12,7 +12,7 @@ LEASE_SECONDS = 180.0
 
 
 def claim_analysis(search: Job, kind: Analysis.Kind) -> Analysis | None:
-    """Claim an analysis for computing it again; return None while another process holds the lease."""
+    """Claim an analysis for computing it again. Return None while another process holds the lease."""
     Analysis.objects.get_or_create(job=search, kind=kind)
     free = Analysis.objects.filter(Q(until=None) | Q(until__lt=clock.now()), job=search, kind=kind)
     if not free.update(until=clock.seconds_from_now(LEASE_SECONDS), fence=F("fence") + 1):

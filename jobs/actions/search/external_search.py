@@ -291,7 +291,7 @@ class SuggestionRequest(NamedTuple):
 
 
 def suggestion_request(job_id: int) -> SuggestionRequest | None:
-    """Return the request for the algorithm, a SuggestRequest as JSON; None if no trial is needed."""
+    """Return the request for the algorithm, a SuggestRequest as JSON, or None if no trial is needed."""
     root = Job.objects.get(pk=job_id)
     if _answer_without_trial(root) is not NoTrial.SUGGEST or root.trials.waiting().exists():
         return None
@@ -303,7 +303,7 @@ def suggestion_request(job_id: int) -> SuggestionRequest | None:
 
 
 def add_suggestion(job_id: int, request: SuggestionRequest, values: Values | None) -> None:
-    """Create a waiting trial from a suggestion; None marks the algorithm as exhausted.
+    """Create a waiting trial from a suggestion. None marks the algorithm as exhausted.
 
     Raises:
         StaleState: trials were created since the request; the suggestion is dropped.

@@ -12,7 +12,7 @@ from jobs.states import TrialState
 
 
 def promote_trial(root: Job, suggestion: Suggestion) -> None:
-    """Queue a waiting trial for its next rung; do nothing if it no longer waits."""
+    """Queue a waiting trial for its next rung. Do nothing if it no longer waits."""
     trial = _waiting_trial(root, suggestion.promotes)
     if trial is None:
         return
@@ -25,7 +25,7 @@ def promote_trial(root: Job, suggestion: Suggestion) -> None:
 
 
 def prune_trial(root: Job, dropped: Dropped) -> None:
-    """Prune a waiting trial that will never be promoted; do nothing if it no longer waits."""
+    """Prune a waiting trial that will never be promoted. Do nothing if it no longer waits."""
     trial = _waiting_trial(root, dropped.trial)
     if trial is None:
         return
@@ -35,7 +35,7 @@ def prune_trial(root: Job, dropped: Dropped) -> None:
 
 
 def record_pruning(trial: Trial, verdict: Verdict | None) -> None:
-    """Store why a pruner stopped a trial; its unfinished executions are pruned."""
+    """Store why a pruner stopped a trial. Its unfinished executions are pruned."""
     trial.executions.incomplete().update(state=TrialState.PRUNED)
     if verdict is not None:
         saw = {"promoted": False, "cutoff": verdict.threshold, "of": verdict.of}

@@ -208,7 +208,7 @@ def extend_space(root: Job, space: dict[str, Any], *, trial: int | None = None) 
 def _extend_search_one_by_one(
     root: Job, search: ExternalSearch, new: Sequence[dict[str, Any]], trial: int | None
 ) -> ExternalSearch:
-    """Return the search with those new hyperparameters that can be converted; log the others, in one line."""
+    """Return the search with those new hyperparameters that can be converted. Log the others, in one line."""
     larger, fitting = search, list[dict[str, Any]]()
     refused, reason = list[str](), ""
     for entry in new:

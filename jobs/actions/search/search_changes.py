@@ -236,7 +236,7 @@ def _is_inside_space(search: SearchSpec, trial: Trial) -> bool:
 
 
 def _withdraw_trial(trial: Trial) -> Event:
-    """Stop a trial that is outside the narrowed space; return its event."""
+    """Stop a trial that is outside the narrowed space. Return its event."""
     message = "the space was narrowed before this trial began, and the trial is outside the new space"
     trial.executions.update(state=TrialState.STOPPED)
     return move_trial_unlogged(

@@ -153,7 +153,7 @@ def request_suggestions(root: Job, search: SearchSpec) -> None:
 
 
 def claim_request(job_id: int) -> SuggestionClaim | None:
-    """Claim the request of a search; return None if no trial is needed or another worker holds the lease."""
+    """Claim the request of a search. Return None if no trial is needed or another worker holds the lease."""
     with transaction.atomic():
         root = Job.objects.locked().filter(pk=job_id).first()
         if root is None or root.revision is None or root.state in FINAL or root.desired != Desired.RUNNING:
@@ -229,7 +229,7 @@ def add_suggestions(claimed: SuggestionClaim, answer: Answer) -> None:
 
 
 def report_failure(claimed: SuggestionClaim, error: str) -> None:
-    """Release the claim after an error; the request is sent again after a delay."""
+    """Release the claim after an error. The request is sent again after a delay."""
     Job.objects.filter(pk=claimed.job_id, suggest_fence=claimed.fence).update(
         suggest_until=clock.seconds_from_now(RETRY_SECONDS),
         why_waiting=f"{CHOOSING_FAILED}{error}"[:500],
@@ -254,7 +254,7 @@ def make_trial(root: Job, values: Values, *, source: str, by: User | None = None
 def _make_trials(
     root: Job, suggestions: Sequence[Suggestion], *, source: str, by: User | None = None
 ) -> list[Trial]:
-    """Create queued trials with their executions; one that repeats an earlier trial gets its results."""
+    """Create queued trials with their executions. A repetition of an earlier trial gets its results."""
     search = outcomes.search_of(root)
     checked = [check_values(search.space, suggestion.values) for suggestion in suggestions]
     last = root.trials.order_by("-number").values_list("number", flat=True).first() or 0
@@ -284,7 +284,7 @@ def _make_trials(
 
 
 def _copy_results(root: Job, trial: Trial, number: int) -> None:
-    """Copy the scores of a completed trial with the same values; nothing is trained."""
+    """Copy the scores of a completed trial with the same values. Nothing is trained."""
     first = root.trials.get(number=number)
     if first.state != TrialState.COMPLETED or first.values_digest != trial.values_digest:
         raise ValueError(f"the results of trial {number} cannot be used for {trial.values}")

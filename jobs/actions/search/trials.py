@@ -76,7 +76,7 @@ def _pointer_to_value(name: str) -> str:
 
 
 def retry(trial: Trial, *, by: User) -> Trial:
-    """Queue the unfinished executions of a failed or stopped trial again; finished ones are kept.
+    """Queue the unfinished executions of a failed or stopped trial again. Finished ones are kept.
 
     Raises:
         StaleState: the trial is not failed or stopped, was withdrawn, or its search accepts no more trials.
@@ -234,7 +234,7 @@ def retrain(trial: Trial, *, by: User, register_as: str | None = None) -> Job:
 
 
 def _retrain_once(spec: ExperimentSpec) -> Retrain | None:
-    """Return how a model of a search is retrained alone; None for a program that trains by itself."""
+    """Return how a model of a search is retrained alone, or None for a program that trains by itself."""
     if spec.model.info.trains_itself:
         return None
     retrain = spec.after.retrain or Retrain()

@@ -90,7 +90,7 @@ def collect(*, dry_run: bool = False, stop: Event | None = None) -> Collected | 
 
 
 def discard_unused(file: StoredFile) -> None:
-    """Move a file to the trash that was stored in vain, unless it has a row by now.
+    """Move an unused file to the trash, unless it has a row by now.
 
     The store takes it back if another process that stores the same content needs it.
     """

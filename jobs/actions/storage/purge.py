@@ -93,7 +93,7 @@ def _rows_to_remove(deletion: Deletion) -> Scope:
 
 
 def _remove_parts(job: int, deadline: float) -> bool:
-    """Remove the parts of a job in small transactions; return whether all were removed."""
+    """Remove the parts of a job in small transactions. Return whether all were removed."""
     for model, path in PARTS:
         while keys := list(model._default_manager.filter(**{path: job}).values_list("pk", flat=True)[:BATCH]):
             if time.monotonic() > deadline:

@@ -36,7 +36,7 @@ def remove_superfluous() -> int:
 
 
 def thin_out(job: Job) -> int:
-    """Remove superfluous checkpoints of one job, in at most `SWEEP_SECONDS`; return how many."""
+    """Remove superfluous checkpoints of one job, in at most `SWEEP_SECONDS`. Return how many."""
     return _thin_out(job, time.monotonic() + SWEEP_SECONDS)
 
 
@@ -55,7 +55,7 @@ def _jobs_with_checkpoints(deadline: float) -> Iterator[Job]:
 
 
 def _thin_out(job: Job, deadline: float) -> int:
-    """Remove the superfluous checkpoints of a job until the deadline; return how many."""
+    """Remove the superfluous checkpoints of a job until the deadline. Return how many."""
     removed = 0
     for checkpoint in _superfluous_checkpoints(job):
         if time.monotonic() > deadline:

@@ -39,7 +39,7 @@ class Calibration(ModelReport):
 
     @property
     def bias(self) -> float | None:
-        """Return mean confidence minus accuracy; None without rows.
+        """Return mean confidence minus accuracy, or None without rows.
 
         It is positive if the model is too confident.
         """

@@ -188,7 +188,7 @@ def split_problems(split: Split, profile: Profile) -> Iterator[Problem]:
 
 
 def _groups_of(split: Split, profile: Profile) -> int | None:
-    """Return the number of groups of a split; None if it has none, or if the profile does not know it."""
+    """Return the number of groups of a split, or None if it has none, or if the profile does not know it."""
     return next((column.distinct for column in profile.columns if column.name == split.group), None)
 
 
@@ -243,7 +243,7 @@ def _has_text(features: Iterable[str], columns: Mapping[str, Column]) -> bool:
 
 
 def _option_refusal(column: Column, options: ColumnOptions, texts: TextEncode) -> str | None:
-    """Return why a feature cannot have these options; None if it can."""
+    """Return why a feature cannot have these options, or None if it can."""
     try:
         plan_column(column, options, texts)
     except ValueError as error:

@@ -60,7 +60,7 @@ def digest_of(requirements: Iterable[str]) -> str:
 
 
 def python_problem(specifiers: str | None, version: str) -> str | None:
-    """Return why code cannot run with a version of Python; None if it can.
+    """Return why code cannot run with a version of Python, or None if it can.
 
     Args:
         specifiers: the versions that it asks for, such as `>=3.11`.

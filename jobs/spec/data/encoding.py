@@ -78,7 +78,7 @@ def width_in_memory(width: int, window: Window | None) -> int:
 
 
 def size_refusal(width: int, profile: Profile) -> str | None:
-    """Return why a table with so many positions of each row is too large; None if it is not.
+    """Return why a table with so many positions of each row is too large, or None if it is not.
 
     Args:
         width: numbers of each row that are in memory; see `width_in_memory`.

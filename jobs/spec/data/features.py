@@ -172,7 +172,7 @@ def _word_ngrams(column: Column, options: ColumnOptions) -> int:
 
 
 def ngrams_refusal(column: Column, options: ColumnOptions, texts: TextEncode) -> str | None:
-    """Return why a column cannot have so many n-grams; None if it can.
+    """Return why a column cannot have so many n-grams, or None if it can.
 
     A plan only bounds their number, so that models of earlier releases can be trained further.
     """
@@ -421,7 +421,7 @@ class Features(Frozen):
 
     @property
     def image(self) -> ImageFeature | None:
-        """Return the image that is the whole input; None for the columns of a table."""
+        """Return the image that is the whole input, or None for the columns of a table."""
         first = self.columns[0]
         return first if isinstance(first, ImageFeature) else None
 

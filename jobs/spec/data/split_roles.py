@@ -62,7 +62,7 @@ def _effects(split: Split, schema: DataSchema) -> dict[str, bool]:
 
 
 def column_with(schema: DataSchema, role: ColumnRole) -> str | None:
-    """Return the name of the column that has a role; None if there is none."""
+    """Return the name of the column that has a role, or None if there is none."""
     return next((column.name for column in schema.columns if column.role == role), None)
 
 

@@ -70,7 +70,7 @@ def _refusal_of(name: str, field: str, columns: dict[str, Column]) -> str | None
 
 
 def _group_refusal(window: Window, split: Split) -> str | None:
-    """Return why the parts of a split by group would have the same rows in their windows; None if not."""
+    """Return why the parts of a split by group would have the same rows in their windows, or None if not."""
     is_by_group = split.group is not None and split.column is None and split.time is None
     if not is_by_group or split.group == window.group:
         return None
@@ -81,7 +81,7 @@ def _group_refusal(window: Window, split: Split) -> str | None:
 
 
 def folds_refusal(data: DataSpec, profile: Profile) -> str | None:
-    """Return why the rows of windows cannot be divided into folds; None if they can.
+    """Return why the rows of windows cannot be divided into folds, or None if they can.
 
     Windows of one group are in one fold. Others overlap with windows of other folds.
     """

@@ -118,7 +118,7 @@ class Object:
         return format_error(self.pointer, message)
 
     def get(self, name: str) -> Item | None:
-        """Return an entry; None if it is missing or null."""
+        """Return an entry, or None if it is missing or null."""
         self._unread.pop(name, None)
         # Several tools write null for a setting without a value.
         value = self._value.get(name)
@@ -150,7 +150,7 @@ class Object:
             yield name, Item(self._value[name], self.place(name))
 
     def ignore(self, *names: str, reason: str) -> list[str]:
-        """Mark entries as read; return a note with `reason` that names those that are present."""
+        """Mark entries as read. Return a note with `reason` that names those that are present."""
         present = [name for name in names if self.get(name) is not None]
         return [f"{', '.join(present)}: {reason}"] if present else []
 

@@ -56,7 +56,7 @@ class BaseVersion(NamedTuple):
         return self.layers if args.head == "on_top" else self.layers[: self.head]
 
     def frozen(self, args: FineTuneArgs) -> int | None:
-        """Return how many of these are frozen; None if the layer does not exist."""
+        """Return how many of these are frozen, or None if the layer does not exist."""
         before = self.layers_before_head(args)
         if args.freeze_to in (NOTHING, ALL):
             return 0 if args.freeze_to == NOTHING else len(before)

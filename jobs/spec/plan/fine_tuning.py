@@ -34,7 +34,7 @@ class FineTuningPlan(Frozen):
 def plan_fine_tuning(
     spec: ExperimentSpec, profile: Profile | None, base: BaseVersion
 ) -> FineTuningPlan | None:
-    """Return which layers are frozen, for the arguments in `model`; None if they are invalid.
+    """Return which layers are frozen, for the arguments in `model`, or None if they are invalid.
 
     Args:
         spec: the experiment.
@@ -91,7 +91,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _added(base: BaseVersion, args: FineTuneArgs, profile: Profile | None) -> int | None:
-    """Return the number of parameters of a new head; None if it is unknown."""
+    """Return the number of parameters of a new head, or None if it is unknown."""
     size = base.features
     if args.head == "on_top" and base.signature is not None:
         size = base.signature.outputs[0].shape[-1] if base.signature.outputs[0].shape else None
@@ -99,6 +99,6 @@ def _added(base: BaseVersion, args: FineTuneArgs, profile: Profile | None) -> in
 
 
 def arguments(spec: ExperimentSpec) -> FineTuneArgs | None:
-    """Return the arguments of a fine-tuning; None for a spec with another model."""
+    """Return the arguments of a fine-tuning, or None for a spec with another model."""
     args = spec.model.resolved() if isinstance(spec.model, VersionModel) else None
     return args if isinstance(args, FineTuneArgs) else None

@@ -263,7 +263,7 @@ def _model_fields(
 
 
 def _described_input(spec: ExperimentSpec, profile: Profile) -> Profile | None:
-    """Return the profile of the model's input; None if the variables are unknown before it is built."""
+    """Return the profile of the model's input, or None if the variables are unknown before it is built."""
     if spec.model.info.layers is None or roles_differ(spec, profile):
         return None
     model_input = encoded(spec, profile)

@@ -83,7 +83,7 @@ class Curve(Frozen):
     best: tuple[tuple[int, float], ...] = ()
 
     def at(self, epoch: int) -> float | None:
-        """Return the best value up to an epoch; None if it did not reach the epoch or has no value."""
+        """Return the best value up to an epoch, or None if it did not reach the epoch or has no value."""
         if epoch > self.epochs and not self.over:
             return None
         # Bisection, because this is called for every other training at each epoch.

@@ -117,7 +117,7 @@ def _narrow_parameter(old: Parameter, sent: Mapping[str, Any], here: str) -> Par
 
 
 def _not_contained(old: Parameter, new: Parameter) -> tuple[str, str] | None:
-    """Return a field of `new` with values outside `old` and a message; None if there is none."""
+    """Return a field of `new` with values outside `old` and a message, or None if there is none."""
     if isinstance(new, FixedParameter) and not old.takes(new.value):
         return "value", f"{new.value!r} is not a value of {old.name!r}: {describe_values(old)}"
     if isinstance(old, IntParameter | FloatParameter) and isinstance(new, IntParameter | FloatParameter):

@@ -66,7 +66,7 @@ def _is_weight_of_class(name: str) -> bool:
 
 
 def refusal_of_field(name: str, model: Model) -> str | None:
-    """Return why no fit field has the name of a hyperparameter of own code; None if one has.
+    """Return why no fit field has the name of a hyperparameter of own code, or None if one has.
 
     The names of the code itself are not checked.
     """
