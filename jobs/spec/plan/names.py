@@ -56,7 +56,7 @@ def search_of_templates(dataset: str) -> str:
 def free_name(name: str, taken: Collection[str]) -> str:
     """Return a name that no other experiment has: it gets a number if necessary.
 
-    >>> free("iris mlp", {"iris mlp", "iris mlp 2"})
+    >>> free_name("iris mlp", {"iris mlp", "iris mlp 2"})
     'iris mlp 3'
     """
     names = chain([name], (f"{name} {number}" for number in count(2)))
