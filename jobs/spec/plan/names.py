@@ -20,7 +20,7 @@ def name_experiment(spec: Mapping[str, Any]) -> str:
     """Return the name of a new experiment: its data, model and algorithm. name.js proposes it, too.
 
     >>> data, model = {"dataset": "iris"}, {"kind": "template", "template": "mlp"}
-    >>> experiment({"data": data, "model": model, "search": {"algorithm": "tpe"}})
+    >>> name_experiment({"data": data, "model": model, "search": {"algorithm": "tpe"}})
     'iris mlp, tpe search'
     """
     model, search = spec["model"], spec.get("search")
